@@ -1,0 +1,232 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { Value, ValueErrorType } from '@sinclair/typebox/value'
+import { isRecord, type JsonObject } from '#lib/json.ts'
+import { type Config, configSchema } from './schema.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Everything that is wrong with a configuration, one line a key. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(`The configuration is not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+    this.faults = faults
+  }
+}
+
+/** The configuration of this process; the only place that reads its environment. */
+export function loadConfigFromProcess(): Config {
+  return loadConfig(process.env)
+}
+
+/** The environment of this process with more in it, for a child. */
+export function childEnvironment(added: Record<string, string>): Environment {
+  return { ...process.env, ...added }
+}
+
+/** File and environment, checked; throws one `ConfigError` that names every bad key. */
+export function loadConfig(environment: Environment): Config {
+  const faults: string[] = []
+  const values = readFile(environment, faults)
+  overlayEnvironment(configSchema, { values, environment, path: '', faults })
+  overlayUpstream(values, environment)
+  const config = Value.Default(configSchema, values)
+  faults.push(...schemaFaults(config))
+  // Keys of the right type are held against one another even where others are wrong.
+  const usable = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
+  readKeyVariables(usable, environment, faults)
+  faults.push(...contradictions(usable))
+  if (faults.length > 0) throw new ConfigError([...new Set(faults)])
+  return usable
+}
+
+/** A copy that may be shown: every secret that is set reads "[redacted]". */
+export function redactConfig(config: Config): unknown {
+  return redactBy(configSchema, config)
+}
+
+/** The configuration as the file would spell it. */
+export function spellAsFile(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(spellAsFile)
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [toSnake(key), spellAsFile(item)]),
+  )
+}
+
+function readFile(environment: Environment, faults: string[]): JsonObject {
+  const named = environment['SLUICE_CONFIG']
+  const path = named ?? './sluice.toml'
+  if (!existsSync(path)) {
+    if (named !== undefined) faults.push(`SLUICE_CONFIG names a file that does not exist: ${path}`)
+    return {}
+  }
+  try {
+    const parsed: unknown = Bun.TOML.parse(readFileSync(path, 'utf8'))
+    const spelled = fromFile(configSchema, parsed)
+    return isRecord(spelled) ? spelled : {}
+  } catch (error) {
+    faults.push(`${path} is not readable TOML: ${error instanceof Error ? error.message : error}`)
+    return {}
+  }
+}
+
+/** snake_case keys of the file → camelCase, where the schema names them; maps keep their keys. */
+function fromFile(schema: TSchema, value: unknown): unknown {
+  if (schema['type'] === 'array' && Array.isArray(value)) {
+    return value.map((item) => fromFile(schema['items'], item))
+  }
+  if (!isObjectSchema(schema) || !isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const name = toCamel(key)
+      const known = schema.properties[name]
+      return known === undefined ? [key, item] : [name, fromFile(known, item)]
+    }),
+  )
+}
+
+function overlayEnvironment(
+  schema: TObject,
+  context: { values: JsonObject; environment: Environment; path: string; faults: string[] },
+): void {
+  for (const [key, property] of Object.entries(schema.properties)) {
+    const path = context.path + toSnake(key)
+    if (isObjectSchema(property)) {
+      const section = context.values[key] ?? {}
+      context.values[key] = section
+      if (isRecord(section)) {
+        overlayEnvironment(property, { ...context, values: section, path: `${path}.` })
+      }
+      continue
+    }
+    const variable: unknown = property['env']
+    const text = typeof variable === 'string' ? context.environment[variable] : undefined
+    if (text !== undefined && text !== '') context.values[key] = fromText(property, text)
+  }
+}
+
+/** A whole number where the key wants one; anything else stays text and fails the check. */
+function fromText(schema: TSchema, text: string): unknown {
+  return schema['type'] === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text
+}
+
+/** SLUICE_UPSTREAM_URL and its companions: one upstream without a file. */
+function overlayUpstream(values: JsonObject, environment: Environment): void {
+  const url = environment['SLUICE_UPSTREAM_URL']
+  if (!url) return
+  const listed = Array.isArray(values['upstream']) ? values['upstream'] : []
+  const api = environment['SLUICE_UPSTREAM_API']
+  const key = environment['SLUICE_UPSTREAM_KEY']
+  values['upstream'] = [
+    ...listed,
+    { name: 'default', url, ...(api ? { api } : {}), ...(key ? { key } : {}) },
+  ]
+}
+
+function schemaFaults(config: unknown): string[] {
+  const faults: string[] = []
+  for (const error of Value.Errors(configSchema, config)) {
+    const name = error.path.slice(1).split('/').map(toSnake).join('.')
+    const { env, description } = error.schema
+    const source = typeof env === 'string' ? ` (${env})` : ''
+    faults.push(
+      error.type === ValueErrorType.ObjectAdditionalProperties
+        ? `${name}: there is no such key`
+        : `${name}${source}: ${faultOf(error.schema, error.message)} ${description ?? ''}`.trimEnd(),
+    )
+  }
+  return faults
+}
+
+function faultOf(schema: TSchema, otherwise: string): string {
+  const choices: unknown = schema['anyOf']
+  if (!Array.isArray(choices)) return `${otherwise.toLowerCase()}.`
+  return `expected one of ${choices.map((choice: TSchema) => choice['const']).join(', ')}.`
+}
+
+function readKeyVariables(config: Config, environment: Environment, faults: string[]): void {
+  config.upstream.forEach((upstream, at) => {
+    if (upstream.keyEnv === undefined) return
+    const key = environment[upstream.keyEnv]
+    if (key) upstream.key = key
+    else faults.push(`upstream.${at}.key_env: the variable ${upstream.keyEnv} is not set.`)
+  })
+}
+
+/** What the schema cannot say: keys that need, exclude or name one another. */
+function contradictions(config: Config): string[] {
+  const faults: string[] = []
+  const { jwt } = config
+  if (jwt.jwksUrl !== undefined) {
+    if (jwt.issuer === undefined) faults.push('jwt.issuer (JWT_ISSUER): required with jwks_url.')
+    if (jwt.audience === undefined) {
+      faults.push('jwt.audience (JWT_AUDIENCE): required with jwks_url.')
+    }
+    if (!URL.canParse(jwt.jwksUrl)) faults.push('jwt.jwks_url (JWT_JWKS_URL): not a URL.')
+  }
+  if (config.workers > 1 && config.databaseUrl === undefined) {
+    faults.push('workers (SLUICE_WORKERS): more than one needs DATABASE_URL.')
+  }
+  const names = new Set<string>()
+  config.upstream.forEach((upstream, at) => {
+    if (names.has(upstream.name)) faults.push(`upstream.${at}.name: "${upstream.name}" is taken.`)
+    names.add(upstream.name)
+    if (upstream.api !== 'demo' && !isHttpUrl(upstream.url)) {
+      faults.push(`upstream.${at}.url: an http or https URL is needed.`)
+    }
+  })
+  const models = new Set<string>()
+  config.model.forEach((model, at) => {
+    for (const name of [model.name, ...model.aliases]) {
+      if (models.has(name)) faults.push(`model.${at}: the name "${name}" is taken.`)
+      models.add(name)
+    }
+    for (const upstream of model.upstreams) {
+      if (!names.has(upstream)) faults.push(`model.${at}.upstreams: no upstream "${upstream}".`)
+    }
+  })
+  return faults
+}
+
+function isHttpUrl(url: string | undefined): boolean {
+  if (url === undefined || !URL.canParse(url)) return false
+  const { protocol, username } = new URL(url)
+  return (protocol === 'http:' || protocol === 'https:') && username === ''
+}
+
+function redactBy(schema: TSchema, value: unknown): unknown {
+  if (value === undefined) return undefined
+  if (schema['secret'] === true) {
+    return isRecord(value) ? Object.fromEntries(Object.keys(value).map(hide)) : '[redacted]'
+  }
+  if (schema['type'] === 'array' && Array.isArray(value)) {
+    return value.map((item) => redactBy(schema['items'], item))
+  }
+  if (!isObjectSchema(schema) || !isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      redactBy(schema.properties[key] ?? Type.Unknown(), item),
+    ]),
+  )
+}
+
+function hide(name: string): [string, string] {
+  return [name, '[redacted]']
+}
+
+function isObjectSchema(schema: TSchema): schema is TObject {
+  return schema['type'] === 'object' && isRecord(schema['properties'])
+}
+
+function toSnake(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+function toCamel(key: string): string {
+  return key.replace(/_([a-z])/g, (_found, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,89 @@
+/**
+ * Every failure that a caller may see, in one table: HTTP status, error type and, where the wire
+ * word differs from the kind, its code. A surface turns an `AppError` into its own envelope.
+ */
+const kinds = {
+  // The caller's request
+  invalid_request: { status: 400, type: 'invalid_request_error' },
+  malformed_json: { status: 400, type: 'invalid_request_error' },
+  user_message_missing: { status: 400, type: 'invalid_request_error' },
+  context_length_exceeded: { status: 400, type: 'invalid_request_error' },
+  content_filter: { status: 400, type: 'invalid_request_error' },
+  request_timeout: { status: 408, type: 'invalid_request_error' },
+  request_too_large: { status: 413, type: 'invalid_request_error' },
+  unsupported_encoding: { status: 415, type: 'invalid_request_error' },
+  unprocessable: { status: 422, type: 'invalid_request_error' },
+  unknown_field: { status: 422, type: 'invalid_request_error' },
+  // Who is calling
+  missing_credentials: { status: 401, type: 'authentication_error' },
+  invalid_api_key: { status: 401, type: 'authentication_error' },
+  invalid_token: { status: 401, type: 'authentication_error' },
+  permission_denied: { status: 403, type: 'permission_error' },
+  jwt_required: { status: 403, type: 'permission_error' },
+  // What does not exist
+  not_found: { status: 404, type: 'not_found_error' },
+  model_not_found: { status: 404, type: 'not_found_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  // Ourselves
+  internal_error: { status: 500, type: 'server_error' },
+  service_unavailable: { status: 503, type: 'server_error' },
+  draining: { status: 503, type: 'server_error' },
+  too_many_streams: { status: 503, type: 'server_error' },
+  // The upstream
+  rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },
+  insufficient_quota: { status: 429, type: 'insufficient_quota' },
+  upstream_error: { status: 502, type: 'upstream_error' },
+  upstream_refused: { status: 502, type: 'upstream_error' },
+  upstream_unreachable: { status: 502, type: 'upstream_error' },
+  upstream_invalid_answer: { status: 502, type: 'upstream_error' },
+  upstream_truncated: { status: 502, type: 'upstream_error', code: 'server_error' },
+  upstream_overloaded: { status: 503, type: 'upstream_error' },
+  upstream_connect_timeout: { status: 504, type: 'upstream_error' },
+  upstream_first_event_timeout: { status: 504, type: 'upstream_error' },
+  upstream_gap_timeout: { status: 504, type: 'upstream_error' },
+  upstream_total_timeout: { status: 504, type: 'upstream_error' },
+  // Nobody is listening any more; never rendered, only recorded
+  client_closed: { status: 499, type: 'invalid_request_error' },
+} satisfies Record<string, { status: number; type: string; code?: string }>
+
+export type ErrorKind = keyof typeof kinds
+
+export type ErrorDetails = {
+  /** The request field at fault, as a path: `input[2].content`. */
+  param?: string
+  /** A more precise wire word than the kind, such as an upstream's own code. */
+  code?: string
+  /** Seconds after which a retry makes sense. */
+  retryAfterS?: number
+  cause?: unknown
+}
+
+/** The only error that we throw on purpose. `message` is public: no secret, no internal address. */
+export class AppError extends Error {
+  override readonly name = 'AppError'
+  readonly kind: ErrorKind
+  readonly status: number
+  readonly type: string
+  readonly wireCode: string
+  readonly param: string | null
+  readonly retryAfterS: number | undefined
+
+  constructor(kind: ErrorKind, publicMessage: string, details: ErrorDetails = {}) {
+    super(publicMessage, details.cause === undefined ? undefined : { cause: details.cause })
+    const entry: { status: number; type: string; code?: string } = kinds[kind]
+    this.kind = kind
+    this.status = entry.status
+    this.type = entry.type
+    this.wireCode = details.code ?? entry.code ?? kind
+    this.param = details.param ?? null
+    this.retryAfterS = details.retryAfterS
+  }
+}
+
+/** Any thrown value as an `AppError`; what we did not foresee becomes a 500 that says nothing. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  return new AppError('internal_error', 'The server failed to handle this request.', {
+    cause: error,
+  })
+}

@@ -1,0 +1,15 @@
+/** A JSON object, as far as it can be known before its fields were looked at. */
+export type JsonObject = { [field: string]: unknown }
+
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value of a JSON text, or undefined where it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,167 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError, loadConfig, redactConfig, spellAsFile } from '#config/load.ts'
+import { configSchema } from '#config/schema.ts'
+
+function fileWith(toml: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'sluice-config-')), 'sluice.toml')
+  writeFileSync(path, toml)
+  return path
+}
+
+function faultsOf(environment: Record<string, string>): readonly string[] {
+  try {
+    loadConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+test('without file and environment the documented defaults hold', () => {
+  const config = loadConfig({})
+  expect(config.host).toBe('127.0.0.1')
+  expect(config.port).toBe(8080)
+  expect(config.data).toBe('./data')
+  expect(config.platformVersion).toBe('1.2.1')
+  expect(config.jwt.groupsClaim).toBe('groups')
+  expect(config.deadlines.totalMs).toBe(600_000)
+  expect(config.retry.retriesMax).toBe(3)
+  expect(config.upstream).toEqual([])
+})
+
+test('the file is read in snake_case, and the environment wins over it', () => {
+  const path = fileWith(`
+    port = 9000
+    log_level = "debug"
+    [limits]
+    request_bytes_max = 2048
+    [groups]
+    Staff_Members = ["can_access_api"]
+    [[upstream]]
+    name = "gpu"
+    url = "http://127.0.0.1:8000/v1/"
+    max_tokens_field = "max_completion_tokens"
+    headers = { x_team = "a" }
+  `)
+  const config = loadConfig({ SLUICE_CONFIG: path, PORT: '9001' })
+  expect(config.port).toBe(9001)
+  expect(config.logLevel).toBe('debug')
+  expect(config.limits.requestBytesMax).toBe(2048)
+  expect(config.groups).toEqual({ Staff_Members: ['can_access_api'] })
+  expect(config.upstream[0]).toMatchObject({
+    name: 'gpu',
+    api: 'chat',
+    weight: 1,
+    maxTokensField: 'max_completion_tokens',
+    headers: { x_team: 'a' },
+  })
+})
+
+test('SLUICE_UPSTREAM_URL is an upstream without a file', () => {
+  const config = loadConfig({
+    SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
+    SLUICE_UPSTREAM_API: 'responses',
+    SLUICE_UPSTREAM_KEY: 'secret',
+  })
+  expect(config.upstream).toMatchObject([
+    { name: 'default', url: 'http://127.0.0.1:1/v1', api: 'responses', key: 'secret' },
+  ])
+})
+
+test('one error names every bad key, of the file and of the environment', () => {
+  const path = fileWith(`
+    nonsense = 1
+    heartbeatMs = 5
+    [limits]
+    json_depth_max = "x"
+    [groups]
+    bad = ["can_fly"]
+    [[upstream]]
+    name = "a"
+    url = "not a url"
+    [[model]]
+    name = "m"
+    upstreams = ["b"]
+    aliases = ["m"]
+  `)
+  const faults = faultsOf({
+    SLUICE_CONFIG: path,
+    PORT: 'abc',
+    SLUICE_WORKERS: '2',
+    JWT_JWKS_URL: 'x',
+  })
+  for (const name of [
+    'nonsense',
+    'heartbeat_ms',
+    'limits.json_depth_max',
+    'groups.bad.0',
+    'port (PORT)',
+    'workers (SLUICE_WORKERS)',
+    'jwt.issuer',
+    'jwt.audience',
+    'jwt.jwks_url',
+    'upstream.0.url',
+    'model.0.upstreams',
+    'model.0: the name "m"',
+  ]) {
+    expect(
+      faults.filter((fault) => fault.startsWith(name)),
+      name,
+    ).toHaveLength(1)
+  }
+})
+
+test('a named file that is missing or not TOML is refused', () => {
+  expect(faultsOf({ SLUICE_CONFIG: '/nowhere/sluice.toml' })[0]).toContain('does not exist')
+  expect(faultsOf({ SLUICE_CONFIG: fileWith('port = = 1') })[0]).toContain('not readable TOML')
+})
+
+test('key_env takes the credential from a variable and refuses one that is not set', () => {
+  const path = fileWith(`
+    [[upstream]]
+    name = "a"
+    url = "http://127.0.0.1:1/v1"
+    key_env = "MY_KEY"
+  `)
+  expect(loadConfig({ SLUICE_CONFIG: path, MY_KEY: 'k' }).upstream[0]?.key).toBe('k')
+  expect(faultsOf({ SLUICE_CONFIG: path })[0]).toContain('MY_KEY is not set')
+})
+
+test('the printed configuration has no secret in it', () => {
+  const path = fileWith(`
+    [[upstream]]
+    name = "a"
+    url = "http://127.0.0.1:1/v1"
+    headers = { authorization = "s3cret-header" }
+  `)
+  const config = loadConfig({
+    SLUICE_CONFIG: path,
+    DATABASE_URL: 'postgres://u:s3cret-db@h/d',
+    JWT_SECRET: 's3cret-jwt-0123456789012345678901234',
+    SLUICE_KEY_PEPPER: 's3cret-pepper-0123',
+    SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
+    SLUICE_UPSTREAM_KEY: 's3cret-key',
+  })
+  const printed = JSON.stringify(spellAsFile(redactConfig(config)))
+  expect(printed).not.toContain('s3cret')
+  expect(printed).toContain('"database_url":"[redacted]"')
+  expect(printed).toContain('"heartbeat_ms":15000')
+})
+
+test('every key says what it means', () => {
+  const silent: string[] = []
+  const visit = (schema: unknown, path: string) => {
+    if (typeof schema !== 'object' || schema === null || !('properties' in schema)) return
+    for (const [name, property] of Object.entries(schema.properties ?? {})) {
+      if (!property.description) silent.push(path + name)
+      visit(property, `${path}${name}.`)
+      visit(property.items, `${path}${name}.`)
+    }
+  }
+  visit(configSchema, '')
+  expect(silent).toEqual([])
+})

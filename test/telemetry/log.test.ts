@@ -1,0 +1,63 @@
+import { expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { createLog, redact } from '#telemetry/log.ts'
+
+function logged(format: 'json' | 'text', fields: Record<string, unknown>): string {
+  const lines: string[] = []
+  const now = () => new Date('2026-01-02T03:04:05.678Z')
+  const log = createLog({ level: 'info', format, write: (line) => lines.push(line), now })
+  log.debug('too quiet', fields)
+  log.warn('it happened', fields)
+  return lines.join('\n')
+}
+
+test('a line is one JSON object with time, level, message and fields', () => {
+  expect(JSON.parse(logged('json', { count: 3, list: ['a'] }))).toEqual({
+    time: '2026-01-02T03:04:05.678Z',
+    level: 'warn',
+    message: 'it happened',
+    count: 3,
+    list: ['a'],
+  })
+  expect(logged('text', { count: 3, name: 'x' })).toBe(
+    '03:04:05.678 WARN  it happened count=3 name=x',
+  )
+})
+
+const key = `sk-svc-v1-${'a1B2'.repeat(12)}`
+const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
+
+test.each([
+  ['an API key in a sentence', { text: `the key ${key} was used` }],
+  ['a token', { text: token }],
+  ['a bearer header', { headers: { Authorization: 'Bearer opaque-credential' } }],
+  ['a query parameter', { url: `wss://host/v1/stt?lang=en&token=opaque-credential` }],
+  [
+    'a field named for a secret',
+    { pepper: 'opaque-credential', nested: { 'x-api-key': 'opaque-credential' } },
+  ],
+  [
+    'an error and its cause',
+    {
+      error: new AppError('internal_error', 'x', {
+        cause: new Error(`Bearer opaque-credential ${key}`),
+      }),
+    },
+  ],
+])('%s is redacted', (_name, fields) => {
+  for (const format of ['json', 'text'] as const) {
+    const line = logged(format, fields)
+    expect(line).toContain('[redacted]')
+    for (const secret of [key, token, 'opaque-credential']) expect(line).not.toContain(secret)
+  }
+})
+
+test('what only looks like a secret is left alone', () => {
+  expect(redact('tokens=5 the token bucket is full')).toBe('tokens=5 the token bucket is full')
+})
+
+test('a field that contains itself is cut off', () => {
+  const loop: Record<string, unknown> = {}
+  loop['self'] = loop
+  expect(logged('json', loop)).toContain('[deep]')
+})
