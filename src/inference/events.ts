@@ -1,0 +1,75 @@
+import type { AppError } from '#lib/errors.ts'
+
+/**
+ * The one vocabulary between upstream adapters and surfaces.
+ *
+ * A generation is a sequence of events in the order that `grammar.ts` states: one
+ * `generation-start`, then blocks that never overlap (`<noun>-start`, `-delta`…, `-end`), then
+ * exactly one terminal event (`finish` or `error`). Events are plain data and are never changed
+ * after they were emitted. `block` numbers rise from 0 within one generation and are ours: no id of
+ * an upstream is in here, except a tool call's `callId`, which the caller must be able to send back.
+ */
+export type GenerationEvent =
+  | { type: 'generation-start' }
+  | { type: 'text-start'; block: number; form: TextForm; phase?: string }
+  | { type: 'text-delta'; block: number; text: string; logprobs?: readonly TokenLogprob[] }
+  | { type: 'citation'; block: number; citation: Citation }
+  | { type: 'text-end'; block: number; complete: boolean }
+  /** `summary`: not the model's own thoughts but a summary of them, made by the upstream. */
+  | { type: 'reasoning-start'; block: number; form?: 'summary' }
+  /** `part` rises from 0: a new number opens a new paragraph (summary part) of the same block. */
+  | { type: 'reasoning-delta'; block: number; part: number; text: string }
+  | { type: 'reasoning-end'; block: number; complete: boolean; sealed?: string }
+  | { type: 'tool-call-start'; block: number; call: ToolCallHead }
+  /** A piece of the arguments (JSON text), or of the input text when the call's form is custom. */
+  | { type: 'tool-call-delta'; block: number; text: string }
+  | { type: 'tool-call-end'; block: number; complete: boolean }
+  | { type: 'hosted-tool-start'; block: number; item: HostedToolItem }
+  | { type: 'hosted-tool-progress'; block: number; stage: string }
+  /** `item` as it ended; null where it was cut off and nothing more is known of it. */
+  | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
+  | { type: 'finish'; reason: FinishReason; rawReason: string | null; usage: Usage | null }
+  | { type: 'error'; error: AppError }
+
+/** What arrived in one read of the upstream, translated; rendered into one write. */
+export type EventBatch = readonly GenerationEvent[]
+
+export type TextForm = 'answer' | 'refusal'
+
+export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter'
+
+export type ToolCallHead = {
+  /** Unique within the generation; the caller sends the result back under it. */
+  callId: string
+  name: string
+  /** Set when the tool was given inside a namespace; `name` is then the name within it. */
+  namespace?: string
+  /** `custom` calls carry free text, `function` calls carry JSON arguments. */
+  form: 'function' | 'custom'
+}
+
+/**
+ * A tool that the upstream ran by itself (web search, code interpreter, …), in the item shape of
+ * the Responses format, which is the richest that exists; ids are removed.
+ */
+export type HostedToolItem = { readonly type: string; readonly [field: string]: unknown }
+
+export type Citation =
+  | { kind: 'url'; url: string; title: string; startIndex: number; endIndex: number }
+  | { kind: 'file'; fileId: string; filename: string; index: number }
+
+export type TokenLogprob = {
+  token: string
+  logprob: number
+  bytes: readonly number[]
+  top: readonly { token: string; logprob: number; bytes: readonly number[] }[]
+}
+
+export type Usage = {
+  inputTokens: number
+  cachedTokens: number
+  cacheWriteTokens: number
+  outputTokens: number
+  reasoningTokens: number
+  totalTokens: number
+}

@@ -1,0 +1,161 @@
+import { AppError } from '#lib/errors.ts'
+import { orAfter } from '#lib/time-limit.ts'
+import {
+  createEventStreamParser,
+  type EventStreamParser,
+  type ServerSentEvent,
+} from './event-stream.ts'
+import type { EventBatch, GenerationEvent } from './events.ts'
+import type { UpstreamHttpAnswer } from './transport.ts'
+import type { AdapterContext, Upstream } from './upstream.ts'
+import { errorFromStatus, hideUpstream, hideUpstreamIn } from './upstream-error.ts'
+
+/**
+ * Turns the messages of one upstream stream into events; a pure closure without network or time.
+ * Every method appends to `out`, and throws an `AppError` when the upstream reports a failure or
+ * breaks off; what it appended before still counts.
+ */
+export type Decoder = {
+  /** One SSE message, or a whole JSON body where the upstream did not stream. */
+  push(message: ServerSentEvent, out: GenerationEvent[]): void
+  /** The body has ended: finish, or throw `upstream_truncated`. Does nothing once done. */
+  end(out: GenerationEvent[]): void
+  /**
+   * `open`: more is expected. `finishing`: the model is done, only trailing data such as usage may
+   * follow. `done`: `finish` was emitted, whatever follows is ignored.
+   */
+  readonly state: 'open' | 'finishing' | 'done'
+}
+
+/** The longest error body that is read. */
+const errorBodyBytesMax = 65_536
+/** How much of an answer that makes no sense is kept for the log. */
+const errorCharsMax = 500
+/** The longest answer that is read whole, where an upstream does not stream. */
+const wholeBodyBytesMax = 67_108_864
+/** How long trailing usage, or the end of the body, is waited for once the model is done. */
+const lingerMs = 2_000
+
+/**
+ * POSTs a generation to an upstream and yields what its answer means, one batch a read. An empty
+ * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`.
+ */
+export async function* exchange(
+  context: AdapterContext,
+  path: string,
+  work: { body: string; decoder: Decoder },
+): AsyncGenerator<EventBatch, void, void> {
+  const answer = await context.transport.send({
+    url: context.upstream.baseUrl + path,
+    method: 'POST',
+    headers: requestHeaders(context.upstream, 'text/event-stream'),
+    body: work.body,
+    signal: context.signal,
+  })
+  if (answer.status < 200 || answer.status > 299) {
+    const body = hideUpstream(await readText(answer, errorBodyBytesMax), context.upstream)
+    throw errorFromStatus(answer.status, body, answer.header('retry-after'))
+  }
+  const { decoder } = work
+  if (!isEventStream(answer)) {
+    const out: GenerationEvent[] = []
+    const failure = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
+    yield out
+    if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
+    return
+  }
+  const parser = createEventStreamParser(context.limits)
+  const chunks = answer.chunks[Symbol.asyncIterator]()
+  try {
+    for (let ended = false; !ended && decoder.state !== 'done'; ) {
+      const read = chunks.next()
+      const chunk = decoder.state === 'open' ? await read : await lingering(read)
+      ended = chunk === null || chunk.done === true
+      const out: GenerationEvent[] = []
+      const failure = decodeChunk(chunk, { parser, decoder }, out)
+      yield out
+      if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
+    }
+  } finally {
+    // Nobody waits for the last bytes of a finished body; reading them keeps the connection.
+    if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return?.())
+    else await chunks.return?.()
+  }
+}
+
+/** The headers of a request to an upstream. Nothing of the client's request is among them. */
+export function requestHeaders(upstream: Upstream, accept: string): Record<string, string> {
+  return {
+    ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
+    ...upstream.headers,
+    accept,
+    'content-type': 'application/json',
+  }
+}
+
+/** The body as text; what exceeds `bytesMax` is cut off, and the connection with it. */
+export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const chunk of answer.chunks) {
+    text += decoder.decode(chunk, { stream: true })
+    bytes += chunk.byteLength
+    if (bytes >= bytesMax) break
+  }
+  return text + decoder.decode()
+}
+
+/** What was decoded before a failure still counts, so a failure is returned and not thrown. */
+type Failure = { error: unknown } | null
+
+/** Appends what a chunk means, or the end of the body where there is none. */
+function decodeChunk(
+  chunk: IteratorResult<Uint8Array> | null,
+  { parser, decoder }: { parser: EventStreamParser; decoder: Decoder },
+  out: GenerationEvent[],
+): Failure {
+  try {
+    if (chunk !== null && !chunk.done) {
+      for (const message of parser.push(chunk.value)) decoder.push(message, out)
+      return null
+    }
+    const last = parser.end()
+    if (last !== null) decoder.push(last, out)
+    decoder.end(out)
+    return null
+  } catch (error) {
+    return { error }
+  }
+}
+
+function decodeWhole(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
+  if (!body.trimStart().startsWith('{')) {
+    throw new AppError(
+      'upstream_invalid_answer',
+      'The upstream answered with something other than an event stream or JSON.',
+      { cause: { body: body.slice(0, errorCharsMax) } },
+    )
+  }
+  try {
+    decoder.push({ event: '', data: body }, out)
+    decoder.end(out)
+    return null
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** Servers name event streams in many ways, but never as JSON or as a page. */
+function isEventStream(answer: UpstreamHttpAnswer): boolean {
+  return !/\b(json|html)\b/i.test(answer.header('content-type') ?? '')
+}
+
+/** The read, or null when it fails or takes too long to matter. */
+function lingering<T>(read: Promise<T>): Promise<T | null> {
+  return orAfter(
+    read.catch(() => null),
+    lingerMs,
+    null,
+  )
+}

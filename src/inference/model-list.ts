@@ -1,0 +1,65 @@
+import { AppError } from '#lib/errors.ts'
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { readText, requestHeaders } from './exchange.ts'
+import type { AdapterContext, UpstreamModel } from './upstream.ts'
+import { errorFromStatus } from './upstream-error.ts'
+
+/** The longest model list that is read; a list of 10,000 models has about 3 MB. */
+const listBytesMax = 8_388_608
+
+/**
+ * The models that an upstream offers: GET /models, which every OpenAI-compatible server has. Some
+ * tell more than OpenAI's four fields; the context window is under the name that each gave it.
+ */
+export async function fetchModelList(
+  context: Omit<AdapterContext, 'model'>,
+): Promise<readonly UpstreamModel[]> {
+  const { upstream, transport, signal } = context
+  const answer = await transport.send({
+    url: `${upstream.baseUrl}/models`,
+    method: 'GET',
+    headers: requestHeaders(upstream, 'application/json'),
+    signal,
+  })
+  const body = await readText(answer, listBytesMax)
+  if (answer.status < 200 || answer.status > 299) {
+    throw errorFromStatus(answer.status, body, answer.header('retry-after'))
+  }
+  return readModelList(body)
+}
+
+function readModelList(body: string): UpstreamModel[] {
+  const answer = parseJson(body)
+  const entries = isRecord(answer) ? answer['data'] : answer
+  if (!Array.isArray(entries)) {
+    throw new AppError('upstream_invalid_answer', 'The upstream gave no list of its models.', {
+      cause: { body: body.slice(0, 500) },
+    })
+  }
+  const models = new Map<string, UpstreamModel>()
+  for (const entry of entries) {
+    const id = isRecord(entry) ? entry['id'] : undefined
+    if (!isRecord(entry) || typeof id !== 'string' || id === '') continue
+    models.set(id, {
+      id,
+      created: positive(entry['created']),
+      ownedBy: typeof entry['owned_by'] === 'string' ? entry['owned_by'] : null,
+      contextWindow: contextWindow(entry),
+    })
+  }
+  return [...models.values()]
+}
+
+/** vLLM and SGLang: max_model_len; OpenRouter and others: context_length; llama.cpp: in meta. */
+function contextWindow(entry: JsonObject): number | null {
+  const meta = isRecord(entry['meta']) ? entry['meta'] : {}
+  return (
+    positive(entry['max_model_len']) ??
+    positive(entry['context_length']) ??
+    positive(meta['n_ctx_train'])
+  )
+}
+
+function positive(value: unknown): number | null {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
+}

@@ -1,0 +1,109 @@
+/**
+ * The canonical request of a generation. Surfaces parse into it, adapters encode from it. It is
+ * flat (items in order, as the Responses format has them), because merging items into turns is what
+ * each upstream protocol does differently.
+ */
+export type GenerationRequest = {
+  /** The name that the caller used; an adapter sends the target's own name instead. */
+  model: string
+  instructions: string | null
+  items: readonly RequestItem[]
+  tools: readonly Tool[]
+  toolChoice: ToolChoice
+  parallelToolCalls: boolean
+  sampling: Sampling
+  format: OutputFormat
+  verbosity: string | null
+  reasoning: { effort: string | null; summary: string | null }
+  /** Forwarded only to upstreams that declare support for it. */
+  promptCacheKey: string | null
+  safetyIdentifier: string | null
+  serviceTier: string | null
+}
+
+export type RequestItem =
+  | { type: 'message'; role: Role; parts: readonly ContentPart[]; phase?: string }
+  | ToolCallItem
+  | {
+      type: 'tool-result'
+      callId: string
+      form: 'function' | 'custom'
+      parts: readonly ContentPart[]
+    }
+  | ReasoningItem
+
+export type Role = 'user' | 'assistant' | 'system' | 'developer'
+
+export type ToolCallItem = {
+  type: 'tool-call'
+  callId: string
+  name: string
+  namespace?: string
+  form: 'function' | 'custom'
+  /** JSON text of a function call, free text of a custom one. */
+  arguments: string
+}
+
+/** Reasoning of an earlier turn, replayed by the caller. */
+export type ReasoningItem = {
+  type: 'reasoning'
+  summary: readonly string[]
+  text: string
+  /** An opaque payload (encrypted content) that only its maker can open. */
+  sealed?: string
+}
+
+export type ContentPart =
+  | { type: 'text'; text: string }
+  | { type: 'refusal'; text: string }
+  /** `url` is an http(s) or a data URL. */
+  | { type: 'image'; url: string; detail: string | null }
+  | { type: 'file'; data: string | null; url: string | null; filename: string | null }
+
+export type Tool = FunctionTool | CustomTool
+
+export type FunctionTool = {
+  type: 'function'
+  name: string
+  namespace?: string
+  description: string | null
+  /** A JSON Schema; null where the caller gave none. */
+  parameters: Readonly<Record<string, unknown>> | null
+  /** null: the caller did not say. */
+  strict: boolean | null
+}
+
+export type CustomTool = {
+  type: 'custom'
+  name: string
+  namespace?: string
+  description: string | null
+  grammar: { syntax: 'lark' | 'regex'; definition: string } | null
+}
+
+export type ToolChoice =
+  | { type: 'none' | 'auto' | 'required' }
+  | { type: 'tool'; name: string; namespace?: string; form: 'function' | 'custom' }
+  | { type: 'allowed'; mode: 'auto' | 'required'; names: readonly string[] }
+
+export type OutputFormat =
+  | { type: 'text' }
+  | { type: 'json-object' }
+  | {
+      type: 'json-schema'
+      name: string
+      description: string | null
+      schema: Readonly<Record<string, unknown>>
+      strict: boolean | null
+    }
+
+/** null: the caller did not say, the upstream's default holds. */
+export type Sampling = {
+  temperature: number | null
+  topP: number | null
+  presencePenalty: number | null
+  frequencyPenalty: number | null
+  maxOutputTokens: number | null
+  /** How many alternatives per token; null: no logprobs at all. */
+  topLogprobs: number | null
+}

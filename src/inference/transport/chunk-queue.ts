@@ -1,0 +1,117 @@
+import { assert } from '#lib/assert.ts'
+
+/** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
+export type ChunkSource = {
+  pause(): void
+  resume(): void
+  /** The consumer wants no more. */
+  stop(): void
+}
+
+/** What a waiting chunk costs beside its bytes, so that many small ones are bounded as well. */
+const chunkOverheadBytes = 128
+
+/**
+ * Stands between a source that delivers chunks and one consumer that pulls them. It pauses the
+ * source once `bytesMax` bytes wait, and resumes it when half of them were taken. A chunk that
+ * finds the consumer waiting goes to it directly.
+ */
+export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
+  readonly #source: ChunkSource
+  readonly #bytesMax: number
+  #chunks: Uint8Array[] = []
+  #waitingBytes = 0
+  #consumer: Consumer | null = null
+  #end: { readonly error: unknown } | 'open' | 'done' = 'open'
+
+  constructor(source: ChunkSource, options: { bytesMax: number }) {
+    this.#source = source
+    this.#bytesMax = options.bytesMax
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  push(chunk: Uint8Array) {
+    if (this.#end !== 'open') return
+    const consumer = this.#consumer
+    if (consumer !== null) {
+      this.#consumer = null
+      consumer.resolve({ done: false, value: chunk })
+      return
+    }
+    this.#chunks.push(chunk)
+    this.#waitingBytes += costOf(chunk)
+    if (this.#waitingBytes >= this.#bytesMax) this.#source.pause()
+  }
+
+  /** Everything was delivered. */
+  complete() {
+    if (this.#end !== 'open') return
+    this.#end = 'done'
+    this.#consumer?.resolve({ done: true, value: undefined })
+    this.#consumer = null
+  }
+
+  /** The source has failed; what was delivered before can still be pulled. */
+  fail(error: unknown) {
+    if (this.#end !== 'open') return
+    this.#end = { error }
+    if (this.#consumer !== null) this.#rejectWith(this.#consumer, error)
+  }
+
+  /** The consumer itself has given up: it gets the error now, and nothing else. */
+  abort(error: unknown) {
+    this.#drop()
+    this.fail(error)
+  }
+
+  next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    const chunk = this.#chunks.shift()
+    if (chunk !== undefined) {
+      this.#taken(chunk)
+      return Promise.resolve({ done: false, value: chunk })
+    }
+    return new Promise((resolve, reject) => {
+      assert(this.#consumer === null, 'chunks are pulled one at a time')
+      if (this.#end === 'open') this.#consumer = { resolve, reject }
+      else if (this.#end === 'done') resolve({ done: true, value: undefined })
+      else this.#rejectWith({ resolve, reject }, this.#end.error)
+    })
+  }
+
+  return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#drop()
+    this.complete()
+    this.#end = 'done'
+    this.#source.stop()
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  #rejectWith(consumer: Consumer, error: unknown) {
+    this.#consumer = null
+    this.#end = 'done'
+    consumer.reject(error)
+  }
+
+  #taken(chunk: Uint8Array) {
+    this.#waitingBytes -= costOf(chunk)
+    if (this.#waitingBytes * 2 <= this.#bytesMax) this.#source.resume()
+  }
+
+  #drop() {
+    this.#chunks = []
+    this.#waitingBytes = 0
+  }
+}
+
+type Consumer = {
+  resolve(result: IteratorResult<Uint8Array, undefined>): void
+  reject(error: unknown): void
+}
+
+/** A chunk is a view of a whole read, which lives as long as the chunk does. */
+function costOf(chunk: Uint8Array): number {
+  return chunk.buffer.byteLength + chunkOverheadBytes
+}

@@ -1,0 +1,84 @@
+import type { EventBatch } from './events.ts'
+import type { GenerationRequest } from './request.ts'
+import type { Transport } from './transport.ts'
+
+/** One configured endpoint that we call. Adapters read it, nobody changes it. */
+export type Upstream = {
+  readonly name: string
+  readonly kind: UpstreamKind
+  /** Without a slash at its end: `http://127.0.0.1:8000/v1`. */
+  readonly baseUrl: string
+  /** Sent as a bearer token; never in a log or an error. */
+  readonly key: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly quirks: UpstreamQuirks
+}
+
+export type UpstreamKind = 'chat' | 'responses' | 'demo'
+
+/** What servers of one protocol disagree about; the defaults suit vLLM, llama.cpp and Ollama. */
+export type UpstreamQuirks = {
+  readonly maxTokensField: 'max_tokens' | 'max_completion_tokens'
+  /** Where the history carries reasoning back: under which field names. */
+  readonly reasoningFields: readonly ('reasoning' | 'reasoning_content')[]
+  /** How a reasoning effort is asked for. */
+  readonly reasoningEffort: 'reasoning_effort' | 'enable_thinking' | 'none'
+  /** Whether `stream_options: {include_usage: true}` may be sent. */
+  readonly streamUsage: boolean
+  /** Whether system texts after the first message stay where they are. */
+  readonly lateSystemMessages: boolean
+  /** Whether the role `developer` is known; otherwise it becomes `system`. */
+  readonly developerRole: boolean
+  /** Whether `strict: true` on a tool or schema is enforced there, so that it may be sent. */
+  readonly strictTools: boolean
+  /** Whether reasoning comes inside the content as <think>…</think>. */
+  readonly thinkTags: boolean
+  /** Whether prompt_cache_key, safety_identifier and service_tier may be sent. */
+  readonly vendorFields: boolean
+  /** Whether content parts of type file may be sent. */
+  readonly files: boolean
+}
+
+export type AdapterContext = {
+  readonly upstream: Upstream
+  /** The model's name at this upstream. */
+  readonly model: string
+  readonly transport: Transport
+  /** Aborts the upstream request at once, whatever it waits for. */
+  readonly signal: AbortSignal
+  readonly limits: AdapterLimits
+}
+
+export type AdapterLimits = {
+  /** The longest single event that we hold, in bytes. */
+  readonly eventBytesMax: number
+  /** The most argument text that we hold for one generation's tool calls, in characters. */
+  readonly toolArgumentCharsMax: number
+}
+
+export type UpstreamModel = {
+  readonly id: string
+  /** Unix seconds, where the upstream tells it. */
+  readonly created: number | null
+  readonly ownedBy: string | null
+  /** Tokens, where the upstream tells it. */
+  readonly contextWindow: number | null
+  /** Words such as `tools` or `reasoning`, where the upstream tells them. */
+  readonly capabilities?: readonly string[]
+}
+
+/**
+ * Code that speaks one upstream protocol.
+ *
+ * `generate` yields batches in the order of `grammar.ts`, beginning with `generation-start` at the
+ * first well-formed chunk of the upstream; an empty batch says that bytes came without an event.
+ * It fails by throwing an `AppError`, at any time, also with a block left open: `generate.ts` makes
+ * an HTTP status or an `error` event of it, so an adapter never yields `error` itself. It yields
+ * nothing after `finish`, and it ends the upstream request when its consumer stops (`return()`) or
+ * when `signal` aborts.
+ */
+export type Adapter = {
+  readonly kind: UpstreamKind
+  generate(request: GenerationRequest, context: AdapterContext): AsyncIterable<EventBatch>
+  listModels(context: Omit<AdapterContext, 'model'>): Promise<readonly UpstreamModel[]>
+}

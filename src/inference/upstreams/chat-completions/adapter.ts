@@ -1,0 +1,34 @@
+import { exchange } from '#inference/exchange.ts'
+import { fetchModelList } from '#inference/model-list.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { createChatDecoder } from './decode.ts'
+import { encodeChatRequest } from './encode.ts'
+import { offerTools } from './tools.ts'
+
+/** Any server that speaks chat completions: vLLM, llama.cpp, Ollama, a vendor. */
+export const chatCompletions: Adapter = {
+  kind: 'chat',
+  generate,
+  listModels: fetchModelList,
+}
+
+async function* generate(request: GenerationRequest, context: AdapterContext) {
+  const { quirks } = context.upstream
+  const offer = offerTools(request)
+  const body = encodeChatRequest(request, { model: context.model, quirks, offer })
+  const decoder = createChatDecoder({
+    offer,
+    thinkTags: quirks.thinkTags,
+    logprobs: request.sampling.topLogprobs !== null,
+    takenCallIds: readCallIds(request),
+    toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
+  })
+  yield* exchange(context, '/chat/completions', { body: JSON.stringify(body), decoder })
+}
+
+function readCallIds(request: GenerationRequest): Set<string> {
+  const callIds = new Set<string>()
+  for (const item of request.items) if (item.type === 'tool-call') callIds.add(item.callId)
+  return callIds
+}

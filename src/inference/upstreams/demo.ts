@@ -1,0 +1,248 @@
+import type { EventBatch, GenerationEvent, Usage } from '#inference/events.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { sleep } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import {
+  type DemoBlock,
+  type DemoPlan,
+  planAnswer,
+  planReasoning,
+  planTools,
+  readPrompt,
+  readText,
+  say,
+  toWords,
+} from './demo-plan.ts'
+
+/** A model that needs no network and shows one behaviour. It counts words as tokens. */
+export type DemoModel = {
+  readonly id: string
+  readonly description: string
+  readonly capabilities: readonly string[]
+  /** Between two words. */
+  readonly wordPauseMs: number
+  readonly plan: (request: GenerationRequest) => DemoPlan
+}
+
+const wordPauseMs = 30
+/** 1,198 words, one every half second: just short of ten minutes, the longest generation. */
+const longWords = 1_198
+const longPauseMs = 500
+const quietSecondsDefault = 120
+const quietSecondsMax = 3_600
+/** An answer that was cut off shows so many words. */
+const cutWords = 12
+
+export const demoModels: readonly DemoModel[] = [
+  {
+    id: 'demo',
+    description: 'Repeats the prompt, word by word.',
+    capabilities: ['tools', 'json'],
+    wordPauseMs,
+    plan: planAnswer,
+  },
+  {
+    id: 'demo-fast',
+    description: 'Repeats the prompt without a pause.',
+    capabilities: ['tools', 'json'],
+    wordPauseMs: 0,
+    plan: planAnswer,
+  },
+  {
+    id: 'demo-reasoning',
+    description: 'Reasons before it answers.',
+    capabilities: ['reasoning', 'tools', 'json'],
+    wordPauseMs,
+    plan: planReasoning,
+  },
+  {
+    id: 'demo-tools',
+    description: 'Calls the tools that it is given, and answers with their results.',
+    capabilities: ['tools', 'json'],
+    wordPauseMs,
+    plan: planTools,
+  },
+  {
+    id: 'demo-long',
+    description: 'Counts for ten minutes.',
+    capabilities: [],
+    wordPauseMs: longPauseMs,
+    plan: () => ({
+      blocks: [say(Array.from({ length: longWords }, (_, index) => index + 1).join(' '))],
+    }),
+  },
+  {
+    id: 'demo-quiet',
+    description: 'Falls silent in the middle: for two minutes, or 40 s when told "quiet 40".',
+    capabilities: [],
+    wordPauseMs,
+    plan: planQuiet,
+  },
+  {
+    id: 'demo-fail',
+    description: 'Fails before it says anything.',
+    capabilities: [],
+    wordPauseMs,
+    plan: () => ({ blocks: [], failure: failure('before its first word') }),
+  },
+  {
+    id: 'demo-fail-midway',
+    description: 'Fails after a few words.',
+    capabilities: [],
+    wordPauseMs,
+    plan: () => ({
+      blocks: [say('These words arrive, and then')],
+      failure: failure('in the middle of its answer'),
+    }),
+  },
+  {
+    id: 'demo-refusal',
+    description: 'Refuses.',
+    capabilities: [],
+    wordPauseMs,
+    plan: () => ({ blocks: [say('I will not answer that, because I am a demo.', 'refusal')] }),
+  },
+  {
+    id: 'demo-length',
+    description: 'Is cut off at the output limit.',
+    capabilities: [],
+    wordPauseMs,
+    plan: (request) => {
+      const text = `You said: ${readPrompt(request)}\nThis is longer than the limit, and it ends in the`
+      const pieces = toWords(text).slice(0, cutWords)
+      return { blocks: [{ type: 'text', form: 'answer', pieces }], isCut: true }
+    },
+  },
+]
+
+/** The built-in upstream: every behaviour of a model, for a newcomer and for tests. */
+export const demo: Adapter = {
+  kind: 'demo',
+  generate,
+  listModels: async () =>
+    demoModels.map(({ id, capabilities }) => ({
+      id,
+      created: null,
+      ownedBy: 'sluice',
+      contextWindow: null,
+      capabilities,
+    })),
+}
+
+async function* generate(
+  request: GenerationRequest,
+  context: AdapterContext,
+): AsyncGenerator<EventBatch, void, void> {
+  const model = demoModels.find(({ id }) => id === context.model)
+  if (model === undefined) {
+    throw new AppError('model_not_found', `There is no demo model ${context.model}.`)
+  }
+  const plan = model.plan(request)
+  if (plan.failure !== undefined && plan.blocks.length === 0) throw plan.failure
+  yield [{ type: 'generation-start' }]
+  const wordsMax = request.sampling.maxOutputTokens ?? Number.POSITIVE_INFINITY
+  const output = { words: 0, reasoningWords: 0 }
+  const pace = createPace(context.signal)
+  for (const [index, block] of plan.blocks.entries()) {
+    for (const [place, piece] of block.pieces.entries()) {
+      const isOut = output.words >= wordsMax
+      if (isOut && place > 0) yield [closeBlock(block, index, false)]
+      if (isOut) {
+        yield [finish(request, output, 'length')]
+        return
+      }
+      if (place === 0) yield [openBlock(block, index)]
+      await pace(block.type === 'text' ? (block.pauseMs ?? model.wordPauseMs) : model.wordPauseMs)
+      output.words++
+      if (block.type === 'reasoning') output.reasoningWords++
+      yield [addToBlock(block, index, piece)]
+    }
+    if (plan.failure !== undefined) throw plan.failure
+    yield [closeBlock(block, index, plan.isCut !== true)]
+  }
+  const hasCalls = plan.blocks.some(({ type }) => type === 'tool-call')
+  yield [finish(request, output, plan.isCut ? 'length' : hasCalls ? 'tool-calls' : 'stop')]
+}
+
+/** Waits between words, reckoned from the first one, so that a long answer does not drift. */
+function createPace(signal: AbortSignal): (pauseMs: number) => Promise<void> {
+  let dueAtMs: number | null = null
+  return async (pauseMs) => {
+    signal.throwIfAborted()
+    const nowMs = performance.now()
+    dueAtMs = dueAtMs === null ? nowMs : dueAtMs + pauseMs
+    if (dueAtMs > nowMs) await sleep(dueAtMs - nowMs, signal)
+  }
+}
+
+function planQuiet(request: GenerationRequest): DemoPlan {
+  const asked = /quiet\s+(\d+(?:\.\d+)?)/i.exec(readPrompt(request))
+  const seconds = Math.min(Number(asked?.[1] ?? quietSecondsDefault), quietSecondsMax)
+  const pieces = ['Quiet for ', `${seconds} seconds.`]
+  return { blocks: [{ type: 'text', form: 'answer', pieces, pauseMs: seconds * 1000 }] }
+}
+
+function openBlock(block: DemoBlock, index: number): GenerationEvent {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text-start', block: index, form: block.form }
+    case 'reasoning':
+      return { type: 'reasoning-start', block: index }
+    case 'tool-call':
+      return { type: 'tool-call-start', block: index, call: block.call }
+  }
+}
+
+function addToBlock(block: DemoBlock, index: number, text: string): GenerationEvent {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text-delta', block: index, text }
+    case 'reasoning':
+      return { type: 'reasoning-delta', block: index, part: 0, text }
+    case 'tool-call':
+      return { type: 'tool-call-delta', block: index, text }
+  }
+}
+
+function closeBlock(block: DemoBlock, index: number, complete: boolean): GenerationEvent {
+  switch (block.type) {
+    case 'text':
+      return { type: 'text-end', block: index, complete }
+    case 'reasoning':
+      return { type: 'reasoning-end', block: index, complete }
+    case 'tool-call':
+      return { type: 'tool-call-end', block: index, complete }
+  }
+}
+
+function finish(
+  request: GenerationRequest,
+  output: { words: number; reasoningWords: number },
+  reason: 'stop' | 'length' | 'tool-calls',
+): GenerationEvent {
+  const usage: Usage = {
+    inputTokens: countInput(request),
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: output.words,
+    reasoningTokens: output.reasoningWords,
+    totalTokens: countInput(request) + output.words,
+  }
+  return { type: 'finish', reason, rawReason: null, usage }
+}
+
+function countInput(request: GenerationRequest): number {
+  const texts = request.items.map((item) => {
+    if (item.type === 'tool-call') return item.arguments
+    return item.type === 'reasoning' ? item.text : readText(item.parts)
+  })
+  return [request.instructions ?? '', ...texts].reduce(
+    (count, text) => count + toWords(text).length,
+    0,
+  )
+}
+
+function failure(when: string): AppError {
+  return new AppError('upstream_error', `The demo upstream failed ${when}, as it was asked to.`)
+}

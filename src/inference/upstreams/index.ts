@@ -1,0 +1,11 @@
+import type { Adapter, UpstreamKind } from '#inference/upstream.ts'
+import { chatCompletions } from './chat-completions/adapter.ts'
+import { demo } from './demo.ts'
+import { responses } from './responses/adapter.ts'
+
+/** Every upstream protocol that we speak. */
+export const adapters = {
+  chat: chatCompletions,
+  responses,
+  demo,
+} satisfies Record<UpstreamKind, Adapter>

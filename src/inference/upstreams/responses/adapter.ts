@@ -1,0 +1,22 @@
+import { exchange } from '#inference/exchange.ts'
+import { fetchModelList } from '#inference/model-list.ts'
+import type { Adapter } from '#inference/upstream.ts'
+import { newId } from '#lib/id.ts'
+import { createDecoder } from './decode.ts'
+import { encodeRequest } from './encode.ts'
+
+/** Upstreams that speak the Responses format themselves. */
+export const responses: Adapter = {
+  kind: 'responses',
+  generate(request, context) {
+    const { upstream, model, limits } = context
+    const body = JSON.stringify(encodeRequest(request, { model, quirks: upstream.quirks }))
+    const decoder = createDecoder({
+      logprobs: request.sampling.topLogprobs !== null,
+      toolArgumentCharsMax: limits.toolArgumentCharsMax,
+      mintCallId: () => newId('call_'),
+    })
+    return exchange(context, '/responses', { body, decoder })
+  },
+  listModels: fetchModelList,
+}

@@ -1,0 +1,136 @@
+import type { ServerSentEvent } from '#inference/event-stream.ts'
+import type { GenerationEvent } from '#inference/events.ts'
+import type { Decoder } from '#inference/exchange.ts'
+import { errorFromPayload } from '#inference/upstream-error.ts'
+import { AppError } from '#lib/errors.ts'
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { finishGeneration } from './finish.ts'
+import { takeItemEvent } from './item-events.ts'
+import type { Items } from './items.ts'
+import { createSequence } from './sequence.ts'
+import { type EndStatus, eventMeanings } from './wire.ts'
+
+export type DecoderOptions = {
+  /** Whether log probabilities were asked for; LM Studio sends them unasked. */
+  logprobs: boolean
+  /** The most argument text of all tool calls together, in characters. */
+  toolArgumentCharsMax: number
+  /** Makes a call id where the upstream gives none, or gives one twice. */
+  mintCallId: () => string
+}
+
+/**
+ * Decodes the answer to POST /responses, streamed or whole, of any server that speaks the format.
+ * What it says may come as deltas, as whole parts, as whole items or only in the last event; each
+ * text is passed on as soon as it is known, and once.
+ */
+export function createDecoder(options: DecoderOptions): Decoder {
+  const items: Items = {
+    all: [],
+    byId: new Map(),
+    sequence: createSequence(),
+    ledger: {
+      takenCallIds: new Set(),
+      mintCallId: options.mintCallId,
+      charsLeft: options.toolArgumentCharsMax,
+    },
+    logprobs: options.logprobs,
+  }
+  let isStarted = false
+  let state: Decoder['state'] = 'open'
+
+  const start = (out: GenerationEvent[]) => {
+    if (!isStarted) out.push({ type: 'generation-start' })
+    isStarted = true
+  }
+
+  const finish = (status: EndStatus, response: JsonObject, out: GenerationEvent[]) => {
+    if (status === 'failed') throw failure({ error: response['error'] })
+    if (status === 'cancelled') throw cancelled()
+    out.push(finishGeneration(items, status, response))
+    state = 'done'
+  }
+
+  const decode = (message: ServerSentEvent, out: GenerationEvent[]) => {
+    const payload = parseJson(message.data)
+    // What is no JSON is the keep-alive of some proxy, or the cut end of a body.
+    if (!isRecord(payload)) return
+    const type = typeof payload['type'] === 'string' ? payload['type'] : message.event
+    const meaning = eventMeanings.get(type)
+    if (meaning === undefined) {
+      if (isWholeResponse(payload)) {
+        start(out)
+        finish(statusOfWhole(payload), payload, out)
+      } else if (type.startsWith('response.')) start(out)
+      else throwIfError(payload)
+      return
+    }
+    if (meaning.about === 'error') throw failure({ ...payload, type: 'error' })
+    start(out)
+    if (meaning.about === 'end') {
+      const response = isRecord(payload['response']) ? payload['response'] : {}
+      finish(worstOf(meaning.status, response['status']), response, out)
+    } else {
+      takeItemEvent(items, meaning, payload)
+    }
+  }
+
+  return {
+    get state() {
+      return state
+    },
+    push(message, out) {
+      if (state === 'done') return
+      if (message.data === '[DONE]') throw truncated()
+      items.sequence.sink = out
+      decode(message, out)
+    },
+    end() {
+      if (state !== 'done') throw truncated()
+    },
+  }
+}
+
+function isWholeResponse(payload: JsonObject): boolean {
+  return payload['object'] === 'response' || Array.isArray(payload['output'])
+}
+
+function statusOfWhole(response: JsonObject): EndStatus {
+  const { status } = response
+  if (status === undefined || status === null) return 'completed'
+  if (isEndStatus(status)) return status
+  throw new AppError('upstream_invalid_answer', 'The upstream answered before it was complete.')
+}
+
+/** From the best end to the worst. */
+const endStatuses: readonly EndStatus[] = ['completed', 'incomplete', 'cancelled', 'failed']
+
+/** Of the event's name and the response's own word, the one that promises less. */
+function worstOf(named: EndStatus, said: unknown): EndStatus {
+  if (!isEndStatus(said)) return named
+  return endStatuses.indexOf(said) > endStatuses.indexOf(named) ? said : named
+}
+
+function isEndStatus(value: unknown): value is EndStatus {
+  return endStatuses.some((status) => status === value)
+}
+
+function throwIfError(payload: JsonObject): void {
+  const error = errorFromPayload(payload)
+  if (error !== null) throw error
+}
+
+function failure(payload: JsonObject): AppError {
+  return (
+    errorFromPayload(payload) ??
+    new AppError('upstream_error', 'The upstream failed to answer this request.')
+  )
+}
+
+function cancelled(): AppError {
+  return new AppError('upstream_error', 'The upstream cancelled the response.')
+}
+
+function truncated(): AppError {
+  return new AppError('upstream_truncated', 'The upstream ended its answer before it was complete.')
+}

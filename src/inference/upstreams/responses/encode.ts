@@ -1,0 +1,224 @@
+import type {
+  CustomTool,
+  FunctionTool,
+  GenerationRequest,
+  OutputFormat,
+  Sampling,
+  Tool,
+  ToolChoice,
+} from '#inference/request.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { assertNever } from '#lib/assert.ts'
+import { encodeItem, isSealed } from './encode-item.ts'
+import type {
+  ResponsesBody,
+  WireCustomTool,
+  WireFormat,
+  WireFunctionTool,
+  WireNamespaceTool,
+  WireTool,
+  WireToolChoice,
+} from './wire.ts'
+
+/**
+ * The body of POST /responses for a request. It always carries the whole context and asks the
+ * upstream to keep nothing: its ids would be state that another upstream does not have, so no id is
+ * ever sent. (vLLM fills in the ids that it wants where the key is absent.)
+ */
+export function encodeRequest(
+  request: GenerationRequest,
+  target: { model: string; quirks: UpstreamQuirks },
+): ResponsesBody {
+  const { quirks } = target
+  const include = included(request, quirks)
+  return {
+    model: target.model,
+    ...(request.instructions === null ? {} : { instructions: request.instructions }),
+    input: request.items.flatMap((item) => encodeItem(item, quirks)),
+    ...toolFields(request, quirks),
+    ...textField(request, quirks),
+    ...(quirks.reasoningEffort === 'none' ? {} : reasoningField(request.reasoning)),
+    ...(include.length === 0 ? {} : { include }),
+    ...samplingFields(request.sampling),
+    ...(quirks.vendorFields ? vendorFields(request) : {}),
+    stream: true,
+    store: false,
+  }
+}
+
+type ToolFields = Pick<ResponsesBody, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
+
+/** Nothing is said about calls where there is no tool: some servers refuse a choice among none. */
+function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): ToolFields {
+  if (request.tools.length === 0) return {}
+  return {
+    tools: encodeTools(request.tools, quirks),
+    tool_choice: encodeToolChoice(request.toolChoice, request.tools),
+    parallel_tool_calls: request.parallelToolCalls,
+  }
+}
+
+/** Tools of one namespace go under it again, at the place of the first of them. */
+function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): WireTool[] {
+  const wire: WireTool[] = []
+  const groups = new Map<string, WireNamespaceTool>()
+  for (const tool of tools) {
+    const encoded =
+      tool.type === 'function' ? encodeFunctionTool(tool, quirks) : encodeCustomTool(tool)
+    const { namespace } = tool
+    const group = namespace === undefined ? undefined : groups.get(namespace)
+    if (namespace === undefined) {
+      wire.push(encoded)
+    } else if (group !== undefined) {
+      group.tools.push(encoded)
+    } else {
+      // The format demands a description, and a flat list of tools has none for the group.
+      const opened: WireNamespaceTool = {
+        type: 'namespace',
+        name: namespace,
+        description: namespace,
+        tools: [encoded],
+      }
+      groups.set(namespace, opened)
+      wire.push(opened)
+    }
+  }
+  return wire
+}
+
+function encodeFunctionTool(tool: FunctionTool, quirks: UpstreamQuirks): WireFunctionTool {
+  return {
+    type: 'function',
+    name: tool.name,
+    ...(tool.description === null ? {} : { description: tool.description }),
+    parameters: tool.parameters ?? { type: 'object', properties: {} },
+    ...strictField(tool.strict, quirks),
+  }
+}
+
+function encodeCustomTool(tool: CustomTool): WireCustomTool {
+  return {
+    type: 'custom',
+    name: tool.name,
+    ...(tool.description === null ? {} : { description: tool.description }),
+    ...(tool.grammar === null ? {} : { format: { type: 'grammar', ...tool.grammar } }),
+  }
+}
+
+function strictField(strict: boolean | null, quirks: UpstreamQuirks): { strict?: boolean } {
+  return strict === null ? {} : { strict: strict && quirks.strictTools }
+}
+
+function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): WireToolChoice {
+  switch (choice.type) {
+    case 'none':
+    case 'auto':
+    case 'required':
+      return choice.type
+    case 'tool':
+      return { type: choice.form, name: choice.name }
+    case 'allowed':
+      return {
+        type: 'allowed_tools',
+        mode: choice.mode,
+        tools: choice.names.map((name) => ({
+          type: tools.find((tool) => tool.name === name)?.type ?? 'function',
+          name,
+        })),
+      }
+    default:
+      return assertNever(choice)
+  }
+}
+
+function textField(
+  request: GenerationRequest,
+  quirks: UpstreamQuirks,
+): Pick<ResponsesBody, 'text'> {
+  const format = encodeFormat(request.format, quirks)
+  if (format === null && request.verbosity === null) return {}
+  return {
+    text: {
+      ...(format === null ? {} : { format }),
+      ...(request.verbosity === null ? {} : { verbosity: request.verbosity }),
+    },
+  }
+}
+
+function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): WireFormat | null {
+  switch (format.type) {
+    case 'text':
+      return null
+    case 'json-object':
+      return { type: 'json_object' }
+    case 'json-schema':
+      return {
+        type: 'json_schema',
+        name: format.name,
+        ...(format.description === null ? {} : { description: format.description }),
+        schema: format.schema,
+        ...strictField(format.strict, quirks),
+      }
+    default:
+      return assertNever(format)
+  }
+}
+
+function reasoningField(
+  reasoning: GenerationRequest['reasoning'],
+): Pick<ResponsesBody, 'reasoning'> {
+  const { effort, summary } = reasoning
+  if (effort === null && summary === null) return {}
+  return {
+    reasoning: {
+      ...(effort === null ? {} : { effort }),
+      ...(summary === null ? {} : { summary }),
+    },
+  }
+}
+
+/**
+ * Since the upstream stores nothing, reasoning that is to be continued must come back sealed. It is
+ * asked for only where reasoning plays a part (it is asked for, or was replayed), because models
+ * that do not reason refuse the word with 400.
+ */
+function included(request: GenerationRequest, quirks: UpstreamQuirks): string[] {
+  const { effort, summary } = request.reasoning
+  const asked = summary !== null || (effort !== null && effort !== 'none')
+  const replayed = request.items.some((item) => item.type === 'reasoning' && isSealed(item))
+  const reasons = (asked && quirks.reasoningEffort !== 'none') || replayed
+  return [
+    ...(reasons ? ['reasoning.encrypted_content'] : []),
+    ...(request.sampling.topLogprobs === null ? [] : ['message.output_text.logprobs']),
+  ]
+}
+
+function samplingFields(sampling: Sampling): Partial<ResponsesBody> {
+  return withoutNulls({
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    max_output_tokens: sampling.maxOutputTokens,
+    top_logprobs: sampling.topLogprobs,
+  })
+}
+
+function vendorFields(request: GenerationRequest): Partial<ResponsesBody> {
+  return withoutNulls({
+    prompt_cache_key: request.promptCacheKey,
+    safety_identifier: request.safetyIdentifier,
+    service_tier: request.serviceTier,
+  })
+}
+
+function withoutNulls<T extends Record<string, unknown>>(
+  fields: T,
+): { [K in keyof T]?: NonNullable<T[K]> } {
+  const given: { [K in keyof T]?: NonNullable<T[K]> } = {}
+  for (const name in fields) {
+    const value = fields[name]
+    if (value !== null && value !== undefined) given[name] = value
+  }
+  return given
+}

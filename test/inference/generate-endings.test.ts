@@ -1,0 +1,148 @@
+import { afterEach, expect, test } from 'bun:test'
+import type { GenerationEvent } from '#inference/events.ts'
+import { AppError } from '#lib/errors.ts'
+import {
+  begun,
+  collect,
+  failure,
+  start,
+  stopUpstreams,
+  target,
+  texts,
+  upstreamThat,
+  whole,
+} from '#test/support/generations.ts'
+
+afterEach(stopUpstreams)
+
+test.each([
+  ['first_event', { ending: 'silent' as const }, { firstEventMs: 20 }],
+  ['first_event', { body: ': waiting\n\n', ending: 'hang' as const }, { firstEventMs: 20 }],
+  ['total', { body: ': waiting\n\n', ending: 'hang' as const }, { totalMs: 20 }],
+])(
+  'the %s deadline before any output is thrown under its own name',
+  async (which, answer, deadlines) => {
+    const upstream = await upstreamThat(answer)
+    const { generations, run } = start({ deadlines })
+    const error = await failure(run([target(upstream.baseUrl)]))
+    expect([error.wireCode, error.status]).toEqual([`upstream_${which}_timeout`, 504])
+    await upstream.until(({ connections }) => connections.open === 0)
+    expect(generations.running()).toBe(0)
+  },
+)
+
+test.each([
+  ['gap', { gapMs: 20 }],
+  ['total', { totalMs: 40 }],
+])('the %s deadline after output is the last event', async (which, deadlines) => {
+  const upstream = await upstreamThat({ body: begun, ending: 'hang' })
+  const events = await collect(start({ deadlines }).run([target(upstream.baseUrl)]))
+  expect(events.at(-1)).toMatchObject({
+    type: 'error',
+    error: { wireCode: `upstream_${which}_timeout` },
+  })
+  await upstream.until(({ connections }) => connections.open === 0)
+})
+
+test('comments of the upstream hold off the gap deadline', async () => {
+  const body = `${begun}${': alive\n\n'.repeat(10)}${whole.slice(begun.length)}`
+  const cutsAt = Array.from({ length: 11 }, (_, at) => begun.length + at * 9)
+  const upstream = await upstreamThat({ body, cutsAt, pauseMs: 30 })
+  const events = await collect(start({ deadlines: { gapMs: 200 } }).run([target(upstream.baseUrl)]))
+  expect(events.at(-1)?.type).toBe('finish')
+})
+
+test('a slow reader is not mistaken for a silent upstream', async () => {
+  const upstream = await upstreamThat({ body: whole, cutsAt: [begun.length] })
+  const events: GenerationEvent[] = []
+  for await (const batch of start({ deadlines: { gapMs: 20 } }).run([target(upstream.baseUrl)])) {
+    events.push(...batch)
+    await Bun.sleep(60)
+  }
+  expect(events.at(-1)?.type).toBe('finish')
+})
+
+test.each([
+  ['before the head', { ending: 'silent' as const }],
+  ['before any output', { body: ': waiting\n\n', ending: 'hang' as const }],
+])('a caller that leaves %s ends the upstream request', async (_name, answer) => {
+  const upstream = await upstreamThat(answer)
+  const { generations, records, run } = start()
+  const caller = new AbortController()
+  const failed = failure(run([target(upstream.baseUrl)], { signal: caller.signal }))
+  await upstream.until(({ requests }) => requests.length === 1)
+  caller.abort()
+  expect((await failed).kind).toBe('client_closed')
+  await upstream.until(({ connections }) => connections.open === 0)
+  expect(upstream.requests).toHaveLength(1)
+  expect(generations.running()).toBe(0)
+  expect(records).toMatchObject([{ outcome: 'cancelled' }])
+})
+
+test('a caller that leaves during the pause before a retry is let go at once', async () => {
+  const upstream = await upstreamThat({ status: 503 })
+  const { records, run } = start({ retry: { backoffMs: 60_000 } })
+  const caller = new AbortController()
+  const failed = failure(run([target(upstream.baseUrl)], { signal: caller.signal }))
+  await upstream.until(({ requests }) => requests.length === 1)
+  await Bun.sleep(20)
+  caller.abort()
+  expect((await failed).kind).toBe('client_closed')
+  expect(records).toMatchObject([{ outcome: 'cancelled' }])
+})
+
+test('a caller that stops reading after any batch leaves nothing open', async () => {
+  const offsets = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
+  for (let taken = 1; taken <= offsets.length; taken++) {
+    const upstream = await upstreamThat({ body: whole, cutsAt: offsets, ending: 'hang' })
+    const { generations, records, run } = start()
+    let seen = 0
+    for await (const _batch of run([target(upstream.baseUrl)])) if (++seen === taken) break
+    expect(generations.running()).toBe(0)
+    expect(records).toHaveLength(1)
+    if (records[0]?.outcome === 'cancelled') {
+      await upstream.until(({ connections }) => connections.open === 0)
+    }
+  }
+})
+
+test('a generation too many is refused with a hint, and its room is given back', async () => {
+  const upstream = await upstreamThat({ body: begun, ending: 'hang' })
+  const { generations, run } = start({ limits: { streamsMax: 1 } })
+  const caller = new AbortController()
+  const first = run([target(upstream.baseUrl)], { signal: caller.signal })
+  await first.next()
+  const error = await failure(run([target(upstream.baseUrl)]))
+  expect([error.kind, error.status, error.retryAfterS]).toEqual(['too_many_streams', 503, 1])
+  caller.abort()
+  await collect(first)
+  expect(generations.running()).toBe(0)
+})
+
+test('stopping everything ends each running stream with the given error', async () => {
+  const upstream = await upstreamThat({ body: begun, ending: 'hang' })
+  const { generations, run } = start()
+  const stream = run([target(upstream.baseUrl)])
+  await stream.next()
+  generations.stopAll(new AppError('draining', 'The server is shutting down.'))
+  expect((await collect(stream)).at(-1)).toMatchObject({
+    type: 'error',
+    error: { kind: 'draining' },
+  })
+})
+
+test('an answer without end is cut off at the limit, and told as a failure', async () => {
+  const body = begun.repeat(50)
+  const upstream = await upstreamThat({
+    body,
+    cutsAt: [begun.length],
+    pauseMs: 100,
+    ending: 'hang',
+  })
+  const events = await collect(
+    start({ limits: { outputCharsMax: 100 } }).run([target(upstream.baseUrl)]),
+  )
+  expect(texts(events).length).toBeLessThanOrEqual(100)
+  expect(events.at(-1)).toMatchObject({ error: { kind: 'upstream_invalid_answer' } })
+  await upstream.until(({ connections }) => connections.open === 0)
+})

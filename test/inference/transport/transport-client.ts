@@ -1,0 +1,63 @@
+import { getEventListeners } from 'node:events'
+import {
+  createSocketTransport,
+  type SocketTransportOptions,
+} from '#inference/transport/socket-transport.ts'
+import type { UpstreamHttpAnswer, UpstreamHttpRequest } from '#inference/transport.ts'
+
+export const limits = {
+  connectMs: 5_000,
+  idleMs: 60_000,
+  idleSocketsPerOriginMax: 8,
+  headerBytesMax: 16_384,
+  bufferBytesMax: 65_536,
+}
+
+export const openTransport = (options: Partial<SocketTransportOptions> = {}) =>
+  createSocketTransport({ ...limits, ...options })
+
+/** A request with everything that a test does not care about. */
+export function request(url: string, rest: Partial<UpstreamHttpRequest> = {}): UpstreamHttpRequest {
+  return { url, method: 'POST', headers: {}, body: '{}', signal: unaborted(), ...rest }
+}
+
+const unaborted = () => new AbortController().signal
+
+export const listenersOf = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
+
+/** The body, one character a byte. */
+export async function textOf(answer: UpstreamHttpAnswer): Promise<string> {
+  let text = ''
+  for await (const bytes of answer.chunks) text += latin1(bytes)
+  return text
+}
+
+/** What came of a body before it failed, and the error; null when it did not fail. */
+export async function readUntilFailure(
+  answer: UpstreamHttpAnswer,
+): Promise<{ text: string; error: unknown }> {
+  let text = ''
+  try {
+    for await (const bytes of answer.chunks) text += latin1(bytes)
+    return { text, error: null }
+  } catch (error) {
+    return { text, error }
+  }
+}
+
+const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
+
+/** The error that a promise ends with. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error('it did not fail')
+}
+
+/** Waits for something that other parties bring about; the test's own timeout is the limit. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(2)
+}

@@ -1,0 +1,89 @@
+import { afterEach, expect, test } from 'bun:test'
+import { errorFromPayload, errorFromStatus } from '#inference/upstream-error.ts'
+import {
+  begun,
+  collect,
+  failure,
+  json,
+  start,
+  stopUpstreams,
+  target,
+  upstreamThat,
+  whole,
+} from '#test/support/generations.ts'
+
+afterEach(stopUpstreams)
+
+const secrets = { key: 'upstream-key-1', headers: { 'x-team': 'team-secret-2' } }
+
+function targetWithSecrets(baseUrl: string) {
+  const plain = target(baseUrl)
+  return { ...plain, upstream: { ...plain.upstream, ...secrets } }
+}
+
+test.each([400, 422, 429, 500, 503])(
+  'an upstream that quotes its credential and address in a %p is passed on without them',
+  async (status) => {
+    const upstream = await upstreamThat({})
+    const said = `key ${secrets.key} of ${secrets.headers['x-team']} at ${upstream.baseUrl}/chat: bad`
+    upstream.answer({ status, headers: json, body: JSON.stringify({ error: { message: said } }) })
+    const { records, run } = start({ retry: { retriesMax: 0 } })
+    const error = await failure(run([targetWithSecrets(upstream.baseUrl)]))
+    expect(error.message).toBe('key [hidden] of [hidden] at [hidden]/chat: bad')
+    const record = JSON.stringify({ cause: records[0]?.error?.cause })
+    for (const secret of [secrets.key, secrets.headers['x-team'], upstream.baseUrl]) {
+      expect(record).not.toContain(secret)
+    }
+  },
+)
+
+test('so is one that quotes them in the middle of a stream', async () => {
+  const upstream = await upstreamThat({})
+  const said = { error: { message: `lost ${secrets.key} at ${new URL(upstream.baseUrl).host}` } }
+  upstream.answer({ body: `${begun}data: ${JSON.stringify(said)}\n\n` })
+  const events = await collect(start().run([targetWithSecrets(upstream.baseUrl)]))
+  expect(events.at(-1)).toMatchObject({ error: { message: 'lost [hidden] at [hidden]' } })
+})
+
+test('a quota that is used up is told as it is, and not asked for again', async () => {
+  const body =
+    '{"error":{"message":"pay first","type":"insufficient_quota","code":"insufficient_quota"}}'
+  const broke = await upstreamThat({ status: 429, headers: json, body })
+  const error = await failure(start().run([target(broke.baseUrl)]))
+  expect([error.status, error.wireCode, error.message]).toEqual([
+    429,
+    'insufficient_quota',
+    'pay first',
+  ])
+  expect(broke.requests).toHaveLength(1)
+  const rich = await upstreamThat({ body: whole })
+  const events = await collect(start().run([target(broke.baseUrl), target(rich.baseUrl)]))
+  expect(events.at(-1)?.type).toBe('finish')
+})
+
+test.each([
+  ['{"error":{"message":"a"}}', 'a'],
+  ['{"error":"b"}', 'b'],
+  ['{"message":"c"}', 'c'],
+  ['{"detail":"d"}', 'd'],
+  [
+    '{"detail":[{"loc":["body","top_p"],"msg":"too large"},{"msg":"e"}]}',
+    'body.top_p: too large; e',
+  ],
+  ['<html>', 'The upstream refused the request.'],
+  ['', 'The upstream refused the request.'],
+])('the words of %p are found', (body, words) => {
+  expect(errorFromStatus(400, body).message).toBe(words)
+})
+
+test('words without end are cut off', () => {
+  expect(errorFromStatus(500, JSON.stringify({ error: 'x'.repeat(10_000) })).message.length).toBe(
+    500,
+  )
+})
+
+test('what is no error is none', () => {
+  for (const payload of [null, 'x', {}, { choices: [] }, { error: null }]) {
+    expect(errorFromPayload(payload)).toBeNull()
+  }
+})

@@ -1,0 +1,299 @@
+import { describe, expect, test } from 'bun:test'
+import type { FunctionTool, GenerationRequest, Tool, ToolChoice } from '#inference/request.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
+import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
+
+/** The body as it goes over the wire, where what is undefined does not exist. */
+function encode(given: Partial<GenerationRequest> = {}, quirks: Partial<UpstreamQuirks> = {}) {
+  const request = makeRequest(given)
+  const body = encodeChatRequest(request, {
+    model: 'upstream-model',
+    quirks: { ...defaultQuirks, ...quirks },
+    offer: offerTools(request),
+  })
+  return JSON.parse(JSON.stringify(body))
+}
+
+const plain = {
+  model: 'upstream-model',
+  messages: [{ role: 'user', content: 'Hello' }],
+  stream: true,
+  stream_options: { include_usage: true },
+}
+
+const parameters = {
+  type: 'object',
+  properties: { x: { type: 'integer' } },
+  required: ['x'],
+  additionalProperties: false,
+}
+
+const look: FunctionTool = {
+  type: 'function',
+  name: 'look',
+  description: 'Looks.',
+  parameters,
+  strict: null,
+}
+const find: FunctionTool = { ...look, name: 'find' }
+
+const wireTool = (name: string, more: object = {}) => ({
+  type: 'function',
+  function: { name, description: 'Looks.', parameters, ...more },
+})
+
+test('a request that says nothing sends nothing but its input, as a stream', () => {
+  expect(encode()).toEqual(plain)
+})
+
+test('everything that was said is sent, under the names of chat completions', () => {
+  const request: Partial<GenerationRequest> = {
+    instructions: 'Be kind.',
+    tools: [look],
+    toolChoice: { type: 'required' },
+    parallelToolCalls: false,
+    sampling: {
+      temperature: 0,
+      topP: 0.5,
+      presencePenalty: -1,
+      frequencyPenalty: 1,
+      maxOutputTokens: 100,
+      topLogprobs: 3,
+    },
+    format: {
+      type: 'json-schema',
+      name: 'reply',
+      description: 'A reply.',
+      schema: parameters,
+      strict: true,
+    },
+    verbosity: 'low',
+    reasoning: { effort: 'high', summary: 'auto' },
+    promptCacheKey: 'key',
+    safetyIdentifier: 'someone',
+    serviceTier: 'flex',
+  }
+  const body = {
+    ...plain,
+    messages: [
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'Hello' },
+    ],
+    tools: [wireTool('look')],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+    response_format: {
+      type: 'json_schema',
+      json_schema: { name: 'reply', description: 'A reply.', schema: parameters },
+    },
+    max_tokens: 100,
+    temperature: 0,
+    top_p: 0.5,
+    presence_penalty: -1,
+    frequency_penalty: 1,
+    logprobs: true,
+    top_logprobs: 3,
+    reasoning_effort: 'high',
+  }
+  expect(encode(request)).toEqual(body)
+  const { max_tokens, stream_options: _, ...rest } = body
+  const quirks = {
+    maxTokensField: 'max_completion_tokens',
+    strictTools: true,
+    vendorFields: true,
+    streamUsage: false,
+  } as const
+  expect(encode(request, quirks)).toEqual({
+    ...rest,
+    max_completion_tokens: max_tokens,
+    tools: [wireTool('look', { strict: true })],
+    response_format: {
+      type: 'json_schema',
+      json_schema: { name: 'reply', description: 'A reply.', schema: parameters, strict: true },
+    },
+    prompt_cache_key: 'key',
+    safety_identifier: 'someone',
+    service_tier: 'flex',
+    verbosity: 'low',
+  })
+})
+
+test('a JSON object is asked for without a schema', () => {
+  expect(encode({ format: { type: 'json-object' } })).toEqual({
+    ...plain,
+    response_format: { type: 'json_object' },
+  })
+})
+
+describe('reasoning effort', () => {
+  test.each([
+    ['none', 'none'],
+    ['minimal', 'low'],
+    ['low', 'low'],
+    ['medium', 'medium'],
+    ['high', 'high'],
+    ['xhigh', 'high'],
+    ['max', 'high'],
+    ['unheard-of', undefined],
+  ])('%s goes to the nearest level that servers take', (effort, sent) => {
+    expect(encode({ reasoning: { effort, summary: null } }).reasoning_effort).toBe(sent)
+  })
+
+  test('some servers take a switch, some nothing', () => {
+    const ask = (effort: string, reasoningEffort: UpstreamQuirks['reasoningEffort']) =>
+      encode({ reasoning: { effort, summary: null } }, { reasoningEffort })
+    expect(ask('none', 'enable_thinking')).toEqual({
+      ...plain,
+      chat_template_kwargs: { enable_thinking: false },
+    })
+    expect(ask('low', 'enable_thinking')).toEqual({
+      ...plain,
+      chat_template_kwargs: { enable_thinking: true },
+    })
+    expect(ask('low', 'none')).toEqual(plain)
+  })
+})
+
+describe('tools', () => {
+  test('a tool without description and parameters takes an empty object', () => {
+    const tool: Tool = { ...look, description: null, parameters: null }
+    expect(encode({ tools: [tool] })).toEqual({
+      ...plain,
+      tools: [
+        {
+          type: 'function',
+          function: { name: 'look', parameters: { type: 'object', properties: {} } },
+        },
+      ],
+    })
+  })
+
+  test('strict is sent where it is enforced; unsaid, it holds for schemas that can bear it', () => {
+    const open = { ...parameters, additionalProperties: true }
+    const strictOf = (tool: Tool) =>
+      encode({ tools: [tool] }, { strictTools: true }).tools[0].function.strict
+    expect(strictOf(look)).toBe(true)
+    expect(strictOf({ ...look, parameters: open })).toBe(false)
+    expect(strictOf({ ...look, parameters: { ...parameters, required: [] } })).toBe(false)
+    expect(strictOf({ ...look, parameters: open, strict: true })).toBe(true)
+    expect(strictOf({ ...look, strict: false })).toBe(false)
+  })
+
+  test('a custom tool is a function with one text, its grammar in the description', () => {
+    const tool: Tool = {
+      type: 'custom',
+      name: 'shell',
+      description: 'Runs.',
+      grammar: { syntax: 'lark', definition: 'start: "ls"' },
+    }
+    expect(encode({ tools: [tool] }).tools).toEqual([
+      {
+        type: 'function',
+        function: {
+          name: 'shell',
+          description: 'Runs.\n\nThe input must match this lark grammar:\nstart: "ls"',
+          parameters: {
+            type: 'object',
+            properties: { input: { type: 'string' } },
+            required: ['input'],
+          },
+        },
+      },
+    ])
+  })
+})
+
+describe('names in namespaces', () => {
+  const inSpace = (namespace: string, name: string): Tool => ({ ...look, namespace, name })
+  const namesOf = (tools: Tool[]): string[] =>
+    encode({ tools }).tools.map((tool: { function: { name: string } }) => tool.function.name)
+
+  test('are flattened, with signs that servers refuse replaced', () => {
+    expect(namesOf([inSpace('files', 'read'), inSpace('my.files', 'read')])).toEqual([
+      'files__read',
+      'my_files__read',
+    ])
+  })
+
+  test('are never longer than 64 characters, and stay apart when they are cut', () => {
+    const long = 'n'.repeat(70)
+    const names = namesOf([inSpace(long, 'a'), inSpace(long, 'b')])
+    expect(names.map((name) => name.length)).toEqual([64, 64])
+    expect(names[0]).not.toBe(names[1])
+    expect(names).toEqual(namesOf([inSpace(long, 'a'), inSpace(long, 'b')]))
+  })
+
+  test('never take the name of another tool', () => {
+    const tools = [inSpace('a', 'b'), { ...look, name: 'a__b' }, inSpace('a_', '_b')]
+    const names = namesOf(tools)
+    expect(names[1]).toBe('a__b')
+    expect(new Set(names).size).toBe(3)
+  })
+
+  test('lead back to the tool', () => {
+    const tools = [inSpace('a', 'b'), { ...look, name: 'a__b' }]
+    const offer = offerTools(makeRequest({ tools }))
+    expect(tools.map((tool) => offer.head(offer.wireName(tool)))).toEqual([
+      { name: 'b', namespace: 'a', form: 'function' },
+      { name: 'a__b', form: 'function' },
+    ])
+  })
+
+  test('that occur twice are refused', () => {
+    expect(() => namesOf([inSpace('a', 'b'), inSpace('a', 'b')])).toThrow('Two tools are named b.')
+  })
+})
+
+describe('the choice of a tool', () => {
+  const choose = (toolChoice: ToolChoice, tools: Tool[] = [look, find]) => {
+    const { tools: sent, tool_choice } = encode({ tools, toolChoice })
+    const names = sent?.map((tool: { function: { name: string } }) => tool.function.name)
+    return { names, tool_choice }
+  }
+
+  test('auto is the default and not sent', () => {
+    expect(choose({ type: 'auto' })).toEqual({ names: ['look', 'find'], tool_choice: undefined })
+  })
+
+  test('none offers no tools, because many servers ignore the choice', () => {
+    expect(encode({ tools: [look], toolChoice: { type: 'none' } })).toEqual(plain)
+  })
+
+  test('one tool is named, by the name that the upstream knows', () => {
+    const namespaced: Tool = { ...look, namespace: 'files' }
+    const choice = { type: 'tool', name: 'look', namespace: 'files', form: 'function' } as const
+    expect(choose(choice, [look, namespaced])).toEqual({
+      names: ['look', 'files__look'],
+      tool_choice: { type: 'function', function: { name: 'files__look' } },
+    })
+  })
+
+  test('allowed tools are the only ones that are offered', () => {
+    expect(choose({ type: 'allowed', mode: 'auto', names: ['find'] })).toEqual({
+      names: ['find'],
+      tool_choice: undefined,
+    })
+    expect(choose({ type: 'allowed', mode: 'required', names: ['find'] })).toEqual({
+      names: ['find'],
+      tool_choice: 'required',
+    })
+    const namespaced: Tool = { ...find, namespace: 'files' }
+    expect(choose({ type: 'allowed', mode: 'auto', names: ['find'] }, [look, namespaced])).toEqual({
+      names: ['files__find'],
+      tool_choice: undefined,
+    })
+  })
+
+  test.each<ToolChoice>([
+    { type: 'tool', name: 'other', form: 'function' },
+    { type: 'allowed', mode: 'required', names: ['other'] },
+  ])('%j of tools that are not given is refused', (toolChoice) => {
+    expect(() => choose(toolChoice)).toThrow('tool_choice')
+  })
+
+  test('a call that is demanded where no tool is given is refused', () => {
+    expect(() => choose({ type: 'required' }, [])).toThrow('no tool that can be called')
+  })
+})

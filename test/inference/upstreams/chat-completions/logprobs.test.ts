@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { decodeBytes } from '#test/support/chat-decoding.ts'
+
+const stream = readFileSync(
+  join(import.meta.dir, '../../../fixtures/chat-completions/logprobs.sse'),
+)
+
+test('log probabilities go with their text, and bytes that are missing are made', () => {
+  const { events } = decodeBytes([stream], { logprobs: true })
+  const entry = (token: string, logprob: number, bytes: number[]) => {
+    const plain = { token, logprob, bytes }
+    return { ...plain, top: [plain] }
+  }
+  expect(events.filter((event) => event.type === 'text-delta')).toEqual([
+    {
+      type: 'text-delta',
+      block: 0,
+      text: '\nHi',
+      logprobs: [entry('\n', -0.5, [10]), entry('Hi', -0.25, [72, 105])],
+    },
+    { type: 'text-delta', block: 0, text: 'ö', logprobs: [entry('ö', -1, [0xc3, 0xb6])] },
+  ])
+})
+
+test('nobody who did not ask for log probabilities gets them', () => {
+  const { events } = decodeBytes([stream])
+  expect(events.filter((event) => 'logprobs' in event)).toEqual([])
+})

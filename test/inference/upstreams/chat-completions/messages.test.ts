@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'bun:test'
+import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
+import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'
+
+function encode(given: Partial<GenerationRequest>, quirks: Partial<UpstreamQuirks> = {}) {
+  const request = makeRequest(given)
+  return encodeMessages(request, {
+    quirks: { ...defaultQuirks, ...quirks },
+    offer: offerTools(request),
+  })
+}
+
+const says = (role: 'system' | 'developer' | 'assistant', text: string): RequestItem => ({
+  type: 'message',
+  role,
+  parts: [{ type: 'text', text }],
+})
+
+const thinks = (text: string, summary: string[] = []): RequestItem => ({
+  type: 'reasoning',
+  summary,
+  text,
+})
+
+const calls = (callId: string, name: string, text = '{}'): RequestItem => ({
+  type: 'tool-call',
+  callId,
+  name,
+  form: 'function',
+  arguments: text,
+})
+
+const returns = (callId: string, ...parts: (string | ContentPart)[]): RequestItem => ({
+  type: 'tool-result',
+  callId,
+  form: 'function',
+  parts: parts.map((part) => (typeof part === 'string' ? { type: 'text', text: part } : part)),
+})
+
+const image: ContentPart = { type: 'image', url: 'data:image/png;base64,AA==', detail: null }
+const wireImage = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AA==' } }
+
+const wireCall = (id: string, name: string, text = '{}') => ({
+  id,
+  type: 'function' as const,
+  function: { name, arguments: text },
+})
+
+describe('system texts', () => {
+  test('instructions and the leading system and developer texts are one system message', () => {
+    const items = [says('developer', 'Be kind.'), says('system', 'Be brief.'), userMessage('Hi')]
+    expect(encode({ instructions: 'You are a demo.', items })).toEqual([
+      { role: 'system', content: 'You are a demo.\n\nBe kind.\n\nBe brief.' },
+      { role: 'user', content: 'Hi' },
+    ])
+  })
+
+  test('leading developer texts keep their role where it is known', () => {
+    const items = [says('developer', 'Be kind.'), says('developer', 'Be brief.')]
+    expect(encode({ items }, { developerRole: true })).toEqual([
+      { role: 'developer', content: 'Be kind.\n\nBe brief.' },
+    ])
+  })
+
+  test('a later one travels as a marked user message, or stays where the template takes it', () => {
+    const items = [userMessage('Hi'), says('developer', 'Be brief.')]
+    expect(encode({ items })).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'user', content: '[System instruction]\nBe brief.' },
+    ])
+    expect(encode({ items }, { lateSystemMessages: true })[1]).toEqual({
+      role: 'system',
+      content: 'Be brief.',
+    })
+    const quirks = { lateSystemMessages: true, developerRole: true }
+    expect(encode({ items }, quirks)[1]).toEqual({ role: 'developer', content: 'Be brief.' })
+  })
+
+  test('an image in one is refused, because no server takes it', () => {
+    const items: RequestItem[] = [{ type: 'message', role: 'system', parts: [image] }]
+    expect(() => encode({ items })).toThrow('Only a user message can hold image content.')
+  })
+})
+
+describe('content', () => {
+  const content = (...parts: ContentPart[]) =>
+    encode({ items: [{ type: 'message', role: 'user', parts }] })[0]?.content
+
+  test('a single text is a string, several parts are a list', () => {
+    expect(content({ type: 'text', text: 'Hi' })).toBe('Hi')
+    expect(content()).toBe('')
+    expect(content({ type: 'text', text: 'Look:' }, image)).toEqual([
+      { type: 'text', text: 'Look:' },
+      wireImage,
+    ])
+    expect(content(image)).toEqual([wireImage])
+  })
+
+  test('the detail of an image is passed on, original as high', () => {
+    const detailOf = (detail: string) => content({ ...image, detail })
+    expect(detailOf('low')).toMatchObject([{ image_url: { detail: 'low' } }])
+    expect(detailOf('original')).toMatchObject([{ image_url: { detail: 'high' } }])
+  })
+
+  test('a file is sent only where files are understood', () => {
+    const url = 'data:application/pdf;base64,AA=='
+    const file: ContentPart = { type: 'file', data: url, url: null, filename: 'a.pdf' }
+    const items: RequestItem[] = [{ type: 'message', role: 'user', parts: [file] }]
+    expect(encode({ items }, { files: true })).toEqual([
+      {
+        role: 'user',
+        content: [{ type: 'file', file: { file_data: url, filename: 'a.pdf' } }],
+      },
+    ])
+    expect(() => encode({ items })).toThrow(
+      'The model does not take files, but the input holds the file a.pdf.',
+    )
+    const remote: ContentPart = { ...file, data: null, url: 'https://example.com/a.pdf' }
+    const remoteItems: RequestItem[] = [{ type: 'message', role: 'user', parts: [remote] }]
+    expect(() => encode({ items: remoteItems }, { files: true })).toThrow('send its content')
+  })
+
+  test('a refusal in the history is text', () => {
+    const items: RequestItem[] = [
+      { type: 'message', role: 'assistant', parts: [{ type: 'refusal', text: 'No.' }] },
+    ]
+    expect(encode({ items })).toEqual([{ role: 'assistant', content: 'No.' }])
+  })
+})
+
+describe('assistant turns', () => {
+  test('reasoning, text and parallel calls are one message, their results directly behind', () => {
+    const items = [
+      userMessage('Weather?'),
+      thinks('Two cities.'),
+      says('assistant', 'I will look.'),
+      calls('a', 'weather', '{"city":"Bonn"}'),
+      calls('b', 'weather', '{"city":"Rome"}'),
+      returns('b', 'hot'),
+      returns('a', 'wet', 'and cold'),
+      says('assistant', 'Wet here, hot there.'),
+      userMessage('Thanks'),
+    ]
+    expect(encode({ items })).toEqual([
+      { role: 'user', content: 'Weather?' },
+      {
+        role: 'assistant',
+        content: 'I will look.',
+        reasoning: 'Two cities.',
+        reasoning_content: 'Two cities.',
+        tool_calls: [
+          wireCall('a', 'weather', '{"city":"Bonn"}'),
+          wireCall('b', 'weather', '{"city":"Rome"}'),
+        ],
+      },
+      { role: 'tool', tool_call_id: 'a', content: 'wet\nand cold' },
+      { role: 'tool', tool_call_id: 'b', content: 'hot' },
+      { role: 'assistant', content: 'Wet here, hot there.' },
+      { role: 'user', content: 'Thanks' },
+    ])
+  })
+
+  test('calls with a result between them are two turns', () => {
+    const items = [calls('a', 'look'), returns('a', '1'), calls('b', 'look'), returns('b', '2')]
+    expect(encode({ items })).toEqual([
+      { role: 'assistant', content: '', tool_calls: [wireCall('a', 'look')] },
+      { role: 'tool', tool_call_id: 'a', content: '1' },
+      { role: 'assistant', content: '', tool_calls: [wireCall('b', 'look')] },
+      { role: 'tool', tool_call_id: 'b', content: '2' },
+    ])
+  })
+
+  test('a call id that comes again in a later turn belongs to its own result', () => {
+    const items = [calls('a', 'look'), returns('a', '1'), calls('a', 'look'), returns('a', '2')]
+    const results = encode({ items }).filter(({ role }) => role === 'tool')
+    expect(results.map(({ content }) => content)).toEqual(['1', '2'])
+  })
+
+  test('reasoning goes under the names that the upstream reads, or not at all', () => {
+    const items = [thinks('', ['One.', 'Two.']), says('assistant', 'Yes.')]
+    const fields = (reasoningFields: UpstreamQuirks['reasoningFields']) =>
+      encode({ items }, { reasoningFields })
+    expect(fields(['reasoning_content'])).toEqual([
+      { role: 'assistant', content: 'Yes.', reasoning_content: 'One.\n\nTwo.' },
+    ])
+    expect(fields([])).toEqual([{ role: 'assistant', content: 'Yes.' }])
+  })
+
+  test('reasoning that led to nothing is left out', () => {
+    expect(encode({ items: [userMessage('Hi'), thinks('Hm.'), userMessage('Well?')] })).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'user', content: 'Well?' },
+    ])
+  })
+
+  test('a call without a result is answered for the caller, before anybody else speaks', () => {
+    expect(encode({ items: [calls('a', 'look'), userMessage('Stop.')] })).toEqual([
+      { role: 'assistant', content: '', tool_calls: [wireCall('a', 'look')] },
+      { role: 'tool', tool_call_id: 'a', content: 'aborted' },
+      { role: 'user', content: 'Stop.' },
+    ])
+  })
+
+  test('a result without a call is refused', () => {
+    expect(() => encode({ items: [userMessage('Hi'), returns('x', '1')] })).toThrow(
+      'The input holds an output for the tool call x, but no such call.',
+    )
+  })
+
+  test('images in results follow in a user message, behind all results of the turn', () => {
+    const items = [calls('a', 'draw'), calls('b', 'look'), returns('a', image), returns('b', 'ok')]
+    expect(encode({ items }).slice(1)).toEqual([
+      {
+        role: 'tool',
+        tool_call_id: 'a',
+        content: '[See the next message for what was returned.]',
+      },
+      { role: 'tool', tool_call_id: 'b', content: 'ok' },
+      {
+        role: 'user',
+        content: [{ type: 'text', text: '[Returned by the tool draw]' }, wireImage],
+      },
+    ])
+  })
+
+  test('calls without arguments, of custom tools and of namespaces travel as plain functions', () => {
+    const items: RequestItem[] = [
+      { type: 'tool-call', callId: 'a', name: 'now', form: 'function', arguments: '' },
+      { type: 'tool-call', callId: 'b', name: 'shell', form: 'custom', arguments: 'ls "x"' },
+      {
+        type: 'tool-call',
+        callId: 'c',
+        name: 'read',
+        namespace: 'files',
+        form: 'function',
+        arguments: '{}',
+      },
+    ]
+    expect(encode({ items })[0]).toEqual({
+      role: 'assistant',
+      content: '',
+      tool_calls: [
+        wireCall('a', 'now'),
+        wireCall('b', 'shell', '{"input":"ls \\"x\\""}'),
+        wireCall('c', 'files__read'),
+      ],
+    })
+  })
+})

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, decode, finishOf } from './decoding.ts'
+import { added, completed, created, ended, message, saying, text } from './payloads.ts'
+
+describe('tools that run at the upstream', () => {
+  const search = { type: 'web_search_call', id: 'ws_1', status: 'in_progress' }
+  const found = { ...search, status: 'completed', action: { type: 'search', query: 'bun' } }
+  const stage = (type: string, reached: string) => ({
+    type: `response.${type}.${reached}`,
+    item_id: 'ws_1',
+    output_index: 0,
+  })
+
+  test('tell their stages, and end as what they became, without an id', () => {
+    const decoded = decode([
+      created,
+      added(search),
+      stage('web_search_call', 'in_progress'),
+      stage('web_search_call', 'in_progress'),
+      stage('web_search_call', 'searching'),
+      stage('web_search_call', 'completed'),
+      ended(found),
+      completed([found]),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      {
+        hosted: { type: 'web_search_call', status: 'in_progress' },
+        stages: ['in_progress', 'searching', 'completed'],
+        end: {
+          type: 'web_search_call',
+          status: 'completed',
+          action: { type: 'search', query: 'bun' },
+        },
+      },
+    ])
+    expect(finishOf(decoded)).toMatchObject({ reason: 'stop' })
+  })
+
+  test.each([
+    ['web_search_call', ['in_progress', 'searching', 'completed']],
+    ['file_search_call', ['in_progress', 'searching', 'completed']],
+    ['code_interpreter_call', ['in_progress', 'interpreting', 'completed']],
+    ['image_generation_call', ['in_progress', 'generating', 'completed']],
+    ['mcp_call', ['in_progress', 'completed', 'failed']],
+    ['mcp_list_tools', ['in_progress', 'completed', 'failed']],
+    ['compaction', ['compacting']],
+    ['apply_patch_call', []],
+    ['computer_call', []],
+    ['local_shell_call', []],
+    ['mcp_approval_request', []],
+    ['program', []],
+    ['program_output', []],
+    ['shell_call', []],
+    ['tool_search_call', []],
+    ['tool_search_output', []],
+  ])('%s tells only the stages that the format has for it', (type, stages) => {
+    const item = { type, id: 'ws_1', field: 1 }
+    const all = [
+      'in_progress',
+      'searching',
+      'interpreting',
+      'generating',
+      'compacting',
+      'partial_image',
+    ]
+    const decoded = decode([
+      created,
+      added(item),
+      ...[...all, 'completed', 'failed', 'added', 'done'].map((reached) => stage(type, reached)),
+      ended(item),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { hosted: { type, field: 1 }, stages, end: { type, field: 1 } },
+    ])
+  })
+
+  test('are told from the end of their item, or from the last event, alone', () => {
+    const { id: _, ...item } = found
+    const expected = [{ hosted: item, stages: [], end: item }]
+    expect(blocksOf(decode([created, ended(found), completed()]))).toEqual(expected)
+    expect(blocksOf(decode([created, completed([found])]))).toEqual(expected)
+  })
+
+  test('that never report an end have the one of the last event, or what they were', () => {
+    const start = { hosted: { type: 'web_search_call', status: 'in_progress' }, stages: [] }
+    const { id: _, ...item } = found
+    expect(blocksOf(decode([created, added(search), completed([found])]))).toEqual([
+      { ...start, end: item },
+    ])
+    expect(blocksOf(decode([created, added(search), completed()]))).toEqual([
+      { ...start, end: start.hosted },
+    ])
+  })
+
+  test('hold an answer back until they have ended', () => {
+    const decoded = decode([
+      created,
+      added(search),
+      added(message, { output_index: 1 }),
+      text('Found.', { item_id: 'msg_1', output_index: 1 }),
+      stage('web_search_call', 'searching'),
+      ended(found),
+      ended(saying('Found.'), { output_index: 1 }),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toMatchObject([{ stages: ['searching'] }, { text: 'Found.' }])
+  })
+
+  test('of a type that the format does not have are left out', () => {
+    const item = { type: 'acme:thing', id: 'x_1' }
+    const decoded = decode([
+      created,
+      added(item),
+      { type: 'response.acme:thing.completed', item_id: 'x_1', output_index: 0 },
+      ended(item),
+      completed([item, saying('Hi')]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+  })
+})

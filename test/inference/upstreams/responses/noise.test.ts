@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'bun:test'
+import type { GenerationEvent } from '#inference/events.ts'
+import { blocksOf, decode, decodeReads, encode, openDecoder } from './decoding.ts'
+import { added, completed, created, ended, message, saying, text } from './payloads.ts'
+
+const failed = (error: unknown) => ({
+  type: 'response.failed',
+  response: { status: 'failed', error },
+})
+
+describe('noise', () => {
+  test('is not heard', () => {
+    const progress = { type: 'response.in_progress', response: { status: 'in_progress' } }
+    const decoded = decode([
+      created,
+      progress,
+      created,
+      { type: 'response.queued', response: {} },
+      { type: 'keepalive', sequence_number: 3 },
+      ': no comment',
+      'ping',
+      '"text"',
+      '[1]',
+      added(message),
+      progress,
+      { type: 'acme:trace', span: 1 },
+      { type: 'response.acme.delta', delta: 'x' },
+      { ...text('Hi'), obfuscation: 'aB3dE', logprobs: [], sequence_number: 9 },
+      { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, delta: '' },
+      { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0 },
+      { type: 'response.output_item.added', output_index: 1, item: null },
+      progress,
+      ended(saying('Hi')),
+      ended(saying('Hi')),
+      { type: 'response.output_text.done', item_id: 'msg_1', output_index: 0, text: 'Hi' },
+      completed([saying('Hi')]),
+    ])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+  })
+
+  test('after the last event is not read', () => {
+    const decoded = decode([
+      created,
+      completed([saying('Hi')]),
+      completed([saying('Ho')]),
+      failed({ message: 'late' }),
+      '[DONE]',
+      '[DONE]',
+    ])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+  })
+
+  test('a keepalive before the first event does not begin the generation', () => {
+    const events: GenerationEvent[] = []
+    openDecoder().push({ event: 'keepalive', data: '{"type":"keepalive"}' }, events)
+    expect(events).toEqual([])
+  })
+
+  test('the type may be in the event field alone', () => {
+    const body = [created, added(message), text('Hi'), completed()]
+      .map(({ type, ...payload }) => `event: ${type}\ndata: ${JSON.stringify(payload)}\n\n`)
+      .join('')
+    expect(blocksOf(decodeReads([encode(body)]))).toEqual([{ text: 'Hi' }])
+  })
+})

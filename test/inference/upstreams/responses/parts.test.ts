@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, decode } from './decoding.ts'
+import { added, call, completed, created, ended, message, saying, text } from './payloads.ts'
+
+describe('parts of a message', () => {
+  const partAt = (index: number) => ({ item_id: 'msg_1', output_index: 0, content_index: index })
+  const open = (index: number, type = 'output_text') => ({
+    type: 'response.content_part.added',
+    ...partAt(index),
+    part: { type, text: '' },
+  })
+
+  test('each is a block', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      open(0),
+      text('One.', partAt(0)),
+      open(1),
+      text('Two.', partAt(1)),
+      ended(saying('One.', 'Two.')),
+      completed([saying('One.', 'Two.')]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
+  })
+
+  test('one that was not streamed is added', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('One.'),
+      ended(saying('One.', 'Two.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
+  })
+
+  test('an announcement that is repeated or comes late does not divide the text', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hel', partAt(0)),
+      open(0),
+      text('l', partAt(0)),
+      open(0),
+      text('o', partAt(0)),
+      ended(saying('Hello')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+
+  test('a refusal is a block of its own form', () => {
+    const refusal = { type: 'refusal', refusal: 'I cannot help.' }
+    const decoded = decode([
+      created,
+      added(message),
+      open(0),
+      text('Well. ', partAt(0)),
+      open(1, 'refusal'),
+      { type: 'response.refusal.delta', ...partAt(1), delta: 'I cannot' },
+      { type: 'response.refusal.done', ...partAt(1), refusal: 'I cannot help.' },
+      { type: 'response.content_part.done', ...partAt(1), part: refusal },
+      ended({ ...message, content: [...saying('Well. ').content, refusal] }),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { text: 'Well. ' },
+      { text: 'I cannot help.', form: 'refusal' },
+    ])
+  })
+
+  test('a refusal that only the last event tells keeps its form', () => {
+    const refusal = { type: 'refusal', refusal: 'No.' }
+    const decoded = decode([created, completed([{ ...message, content: [refusal] }])])
+    expect(blocksOf(decoded)).toEqual([{ text: 'No.', form: 'refusal' }])
+  })
+
+  test('a phase goes with the text', () => {
+    const decoded = decode([
+      created,
+      added({ ...message, phase: 'commentary' }),
+      text('Looking.'),
+      ended({ ...saying('Looking.'), phase: 'commentary' }),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Looking.', phase: 'commentary' }])
+  })
+
+  test('log probabilities come with the deltas when they were asked for', () => {
+    const token = { token: 'é', logprob: -0.5, bytes: null, top_logprobs: [] }
+    const top = [{ token: 'e', logprob: -1, bytes: [101] }]
+    const delta = { ...text('é'), logprobs: [{ ...token, top_logprobs: top }] }
+    const payloads = [created, added(message), delta, completed()]
+    expect(blocksOf(decode(payloads, { logprobs: true }))).toEqual([
+      {
+        text: 'é',
+        logprobs: [{ token: 'é', logprob: -0.5, bytes: [195, 169], top }],
+      },
+    ])
+    expect(blocksOf(decode(payloads))).toEqual([{ text: 'é' }])
+    const end = {
+      type: 'response.output_text.done',
+      ...partAt(0),
+      text: 'é!',
+      logprobs: [token, { ...token, token: '!' }],
+    }
+    const partly = decode([created, added(message), delta, end, completed()], { logprobs: true })
+    expect(blocksOf(partly)).toMatchObject([{ text: 'é!', logprobs: [{ token: 'é' }] }])
+    const wholly = decode([created, added(message), end, completed()], { logprobs: true })
+    expect(blocksOf(wholly)).toMatchObject([{ logprobs: [{ token: 'é' }, { token: '!' }] }])
+  })
+})
+
+describe('citations', () => {
+  const at = { item_id: 'msg_1', output_index: 0, content_index: 0 }
+  const url = {
+    type: 'url_citation',
+    url: 'https://a.test/',
+    title: 'A',
+    start_index: 0,
+    end_index: 2,
+  }
+  const file = { type: 'file_citation', file_id: 'file_1', filename: 'a.pdf', index: 3 }
+  const inContainer = {
+    type: 'container_file_citation',
+    container_id: 'cntr_1',
+    file_id: 'cfile_1',
+    filename: 'a.txt',
+    start_index: 4,
+    end_index: 9,
+  }
+  const annotation = (of: unknown) => ({
+    type: 'response.output_text.annotation.added',
+    ...at,
+    annotation_index: 0,
+    annotation: of,
+  })
+  const cited = (...annotations: unknown[]) => ({
+    ...message,
+    content: [{ type: 'output_text', text: 'Hi', annotations }],
+  })
+  const expected = [
+    { kind: 'url' as const, url: 'https://a.test/', title: 'A', startIndex: 0, endIndex: 2 },
+    { kind: 'file' as const, fileId: 'file_1', filename: 'a.pdf', index: 3 },
+    { kind: 'file' as const, fileId: 'cfile_1', filename: 'a.txt', index: 4 },
+  ]
+
+  test('of each kind, streamed and told again at the end, come once', () => {
+    const streamed = [url, file, inContainer].map(annotation)
+    const end = cited(url, file, inContainer)
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hi'),
+      ...streamed,
+      ended(end),
+      completed([end]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
+  })
+
+  test('those that were not streamed are added from the finished item', () => {
+    const end = cited(url, file, inContainer)
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hi'),
+      annotation(url),
+      ended(end),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
+  })
+
+  test('those of a text that has ended are not put into the next one', () => {
+    const end = {
+      ...message,
+      content: [...cited(url).content, { type: 'output_text', text: 'Ho', annotations: [file] }],
+    }
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hi'),
+      { type: 'response.output_text.done', ...at, text: 'Hi' },
+      text('Ho'),
+      ended(end),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { text: 'Hi' },
+      { text: 'Ho', citations: expected.slice(1, 2) },
+    ])
+  })
+
+  test('one that comes after its text gave way does not make a text of its own', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hi'),
+      added(call, { output_index: 1 }),
+      annotation(url),
+      ended({ ...call, arguments: '{}' }, { output_index: 1 }),
+      ended(cited(url)),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }, { call: 'add', id: 'call_1', input: '{}' }])
+  })
+
+  test('an annotation of an unknown kind is left out', () => {
+    const other = { type: 'file_path', file_id: 'file_1', index: 0 }
+    const end = cited(other, url)
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hi'),
+      annotation(other),
+      ended(end),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected.slice(0, 1) }])
+  })
+})

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, decode } from './decoding.ts'
+import {
+  added,
+  completed,
+  created,
+  ended,
+  message,
+  reasoning,
+  saying,
+  text,
+  thought,
+} from './payloads.ts'
+
+describe('reasoning', () => {
+  const summaryAt = (index: number) => ({ item_id: 'rs_1', output_index: 0, summary_index: index })
+  const summary = (index: number, delta: string) => ({
+    type: 'response.reasoning_summary_text.delta',
+    ...summaryAt(index),
+    delta,
+  })
+  const summarised = (...texts: string[]) => ({
+    ...reasoning,
+    summary: texts.map((each) => ({ type: 'summary_text', text: each })),
+  })
+  const raw = (...texts: string[]) => ({
+    ...reasoning,
+    content: texts.map((each) => ({ type: 'reasoning_text', text: each })),
+  })
+
+  test('summary parts are paragraphs of one block, announced or not', () => {
+    const announcement = (index: number) => ({
+      type: 'response.reasoning_summary_part.added',
+      ...summaryAt(index),
+      part: { type: 'summary_text', text: '' },
+    })
+    const end = [ended(summarised('One.', 'Two.')), completed([summarised('One.', 'Two.')])]
+    const expected = [{ reasoning: ['One.', 'Two.'] }]
+    const [first, second] = [summary(0, 'One.'), summary(1, 'Two.')]
+    const start = [created, added(reasoning)]
+    const announced = [...start, announcement(0), first, announcement(1), second, ...end]
+    expect(blocksOf(decode(announced))).toEqual(expected)
+    expect(blocksOf(decode([...start, first, second, ...end]))).toEqual(expected)
+    expect(blocksOf(decode([...start, first, ...end]))).toEqual(expected)
+    expect(blocksOf(decode([...start, ...end]))).toEqual(expected)
+  })
+
+  test('vLLM: reasoning_part events, a msg_ id, content indices that count on', () => {
+    const item = { type: 'reasoning', id: 'msg_a', summary: [] }
+    const at = { item_id: 'msg_a', output_index: 0, content_index: 0 }
+    const answerAt = { item_id: 'msg_b', output_index: 1, content_index: 1 }
+    const part = { type: 'reasoning_text', text: 'Hm.' }
+    const decoded = decode([
+      created,
+      added(item),
+      { type: 'response.reasoning_part.added', ...at, part: { ...part, text: '' } },
+      thought('H', at),
+      thought('m.', at),
+      { type: 'response.reasoning_text.done', ...at, text: 'Hm.' },
+      { type: 'response.reasoning_part.done', ...at, part },
+      ended({ ...item, content: [part] }),
+      added({ ...message, id: 'msg_b' }, { output_index: 1 }),
+      {
+        type: 'response.content_part.added',
+        ...answerAt,
+        part: { type: 'output_text', text: '', annotations: [] },
+      },
+      text('Hi', answerAt),
+      { type: 'response.output_text.done', ...answerAt, text: 'Hi' },
+      ended({ ...saying('Hi'), id: 'msg_b' }, { output_index: 1 }),
+      completed([
+        { ...item, id: 'rs_z', content: [part] },
+        { ...saying('Hi'), id: 'msg_z' },
+      ]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
+  })
+
+  test('Open Responses: reasoning.delta and reasoning.done', () => {
+    const at = { item_id: 'rs_1', output_index: 0, content_index: 0 }
+    const decoded = decode([
+      created,
+      added(reasoning),
+      { type: 'response.reasoning.delta', ...at, delta: 'H' },
+      { type: 'response.reasoning.done', ...at, text: 'Hm.' },
+      ended(raw('Hm.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
+  })
+
+  test('streamed as if it were an answer, under the id of a reasoning item', () => {
+    const decoded = decode([
+      created,
+      added(reasoning),
+      text('Hm.', { item_id: 'rs_1', output_index: 0 }),
+      ended(raw('Hm.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
+  })
+
+  test('the same text as summary and as content is said once', () => {
+    const both = { ...summarised('Hm.'), ...{ content: raw('Hm.').content } }
+    expect(blocksOf(decode([created, completed([both])]))).toEqual([{ reasoning: ['Hm.'] }])
+    const streamed = decode([
+      created,
+      added(reasoning),
+      summary(0, 'Hm.'),
+      ended(both),
+      completed(),
+    ])
+    expect(blocksOf(streamed)).toEqual([{ reasoning: ['Hm.'] }])
+    const moved = decode([
+      created,
+      added(reasoning),
+      summary(0, 'Hm.'),
+      ended(raw('Hm. ')),
+      completed(),
+    ])
+    expect(blocksOf(moved)).toEqual([{ reasoning: ['Hm.'] }])
+  })
+
+  test('a summary of its own is added to the raw text', () => {
+    const both = { ...summarised('Short.'), content: raw('A long thought.').content }
+    const decoded = decode([
+      created,
+      added(reasoning),
+      thought('A long thought.'),
+      ended(both),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['A long thought.', 'Short.'] }])
+  })
+
+  test('one paragraph that ends as two is not said again', () => {
+    const decoded = decode([
+      created,
+      added(reasoning),
+      summary(0, 'One.Two.'),
+      ended(summarised('One.', 'Two.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['One.Two.'] }])
+  })
+
+  test('the same text divided otherwise in the two carriers is said once', () => {
+    const both = { ...summarised('One.', 'Two.'), content: raw('One.\n\nTwo.').content }
+    expect(blocksOf(decode([created, completed([both])]))).toEqual([
+      { reasoning: ['One.\n\nTwo.'] },
+    ])
+  })
+
+  test('goes on as a first paragraph after it gave way', () => {
+    const decoded = decode([
+      created,
+      added(reasoning),
+      thought('Hm'),
+      added(message, { output_index: 1 }),
+      text('Hi', { item_id: 'msg_1', output_index: 1 }),
+      thought(', yes.'),
+      ended(saying('Hi'), { output_index: 1 }),
+      ended(raw('Hm, yes.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { reasoning: ['Hm'] },
+      { text: 'Hi' },
+      { reasoning: [', yes.'] },
+    ])
+  })
+
+  test('a sealed payload alone is a block', () => {
+    const sealed = { ...reasoning, encrypted_content: 'gAAA' }
+    const expected = [{ reasoning: [], sealed: 'gAAA' }]
+    expect(blocksOf(decode([created, added(sealed), ended(sealed), completed()]))).toEqual(expected)
+    expect(blocksOf(decode([created, completed([sealed])]))).toEqual(expected)
+  })
+
+  test('an empty payload is none, and an item without anything is no block', () => {
+    const empty = { ...reasoning, encrypted_content: '', content: [] }
+    expect(blocksOf(decode([created, added(empty), ended(empty), completed([empty])]))).toEqual([])
+  })
+})

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, decode } from './decoding.ts'
+import {
+  added,
+  call,
+  completed,
+  created,
+  ended,
+  message,
+  reasoning,
+  saying,
+  text,
+  thought,
+} from './payloads.ts'
+
+describe('text that is told in other ways', () => {
+  const everywhere = { item_id: 'msg_1', output_index: 0, content_index: 0 }
+  const part = { type: 'output_text', text: 'Hello', annotations: [] }
+  const whole = {
+    'the end of the text': [{ type: 'response.output_text.done', ...everywhere, text: 'Hello' }],
+    'the end of the part': [{ type: 'response.content_part.done', ...everywhere, part }],
+    'the end of the item': [ended(saying('Hello'))],
+    'all ends': [
+      { type: 'response.output_text.done', ...everywhere, text: 'Hello' },
+      { type: 'response.content_part.done', ...everywhere, part },
+      ended(saying('Hello')),
+    ],
+  }
+  for (const [where, ends] of Object.entries(whole)) {
+    test(`only in ${where}: it is said once`, () => {
+      const decoded = decode([created, added(message), ...ends, completed([saying('Hello')])])
+      expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+    })
+
+    test(`in part before, wholly in ${where}: the rest is added`, () => {
+      const decoded = decode([created, added(message), text('He'), text('l'), ...ends, completed()])
+      expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+    })
+
+    test(`only in ${where}, without any announcement`, () => {
+      const decoded = decode([created, ...ends, completed()])
+      expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+    })
+  }
+
+  test('only in the last event', () => {
+    const decoded = decode([created, completed([reasoning, saying('Hello'), call])])
+    expect(blocksOf(decoded)).toEqual([
+      { text: 'Hello' },
+      { call: 'add', id: 'call_1', input: '{}' },
+    ])
+  })
+
+  test('in an item that was ended empty, then in the last event', () => {
+    const decoded = decode([created, added(message), ended(message), completed([saying('Hello')])])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+
+  test('only in the announcement of its item', () => {
+    const decoded = decode([created, added(saying('Hello')), completed()])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+
+  test('in a last event that contradicts what was streamed: nothing is taken back or repeated', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('Hello'),
+      completed([saying('Good day!')]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+
+  test('as one item that ends as two: it is not said again', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('One. Two.'),
+      ended(saying('One. Two.')),
+      completed([saying('One. '), { ...saying('Two.'), id: 'msg_2' }]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
+  })
+
+  test('as one part that ends as two: it is not said again', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('One. Two.'),
+      ended(saying('One. ', 'Two.')),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
+  })
+
+  test('an item of the last event that was never streamed is added', () => {
+    const decoded = decode([
+      created,
+      added(message),
+      text('One.'),
+      ended(saying('One.')),
+      completed([saying('One.'), { ...saying('Two.'), id: 'msg_2' }, call]),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { text: 'One.' },
+      { text: 'Two.' },
+      { call: 'add', id: 'call_1', input: '{}' },
+    ])
+  })
+
+  test('as deltas before the announcement of their item', () => {
+    const decoded = decode([
+      created,
+      text('Hel'),
+      added(message),
+      text('lo'),
+      ended(saying('Hello')),
+      completed([saying('Hello')]),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+
+  test('as deltas of items that are never announced nor ended', () => {
+    const decoded = decode([
+      created,
+      thought('Hm.', { item_id: 'rs_1' }),
+      text('Hello', { item_id: 'msg_1' }),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hello' }])
+  })
+
+  test('content as a string', () => {
+    const decoded = decode([created, completed([{ ...message, content: 'Hello' }])])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
+  })
+})

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, decode, finishOf } from './decoding.ts'
+import { added, call, completed, created, ended, input } from './payloads.ts'
+
+const at = { item_id: 'fc_1', output_index: 0 }
+const done = (args: string) => ({
+  type: 'response.function_call_arguments.done',
+  ...at,
+  arguments: args,
+})
+
+describe('function calls', () => {
+  const filled = { ...call, arguments: '{"a":1}', status: 'completed' }
+  const expected = [{ call: 'add', id: 'call_1', input: '{"a":1}' }]
+
+  test.each([
+    ['deltas', [added(call), input('{"a"'), input(':1}'), done('{"a":1}'), ended(filled)]],
+    ['the end of the arguments', [added(call), done('{"a":1}'), ended(filled)]],
+    ['the end of the item', [added(call), ended(filled)]],
+    ['the end of the item, not announced', [ended(filled)]],
+    ['deltas before the announcement', [input('{"a"'), added(call), input(':1}'), ended(filled)]],
+    [
+      'deltas without an announcement',
+      [input('{"a"'), input(':1}'), done('{"a":1}'), ended(filled)],
+    ],
+    ['a part of the deltas', [added(call), input('{"a'), ended(filled)]],
+    ['the announcement', [added(filled)]],
+    ['the last event', []],
+  ])('with arguments from %s are told once', (_, payloads) => {
+    const decoded = decode([created, ...payloads, completed([filled])])
+    expect(blocksOf(decoded)).toEqual(expected)
+    expect(finishOf(decoded)).toMatchObject({ reason: 'tool-calls' })
+  })
+
+  test('with arguments as an object become JSON text', () => {
+    const decoded = decode([created, ended({ ...call, arguments: { a: 1 } }), completed()])
+    expect(blocksOf(decoded)).toEqual(expected)
+  })
+
+  test.each([[''], [null], [undefined]])('with arguments %p have the empty object', (nothing) => {
+    const empty = { ...call, arguments: nothing }
+    const decoded = decode([created, added(empty), done(''), ended(empty), completed([empty])])
+    expect(blocksOf(decoded)).toEqual([{ call: 'add', id: 'call_1', input: '{}' }])
+  })
+
+  test('keep their namespace', () => {
+    const item = { ...call, namespace: 'math' }
+    const decoded = decode([created, added(item), input('{}'), ended(item), completed([item])])
+    expect(blocksOf(decoded)).toEqual([
+      { call: 'add', id: 'call_1', input: '{}', namespace: 'math' },
+    ])
+  })
+
+  test('get a call id of ours where theirs is missing, empty or taken', () => {
+    const nameless = { ...call, id: undefined }
+    const decoded = decode([
+      created,
+      ended({ ...nameless, call_id: undefined }, { output_index: 0 }),
+      ended({ ...nameless, call_id: '' }, { output_index: 1 }),
+      ended({ ...nameless, call_id: 'call_1' }, { output_index: 2 }),
+      ended({ ...call, id: 'fc_9', call_id: 'call_1' }, { output_index: 3 }),
+      completed(),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { call: 'add', id: 'call_minted_1', input: '{}' },
+      { call: 'add', id: 'call_minted_2', input: '{}' },
+      { call: 'add', id: 'call_1', input: '{}' },
+      { call: 'add', id: 'call_minted_3', input: '{}' },
+    ])
+  })
+
+  test('wait for a name that comes late', () => {
+    const unnamed = { ...call, name: '' }
+    const decoded = decode([created, added(unnamed), input('{"a":1}'), ended(filled), completed()])
+    expect(blocksOf(decoded)).toEqual(expected)
+    const named = decode([
+      created,
+      input('{"a":1}'),
+      { ...done('{"a":1}'), name: 'add' },
+      completed(),
+    ])
+    expect(blocksOf(named)).toEqual([{ call: 'add', id: 'call_minted_1', input: '{"a":1}' }])
+  })
+
+  test('without any name fail the generation', () => {
+    const unnamed = { ...call, name: '' }
+    const decoded = decode([created, added(unnamed), input('{}'), ended(unnamed), completed()])
+    expect(decoded.error?.kind).toBe('upstream_invalid_answer')
+  })
+
+  test('may have only so much argument text in all', () => {
+    const second = { ...call, id: 'fc_2', call_id: 'call_2' }
+    const payloads = [
+      created,
+      added(call),
+      input('x'.repeat(60)),
+      ended({ ...call, arguments: 'x'.repeat(60) }),
+      added(second, { output_index: 1 }),
+      input('x'.repeat(60), { item_id: 'fc_2', output_index: 1 }),
+    ]
+    const decoded = decode(payloads, { toolArgumentCharsMax: 100 })
+    expect(decoded.error?.kind).toBe('upstream_invalid_answer')
+    expect(blocksOf(decoded)).toHaveLength(2)
+  })
+
+  test('that are told twice are given once', () => {
+    const again = [added(filled), input('{"a":1}'), done('{"a":1}'), ended(filled)]
+    const decoded = decode([
+      created,
+      added(call),
+      ...again.slice(1),
+      ended(filled),
+      completed([filled]),
+    ])
+    expect(blocksOf(decoded)).toEqual(expected)
+    const announcedTwice = decode([
+      created,
+      added(call),
+      added(call),
+      input('{"a":1}'),
+      ended(filled),
+      completed(),
+    ])
+    expect(blocksOf(announcedTwice)).toEqual(expected)
+  })
+})
+
+describe('custom tool calls', () => {
+  const item = { type: 'custom_tool_call', id: 'ct_1', call_id: 'call_1', name: 'sql', input: '' }
+  const where = { item_id: 'ct_1', output_index: 0 }
+  const delta = (piece: string) => ({
+    type: 'response.custom_tool_call_input.delta',
+    ...where,
+    delta: piece,
+  })
+
+  test('carry free text', () => {
+    const decoded = decode([
+      created,
+      added(item),
+      delta('select '),
+      { type: 'response.custom_tool_call_input.done', ...where, input: 'select 1' },
+      ended({ ...item, input: 'select 1' }),
+      completed([{ ...item, input: 'select 1' }]),
+    ])
+    expect(blocksOf(decoded)).toEqual([
+      { call: 'sql', id: 'call_1', input: 'select 1', custom: true },
+    ])
+    expect(finishOf(decoded)).toMatchObject({ reason: 'tool-calls' })
+  })
+
+  test('may be empty', () => {
+    const decoded = decode([created, added(item), ended(item), completed()])
+    expect(blocksOf(decoded)).toEqual([{ call: 'sql', id: 'call_1', input: '', custom: true }])
+  })
+})

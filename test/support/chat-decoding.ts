@@ -1,0 +1,91 @@
+import { createEventStreamParser } from '#inference/event-stream.ts'
+import type { GenerationEvent } from '#inference/events.ts'
+import { createGrammar } from '#inference/grammar.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import {
+  type ChatDecoderOptions,
+  createChatDecoder,
+} from '#inference/upstreams/chat-completions/decode.ts'
+import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { type AppError, toAppError } from '#lib/errors.ts'
+import { makeRequest } from './generation.ts'
+
+export type Decoded = { events: GenerationEvent[]; error: AppError | null }
+
+export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'offer'>> & {
+  request?: Partial<Pick<GenerationRequest, 'tools' | 'toolChoice'>>
+}
+
+/** Decodes the bytes of a stream, divided as given; the grammar is checked on the way. */
+export function decodeBytes(pieces: Iterable<Uint8Array>, options: DecodingOptions = {}): Decoded {
+  return decode(options, (push) => {
+    const parser = createEventStreamParser({ eventBytesMax: 1_048_576 })
+    for (const piece of pieces) for (const message of parser.push(piece)) push(message)
+    const last = parser.end()
+    if (last !== null) push(last)
+  })
+}
+
+/** Decodes data payloads: JSON texts, or values to be made JSON. Nothing is added at the end. */
+export function decodePayloads(payloads: readonly unknown[], options?: DecodingOptions): Decoded {
+  return decode(options ?? {}, (push) => {
+    for (const payload of payloads) {
+      push({ event: '', data: typeof payload === 'string' ? payload : JSON.stringify(payload) })
+    }
+  })
+}
+
+function decode(
+  { request, ...options }: DecodingOptions,
+  feed: (push: (message: { event: string; data: string }) => void) => void,
+): Decoded {
+  const decoder = createChatDecoder({
+    offer: offerTools(makeRequest(request)),
+    thinkTags: false,
+    logprobs: false,
+    takenCallIds: new Set(),
+    toolArgumentCharsMax: 65_536,
+    ...options,
+  })
+  const grammar = createGrammar()
+  const events: GenerationEvent[] = []
+  let error: AppError | null = null
+  try {
+    feed((message) => decoder.push(message, events))
+    decoder.end(events)
+  } catch (thrown) {
+    error = toAppError(thrown)
+  }
+  for (const event of events) grammar.check(event)
+  if (error === null) grammar.end()
+  return { events, error }
+}
+
+/** A chunk with one choice. */
+export function chunk(delta: object, finishReason: string | null = null, more: object = {}) {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason: finishReason }],
+    ...more,
+  }
+}
+
+/** A delta with tool calls: `[index, id, name, arguments]` each, null for what is not sent. */
+export function callDelta(
+  ...calls: [index: number | null, id: string | null, name: string | null, text: unknown][]
+) {
+  return {
+    tool_calls: calls.map(([index, id, name, text]) => ({
+      ...(index === null ? {} : { index }),
+      ...(id === null ? {} : { id }),
+      type: 'function',
+      function: {
+        ...(name === null ? {} : { name }),
+        ...(text === null ? {} : { arguments: text }),
+      },
+    })),
+  }
+}

@@ -1,0 +1,108 @@
+import type { GenerationEvent } from '#inference/events.ts'
+import { createGenerations, type GenerationDeps, type Target } from '#inference/generate.ts'
+import { checkEvents } from '#inference/grammar.ts'
+import type { GenerationRecord } from '#inference/record.ts'
+import { adapters } from '#inference/upstreams/index.ts'
+import { AppError } from '#lib/errors.ts'
+import { defaultQuirks, makeRequest } from './generation.ts'
+import { chatStream } from './recordings.ts'
+import { type ReplayAnswer, type ReplayUpstream, startReplayUpstream } from './replay-upstream.ts'
+import { openTransport } from './transport.ts'
+
+/** Generations over real sockets to an upstream that answers as a test says. */
+
+const chunk = (delta: object, finish: string | null = null) => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+})
+/** A whole answer: "one two". */
+export const whole = chatStream([
+  chunk({ content: 'one ' }),
+  chunk({ content: 'two' }),
+  chunk({}, 'stop'),
+])
+/** Its first event. */
+export const begun = `data: ${JSON.stringify(chunk({ content: 'one ' }))}\n\n`
+/** An answer that finishes twice. */
+export const twice = chatStream([
+  chunk({ content: 'one' }, 'stop'),
+  chunk({ content: ' two' }, 'stop'),
+])
+export const json = { 'content-type': 'application/json' }
+
+const started: { stop(): Promise<void> }[] = []
+
+/** Gives its answers one after the other, and the last one for ever. */
+export async function upstreamThat(...answers: ReplayAnswer[]): Promise<ReplayUpstream> {
+  const queue = [...answers]
+  const upstream = await startReplayUpstream(
+    () => (queue.length > 1 ? queue.shift() : queue[0]) ?? {},
+  )
+  started.push(upstream)
+  return upstream
+}
+
+export async function stopUpstreams(): Promise<void> {
+  for (const upstream of started.splice(0)) await upstream.stop()
+}
+
+export function target(baseUrl: string, name = 'first'): Target {
+  const upstream = { name, kind: 'chat', baseUrl, key: undefined, headers: {} } as const
+  return { upstream: { ...upstream, quirks: defaultQuirks }, model: 'upstream-name' }
+}
+
+type Overrides = {
+  deadlines?: Partial<GenerationDeps['deadlines']>
+  retry?: Partial<GenerationDeps['retry']>
+  limits?: Partial<GenerationDeps['limits']>
+}
+
+export function start(overrides: Overrides = {}) {
+  const records: GenerationRecord[] = []
+  const generations = createGenerations({
+    adapters,
+    transport: openTransport(),
+    limits: {
+      eventBytesMax: 65_536,
+      toolArgumentCharsMax: 65_536,
+      streamsMax: 100,
+      outputCharsMax: 65_536,
+      ...overrides.limits,
+    },
+    deadlines: { firstEventMs: 60_000, gapMs: 60_000, totalMs: 60_000, ...overrides.deadlines },
+    retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50, ...overrides.retry },
+    settled: (record) => records.push(record),
+  })
+  const run = (
+    targets: Target[],
+    { signal = new AbortController().signal, committed = false } = {},
+  ) =>
+    checkEvents(
+      generations.generate({
+        request: makeRequest({ model: 'asked-name' }),
+        targets,
+        signal,
+        committed: () => committed,
+        requestId: 'req_1',
+      }),
+    )
+  return { generations, records, run }
+}
+
+export async function collect(
+  batches: AsyncIterable<readonly GenerationEvent[]>,
+): Promise<GenerationEvent[]> {
+  return (await Array.fromAsync(batches)).flat()
+}
+
+export async function failure(batches: AsyncIterable<unknown>): Promise<AppError> {
+  try {
+    await Array.fromAsync(batches)
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  }
+  throw new Error('it did not fail')
+}
+
+export const texts = (events: GenerationEvent[]) =>
+  events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : [])).join('')
