@@ -1,0 +1,91 @@
+import type { Sql } from 'postgres'
+import type { Log } from '#telemetry/log.ts'
+
+export type ChannelListener = {
+  onMessage(payload: string): void
+  /** Messages may have been lost just now: whatever is kept up to date by them must be dropped. */
+  onGap(): void
+}
+
+/** Messages between the processes that share a database; what nobody listens to is lost. */
+export type MessageBus = {
+  listen(channel: string, listener: ChannelListener): Promise<void>
+  notify(channel: string, payload: string): Promise<void>
+}
+
+/** PostgreSQL refuses 8,000 bytes, the channel's name included. */
+const messageBytesMax = 7_999
+/** All channels share one of PostgreSQL's, so that one subscription is all there is to restore. */
+const sharedChannel = 'sluice'
+
+/** For the one process of an embedded database. */
+export function createLocalBus(log: Pick<Log, 'error'>): MessageBus {
+  const listeners = createListeners(log)
+  return {
+    async listen(channel, listener) {
+      listeners.add(channel, listener)
+    },
+    async notify(channel, payload) {
+      listeners.deliver(encodeMessage(channel, payload))
+    },
+  }
+}
+
+/** LISTEN (on a connection that the client adds to its own) and NOTIFY of a server. */
+export function createServerBus(client: Sql, log: Pick<Log, 'error' | 'info'>): MessageBus {
+  const listeners = createListeners(log)
+  let subscribed: Promise<unknown> | undefined
+  let subscriptions = 0
+  function subscribe() {
+    // The client subscribes again by itself after a lost connection, and calls back each time.
+    return client.listen(sharedChannel, listeners.deliver, () => {
+      subscriptions += 1
+      if (subscriptions === 1) return
+      log.info('Listening to the database again.')
+      listeners.reportGap()
+    })
+  }
+  return {
+    async listen(channel, listener) {
+      listeners.add(channel, listener)
+      subscribed ??= subscribe()
+      await subscribed
+    },
+    async notify(channel, payload) {
+      await client.notify(sharedChannel, encodeMessage(channel, payload))
+    },
+  }
+}
+
+function createListeners(log: Pick<Log, 'error'>) {
+  const byChannel = new Map<string, ChannelListener[]>()
+  const guarded = (call: () => void) => {
+    try {
+      call()
+    } catch (error) {
+      log.error('A listener to the database failed.', { error })
+    }
+  }
+  return {
+    add(channel: string, listener: ChannelListener) {
+      byChannel.set(channel, [...(byChannel.get(channel) ?? []), listener])
+    },
+    deliver(message: string) {
+      const end = message.indexOf(':')
+      for (const listener of byChannel.get(message.slice(0, end)) ?? []) {
+        guarded(() => listener.onMessage(message.slice(end + 1)))
+      }
+    },
+    reportGap() {
+      for (const listener of [...byChannel.values()].flat()) guarded(() => listener.onGap())
+    },
+  }
+}
+
+function encodeMessage(channel: string, payload: string): string {
+  const message = `${channel}:${payload}`
+  if (Buffer.byteLength(message) > messageBytesMax) {
+    throw new Error(`a notification on ${channel} is longer than ${messageBytesMax} bytes`)
+  }
+  return message
+}

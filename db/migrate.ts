@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { drizzle } from 'drizzle-orm/postgres-js'
+import { migrate } from 'drizzle-orm/postgres-js/migrator'
+import type { Sql } from 'postgres'
+import { DatabaseStartError } from './start-error.ts'
+
+const migrationsFolder = join(import.meta.dir, 'migrations')
+/** Any number will do, as long as every version of this program uses the same one. */
+const migrationLock = 7_420_136_559
+/** How long a start waits for another process that is migrating. */
+const lockWaitMaxMs = 300_000
+
+/**
+ * Brings the database to the program's schema. Takes a client with a single connection, because the
+ * advisory lock belongs to a session (the migrator takes none, and two at once fail).
+ */
+export async function migrateDatabase(client: Sql): Promise<void> {
+  try {
+    await client`select set_config('lock_timeout', ${`${lockWaitMaxMs}ms`}, false)`
+    await client`select pg_advisory_lock(${migrationLock})`
+    await createVectorExtension(client)
+    await refuseUnknownMigrations(client)
+    await migrate(drizzle(client), { migrationsFolder })
+    // Also releases the lock. The embedded engine has one session for all clients to come.
+    await client`discard all`.simple()
+  } catch (error) {
+    if (error instanceof DatabaseStartError) throw error
+    throw new DatabaseStartError(`The database cannot be migrated: ${rootMessage(error)}.`, {
+      cause: error,
+    })
+  }
+}
+
+/** What the database itself said, without the statement that drizzle puts before it. */
+function rootMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : rootMessage(error.cause)
+}
+
+async function createVectorExtension(client: Sql): Promise<void> {
+  try {
+    await client`create extension if not exists vector`
+  } catch (error) {
+    throw new DatabaseStartError(
+      'The database needs the extension pgvector: install it on the PostgreSQL server (0.8 or later) and run "create extension vector" as its administrator.',
+      { cause: error },
+    )
+  }
+}
+
+/** A migration that we do not have was applied by a newer program, whose tables we would misread. */
+async function refuseUnknownMigrations(client: Sql): Promise<void> {
+  const [found] =
+    await client`select to_regclass('drizzle.__drizzle_migrations') is not null as yes`
+  if (found?.['yes'] !== true) return
+  const applied = await client<{ when: string }[]>`
+    select created_at::text as when from drizzle.__drizzle_migrations`
+  const known = new Set(readMigrationFiles({ migrationsFolder }).map((file) => file.folderMillis))
+  if (applied.some((row) => !known.has(Number(row.when)))) {
+    throw new DatabaseStartError(
+      'The database was migrated by a newer version of this program; start that version instead.',
+    )
+  }
+}

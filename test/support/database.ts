@@ -1,0 +1,125 @@
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { type Database, openDatabase } from '#db/client.ts'
+import { createLog, type Log } from '#telemetry/log.ts'
+
+/** The server that the tests use; without it they use the embedded database. */
+export const serverUrl = process.env['DATABASE_URL']
+
+/** For the databases of all test files that may run at once. */
+const memoryBytesMin = 2 * 1024 ** 3
+
+export type TestPlace = {
+  /** What `openDatabase` needs to open the same database again. */
+  readonly databaseUrl: string | undefined
+  readonly dataFolder: string
+  /** Removes the database; everything that uses it must be closed before. */
+  remove(): Promise<void>
+}
+
+export type TestDatabase = Database & { readonly place: TestPlace }
+
+export const quietLog: Log = createLog({
+  level: 'error',
+  format: 'json',
+  write: () => {},
+  now: () => new Date(),
+})
+
+/** A migrated database that nobody else has; `close` removes it. */
+export async function openTestDatabase(log: Log = quietLog): Promise<TestDatabase> {
+  const place = await createTestPlace()
+  const database = await openDatabase({ ...place, connectionsMax: 4, log })
+  return {
+    ...database,
+    place,
+    async close() {
+      await database.close()
+      await place.remove()
+    },
+  }
+}
+
+/** An empty database, in a server of its own name or in a folder. */
+export async function createTestPlace(): Promise<TestPlace> {
+  if (serverUrl === undefined) return createEmbeddedPlace()
+  const dataFolder = mkdtempSync(join(scratchFolder(), 'sluice-test-'))
+  const name = `sluice_test_${crypto.randomUUID().replaceAll('-', '')}`
+  await onServer(`create database ${name}`)
+  const databaseUrl = new URL(serverUrl)
+  databaseUrl.pathname = `/${name}`
+  return {
+    databaseUrl: databaseUrl.href,
+    dataFolder,
+    async remove() {
+      rmSync(dataFolder, { recursive: true, force: true })
+      await onServer(`drop database if exists ${name} with (force)`)
+    },
+  }
+}
+
+/** A data folder whose embedded database exists, so that opening it is quick. */
+export async function createEmbeddedPlace(folderName = ''): Promise<TestPlace> {
+  const outerFolder = mkdtempSync(join(scratchFolder(), 'sluice-test-'))
+  const dataFolder = join(outerFolder, folderName)
+  cpSync(await templateCluster(), join(dataFolder, 'pglite'), { recursive: true })
+  return {
+    databaseUrl: undefined,
+    dataFolder,
+    remove: async () => rmSync(outerFolder, { recursive: true, force: true }),
+  }
+}
+
+/** Runs a statement in the server's own database. */
+export async function onServer(statement: string): Promise<void> {
+  if (serverUrl === undefined) throw new Error('there is no server')
+  const client = postgres(serverUrl, { max: 1, onnotice: () => {} })
+  await client.unsafe(statement)
+  await client.end()
+}
+
+/** Creating a database takes seconds, copying one does not: one is kept for all test runs. */
+async function templateCluster(): Promise<string> {
+  const template = join(tmpdir(), `sluice-template-${templateVersion()}`)
+  if (existsSync(template)) return template
+  const unfinished = mkdtempSync(`${template}-`)
+  const database = await openDatabase({ dataFolder: unfinished, connectionsMax: 1, log: quietLog })
+  await database.close()
+  try {
+    renameSync(join(unfinished, 'pglite'), template)
+  } catch (error) {
+    // Another test run was faster.
+    if (!existsSync(template)) throw error
+  }
+  rmSync(unfinished, { recursive: true, force: true })
+  return template
+}
+
+/** Another one for every release of the engine and every set of migrations. */
+function templateVersion(): string {
+  const project = join(import.meta.dir, '../..')
+  const contents = [
+    'node_modules/@electric-sql/pglite/package.json',
+    'db/migrations/meta/_journal.json',
+    'db/pglite-engine.ts',
+  ].map((path) => readFileSync(join(project, path), 'utf8'))
+  return new Bun.CryptoHasher('sha256').update(contents.join('\0')).digest('hex').slice(0, 16)
+}
+
+/** Copying a thousand files into memory takes a tenth of the time, where there is room for it. */
+function scratchFolder(): string {
+  const memory = '/dev/shm'
+  if (!existsSync(memory)) return tmpdir()
+  const { bavail, bsize } = statfsSync(memory)
+  return bavail * bsize >= memoryBytesMin ? memory : tmpdir()
+}
