@@ -1,0 +1,148 @@
+import { type CryptoKey, createLocalJWKSet, errors, type JWTHeaderParameters } from 'jose'
+import { AppError } from '#lib/errors.ts'
+import { isRecord } from '#lib/json.ts'
+import type { Log } from '#telemetry/log.ts'
+
+/** The public keys of an identity provider, kept fresh. */
+export type KeySet = {
+  /** The key that a token names; throws `invalid_token`, or `service_unavailable` without a set. */
+  keyFor(header: JWTHeaderParameters): Promise<CryptoKey>
+  /** Rises whenever other keys are published: what was verified before must be verified again. */
+  version(): number
+  close(): void
+}
+
+export type KeySetOptions = {
+  url: string
+  fetch: typeof fetch
+  log: Pick<Log, 'warn' | 'info'>
+  /** How long the last good set is used while the provider cannot be asked. */
+  ageMaxMs: number
+  /** How often the set is asked for; a key that was removed there is refused after that. */
+  refreshMs?: number
+  /** Tokens with unknown key ids cause at most one request in this time. */
+  cooldownMs?: number
+}
+
+const defaultRefreshMs = 600_000
+const defaultCooldownMs = 30_000
+/** After a failure, the set is asked for again this soon in the background… */
+const retryMs = 10_000
+/** …and at most this often because of tokens that wait for a first set. */
+const askAgainMs = 1_000
+const fetchTimeoutMs = 5_000
+const bodyBytesMax = 1_048_576
+
+type Loaded = { find: ReturnType<typeof createLocalJWKSet>; text: string; loadedAt: number }
+
+export function createKeySet(options: KeySetOptions): KeySet {
+  const { cooldownMs = defaultCooldownMs, refreshMs = defaultRefreshMs } = options
+  let loaded: Loaded | undefined
+  let loading: Promise<void> | undefined
+  let failedAt = Number.NEGATIVE_INFINITY
+  let unknownKeySearchedAt = Number.NEGATIVE_INFINITY
+  let version = 0
+  let refresher: ReturnType<typeof setTimeout> | undefined
+  const closed = new AbortController()
+
+  /** Shared by all who ask while it runs; never rejects. */
+  function load(): Promise<void> {
+    loading ??= fetchText(options, closed.signal).then(accept).then(scheduleRefresh, reportFailure)
+    return loading
+  }
+  function scheduleRefresh() {
+    loading = undefined
+    clearTimeout(refresher)
+    const pauseMs = performance.now() - failedAt < retryMs ? retryMs : refreshMs
+    if (!closed.signal.aborted) refresher = setTimeout(load, pauseMs)
+  }
+  function reportFailure(error: unknown) {
+    failedAt = performance.now()
+    scheduleRefresh()
+    if (closed.signal.aborted) return
+    options.log.warn('The key set of the identity provider cannot be read.', { error })
+  }
+  function accept(text: string) {
+    const find = createLocalJWKSet(parseKeySet(text))
+    if (text !== loaded?.text) version += 1
+    loaded = { find, text, loadedAt: performance.now() }
+  }
+  async function current(): Promise<Loaded> {
+    const isUsable = (set: Loaded | undefined): set is Loaded =>
+      set !== undefined && performance.now() - set.loadedAt <= options.ageMaxMs
+    const mayAsk = loading !== undefined || performance.now() - failedAt >= askAgainMs
+    if (!isUsable(loaded) && mayAsk) await load()
+    if (isUsable(loaded)) return loaded
+    throw new AppError(
+      'service_unavailable',
+      'The identity provider cannot be reached, so tokens cannot be verified.',
+      { retryAfterS: 5 },
+    )
+  }
+  void load()
+  return {
+    version: () => version,
+    async keyFor(header) {
+      const set = await current()
+      const known = await findKey(set, header)
+      if (known !== undefined) return known
+      if (performance.now() - unknownKeySearchedAt >= cooldownMs) {
+        unknownKeySearchedAt = performance.now()
+        await load()
+      } else {
+        await loading
+      }
+      const published = loaded && loaded !== set ? await findKey(loaded, header) : undefined
+      if (published !== undefined) return published
+      throw new AppError(
+        'invalid_token',
+        'The token is signed with a key that the identity provider does not publish.',
+      )
+    },
+    close() {
+      clearTimeout(refresher)
+      closed.abort()
+    },
+  }
+}
+
+async function findKey(set: Loaded, header: JWTHeaderParameters): Promise<CryptoKey | undefined> {
+  try {
+    return await set.find(header)
+  } catch (error) {
+    if (error instanceof errors.JWKSNoMatchingKey) return undefined
+    const sentence =
+      error instanceof errors.JWKSMultipleMatchingKeys
+        ? 'The token does not say which key it is signed with.'
+        : 'The key that the token is signed with cannot be used.'
+    throw new AppError('invalid_token', sentence, { cause: error })
+  }
+}
+
+async function fetchText(options: KeySetOptions, closed: AbortSignal): Promise<string> {
+  const response = await options.fetch(options.url, {
+    headers: { accept: 'application/json' },
+    redirect: 'error',
+    signal: AbortSignal.any([closed, AbortSignal.timeout(fetchTimeoutMs)]),
+  })
+  if (!response.ok || response.body === null) {
+    await response.body?.cancel()
+    throw new Error(`the key set answered with status ${response.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body) {
+    length += chunk.length
+    if (length > bodyBytesMax) throw new Error(`the key set is longer than ${bodyBytesMax} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parseKeySet(text: string): Parameters<typeof createLocalJWKSet>[0] {
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value) || !Array.isArray(value['keys']) || value['keys'].length === 0) {
+    throw new Error('the key set holds no keys')
+  }
+  return { keys: value['keys'] }
+}

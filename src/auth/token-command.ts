@@ -1,0 +1,51 @@
+/** A program: `bun run token --sub NAME --groups a,b --expires 30d` prints a development token. */
+import { parseArgs } from 'node:util'
+import { clock } from '#clock.ts'
+import { loadConfigFromProcess } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { loadOrCreateDevSecret } from './dev-secret.ts'
+import { signDevelopmentToken } from './tokens.ts'
+
+const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+try {
+  const { subject, groups, validS } = readArguments(Bun.argv.slice(2))
+  const config = withSecret(loadConfigFromProcess())
+  const token = await signDevelopmentToken(config, { subject, groups, validS, now: clock.now() })
+  process.stdout.write(`${token}\n`)
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.exitCode = 1
+}
+
+function readArguments(argv: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      sub: { type: 'string', default: 'dev' },
+      groups: { type: 'string', default: 'admins' },
+      expires: { type: 'string', default: '30d' },
+    },
+  })
+  const [, amount, unit = ''] = /^(\d{1,9})([smhd])$/.exec(values.expires) ?? []
+  const unitS = secondsPerUnit[unit]
+  if (amount === undefined || unitS === undefined) {
+    throw new Error('--expires takes a number and a unit: 90s, 30m, 12h or 30d.')
+  }
+  return {
+    subject: values.sub,
+    groups: values.groups.split(',').filter((name) => name !== ''),
+    validS: Number(amount) * unitS,
+  }
+}
+
+function withSecret(config: Config): Config {
+  const { jwt } = config
+  if (jwt.secret !== undefined) return config
+  if (jwt.jwksUrl !== undefined) {
+    throw new Error(
+      'Tokens come from the identity provider of JWT_JWKS_URL; set JWT_SECRET as well to sign your own.',
+    )
+  }
+  return { ...config, jwt: { ...jwt, secret: loadOrCreateDevSecret(config.data) } }
+}

@@ -1,0 +1,190 @@
+import { jwt } from '@elysiajs/jwt'
+import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jose'
+import type { Config } from '#config/schema.ts'
+import { assert } from '#lib/assert.ts'
+import { AppError } from '#lib/errors.ts'
+import type { Log } from '#telemetry/log.ts'
+import { notThreeParts } from './credentials.ts'
+import { createKeySet } from './jwks.ts'
+
+/** What a verified token says about its bearer. */
+export type TokenClaims = {
+  subject: string
+  groups: readonly string[]
+  /** Unix seconds; 0 where the token does not say. */
+  issuedAtS: number
+  expiresAtS: number
+}
+
+export type TokenVerifier = {
+  /** Throws an `AppError`: `invalid_token`, or `service_unavailable` when nobody can tell. */
+  verify(token: string): Promise<TokenClaims>
+  /** Rises when a token that was verified before may no longer be valid. */
+  version(): number
+  close(): void
+}
+
+export type TokenVerifierOptions = {
+  settings: Config['jwt']
+  now: () => Date
+  fetch: typeof fetch
+  log: Pick<Log, 'warn' | 'info'>
+}
+
+const tokenBytesMax = 16_384
+const groupsMax = 256
+const nameCharsMax = 255
+/** They make a verifier fetch keys, trust a key of the sender's, or honour what it does not know. */
+const refusedHeaders = ['jku', 'jwk', 'x5u', 'crit']
+
+/** The signer and verifier of tokens under a shared secret. */
+function secretTokens(secret: string) {
+  return jwt({ name: 'jwt', secret }).decorator.jwt
+}
+
+/** A token as an identity provider would issue it, under the configured secret. */
+export async function signDevelopmentToken(
+  { jwt: settings }: Pick<Config, 'jwt'>,
+  bearer: { subject: string; groups: readonly string[]; validS: number; now: Date },
+): Promise<string> {
+  assert(settings.secret, 'there is a secret to sign with')
+  return secretTokens(settings.secret).sign({
+    sub: bearer.subject,
+    [settings.groupsClaim]: [...bearer.groups],
+    exp: Math.floor(bearer.now.getTime() / 1000) + bearer.validS,
+    ...(settings.issuer === undefined ? {} : { iss: settings.issuer }),
+    ...(settings.audience === undefined ? {} : { aud: settings.audience }),
+  })
+}
+
+/**
+ * HS256 tokens are checked against the secret, all others against the provider's key set, and never
+ * the one against the other: a public key used as an HMAC secret would let anybody sign.
+ */
+export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+  const { settings } = options
+  const secret = settings.secret === undefined ? undefined : secretTokens(settings.secret)
+  const keySet =
+    settings.jwksUrl === undefined
+      ? undefined
+      : createKeySet({
+          url: settings.jwksUrl,
+          fetch: options.fetch,
+          log: options.log,
+          ageMaxMs: settings.jwksAgeMaxS * 1000,
+        })
+
+  async function payloadOf(token: string): Promise<JWTPayload> {
+    const header = readHeader(token)
+    const rules = {
+      clockTolerance: settings.clockSkewS,
+      currentDate: options.now(),
+      requiredClaims: ['exp'],
+      ...(settings.issuer === undefined ? {} : { issuer: settings.issuer }),
+      ...(settings.audience === undefined ? {} : { audience: settings.audience }),
+    }
+    if (header.alg === 'HS256' && secret !== undefined) {
+      const payload = await secret.verify(token, { ...rules, algorithms: ['HS256'] })
+      if (payload === false) throw refusal(token, options)
+      return { ...payload }
+    }
+    if (keySet === undefined || !settings.algorithms.includes(header.alg)) {
+      throw invalid("The token's algorithm is not accepted.")
+    }
+    const key = await keySet.keyFor(header)
+    try {
+      return (await jwtVerify(token, key, { ...rules, algorithms: [header.alg] })).payload
+    } catch (cause) {
+      throw refusal(token, options, cause)
+    }
+  }
+
+  return {
+    version: () => keySet?.version() ?? 0,
+    close: () => keySet?.close(),
+    async verify(token) {
+      const payload = await payloadOf(token)
+      return readClaims(payload, options)
+    },
+  }
+}
+
+function readHeader(token: string): { alg: string; kid?: string } {
+  if (token.length > tokenBytesMax)
+    throw invalid(`The token is longer than ${tokenBytesMax} bytes.`)
+  if (token.split('.').length !== 3) throw invalid(notThreeParts)
+  let header: ReturnType<typeof decodeProtectedHeader>
+  try {
+    header = decodeProtectedHeader(token)
+  } catch (cause) {
+    throw invalid("The token's header cannot be read.", cause)
+  }
+  const { alg, kid } = header
+  if (typeof alg !== 'string' || (kid !== undefined && typeof kid !== 'string')) {
+    throw invalid("The token's header cannot be read.")
+  }
+  const refused = refusedHeaders.find((name) => name in header)
+  if (refused !== undefined) throw invalid(`The token's header must not contain ${refused}.`)
+  return kid === undefined ? { alg } : { alg, kid }
+}
+
+/** The reason why a token was refused, in the words of its own claims. */
+function refusal(token: string, { settings, now }: TokenVerifierOptions, cause?: unknown) {
+  let claims: JWTPayload
+  try {
+    claims = decodeJwt(token)
+  } catch {
+    return invalid("The token's payload cannot be read.", cause)
+  }
+  const nowS = now().getTime() / 1000
+  if (typeof claims.exp !== 'number') return invalid('The token has no expiry (exp).', cause)
+  if (claims.exp <= nowS - settings.clockSkewS) return invalid('The token has expired.', cause)
+  if (claims.nbf !== undefined && !(Number(claims.nbf) <= nowS + settings.clockSkewS)) {
+    return notYetValid(cause)
+  }
+  if (settings.issuer !== undefined && claims.iss !== settings.issuer) {
+    return invalid("The token's issuer is not the one that is trusted here.", cause)
+  }
+  if (settings.audience !== undefined && ![claims.aud].flat().includes(settings.audience)) {
+    return invalid("The token's audience is not this service.", cause)
+  }
+  return invalid("The token's signature is not valid.", cause)
+}
+
+function readClaims(payload: JWTPayload, { settings, now }: TokenVerifierOptions): TokenClaims {
+  const issuedAtS = payload.iat ?? 0
+  if (issuedAtS > now().getTime() / 1000 + settings.clockSkewS) throw notYetValid()
+  if (!isName(payload.sub)) throw invalid('The token does not name its subject (sub).')
+  return {
+    subject: payload.sub,
+    groups: readGroups(payload[settings.groupsClaim]),
+    issuedAtS: Math.floor(issuedAtS),
+    expiresAtS: payload.exp ?? 0,
+  }
+}
+
+function readGroups(claim: unknown): readonly string[] {
+  const groups: unknown[] = claim === undefined ? [] : [claim].flat()
+  if (groups.length > groupsMax) throw invalid(`The token lists more than ${groupsMax} groups.`)
+  if (!groups.every(isName)) throw invalid("The token's groups are not a list of names.")
+  return [...new Set(groups)].sort()
+}
+
+function isName(value: unknown): value is string {
+  return (
+    typeof value === 'string' &&
+    value.length > 0 &&
+    value.length <= nameCharsMax &&
+    value.isWellFormed() &&
+    // The database takes every character but this one.
+    !value.includes('\0')
+  )
+}
+
+function notYetValid(cause?: unknown): AppError {
+  return invalid('The token is not valid yet.', cause)
+}
+
+function invalid(sentence: string, cause?: unknown): AppError {
+  return new AppError('invalid_token', sentence, cause === undefined ? {} : { cause })
+}

@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decodeJwt } from 'jose'
+import { loadOrCreateDevSecret } from '#auth/dev-secret.ts'
+import { signDevelopmentToken } from '#auth/tokens.ts'
+import { openTestDatabase } from '#test/support/database.ts'
+import { secret, startWorld } from './world.ts'
+
+let folder: string
+
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), 'sluice-test-')), 'data')
+})
+
+afterEach(() => {
+  rmSync(join(folder, '..'), { recursive: true })
+})
+
+describe('the development secret', () => {
+  test('is made once, long enough, and readable by its owner alone', () => {
+    const made = loadOrCreateDevSecret(folder)
+    expect(made).toMatch(/^[\w-]{43}$/)
+    expect(loadOrCreateDevSecret(folder)).toBe(made)
+    expect(readdirSync(folder)).toEqual(['dev-jwt-secret'])
+    expect(statSync(join(folder, 'dev-jwt-secret')).mode & 0o777).toBe(0o600)
+  })
+
+  test('is the same for processes that start together', async () => {
+    const source = join(import.meta.dir, '../../src/auth/dev-secret.ts')
+    const program = `
+      const { loadOrCreateDevSecret } = await import(${JSON.stringify(source)})
+      process.stdout.write(loadOrCreateDevSecret(${JSON.stringify(folder)}))`
+    const secrets = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        new Response(Bun.spawn([process.execPath, '-e', program]).stdout).text(),
+      ),
+    )
+    expect(new Set(secrets)).toEqual(new Set([loadOrCreateDevSecret(folder)]))
+  })
+
+  test('is not trusted when its file is damaged', () => {
+    loadOrCreateDevSecret(folder)
+    writeFileSync(join(folder, 'dev-jwt-secret'), 'short')
+    expect(() => loadOrCreateDevSecret(folder)).toThrow('dev-jwt-secret is damaged')
+  })
+})
+
+describe('a development token', () => {
+  test('is accepted, with issuer and audience as they are configured', async () => {
+    const database = await openTestDatabase()
+    const jwt = { secret, issuer: 'https://idp.example', audience: 'sluice', groupsClaim: 'roles' }
+    const world = await startWorld(database, { jwt })
+    const bearer = await signDevelopmentToken(world.config, {
+      subject: 'dev',
+      groups: ['admins', 'users'],
+      validS: 60,
+      now: world.now(),
+    })
+    expect((await world.send('/who', { bearer })).body).toMatchObject({
+      subject: 'dev',
+      groups: ['admins', 'users'],
+    })
+    await world.close()
+    await database.close()
+  })
+})
+
+describe('bun run token', () => {
+  async function run(args: readonly string[], environment: Record<string, string> = {}) {
+    const program = join(import.meta.dir, '../../src/auth/token-command.ts')
+    const child = Bun.spawn([process.execPath, program, ...args], {
+      cwd: tmpdir(),
+      env: { SLUICE_DATA: folder, ...environment },
+      stderr: 'pipe',
+    })
+    const [output, complaint, exitCode] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ])
+    return { output, complaint, exitCode }
+  }
+
+  test('prints a token and nothing else', async () => {
+    const { output, complaint, exitCode } = await run([])
+    expect({ complaint, exitCode }).toEqual({ complaint: '', exitCode: 0 })
+    expect(output).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    const { sub, groups, iat = 0, exp = 0 } = decodeJwt(output.trim())
+    expect({ sub, groups, validS: exp - iat }).toEqual({
+      sub: 'dev',
+      groups: ['admins'],
+      validS: 30 * 86_400,
+    })
+  })
+
+  test('takes a name, groups and a time', async () => {
+    const { output } = await run(['--sub', 'ann', '--groups', 'a,b', '--expires', '90m'], {
+      JWT_SECRET: secret,
+    })
+    const { sub, groups, iat = 0, exp = 0 } = decodeJwt(output.trim())
+    expect({ sub, groups, validS: exp - iat }).toEqual({
+      sub: 'ann',
+      groups: ['a', 'b'],
+      validS: 5_400,
+    })
+  })
+
+  test.each<[string, string[], Record<string, string>, string]>([
+    ['a bad time', ['--expires', 'soon'], {}, '--expires takes a number and a unit'],
+    ['an unknown option', ['--role', 'root'], {}, '--role'],
+    ['a bad configuration', [], { PORT: 'many' }, 'PORT'],
+    [
+      'an identity provider in charge',
+      [],
+      { JWT_JWKS_URL: 'https://idp.example/jwks', JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' },
+      'Tokens come from the identity provider',
+    ],
+  ])('refuses %s in words', async (_, args, environment, words) => {
+    const { output, complaint, exitCode } = await run(args, environment)
+    expect({ output, exitCode }).toEqual({ output: '', exitCode: 1 })
+    expect(complaint).toContain(words)
+    expect(complaint).not.toContain('    at ')
+  })
+})

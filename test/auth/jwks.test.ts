@@ -1,0 +1,68 @@
+import { afterEach, expect, test } from 'bun:test'
+import { createKeySet, type KeySet, type KeySetOptions } from '#auth/jwks.ts'
+import { quietLog } from '#test/support/database.ts'
+import {
+  createSigningKey,
+  type IdentityProvider,
+  startIdentityProvider,
+} from '#test/support/identity-provider.ts'
+
+const [first, second] = [createSigningKey('first'), createSigningKey('second')]
+const firstHeader = { alg: 'RS256', kid: 'first' }
+const secondHeader = { alg: 'RS256', kid: 'second' }
+
+let provider: IdentityProvider
+let keySet: KeySet
+
+afterEach(async () => {
+  keySet.close()
+  await provider.stop()
+})
+
+function start(options: Partial<KeySetOptions> = {}) {
+  provider = startIdentityProvider([first])
+  keySet = createKeySet({
+    url: provider.jwksUrl,
+    fetch,
+    log: quietLog,
+    ageMaxMs: 60_000,
+    ...options,
+  })
+}
+
+test('a key that is no longer published is refused after the next refresh', async () => {
+  start({ refreshMs: 10 })
+  await keySet.keyFor(firstHeader)
+  const before = keySet.version()
+  provider.publish([second])
+  while (keySet.version() === before) await Bun.sleep(5)
+  await expect(keySet.keyFor(firstHeader)).rejects.toThrow('does not publish')
+  await keySet.keyFor(secondHeader)
+})
+
+test('the same keys again are no change', async () => {
+  start({ refreshMs: 10 })
+  await keySet.keyFor(firstHeader)
+  while (provider.requestCount() < 4) await Bun.sleep(5)
+  expect(keySet.version()).toBe(1)
+})
+
+test('an unknown key id is looked for again after the cool-down', async () => {
+  start({ cooldownMs: 0 })
+  await expect(keySet.keyFor(secondHeader)).rejects.toThrow('does not publish')
+  provider.publish([first, second])
+  await keySet.keyFor(secondHeader)
+})
+
+test('a set that is too old is not used any more, and the first fresh one is', async () => {
+  start({ ageMaxMs: 0 })
+  await keySet.keyFor(firstHeader).catch(() => {})
+  await provider.goDown()
+  await expect(keySet.keyFor(firstHeader)).rejects.toThrow('cannot be reached')
+})
+
+test('callers who wait for the first set share one request', async () => {
+  start()
+  await Promise.all(Array.from({ length: 50 }, () => keySet.keyFor(firstHeader)))
+  expect(provider.requestCount()).toBe(1)
+})

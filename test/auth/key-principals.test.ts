@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { createApiKey, hashApiKey, maskApiKey } from '#auth/api-keys.ts'
+import { createGroupPermissions, type GroupPermissions } from '#auth/groups.ts'
+import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
+import { userIdOf } from '#auth/principal.ts'
+import { createAuthStore } from '#auth/store.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+
+const now = () => new Date()
+let database: TestDatabase
+let groups: GroupPermissions
+let keys: KeyPrincipals
+let lookUps = 0
+let marks: string[] = []
+/** What a lookup waits for after the database has answered. */
+let hold = Promise.resolve()
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  const store = createAuthStore(database)
+  groups = await createGroupPermissions({ load: store.loadGroups, log: quietLog })
+})
+
+afterAll(() => database.close())
+
+beforeEach(() => {
+  const store = createAuthStore(database)
+  lookUps = 0
+  marks = []
+  hold = Promise.resolve()
+  keys = createKeyPrincipals({
+    store: {
+      async findKey(hash) {
+        lookUps += 1
+        const key = await store.findKey(hash)
+        await hold
+        return key
+      },
+      async markUsed(keyIds, usedAt) {
+        marks.push(...keyIds)
+        await store.markUsed(keyIds, usedAt)
+      },
+    },
+    groups,
+    pepper: undefined,
+    cacheMs: 60_000,
+    now,
+    log: quietLog,
+  })
+})
+
+async function addKey(): Promise<{ id: string; key: string }> {
+  const key = createApiKey()
+  const id = Bun.randomUUIDv7()
+  await createAuthStore(database).addKey(
+    {
+      id,
+      userId: userIdOf('ann'),
+      subject: 'ann',
+      name: 'k',
+      hash: hashApiKey(key, undefined),
+      masked: maskApiKey(key),
+      expiresAt: null,
+      createdAt: now(),
+    },
+    1_000,
+  )
+  return { id, key }
+}
+
+test('a key that many requests bring at once is looked up once, and so is its use noted', async () => {
+  const { id, key } = await addKey()
+  await Promise.all(Array.from({ length: 100 }, () => keys.authenticate(key)))
+  await keys.authenticate(key)
+  expect(lookUps).toBe(1)
+  await keys.close()
+  expect(marks).toEqual([id])
+})
+
+test('a key that nobody has is looked up once', async () => {
+  const key = createApiKey()
+  for (let round = 0; round < 5; round++) {
+    await expect(keys.authenticate(key)).rejects.toThrow('not valid')
+  }
+  expect(lookUps).toBe(1)
+})
+
+test('what is no key at all is never looked up', async () => {
+  const key = createApiKey()
+  await expect(keys.authenticate(`${key.slice(0, -1)}!`)).rejects.toThrow('not valid')
+  expect(lookUps).toBe(0)
+})
+
+test('a key is forgotten by its id, by its owner, or with all others', async () => {
+  const { id, key } = await addKey()
+  const forgettings = [
+    () => keys.forget({ keyId: id }),
+    () => keys.forget({ userId: userIdOf('ann') }),
+    () => keys.forget(),
+  ]
+  await keys.authenticate(key)
+  for (const [index, forget] of forgettings.entries()) {
+    forget()
+    await keys.authenticate(key)
+    await keys.authenticate(key)
+    expect(lookUps).toBe(index + 2)
+  }
+  keys.forget({ keyId: Bun.randomUUIDv7() })
+  keys.forget({ userId: userIdOf('bob') })
+  await keys.authenticate(key)
+  expect(lookUps).toBe(4)
+})
+
+test('an answer of the database from before a revocation is not kept', async () => {
+  const { id, key } = await addKey()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  hold = promise
+  const early = keys.authenticate(key)
+  while (lookUps === 0) await Bun.sleep(1)
+  await createAuthStore(database).revokeKey(userIdOf('ann'), id, now())
+  keys.forget({ keyId: id })
+  resolve()
+  await early
+  await expect(keys.authenticate(key)).rejects.toThrow('revoked')
+})

@@ -1,0 +1,158 @@
+import { Value } from '@sinclair/typebox/value'
+import { Elysia } from 'elysia'
+import { type Auth, createAuth } from '#auth/auth.ts'
+import { guard } from '#auth/guard.ts'
+import { apiKeyRoutes } from '#auth/routes.ts'
+import { type Config, configSchema } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
+import { AppError, toAppError } from '#lib/errors.ts'
+import { quietLog } from '#test/support/database.ts'
+import { signWithSecret } from '#test/support/identity-provider.ts'
+
+/** Authentication behind a small application on a real port, with a clock that can be moved. */
+export type World = {
+  readonly auth: Auth
+  readonly config: Config
+  /** Moves the clock. */
+  pass(ms: number): void
+  now(): Date
+  /** Sends a request; the answer with its body read. */
+  send(path: string, options?: SendOptions): Promise<Answer>
+  /** A token of a user in these groups that is valid for an hour. */
+  token(subject: string, groups: readonly string[], claims?: Record<string, unknown>): string
+  /** Makes an API key over HTTP. */
+  makeKey(subject: string, groups: readonly string[]): Promise<{ id: string; key: string }>
+  readonly url: URL
+  close(): Promise<void>
+}
+
+type SendOptions = {
+  method?: 'GET' | 'POST' | 'DELETE'
+  headers?: Record<string, string>
+  /** Sent as `Authorization: Bearer …`. */
+  bearer?: string
+  json?: unknown
+}
+
+export type Answer = { status: number; body: unknown; headers: Headers }
+
+export const secret = 'a secret that only the tests know, 32+'
+
+export async function startWorld(
+  database: Database,
+  settings: {
+    jwt?: Partial<Config['jwt']>
+    apiKeys?: Partial<Config['apiKeys']>
+    groups?: Config['groups']
+    platformVersion?: string
+  } = {},
+): Promise<World> {
+  const given = { ...settings, jwt: settings.jwt ?? { secret } }
+  const config = Value.Parse(configSchema, Value.Default(configSchema, given))
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const app = smallApp(auth, config, now).listen({ hostname: '127.0.0.1', port: 0 })
+  const url = app.server?.url
+  if (url === undefined) throw new Error('the application does not listen')
+  const token: World['token'] = (subject, groups, claims = {}) => {
+    const nowS = Math.floor(now().getTime() / 1000)
+    const usual = { sub: subject, groups, iat: nowS, exp: nowS + 3_600 }
+    return signWithSecret(secret, { claims: { ...usual, ...claims } })
+  }
+  const send: World['send'] = (path, options) => sendTo(new URL(path, url), options)
+  return {
+    auth,
+    config,
+    now,
+    token,
+    send,
+    url,
+    pass(ms) {
+      offsetMs += ms
+    },
+    async makeKey(subject, groups) {
+      const bearer = token(subject, groups)
+      const answer = await send('/v1/api-keys', { method: 'POST', bearer, json: { name: 'k' } })
+      const { id, key } = Object(answer.body)
+      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
+      return { id: String(id), key: String(key) }
+    },
+    async close() {
+      await app.stop(true)
+      await auth.close()
+    },
+  }
+}
+
+/** The routes of the keys, and one route for each thing that the guard decides. */
+function smallApp(auth: Auth, config: Config, now: () => Date) {
+  return new Elysia()
+    .onError(({ error, set }) => {
+      const known = toAppError(error instanceof AppError ? error : undefined)
+      set.status = known.status
+      const { message, type, param, wireCode: code } = known
+      return { error: { message, type, param, code } }
+    })
+    .use(apiKeyRoutes({ auth, config, now }))
+    .use(guard(auth))
+    .get('/who', ({ principal }) => describe(principal), { requires: 'can_access_api' })
+    .get('/models', () => 'ok', { requires: 'can_manage_models' })
+    .get('/config', () => 'ok', { requires: 'can_edit_config' })
+    .ws('/socket', {
+      requires: 'can_access_api',
+      open: (socket) => {
+        socket.send(JSON.stringify(describe(socket.data.principal)))
+      },
+    })
+}
+
+function describe(principal: Awaited<ReturnType<Auth['authenticate']>>) {
+  return { ...principal, permissions: [...principal.permissions].sort() }
+}
+
+async function sendTo(
+  url: URL,
+  { method = 'GET', headers = {}, bearer, json }: SendOptions = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: parse(text), headers: response.headers }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+export const audience = 'sluice'
+
+/** Claims that are in order; a test spoils one. */
+export function claims(world: World, spoiled: Record<string, unknown> = {}) {
+  const nowS = Math.floor(world.now().getTime() / 1000)
+  return {
+    iss: world.config.jwt.issuer,
+    aud: audience,
+    sub: 'ann',
+    groups: ['users'],
+    iat: nowS,
+    exp: nowS + 600,
+    ...spoiled,
+  }
+}
+
+export async function answerTo(world: World, bearer: string) {
+  const { status, body } = await world.send('/who', { bearer })
+  return status === 200 ? 'accepted' : `${status} ${Object(body).error.message}`
+}
