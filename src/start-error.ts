@@ -1,0 +1,16 @@
+/** Why the process cannot start, in one sentence for the operator. No secret in it. */
+export class StartError extends Error {
+  override readonly name = 'StartError'
+}
+
+/** The operator's sentence for a failed attempt to listen. */
+export function cannotListen(place: { host: string; port: number }, error: unknown): StartError {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const reasons: Record<string, string> = {
+    EADDRINUSE: 'it is in use by another process.',
+    EACCES: 'this user may not use it.',
+    EADDRNOTAVAIL: 'this machine does not have this address.',
+  }
+  const reason = reasons[String(code)] ?? (error instanceof Error ? error.message : String(error))
+  return new StartError(`Cannot listen on ${place.host}:${place.port}: ${reason}`, { cause: error })
+}

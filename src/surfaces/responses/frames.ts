@@ -1,0 +1,46 @@
+/** The end of every stream, after its terminal event. */
+export const doneFrame = 'data: [DONE]\n\n'
+
+/** Writes the SSE frames of one response and counts them: `sequence_number` starts at 0. */
+export type FrameWriter = {
+  frame(type: string, fields: object): string
+  /** A delta whose JSON is known but for its text; this is the hot path of the gateway. */
+  delta(head: DeltaHead, text: string): string
+}
+
+/** The part of a delta frame before its text, made once a block. */
+export type DeltaHead = { readonly before: string; readonly after: string }
+
+export function createFrameWriter(): FrameWriter {
+  let sequence = 0
+  return {
+    frame: (type, fields) =>
+      `event: ${type}\ndata: ${toLine({ type, sequence_number: sequence++, ...fields })}\n\n`,
+    delta: (head, text) => `${head.before}${toLine(text)}${head.after}${sequence++}}\n\n`,
+  }
+}
+
+/** For an answer that is not streamed: nothing is written, so nothing is made. */
+export const silentFrames: FrameWriter = { frame: () => '', delta: () => '' }
+
+/** `fields` are those beside `delta`; `after` the text stands only the sequence number. */
+export function deltaHead(type: string, fields: object): DeltaHead {
+  const json = toLine({ type, ...fields })
+  return {
+    before: `event: ${type}\ndata: ${json.slice(0, -1)},"delta":`,
+    after: ',"sequence_number":',
+  }
+}
+
+/** JSON may hold them as they are, but a client on httpx takes each for the end of a line. */
+const lineSeparator = /[\u0085\u2028\u2029]/
+const lineSeparators = new RegExp(lineSeparator, 'g')
+
+function toLine(value: unknown): string {
+  const json = JSON.stringify(value)
+  return lineSeparator.test(json) ? json.replace(lineSeparators, escapeSign) : json
+}
+
+function escapeSign(sign: string): string {
+  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
+}

@@ -1,0 +1,50 @@
+import type { OutputFormat } from '#inference/request.ts'
+import type { JsonObject } from '#lib/json.ts'
+import { findSchemaFault } from './json-schema.ts'
+import { badField, createReader, readType } from './read-object.ts'
+import { jsonSchemaFormat, textOptions } from './schema.ts'
+
+const readOptions = createReader(textOptions)
+const readJsonSchema = createReader(jsonSchemaFormat)
+
+export type ParsedText = {
+  format: OutputFormat
+  verbosity: string | null
+  echo: { format: JsonObject; verbosity?: string }
+}
+
+/** `text` of a request: the form of the answer. */
+export function parseText(value: JsonObject | undefined): ParsedText {
+  const { format: wanted, verbosity } = readOptions(value ?? {}, 'text')
+  const format = parseFormat(wanted)
+  return {
+    format,
+    verbosity: verbosity ?? null,
+    echo: { format: echoFormat(format), ...(verbosity === undefined ? {} : { verbosity }) },
+  }
+}
+
+function parseFormat(format: JsonObject | undefined): OutputFormat {
+  if (format === undefined) return { type: 'text' }
+  const path = 'text.format'
+  switch (readType(format, path)) {
+    case 'text':
+      return { type: 'text' }
+    case 'json_object':
+      return { type: 'json-object' }
+    case 'json_schema': {
+      const { name, description = null, schema, strict = null } = readJsonSchema(format, path)
+      const fault = findSchemaFault(schema)
+      if (fault !== null) throw badField(`${path}.schema`, `is no JSON Schema: ${fault}`)
+      return { type: 'json-schema', name, description, schema, strict }
+    }
+    default:
+      throw badField(`${path}.type`, 'must be one of text, json_object, json_schema')
+  }
+}
+
+function echoFormat(format: OutputFormat): JsonObject {
+  if (format.type !== 'json-schema') return { type: format.type.replace('-', '_') }
+  const { name, description, schema, strict } = format
+  return { type: 'json_schema', name, description, schema, strict: strict ?? false }
+}

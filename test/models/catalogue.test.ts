@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { adapters } from '#inference/upstreams/index.ts'
+import { toAppError } from '#lib/errors.ts'
+import { type Catalogue, createCatalogue } from '#models/catalogue.ts'
+import { configuredUpstreams } from '#models/upstreams.ts'
+import { createLog } from '#telemetry/log.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
+import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { openTransport } from '#test/support/transport.ts'
+
+/** What exists, while upstreams come, go, hang and disagree. */
+
+let opened: Catalogue[] = []
+let logLines: string[] = []
+beforeEach(() => {
+  logLines = []
+})
+afterEach(async () => {
+  for (const catalogue of opened.splice(0)) catalogue.close()
+  opened = []
+  await stopUpstreams()
+})
+
+type Given = {
+  /** In the order of the configuration. */
+  upstreams: { at: ReplayUpstream | string; models?: string[]; weight?: number }[]
+  model?: { name: string; upstreams?: string[]; aliases?: string[] }[]
+  refreshMs?: number
+  refreshTimeoutMs?: number
+}
+
+function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_000 }: Given) {
+  const [defaults] = loadConfig({ SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1' }).upstream
+  if (defaults === undefined) throw new Error('no upstream')
+  const entries = upstreams.map(({ at, models, weight = 1 }, index) => ({
+    ...defaults,
+    name: `upstream-${index}`,
+    url: typeof at === 'string' ? at : at.baseUrl,
+    weight,
+    ...(models === undefined ? {} : { models }),
+  }))
+  const config: Pick<Config, 'model' | 'models' | 'limits'> = {
+    limits: loadConfig({}).limits,
+    models: { refreshMs, refreshTimeoutMs },
+    model: model.map((entry) => ({
+      mode: 'generate',
+      upstreams: ['upstream-0'],
+      aliases: [],
+      capabilities: [],
+      ...entry,
+    })),
+  }
+  const catalogue = createCatalogue({
+    config,
+    upstreams: configuredUpstreams(entries),
+    adapters,
+    transport: openTransport(),
+    log: createLog({
+      level: 'info',
+      format: 'json',
+      write: (line) => logLines.push(line),
+      now: () => new Date(),
+    }),
+    now: () => new Date(1_700_000_000_000),
+  })
+  opened.push(catalogue)
+  return catalogue
+}
+
+const models = (...names: string[]): ReplayAnswer => ({
+  headers: json,
+  body: JSON.stringify({ data: names.map((id) => ({ id })) }),
+})
+const namesOf = (catalogue: Catalogue) => catalogue.list().map(({ id }) => id)
+const shows = (catalogue: Catalogue, ...names: string[]) =>
+  eventually(`the list is ${names}`, () => namesOf(catalogue).join() === names.join())
+const targetsOf = async (catalogue: Catalogue, name: string) =>
+  (await catalogue.resolve(name)).targets.map(({ upstream }) => upstream.name)
+const failureOf = async (catalogue: Catalogue, name: string) => {
+  const error = toAppError(await catalogue.resolve(name).catch((thrown: unknown) => thrown))
+  return { status: error.status, code: error.wireCode, retryAfterS: error.retryAfterS }
+}
+
+describe('the list', () => {
+  test('is what upstreams say, in their order, after what is configured', async () => {
+    const catalogue = open({
+      upstreams: [
+        { at: await upstreamThat(models('b', 'a')) },
+        { at: await upstreamThat(models('c', 'b')) },
+      ],
+      model: [{ name: 'z' }, { name: 'y' }],
+    })
+    await shows(catalogue, 'z', 'y', 'b', 'a', 'c')
+  })
+
+  test('of an upstream whose models are configured is not asked for', async () => {
+    const upstream = await upstreamThat(models('b'))
+    const catalogue = open({ upstreams: [{ at: upstream, models: ['a'] }], refreshMs: 5 })
+    expect(namesOf(catalogue)).toEqual(['a'])
+    expect((await failureOf(catalogue, 'b')).code).toBe('model_not_found')
+    expect(upstream.requests).toEqual([])
+  })
+
+  test('follows each upstream in the background', async () => {
+    const upstream = await upstreamThat(models('a'))
+    const catalogue = open({ upstreams: [{ at: upstream }], refreshMs: 5 })
+    await shows(catalogue, 'a')
+    upstream.answer(models('a', 'b'))
+    await shows(catalogue, 'a', 'b')
+    upstream.answer(models('b'))
+    await shows(catalogue, 'b')
+  })
+
+  test.each<[string, ReplayAnswer]>([
+    ['fails', { status: 500 }],
+    ['answers HTML', { headers: { 'content-type': 'text/html' }, body: '<h1>Hi</h1>' }],
+    ['breaks off', { headers: json, body: '{"data":[', ending: 'cut' }],
+    ['hangs', { ending: 'silent' }],
+  ])('keeps the models of an upstream that %s', async (_what, ill) => {
+    const upstream = await upstreamThat(models('a'))
+    const catalogue = open({ upstreams: [{ at: upstream }], refreshMs: 5, refreshTimeoutMs: 30 })
+    await shows(catalogue, 'a')
+    upstream.answer(ill)
+    const warned = () => logLines.filter((line) => line.includes('does not list')).length
+    await eventually('it is noticed', () => warned() === 1)
+    const asked = upstream.requests.length
+    await eventually('it is asked again', () => upstream.requests.length > asked + 1)
+    expect(namesOf(catalogue)).toEqual(['a'])
+    expect(await targetsOf(catalogue, 'a')).toEqual(['upstream-0'])
+    upstream.answer(models('a', 'b'))
+    await shows(catalogue, 'a', 'b')
+    expect(warned()).toBe(1)
+  })
+
+  test('does not wait for an upstream that hangs', async () => {
+    const silent = await upstreamThat({ ending: 'silent' })
+    const catalogue = open({
+      upstreams: [{ at: silent }, { at: await upstreamThat(models('a')) }],
+      model: [{ name: 'z' }],
+    })
+    expect(namesOf(catalogue)).toEqual(['z'])
+    await shows(catalogue, 'z', 'a')
+    expect(await targetsOf(catalogue, 'a')).toEqual(['upstream-1'])
+  })
+})
+
+describe('a name', () => {
+  test('that is configured leads to its upstreams in that order', async () => {
+    const dead = 'http://127.0.0.1:1/v1'
+    const catalogue = open({
+      upstreams: [{ at: dead }, { at: dead }, { at: dead }],
+      model: [{ name: 'm', upstreams: ['upstream-2', 'upstream-0'] }],
+    })
+    for (let times = 0; times < 20; times++) {
+      expect(await targetsOf(catalogue, 'm')).toEqual(['upstream-2', 'upstream-0'])
+    }
+  })
+
+  test('that is configured, or an alias of it, goes before the same name at an upstream', async () => {
+    const upstream = await upstreamThat(models('m', 'short', 'other'))
+    const catalogue = open({
+      upstreams: [{ at: upstream }],
+      model: [{ name: 'm', aliases: ['short'] }],
+    })
+    await shows(catalogue, 'm', 'other')
+    expect((await catalogue.resolve('m')).ordered).toBe(true)
+    expect((await catalogue.resolve('short')).id).toBe('m')
+  })
+
+  test('is found although another upstream hangs', async () => {
+    const silent = await upstreamThat({ ending: 'silent' })
+    const catalogue = open({ upstreams: [{ at: silent }, { at: await upstreamThat(models('a')) }] })
+    expect(await targetsOf(catalogue, 'a')).toEqual(['upstream-1'])
+  })
+
+  test('that nobody has is asked for again, but not by everyone', async () => {
+    const upstream = await upstreamThat(models('a'))
+    const catalogue = open({ upstreams: [{ at: upstream }] })
+    await shows(catalogue, 'a')
+    const asked = upstream.requests.length
+    const failures = await Promise.all([...Array(20).keys()].map(() => failureOf(catalogue, 'new')))
+    expect(new Set(failures.map(({ status }) => status))).toEqual(new Set([404]))
+    expect(upstream.requests.length - asked).toBeLessThan(2)
+  })
+
+  test('that an upstream has learnt since is found at once', async () => {
+    const upstream = await upstreamThat(models('a'))
+    const catalogue = open({ upstreams: [{ at: upstream }] })
+    await shows(catalogue, 'a')
+    upstream.answer(models('a', 'new'))
+    // Asking again has a pause of its own.
+    await Bun.sleep(2_100)
+    expect(await targetsOf(catalogue, 'new')).toEqual(['upstream-0'])
+  })
+
+  test('that an upstream may have which never answered is not said to be absent', async () => {
+    const upstream = await upstreamThat({ status: 500 })
+    const catalogue = open({ upstreams: [{ at: upstream }] })
+    expect(await failureOf(catalogue, 'm')).toEqual({
+      status: 503,
+      code: 'service_unavailable',
+      retryAfterS: 5,
+    })
+  })
+
+  test.each(['__proto__', 'constructor', 'toString', ''])('%p is no model', async (name) => {
+    const catalogue = open({ upstreams: [{ at: await upstreamThat(models('a')) }] })
+    expect((await failureOf(catalogue, name)).code).toBe('model_not_found')
+  })
+})
+
+test('upstreams that list the same model share its work by weight, and stand in for one another', async () => {
+  const rounds = 400
+  const catalogue = open({
+    upstreams: [
+      { at: await upstreamThat(models('m')), weight: 3 },
+      { at: await upstreamThat(models('m')) },
+    ],
+  })
+  await shows(catalogue, 'm')
+  await eventually('both list it', () => catalogue.list()[0]?.targets.length === 2)
+  let heavyFirst = 0
+  for (let round = 0; round < rounds; round++) {
+    const targets = await targetsOf(catalogue, 'm')
+    expect(targets.toSorted()).toEqual(['upstream-0', 'upstream-1'])
+    if (targets[0] === 'upstream-0') heavyFirst++
+  }
+  // Three of four; more than this far off by chance is as good as impossible.
+  expect(Math.abs(heavyFirst - 0.75 * rounds)).toBeLessThan(0.15 * rounds)
+})
+
+test('closing ends the questions that are under way', async () => {
+  const silent = await upstreamThat({ ending: 'silent' })
+  const catalogue = open({ upstreams: [{ at: silent }], refreshMs: 5 })
+  await silent.until(({ requests }) => requests.length === 1)
+  catalogue.close()
+  await silent.until(({ connections }) => connections.open === 0)
+  expect(logLines).toEqual([])
+})

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { isRecord, parseJson } from '#lib/json.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  type GatewayProcess,
+  patienceMs,
+  signToken,
+  startGatewayProcess,
+  stopProcesses,
+} from '#test/support/process.ts'
+import { exchangeBytes, type ParsedAnswer, parseAnswer } from '#test/support/raw-exchange.ts'
+
+setDefaultTimeout(2 * patienceMs)
+
+let gateway: GatewayProcess
+let token: string
+
+beforeAll(async () => {
+  gateway = await startGatewayProcess()
+  token = await signToken()
+})
+afterAll(stopProcesses)
+
+/** One request on a connection of its own; `start` is its first line. */
+async function send(start: string, options: { headers?: string; body?: string } = {}) {
+  const { headers = 'Host: gateway\r\n', body = '' } = options
+  const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`
+  const answer = await exchangeBytes(
+    gateway.port(),
+    `${start}\r\n${headers}Authorization: Bearer ${token}\r\nConnection: close\r\n${length}\r\n${body}`,
+  )
+  return parseAnswer(answer)
+}
+
+/** The error body: always these four keys, whatever they hold. */
+function errorOf(answer: ParsedAnswer): Record<string, unknown> {
+  expect(answer.headers['content-type']).toStartWith('application/json')
+  const body = parseJson(answer.body)
+  const error = isRecord(body) ? body['error'] : undefined
+  if (!isRecord(error)) throw new Error(`no error body: ${answer.body}`)
+  expect(Object.keys(error).toSorted()).toEqual(['code', 'message', 'param', 'type'])
+  return error
+}
+
+test('a request with two Host headers is refused', async () => {
+  for (const headers of ['Host: a\r\nHost: b\r\n', 'Host: a\r\nHost: a\r\n']) {
+    const answer = await send('GET /v1/models HTTP/1.1', { headers })
+    expect(answer.status).toBe(400)
+    expect(errorOf(answer)).toMatchObject({ code: 'invalid_request' })
+  }
+})
+
+test('a client of HTTP/1.0, which names no host, is served and its connection ended', async () => {
+  const models = await send('GET /v1/models HTTP/1.0', { headers: '' })
+  expect(models.status).toBe(200)
+  const body = '{"model":"demo-fast","input":"hi","stream":true}'
+  const stream = await send('POST /v1/responses HTTP/1.0', { headers: '', body })
+  expect(stream.headers['transfer-encoding']).toBeUndefined()
+  expect(stream.body).toEndWith('data: [DONE]\n\n')
+})
+
+test.each([
+  'GET /nope',
+  'GET /v1',
+  'GET /v1/nope',
+  'POST /v1/chat/completions',
+  'GET /v1/responses',
+  'PUT /v1/models',
+  'POST /v1/models/demo',
+  'PATCH /v1/api-keys',
+  'DELETE /readyz',
+  'OPTIONS /v1/responses',
+  'OPTIONS /nope',
+  'TRACE /v1/models',
+])('%s is not found, in the shape of every error', async (start) => {
+  const answer = await send(`${start} HTTP/1.1`)
+  expect([404, 405]).toContain(answer.status)
+  const path = start.split(' ')[1] ?? ''
+  expect(errorOf(answer)).toMatchObject({ type: 'not_found_error', param: null })
+  expect(answer.body).toContain(`${path}.`)
+})
+
+test.each(['/readyz', '/v1/models', '/v1/models/demo', '/nope'])(
+  'HEAD %s answers as GET does, without a body',
+  async (path) => {
+    const head = await send(`HEAD ${path} HTTP/1.1`)
+    const get = await send(`GET ${path} HTTP/1.1`)
+    expect(head.status).toBe(get.status)
+    expect(head.headers['content-length']).toBe(String(Buffer.byteLength(get.body)))
+    expect(head.body).toBe('')
+  },
+)
+
+test('the path is found however short the name of the host is', async () => {
+  for (const host of ['a', 'gw', 'gateway.example:8080', '[::1]:8080']) {
+    const headers = `Host: ${host}\r\n`
+    const model = await send('GET /v1/models/demo HTTP/1.1', { headers })
+    expect(model.status).toBe(200)
+    const unknown = await send('GET /v1/nope HTTP/1.1', { headers })
+    expect(errorOf(unknown)['message']).toBe('There is nothing at /v1/nope.')
+  }
+})
+
+test('a path that is not properly encoded names nothing', async () => {
+  for (const name of ['%zz', '%C0%80', '%']) {
+    const answer = await send(`GET /v1/models/${name} HTTP/1.1`)
+    expect(answer.status).toBe(404)
+    expect(errorOf(answer)).toMatchObject({ code: 'model_not_found' })
+  }
+})
+
+test('every answer has a request id of its own, which is in the log where something failed', async () => {
+  const stream = '{"model":"demo-fast","input":"hi","stream":true}'
+  const whole = '{"model":"demo-fast","input":"hi"}'
+  const answers = await Promise.all([
+    send('GET /livez HTTP/1.1'),
+    send('GET /readyz HTTP/1.1'),
+    send('GET /nope HTTP/1.1'),
+    send('GET /v1/models HTTP/1.1'),
+    send('HEAD /v1/models HTTP/1.1'),
+    send('OPTIONS /v1/models HTTP/1.1'),
+    send('GET /v1/models HTTP/1.1', { headers: 'Host: a\r\nHost: b\r\n' }),
+    send('POST /v1/responses HTTP/1.1', { body: '{' }),
+    send('POST /v1/responses HTTP/1.1', { body: whole }),
+    send('POST /v1/responses HTTP/1.1', { body: stream }),
+    send('POST /v1/responses HTTP/1.1', { body: '{"model":"demo-fail","input":"hi"}' }),
+  ])
+  const ids = answers.map(({ headers }) => headers['x-request-id'] ?? '')
+  for (const id of ids) expect(id).toMatch(/^req_[0-9a-z]{20,}$/)
+  expect(new Set(ids).size).toBe(answers.length)
+  const failed = ids.filter((_, index) => (answers[index]?.status ?? 0) >= 400)
+  expect(failed).toHaveLength(5)
+  await eventually('the failures are in the log', () => {
+    const logged = new Set(gateway.log().map((line) => line['request_id']))
+    return failed.every((id) => logged.has(id))
+  })
+})

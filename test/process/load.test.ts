@@ -1,0 +1,125 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readEvents } from '#test/support/event-reading.ts'
+import {
+  childrenOf,
+  type GatewayProcess,
+  inheritedEnvironment,
+  patienceMs,
+  residentBytes,
+  signToken,
+  startGatewayProcess,
+  stopProcesses,
+  temporaryFolder,
+} from '#test/support/process.ts'
+import { openSocket } from '#test/support/raw-exchange.ts'
+import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import type { CrowdReport } from '#test/support/stream-crowd.ts'
+
+setDefaultTimeout(2 * patienceMs)
+afterEach(stopProcesses)
+
+const stalledReaders = 10
+const floodBytes = 24 * 1024 * 1024
+const pieceBytes = 64 * 1024
+/** What the stalled readers may cost together; what they asked for is many times that. */
+const growthBytesMax = 64 * 1024 * 1024
+/** The upstream counts as held back when nothing more went out for so long. */
+const standstillMs = 1_000
+
+/** An upstream that answers with as much as the gateway takes. */
+function startFlood(): Promise<ReplayUpstream> {
+  const chunk = (delta: object, reason: string | null) =>
+    `data: ${JSON.stringify({
+      id: 'flood',
+      object: 'chat.completion.chunk',
+      choices: [{ index: 0, delta, finish_reason: reason }],
+    })}\n\n`
+  // As small as tokens are, because the text itself is rightly kept: the end of a stream repeats it.
+  const delta = chunk({ content: 'word ' }, null)
+  const body = Buffer.concat([
+    Buffer.alloc(Math.ceil(floodBytes / delta.length) * delta.length, delta),
+    Buffer.from(`${chunk({}, 'stop')}data: [DONE]\n\n`),
+  ])
+  const pieces = Math.floor(body.length / pieceBytes)
+  const cutsAt = Array.from({ length: pieces }, (_, index) => (index + 1) * pieceBytes)
+  return startReplayUpstream({ body, cutsAt })
+}
+
+async function startWithFlood(upstream: ReplayUpstream): Promise<GatewayProcess> {
+  const file = join(temporaryFolder(), 'sluice.toml')
+  writeFileSync(
+    file,
+    `[[upstream]]
+name = "flood"
+url = "${upstream.baseUrl}"
+api = "chat"
+models = ["flood"]
+
+[[upstream]]
+name = "demo"
+api = "demo"
+`,
+  )
+  return startGatewayProcess({ environment: { SLUICE_CONFIG: file } })
+}
+
+async function untilStandstill(count: () => number): Promise<void> {
+  for (let before = -1; before !== count(); await Bun.sleep(standstillMs)) before = count()
+}
+
+test('readers that stall hold their upstreams back, cost little memory and nobody else', async () => {
+  const upstream = await startFlood()
+  try {
+    const gateway = await startWithFlood(upstream)
+    const [worker = 0] = childrenOf(gateway.pid)
+    const ask = { model: 'flood', input: 'go on', stream: true }
+    // What a whole answer costs once is no matter of the stalled ones.
+    expect(await readEvents(await gateway.ask(ask)).whole()).toEndWith('data: [DONE]\n\n')
+    const before = { resident: residentBytes(worker), sent: upstream.bodyBytesSent() }
+
+    const body = JSON.stringify(ask)
+    const request =
+      `POST /v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${await signToken()}\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body}`
+    const sockets = await Promise.all(
+      Array.from({ length: stalledReaders }, () => openSocket(gateway.port(), request)),
+    )
+    for (const socket of sockets) socket.pause()
+    await upstream.until(({ requests }) => requests.length > stalledReaders)
+    await untilStandstill(upstream.bodyBytesSent)
+    const other = await gateway.ask({ model: 'demo', input: 'and me?', stream: true })
+    expect(await readEvents(other).whole()).toEndWith('data: [DONE]\n\n')
+
+    expect(upstream.bodyBytesSent() - before.sent).toBeLessThan((stalledReaders * floodBytes) / 2)
+    expect(residentBytes(worker) - before.resident).toBeLessThan(growthBytesMax)
+    for (const socket of sockets) socket.destroy()
+    await upstream.until(({ connections }) => connections.open === 0)
+  } finally {
+    await stopProcesses()
+    await upstream.stop()
+  }
+})
+
+test('a thousand streams at once are all served by one worker', async () => {
+  const gateway = await startGatewayProcess()
+  const crowd = Bun.spawn(
+    [
+      process.execPath,
+      join(import.meta.dir, '../support/stream-crowd.ts'),
+      String(gateway.port()),
+      await signToken(),
+      'demo-long',
+      '1000',
+    ],
+    { env: inheritedEnvironment(), stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const report: CrowdReport = JSON.parse(await new Response(crowd.stdout).text())
+  expect(report).toEqual({ served: 1000, statuses: { 'HTTP/1.1 200 OK': 1000 }, ended: 0 })
+  // All have left: nothing is running any more, so nothing holds the stop up.
+  await gateway.logged('generation ended', 1000)
+  gateway.signal('SIGTERM')
+  expect(await gateway.logged('stopping')).toMatchObject({ running: 0 })
+  expect(await gateway.exited).toBe(0)
+})

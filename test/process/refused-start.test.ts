@@ -1,0 +1,108 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createEmbeddedPlace } from '#test/support/database.ts'
+import {
+  launchGateway,
+  type ProcessOptions,
+  patienceMs,
+  startGatewayProcess,
+  stopProcesses,
+  temporaryFolder,
+} from '#test/support/process.ts'
+
+setDefaultTimeout(2 * patienceMs)
+afterEach(stopProcesses)
+
+/** The exit code and what the operator reads, which is never a stack trace. */
+async function refusal(options: ProcessOptions) {
+  const gateway = await launchGateway(options)
+  const code = await gateway.exited
+  const said = gateway.stderr() + gateway.stdout()
+  expect(said).not.toMatch(/^\s+at /m)
+  return { code, said, sentence: gateway.stderr() }
+}
+
+/** A port that somebody else listens on until the end of the test. */
+async function withTakenPort(use: (port: number) => Promise<void>): Promise<void> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  try {
+    await use(typeof address === 'object' && address !== null ? address.port : 0)
+  } finally {
+    server.close()
+  }
+}
+
+test('a bad configuration is refused with one message that names every bad key', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'sluice.toml'), '[stream]\nheartbeat_ms = "soon"\ncolour = "blue"\n')
+  const { code, said, sentence } = await refusal({
+    dataFolder: folder,
+    environment: {
+      SLUICE_CONFIG: join(folder, 'sluice.toml'),
+      PORT: '99999',
+      LOG_LEVEL: 'loud',
+      SLUICE_WORKERS: '2',
+      DATABASE_URL: '',
+    },
+  })
+  expect(code).toBe(1)
+  for (const key of ['PORT', 'LOG_LEVEL', 'stream.heartbeat_ms', 'stream.colour', 'workers']) {
+    expect(sentence).toContain(key)
+  }
+  expect(said.match(/configuration is not valid/g)).toHaveLength(1)
+})
+
+test('a data folder is refused while another gateway uses it, which goes on', async () => {
+  const place = await createEmbeddedPlace()
+  try {
+    const first = await startGatewayProcess({ dataFolder: place.dataFolder })
+    const { code, sentence } = await refusal({ dataFolder: place.dataFolder })
+    expect(code).toBe(1)
+    expect(sentence).toBe(`The data folder ${place.dataFolder} is in use by another process.\n`)
+    expect((await first.request('/v1/models')).status).toBe(200)
+  } finally {
+    await stopProcesses()
+    await place.remove()
+  }
+})
+
+test('a port in use is refused before anything is made', async () => {
+  await withTakenPort(async (port) => {
+    const dataFolder = temporaryFolder()
+    const { code, said } = await refusal({ dataFolder, environment: { PORT: String(port) } })
+    expect(code).toBe(1)
+    expect(readdirSync(dataFolder)).toEqual([])
+    expect(said).toBe(`Cannot listen on 127.0.0.1:${port}: it is in use by another process.\n`)
+  })
+})
+
+test('an address that the machine does not have is refused', async () => {
+  const { code, sentence } = await refusal({ environment: { HOST: '192.0.2.1' } })
+  expect(code).toBe(1)
+  expect(sentence).toContain('Cannot listen on 192.0.2.1:0:')
+})
+
+test('a database that cannot be reached is refused without telling its password', async () => {
+  const { code, said, sentence } = await refusal({
+    dataFolder: temporaryFolder(),
+    environment: { DATABASE_URL: 'postgres://sluice:open-sesame@127.0.0.1:1/sluice' },
+  })
+  expect(code).toBe(1)
+  expect(sentence).toMatch(/^PostgreSQL at 127\.0\.0\.1:1 cannot be used: .+\n$/)
+  expect(said).not.toContain('open-sesame')
+})
+
+test('a data folder that cannot be made is refused', async () => {
+  const file = join(temporaryFolder(), 'a-file')
+  writeFileSync(file, '')
+  for (const JWT_SECRET of ['', 'a-secret-for-tests-of-at-least-32-characters']) {
+    const { code, sentence } = await refusal({ dataFolder: file, environment: { JWT_SECRET } })
+    expect(code).toBe(1)
+    expect(sentence).toContain(file)
+    expect(sentence.trimEnd()).not.toContain('\n')
+  }
+})

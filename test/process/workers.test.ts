@@ -1,0 +1,107 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { createEmbeddedPlace, serverUrl } from '#test/support/database.ts'
+import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  childrenOf,
+  isAlive,
+  patienceMs,
+  signToken,
+  startGatewayProcess,
+  stopProcesses,
+} from '#test/support/process.ts'
+import { openConnections, type ServedConnection } from '#test/support/served-connection.ts'
+
+setDefaultTimeout(2 * patienceMs)
+afterEach(stopProcesses)
+
+test('a worker that is killed is started again, on the same port, and serves', async () => {
+  const gateway = await startGatewayProcess()
+  const { port } = gateway
+  const firstPort = port()
+  const [killed = 0] = childrenOf(gateway.pid)
+  process.kill(killed, 'SIGKILL')
+  const line = await gateway.logged('worker ended and is started again')
+  expect(line).toMatchObject({ level: 'error', signal: 'SIGKILL' })
+  await gateway.logged('listening', 2)
+  expect(port()).toBe(firstPort)
+  expect(childrenOf(gateway.pid)).not.toContain(killed)
+  const answer = await gateway.ask({ model: 'demo-fast', input: 'still there?', stream: true })
+  expect(await readEvents(answer).whole()).toEndWith('data: [DONE]\n\n')
+  gateway.signal('SIGTERM')
+  expect(await gateway.exited).toBe(0)
+})
+
+test('a worker does not outlive its supervisor, and leaves the data folder free', async () => {
+  const place = await createEmbeddedPlace()
+  try {
+    const first = await startGatewayProcess({ dataFolder: place.dataFolder })
+    const [worker = 0] = childrenOf(first.pid)
+    first.signal('SIGKILL')
+    await first.exited
+    await eventually('the worker ends', () => !isAlive(worker))
+    const second = await startGatewayProcess({ dataFolder: place.dataFolder })
+    expect((await second.request('/v1/models')).status).toBe(200)
+  } finally {
+    await stopProcesses()
+    await place.remove()
+  }
+})
+
+test('a worker that loses its supervisor finishes the streams that it has', async () => {
+  const gateway = await startGatewayProcess()
+  const answer = await gateway.ask({ model: 'demo', input: 'to the end', stream: true })
+  const events = readEvents(answer)
+  await events.until(/output_text\.delta/)
+  gateway.signal('SIGKILL')
+  expect(await events.whole()).toEndWith('data: [DONE]\n\n')
+  await gateway.exited
+})
+
+test.skipIf(serverUrl === undefined)(
+  'two workers on one PostgreSQL both serve, and a key that one revokes both refuse',
+  async () => {
+    const gateway = await startGatewayProcess({ environment: { SLUICE_WORKERS: '2' } })
+    await gateway.logged('listening', 2)
+    const workers = childrenOf(gateway.pid)
+    expect(workers).toHaveLength(2)
+    const connections = await openConnections(gateway.port(), workers)
+    const [left, right] = connections
+    const token = { authorization: `Bearer ${await signToken()}` }
+
+    const created = await left.exchange('POST', '/v1/api-keys', token, '{"name":"shared"}')
+    expect(created.status).toBe(200)
+    const { id, key } = JSON.parse(created.body)
+    const statuses = () =>
+      Promise.all(
+        connections.map(async (connection: ServedConnection) => {
+          const answer = await connection.exchange('GET', '/v1/models', { 'x-api-key': key })
+          return answer.status
+        }),
+      )
+    expect(await statuses()).toEqual([200, 200])
+    expect((await left.exchange('DELETE', `/v1/api-keys/${id}`, token)).status).toBe(200)
+    expect((await left.exchange('GET', '/v1/models', { 'x-api-key': key })).status).toBe(401)
+    let last: number[] = []
+    const givesUpAt = performance.now() + patienceMs
+    while (last.join() !== '401,401' && performance.now() < givesUpAt) last = await statuses()
+    expect(last).toEqual([401, 401])
+
+    process.kill(right.workerPid, 'SIGKILL')
+    await gateway.logged('listening', 3)
+    expect((await left.exchange('GET', '/v1/models', token)).status).toBe(200)
+    gateway.signal('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+  },
+)
+
+test.skipIf(serverUrl === undefined)(
+  'a second gateway is refused the port that workers share',
+  async () => {
+    const first = await startGatewayProcess({ environment: { SLUICE_WORKERS: '2' } })
+    const second = startGatewayProcess({
+      environment: { SLUICE_WORKERS: '2', PORT: String(first.port()) },
+    })
+    await expect(second).rejects.toThrow('it is in use by another process')
+  },
+)

@@ -1,0 +1,116 @@
+import { SignJWT } from 'jose'
+import OpenAI from 'openai'
+import { buildApp } from '#app.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createDeps, type Deps } from '#deps.ts'
+import { createLog } from '#telemetry/log.ts'
+import { openTestDatabase } from './database.ts'
+
+const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
+
+export type Gateway = {
+  /** `http://127.0.0.1:<port>` */
+  url: string
+  port: number
+  deps: Deps
+  /** Every log line so far. */
+  logLines: readonly string[]
+  token(groups?: readonly string[], subject?: string): Promise<string>
+  /** A request with a token of group `users`, unless other headers say otherwise. */
+  request(path: string, init?: RequestInit): Promise<Response>
+  post(path: string, body: unknown): Promise<Response>
+  openai(): Promise<OpenAI>
+  stop(): Promise<void>
+}
+
+export type GatewayOptions = {
+  upstream?: Partial<Config['upstream'][number]>[]
+  model?: Partial<Config['model'][number]>[]
+  deadlines?: Partial<Config['deadlines']>
+  retry?: Partial<Config['retry']>
+  stream?: Partial<Config['stream']>
+  limits?: Partial<Config['limits']>
+  environment?: Record<string, string>
+}
+
+/** The whole product in this process, on a free port, with a database of its own. */
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const logLines: string[] = []
+  const log = createLog({
+    level: 'debug',
+    format: 'json',
+    write: (line) => logLines.push(line),
+    now: () => new Date(),
+  })
+  const config = configOf(options)
+  const database = await openTestDatabase()
+  let draining = false
+  const deps = await createDeps(config, { log, draining: () => draining, database })
+  const app = buildApp(deps).listen({ hostname: '127.0.0.1', port: 0, development: false })
+  const port = app.server?.port ?? 0
+  const url = `http://127.0.0.1:${port}`
+
+  const token = (groups: readonly string[] = ['users'], subject = 'tester') =>
+    new SignJWT({ groups: [...groups] })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setSubject(subject)
+      .setIssuedAt()
+      .setExpirationTime('1h')
+      .sign(new TextEncoder().encode(jwtSecret))
+  const request = async (path: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers)
+    if (!headers.has('authorization') && !headers.has('x-api-key')) {
+      headers.set('authorization', `Bearer ${await token()}`)
+    }
+    return fetch(url + path, { ...init, headers })
+  }
+  return {
+    url,
+    port,
+    deps,
+    logLines,
+    token,
+    request,
+    post: (path, body) =>
+      request(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
+    openai: async () => new OpenAI({ baseURL: `${url}/v1`, apiKey: await token(), maxRetries: 0 }),
+    async stop() {
+      draining = true
+      await app.stop(true)
+      await deps.close()
+    },
+  }
+}
+
+function configOf(options: GatewayOptions): Config {
+  const config = loadConfig({ JWT_SECRET: jwtSecret, PORT: '0', ...options.environment })
+  const [upstreamDefaults] = loadConfig({ SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1' }).upstream
+  return {
+    ...config,
+    upstream: (options.upstream ?? config.upstream).map((entry, at) => ({
+      ...upstreamDefaults,
+      name: `upstream-${at}`,
+      api: 'chat',
+      headers: {},
+      weight: 1,
+      ...entry,
+    })) as Config['upstream'],
+    model: (options.model ?? []).map((entry) => ({
+      name: 'model',
+      mode: 'generate',
+      upstreams: ['upstream-0'],
+      aliases: [],
+      capabilities: [],
+      ...entry,
+    })) as Config['model'],
+    deadlines: { ...config.deadlines, ...options.deadlines },
+    retry: { ...config.retry, backoffMs: 1, ...options.retry },
+    stream: { ...config.stream, ...options.stream },
+    limits: { ...config.limits, ...options.limits },
+  }
+}

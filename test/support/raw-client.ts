@@ -1,0 +1,60 @@
+import { connect, type Socket } from 'node:net'
+
+/** A request over a socket of its own: `fetch` has a limit on requests at a time, and reads ahead. */
+export type RawRequest = {
+  readonly socket: Socket
+  /** What has arrived of the answer, head and all. */
+  readonly bytesReceived: () => number
+  /** The body once the connection ended, in the chunks of its coding; throws when it was cut. */
+  chunks(): Promise<string[]>
+  /** All of them. */
+  body(): Promise<string>
+}
+
+export type RawQuestion = { port: number; token: string; body: object }
+
+/** POSTs to /v1/responses. A `paused` request reads nothing until its socket is resumed. */
+export function sendRaw({ port, token, body }: RawQuestion, paused = false): RawRequest {
+  const text = JSON.stringify(body)
+  const head = [
+    'POST /v1/responses HTTP/1.1',
+    'Host: localhost',
+    `Authorization: Bearer ${token}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    'Connection: close',
+  ]
+  const pieces: Buffer[] = []
+  let bytes = 0
+  const socket = connect(port, '127.0.0.1')
+  if (paused) socket.pause()
+  socket.write(`${head.join('\r\n')}\r\n\r\n${text}`)
+  const ended = new Promise<void>((resolve) => {
+    socket.on('close', () => resolve())
+    socket.on('error', () => resolve())
+  })
+  socket.on('data', (piece: Buffer) => {
+    pieces.push(piece)
+    bytes += piece.length
+  })
+  if (paused) socket.pause()
+  const chunks = () => ended.then(() => readChunks(Buffer.concat(pieces)))
+  return {
+    socket,
+    bytesReceived: () => bytes,
+    chunks,
+    body: async () => (await chunks()).join(''),
+  }
+}
+
+/** The chunks of a whole answer. */
+function readChunks(answer: Buffer): string[] {
+  const chunks: string[] = []
+  for (let at = answer.indexOf('\r\n\r\n') + 4; ; ) {
+    const lineEnd = answer.indexOf('\r\n', at)
+    const length = Number.parseInt(answer.toString('latin1', at, lineEnd), 16)
+    if (lineEnd === -1 || Number.isNaN(length)) throw new Error('the body was cut off')
+    if (length === 0) return chunks
+    chunks.push(answer.toString('utf8', lineEnd + 2, lineEnd + 2 + length))
+    at = lineEnd + 2 + length + 2
+  }
+}

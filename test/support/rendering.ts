@@ -1,0 +1,73 @@
+import { createEventStreamParser } from '#inference/event-stream.ts'
+import type { GenerationEvent } from '#inference/events.ts'
+import type { Decoder } from '#inference/exchange.ts'
+import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
+import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { createDecoder } from '#inference/upstreams/responses/decode.ts'
+import { toAppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
+import { parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { createResponseRenderer, type ResponseRenderer } from '#surfaces/responses/render.ts'
+import { makeRequest } from './generation.ts'
+
+const { echo } = parseCreateResponse(
+  { model: 'm', input: 'x' },
+  { inputCharsMax: 100, inputItemsMax: 10, toolsMax: 10 },
+)
+const offer = offerTools(makeRequest())
+const limits = { eventBytesMax: 1_048_576, toolArgumentCharsMax: 1_048_576 }
+
+/** A renderer of an answer to a plain question. */
+function openRenderer(): ResponseRenderer {
+  return createResponseRenderer({ echo, includeSealed: true, stream: true, now: () => new Date(0) })
+}
+
+/**
+ * What a client receives of an upstream's bytes that arrive in these reads: parser, decoder and
+ * renderer in memory, so that thousands of divisions can be tried.
+ */
+export function renderReads(
+  protocol: 'chat-completions' | 'responses',
+  reads: readonly Uint8Array[],
+): string {
+  const parser = createEventStreamParser(limits)
+  const decoder = openDecoder(protocol)
+  const renderer = openRenderer()
+  let wire = ''
+  const take = (decode: (out: GenerationEvent[]) => void) => {
+    const out: GenerationEvent[] = []
+    try {
+      decode(out)
+    } finally {
+      if (out.length > 0) wire += renderer.push(out)
+    }
+  }
+  try {
+    for (const bytes of reads) {
+      take((out) => {
+        for (const message of parser.push(bytes)) decoder.push(message, out)
+      })
+    }
+    take((out) => {
+      const last = parser.end()
+      if (last !== null) decoder.push(last, out)
+      decoder.end(out)
+    })
+  } catch (error) {
+    wire += `thrown: ${toAppError(error).kind}`
+  }
+  return wire
+}
+
+function openDecoder(protocol: 'chat-completions' | 'responses'): Decoder {
+  if (protocol === 'chat-completions') {
+    return createChatDecoder({
+      offer,
+      thinkTags: false,
+      logprobs: true,
+      takenCallIds: new Set(),
+      ...limits,
+    })
+  }
+  return createDecoder({ logprobs: true, mintCallId: () => newId('call_'), ...limits })
+}

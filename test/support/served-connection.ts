@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { openDescriptors } from './process.ts'
+
+/** A connection that is kept, of which it is known which worker serves it. */
+export type ServedConnection = {
+  readonly workerPid: number
+  exchange(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    body?: string,
+  ): Promise<{ status: number; body: string }>
+}
+
+/** The kernel deals connections out by chance: with this many, no worker goes without. */
+const triesMax = 200
+
+/** One connection to each of two workers that share a port. */
+export async function openConnections(
+  port: number,
+  [first = 0, second = 0]: readonly number[],
+): Promise<[ServedConnection, ServedConnection]> {
+  const found = new Map<number, ServedConnection>()
+  for (let tries = 0; tries < triesMax; tries++) {
+    const connection = await openConnection(port, [first, second])
+    found.set(connection.workerPid, connection)
+    const [left, right] = [found.get(first), found.get(second)]
+    if (left !== undefined && right !== undefined) return [left, right]
+  }
+  throw new Error(`of ${triesMax} connections, all went to one worker`)
+}
+
+async function openConnection(port: number, workers: readonly number[]): Promise<ServedConnection> {
+  const socket = connect(port, '127.0.0.1')
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.once('error', reject)
+  })
+  // A worker has the connection once it has answered on it.
+  await exchange(socket, ['GET', '/livez', {}, ''])
+  const inode = inodeOf({ serverPort: port, clientPort: socket.localPort ?? 0 })
+  const workerPid = workers.find((pid) => openDescriptors(pid).includes(`socket:[${inode}]`))
+  if (workerPid === undefined) throw new Error('no worker has the connection')
+  return {
+    workerPid,
+    exchange: (method, path, headers, body = '') => exchange(socket, [method, path, headers, body]),
+  }
+}
+
+/** The server's end of a connection, from the kernel's table. */
+function inodeOf(ends: { serverPort: number; clientPort: number }): string {
+  const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, '0')
+  const table = readFileSync('/proc/net/tcp', 'utf8').split('\n')
+  const row = table
+    .map((line) => line.trim().split(/\s+/))
+    .find(
+      ([, local, remote]) =>
+        local?.endsWith(`:${hex(ends.serverPort)}`) && remote?.endsWith(`:${hex(ends.clientPort)}`),
+    )
+  return row?.[9] ?? ''
+}
+
+type Question = [
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+]
+
+/** Answers here are short and have a content-length. */
+function exchange(socket: Socket, [method, path, headers, body]: Question) {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return new Promise<{ status: number; body: string }>((resolve, reject) => {
+    let received = ''
+    const take = (piece: Buffer) => {
+      received += piece.toString()
+      const bodyStart = received.indexOf('\r\n\r\n') + 4
+      const length = Number(/^content-length: (\d+)/im.exec(received)?.[1])
+      if (bodyStart < 4 || received.length < bodyStart + length) return
+      socket.off('data', take)
+      resolve({ status: Number(received.slice(9, 12)), body: received.slice(bodyStart) })
+    }
+    socket.on('data', take)
+    socket.once('close', () => reject(new Error('the connection was closed')))
+    socket.write(
+      `${method} ${path} HTTP/1.1\r\nHost: gateway\r\n${lines.join('')}` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  })
+}

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { readFailure } from '#test/support/refusals.ts'
+
+/** Who may ask for a response, by which header, and what the others are told. */
+
+let gateway: Gateway
+/** Behaves as the platform did before it took API keys in Authorization. */
+let older: Gateway
+let token: string
+let key: string
+let olderKey: string
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  older = await startGateway({ environment: { PLATFORM_VERSION: '1.2.0' } })
+  token = await gateway.token()
+  key = await createKey(gateway)
+  olderKey = await createKey(older)
+})
+afterAll(async () => {
+  await gateway.stop()
+  await older.stop()
+})
+
+async function createKey(of: Gateway): Promise<string> {
+  const created: unknown = await (await of.post('/v1/api-keys', { name: 'a key' })).json()
+  return String(Object(created).key)
+}
+
+/** Asks with these headers alone. */
+const ask = (of: Gateway, headers: Record<string, string>, body: string = question) =>
+  fetch(`${of.url}/v1/responses`, { method: 'POST', headers, body })
+const question = JSON.stringify({ model: 'demo-fast', input: 'x' })
+const streamed = JSON.stringify({ model: 'demo-fast', input: 'x', stream: true })
+const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
+const changed = (text: string) => text.slice(0, -1) + (text.endsWith('0') ? '1' : '0')
+
+describe('is answered', () => {
+  test.each([
+    ['a token', () => bearer(token)],
+    ['a key in Authorization', () => bearer(key)],
+    ['a key in X-Api-Key', () => ({ 'x-api-key': key })],
+    ['a key before a bad token', () => ({ 'x-api-key': key, ...bearer('nonsense') })],
+    ['a key before another scheme', () => ({ 'x-api-key': key, authorization: 'Basic eDp5' })],
+  ])('%s', async (_what, headers) => {
+    const answer = await ask(gateway, headers())
+    expect(answer.status).toBe(200)
+    expect(await answer.json()).toMatchObject({ status: 'completed' })
+  })
+})
+
+describe.each([
+  ['', () => question],
+  [', also for a stream', () => streamed],
+  [', whatever else is wrong', () => '{"model":'],
+])('is refused%s', (_way, body) => {
+  test.each([
+    ['nothing', () => ({}), 'missing_credentials'],
+    ['another scheme', () => ({ authorization: 'Basic eDp5' }), 'missing_credentials'],
+    ['an empty bearer', () => ({ authorization: 'Bearer ' }), 'missing_credentials'],
+    ['what is no token', () => bearer('nonsense'), 'invalid_token'],
+    ['a token with a changed sign', () => bearer(changedSignature(token)), 'invalid_token'],
+    ['an empty key', () => ({ 'x-api-key': '' }), 'invalid_api_key'],
+    ['a key with a changed sign', () => bearer(changed(key)), 'invalid_api_key'],
+    ['a token in X-Api-Key', () => ({ 'x-api-key': token }), 'invalid_api_key'],
+    [
+      'a bad key before a good token',
+      () => ({ 'x-api-key': changed(key), ...bearer(token) }),
+      'invalid_api_key',
+    ],
+    [
+      'a bad key before a good one',
+      () => ({ 'x-api-key': changed(key), ...bearer(key) }),
+      'invalid_api_key',
+    ],
+  ])('%s', async (_what, headers, code) => {
+    const failure = await readFailure(await ask(gateway, headers(), body()), gateway)
+    expect([failure.status, failure.type, failure.code]).toEqual([
+      401,
+      'authentication_error',
+      code,
+    ])
+    expect(failure.headers.get('www-authenticate')).toStartWith('Bearer')
+    expect(failure.seen).not.toContain(changed(key).slice(12))
+  })
+
+  test('a caller whose groups lack can_access_api', async () => {
+    const stranger = bearer(await gateway.token(['strangers'], 'stranger'))
+    const failure = await readFailure(await ask(gateway, stranger, body()), gateway)
+    expect([failure.status, failure.type, failure.code]).toEqual([
+      403,
+      'permission_error',
+      'permission_denied',
+    ])
+  })
+})
+
+function changedSignature(jwt: string): string {
+  const at = jwt.lastIndexOf('.') + 5
+  return jwt.slice(0, at) + (jwt[at] === 'A' ? 'B' : 'A') + jwt.slice(at + 1)
+}
+
+describe('before 1.2.1', () => {
+  test('a key in Authorization is taken for a token', async () => {
+    const failure = await readFailure(await ask(older, bearer(olderKey)), older)
+    expect([failure.status, failure.message]).toEqual([
+      401,
+      'Jwt is not in the form of Header.Payload.Signature',
+    ])
+  })
+
+  test('a key in X-Api-Key is answered, also beside one in Authorization', async () => {
+    for (const headers of [{}, bearer(olderKey)]) {
+      const answer = await ask(older, { 'x-api-key': olderKey, ...headers })
+      expect(answer.status).toBe(200)
+      await answer.text()
+    }
+  })
+})
+
+test('a key that was revoked is refused', async () => {
+  const created: unknown = await (await gateway.post('/v1/api-keys', { name: 'short' })).json()
+  const { id, key: brief } = Object(created)
+  expect((await ask(gateway, bearer(brief))).status).toBe(200)
+  await gateway.request(`/v1/api-keys/${id}`, { method: 'DELETE' })
+  const failure = await readFailure(await ask(gateway, bearer(brief)), gateway)
+  expect([failure.status, failure.code]).toEqual([401, 'invalid_api_key'])
+})

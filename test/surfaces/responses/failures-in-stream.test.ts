@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { begun, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
+import { logOf, readFailure } from '#test/support/refusals.ts'
+import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { checkStream, readOpenFrames } from '#test/support/response-frames.ts'
+import { chunk } from '#test/support/scripted-answers.ts'
+
+/** Failures after the first output: told inside the stream, or as a status where nothing was sent. */
+
+const upstreamKey = 'an-upstream-credential'
+const error = { message: 'gone', code: 'ill' }
+const lines = (...payloads: object[]) =>
+  payloads.map((payload) => `data: ${JSON.stringify(payload)}\n\n`).join('')
+const call = {
+  tool_calls: [{ index: 0, id: 'a', function: { name: 'get_weather', arguments: '{"ci' } }],
+}
+const native = lines(
+  { type: 'response.created', response: { id: 'x', status: 'in_progress' } },
+  {
+    type: 'response.output_item.added',
+    output_index: 0,
+    item: { type: 'message', id: 'm', role: 'assistant', content: [] },
+  },
+  { type: 'response.output_text.delta', output_index: 0, item_id: 'm', delta: 'one ' },
+)
+
+type Case = {
+  what: string
+  answer: ReplayAnswer
+  model?: 'native'
+  by?: () => Gateway
+  told: [status: number, code: string]
+  /** The items that are kept, all of them but the last complete. */
+  kept?: object[]
+}
+
+const text = { type: 'message', status: 'incomplete', content: [{ text: 'one ' }] }
+
+const cases: Case[] = [
+  {
+    what: 'a body cut in the middle of an event',
+    answer: { body: `${begun}data: {"choi`, ending: 'cut' },
+    told: [502, 'server_error'],
+  },
+  { what: 'no finish reason', answer: { body: begun }, told: [502, 'server_error'] },
+  {
+    what: 'no finish reason before [DONE]',
+    answer: { body: `${begun}data: [DONE]\n\n` },
+    told: [502, 'server_error'],
+  },
+  {
+    what: 'an error object',
+    answer: { body: begun + lines({ error }) },
+    told: [502, 'ill'],
+  },
+  {
+    what: 'an error event',
+    answer: { body: `${begun}event: error\n${lines(error)}` },
+    told: [502, 'ill'],
+  },
+  {
+    what: 'a rate limit',
+    answer: { body: begun + lines({ error: { message: 'slow', type: 'rate_limit_error' } }) },
+    told: [429, 'rate_limit_exceeded'],
+  },
+  {
+    what: 'an overflow of the context',
+    answer: { body: begun + lines({ error: { message: 'x', code: 'context_length_exceeded' } }) },
+    told: [400, 'context_length_exceeded'],
+  },
+  {
+    what: 'HTML',
+    answer: { body: `${begun}data: <h1>Bad gateway</h1>\n\n` },
+    told: [502, 'upstream_invalid_answer'],
+  },
+  {
+    what: 'silence',
+    answer: { body: begun, ending: 'hang' },
+    by: () => hasty,
+    told: [504, 'upstream_gap_timeout'],
+  },
+  {
+    what: 'no end in time',
+    answer: { body: begun, ending: 'hang' },
+    by: () => brief,
+    told: [504, 'upstream_total_timeout'],
+  },
+  {
+    what: 'an end in the middle of a call',
+    answer: { body: begun + lines(chunk(call)) },
+    told: [502, 'server_error'],
+    kept: [
+      { type: 'message', status: 'completed', content: [{ text: 'one ' }] },
+      { type: 'function_call', status: 'incomplete', call_id: 'a', arguments: '{"ci' },
+    ],
+  },
+  {
+    what: 'an end in the middle of reasoning',
+    answer: { body: lines(chunk({ reasoning_content: 'Hm' })) },
+    told: [502, 'server_error'],
+    kept: [{ type: 'reasoning', summary: [{ text: 'Hm' }] }],
+  },
+  {
+    what: 'a failed response of a native upstream',
+    answer: {
+      body: native + lines({ type: 'response.failed', response: { id: 'x', error } }),
+    },
+    model: 'native',
+    told: [502, 'ill'],
+  },
+  {
+    what: 'a flat error event of a native upstream',
+    answer: { body: native + lines({ type: 'error', ...error }) },
+    model: 'native',
+    told: [502, 'ill'],
+  },
+  {
+    what: 'a native upstream without a terminal event',
+    answer: { body: native },
+    model: 'native',
+    told: [502, 'server_error'],
+  },
+]
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+let hasty: Gateway
+let brief: Gateway
+
+beforeAll(async () => {
+  upstream = await upstreamThat({})
+  const offer = { url: upstream.baseUrl, key: upstreamKey }
+  const offers = [
+    { ...offer, models: ['m'] },
+    { ...offer, api: 'responses' as const, models: ['native'] },
+  ]
+  gateway = await startGateway({ upstream: offers })
+  hasty = await startGateway({ upstream: offers, deadlines: { gapMs: 50 } })
+  brief = await startGateway({ upstream: offers, deadlines: { totalMs: 50 } })
+})
+afterAll(async () => {
+  for (const started of [gateway, hasty, brief]) await started.stop()
+  await stopUpstreams()
+})
+
+const ask = (from: Gateway, model: string, stream: boolean) =>
+  from.post('/v1/responses', { model, input: 'x', stream })
+
+describe('after the first output', () => {
+  test.each(cases)('$what is told in the stream', async ({ answer, model, by, told, kept }) => {
+    upstream.answer(answer)
+    const from = by?.() ?? gateway
+    const streamed = await ask(from, model ?? 'm', true)
+    expect(streamed.status).toBe(200)
+    const wire = await streamed.text()
+    const { response } = checkStream(wire)
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: told[1] },
+      usage: null,
+      output: kept ?? [text],
+    })
+    expect(wire).not.toContain(upstreamKey)
+    expect(wire).not.toContain('127.0.0.1')
+    const requestId = streamed.headers.get('x-request-id') ?? ''
+    const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
+    expect(ends).toMatchObject([{ outcome: 'failed' }])
+    expect(from.deps.generations.running()).toBe(0)
+  })
+
+  test.each(cases)('$what is a status without streaming', async ({ answer, model, by, told }) => {
+    upstream.answer(answer)
+    const from = by?.() ?? gateway
+    const before = upstream.requests.length
+    const failure = await readFailure(await ask(from, model ?? 'm', false), from)
+    expect([failure.status, failure.code]).toEqual(told)
+    expect(failure.seen).not.toContain(upstreamKey)
+    expect(upstream.requests.length).toBe(before + 1)
+  })
+
+  test('the openai package throws the error that the stream tells', async () => {
+    upstream.answer({ body: begun + lines({ error }) })
+    const client = await gateway.openai()
+    const stream = client.responses.stream({ model: 'm', input: 'x' })
+    const failure: unknown = await stream.finalResponse().catch((thrown: unknown) => thrown)
+    expect(failure).toMatchObject({ code: 'ill', message: expect.stringContaining('gone') })
+  })
+})
+
+describe('once a sign of life was sent', () => {
+  test('nothing is tried again, and the failure is told in the stream', async () => {
+    const from = await startGateway({
+      upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+      stream: { heartbeatMs: 20 },
+    })
+    const before = upstream.requests.length
+    upstream.answer({ body: ': wait\n\n', ending: 'hang' })
+    const answer = await ask(from, 'm', true)
+    expect(answer.status).toBe(200)
+    let wire = ''
+    for await (const bytes of answer.body ?? []) {
+      wire += Buffer.from(bytes).toString()
+      if (readOpenFrames(wire).length === 3) upstream.cut()
+    }
+    const { response } = checkStream(wire)
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: 'server_error' },
+      output: [],
+    })
+    expect(upstream.requests.length).toBe(before + 1)
+    await from.stop()
+  })
+})

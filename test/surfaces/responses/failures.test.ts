@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { json, stopUpstreams, twice, upstreamThat, whole } from '#test/support/generations.ts'
+import { logOf, readFailure } from '#test/support/refusals.ts'
+import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { checkStream } from '#test/support/response-frames.ts'
+
+/** Failures of an upstream before its first output: the client is given an HTTP status. */
+
+const upstreamKey = 'an-upstream-credential'
+const ways = [
+  { way: 'streaming', stream: true },
+  { way: 'without streaming', stream: false },
+]
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+/** Waits for nothing. */
+let hasty: Gateway
+/** Waits for everything, but not for long. */
+let brief: Gateway
+
+beforeAll(async () => {
+  upstream = await upstreamThat({})
+  const offer = { url: upstream.baseUrl, key: upstreamKey, models: ['m'] }
+  gateway = await startGateway({ upstream: [offer], retry: { retryAfterMaxMs: 1_000 } })
+  hasty = await startGateway({ upstream: [offer], deadlines: { firstEventMs: 50 } })
+  brief = await startGateway({ upstream: [offer], deadlines: { totalMs: 50 } })
+})
+afterAll(async () => {
+  for (const started of [gateway, hasty, brief]) await started.stop()
+  await stopUpstreams()
+})
+
+const ask = (from: Gateway, stream: boolean) =>
+  from.post('/v1/responses', { model: 'm', input: 'x', stream })
+
+function expectNothingInternal(seen: string): void {
+  expect(seen).not.toContain(upstreamKey)
+  expect(seen).not.toContain(new URL(upstream.baseUrl).port)
+  expect(seen).not.toContain('127.0.0.1')
+}
+
+/** Answers one after the other, and the last one for ever. */
+function script(...answers: ReplayAnswer[]): { asked: () => number } {
+  const before = upstream.requests.length
+  const queue = [...answers]
+  upstream.answer(() => (queue.length > 1 ? queue.shift() : queue[0]) ?? {})
+  return { asked: () => upstream.requests.length - before }
+}
+
+const refused = (status: number, error: object, headers: object = {}): ReplayAnswer => ({
+  status,
+  headers: { ...json, ...headers },
+  body: JSON.stringify({ error }),
+})
+
+type Case = {
+  what: string
+  answer: ReplayAnswer
+  /** The gateway that is asked; it has other deadlines. */
+  by?: () => Gateway
+  told: [status: number, code: string]
+  /** `x-should-retry`; null where an SDK would not repeat anyway. */
+  retry: string | null
+  asked: number
+}
+
+const cases: Case[] = [
+  {
+    what: 'HTML',
+    answer: { headers: { 'content-type': 'text/html' }, body: '<h1>It works</h1>' },
+    told: [502, 'upstream_invalid_answer'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: 'a text that is no event stream',
+    answer: { headers: json, body: 'all is well' },
+    told: [502, 'upstream_invalid_answer'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: '200 with an error object',
+    answer: { headers: json, body: '{"error":{"message":"bad luck"}}' },
+    told: [502, 'upstream_error'],
+    retry: 'false',
+    asked: 4,
+  },
+  {
+    what: 'an error object in the stream',
+    answer: { body: 'data: {"error":{"message":"bad luck","code":"ill"}}\n\n' },
+    told: [502, 'ill'],
+    retry: 'false',
+    asked: 4,
+  },
+  {
+    what: 'a stream that ends before it says anything',
+    answer: { body: 'data: {"choices":[]}\n\n' },
+    told: [502, 'server_error'],
+    retry: 'false',
+    asked: 4,
+  },
+  {
+    what: 'a body cut before its first event',
+    answer: { body: 'data: {"choi', ending: 'cut' },
+    told: [502, 'server_error'],
+    retry: 'false',
+    asked: 4,
+  },
+  {
+    what: '500 for ever',
+    answer: refused(500, { message: 'out of memory' }),
+    told: [502, 'upstream_error'],
+    retry: 'false',
+    asked: 4,
+  },
+  {
+    what: '503',
+    answer: refused(503, { message: 'full' }),
+    told: [503, 'upstream_overloaded'],
+    retry: 'true',
+    asked: 4,
+  },
+  {
+    what: '429 with a long Retry-After',
+    answer: refused(429, { message: 'slow down' }, { 'retry-after': '30' }),
+    told: [429, 'rate_limit_exceeded'],
+    retry: 'true',
+    asked: 1,
+  },
+  {
+    what: 'a prompt that is too long',
+    answer: refused(400, { message: "This model's maximum context length is 8192 tokens." }),
+    told: [400, 'context_length_exceeded'],
+    retry: null,
+    asked: 1,
+  },
+  {
+    what: 'a request that it refuses',
+    answer: refused(422, { message: 'No.', code: 'odd', param: 'top_k' }),
+    told: [400, 'odd'],
+    retry: null,
+    asked: 1,
+  },
+  {
+    what: 'our own credential refused, and quoted',
+    answer: refused(401, { message: `Wrong key ${upstreamKey} at 127.0.0.1` }),
+    told: [502, 'upstream_refused'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: 'a model that it does not have',
+    answer: refused(404, { message: 'no such model' }),
+    told: [502, 'upstream_refused'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: 'silence before the headers',
+    answer: { ending: 'silent' },
+    by: () => hasty,
+    told: [504, 'upstream_first_event_timeout'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: 'silence after the headers',
+    answer: { body: ': wait\n\n', ending: 'hang' },
+    by: () => hasty,
+    told: [504, 'upstream_first_event_timeout'],
+    retry: 'false',
+    asked: 1,
+  },
+  {
+    what: 'silence for the whole time',
+    answer: { ending: 'silent' },
+    by: () => brief,
+    told: [504, 'upstream_total_timeout'],
+    retry: 'false',
+    asked: 1,
+  },
+]
+
+describe.each(ways)('$way', ({ stream }) => {
+  test.each(cases)('$what', async ({ answer, by, told, retry, asked }) => {
+    const upstreamScript = script(answer)
+    const from = by?.() ?? gateway
+    const failure = await readFailure(await ask(from, stream), from)
+    expect([failure.status, failure.code]).toEqual(told)
+    expect(failure.headers.get('x-should-retry')).toBe(retry)
+    expect(upstreamScript.asked()).toBe(asked)
+    expectNothingInternal(failure.seen)
+    const requestId = failure.headers.get('x-request-id') ?? ''
+    const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
+    expect(ends).toMatchObject([{ outcome: 'failed', retries: asked - 1, upstream: 'upstream-0' }])
+    expect(from.deps.generations.running()).toBe(0)
+  })
+
+  test('429 says when to come back', async () => {
+    script(refused(429, { message: 'slow down' }, { 'retry-after': '30' }))
+    const { headers } = await readFailure(await ask(gateway, stream), gateway)
+    expect(headers.get('retry-after')).toBe('30')
+  })
+
+  test('a refused connection', async () => {
+    const gone = await upstreamThat({})
+    await gone.stop()
+    const lonely = await startGateway({ upstream: [{ url: gone.baseUrl, models: ['m'] }] })
+    const failure = await readFailure(await ask(lonely, stream), lonely)
+    expect([failure.status, failure.code]).toEqual([502, 'upstream_unreachable'])
+    expect(failure.headers.get('x-should-retry')).toBe('false')
+    expect(failure.seen).not.toContain(new URL(gone.baseUrl).port)
+    await lonely.stop()
+  })
+
+  test('500 three times is not seen when the fourth try works', async () => {
+    const ill = { status: 500 }
+    const upstreamScript = script(ill, ill, ill, { body: whole })
+    const answer = await ask(gateway, stream)
+    expect(answer.status).toBe(200)
+    const response = stream ? checkStream(await answer.text()).response : await answer.json()
+    expect(response).toMatchObject({
+      status: 'completed',
+      output: [{ content: [{ text: 'one two' }] }],
+    })
+    expect(upstreamScript.asked()).toBe(4)
+  })
+
+  test('a short Retry-After is waited for', async () => {
+    const full = refused(429, { message: 'slow down' }, { 'retry-after': '0.05' })
+    const upstreamScript = script(full, { body: whole })
+    const answer = await ask(gateway, stream)
+    expect(answer.status).toBe(200)
+    await answer.text()
+    expect(upstreamScript.asked()).toBe(2)
+  })
+
+  test('two finishes are one', async () => {
+    script({ body: twice })
+    const answer = await ask(gateway, stream)
+    const response = stream ? checkStream(await answer.text()).response : await answer.json()
+    expect(response).toMatchObject({
+      status: 'completed',
+      output: [{ content: [{ text: 'one' }] }],
+    })
+  })
+
+  test('a third upstream is asked when two are down', async () => {
+    const down = await upstreamThat({ status: 500 })
+    const missing = await upstreamThat({ status: 404 })
+    script({ body: whole })
+    const lucky = await startGateway({
+      upstream: [down, missing, upstream].map(({ baseUrl }) => ({ url: baseUrl, models: [] })),
+      model: [{ name: 'm', upstreams: ['upstream-0', 'upstream-1', 'upstream-2'] }],
+    })
+    const answer = await ask(lucky, stream)
+    expect(answer.status).toBe(200)
+    await answer.text()
+    expect([down.requests.length, missing.requests.length]).toEqual([1, 1])
+    await lucky.stop()
+  })
+})

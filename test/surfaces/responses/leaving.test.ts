@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, test } from 'bun:test'
+import type { Target } from '#inference/generate.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { startGateway } from '#test/support/gateway.ts'
+import { collect, start, stopUpstreams, target, upstreamThat } from '#test/support/generations.ts'
+import {
+  type RecordedProtocol,
+  recordedStream,
+  recordedStreamNames,
+  recordingsExist,
+} from '#test/support/recordings.ts'
+import { readOpenFrames } from '#test/support/response-frames.ts'
+
+/** Whoever leaves, and whenever: nothing stays open behind it. */
+
+afterEach(stopUpstreams)
+
+const bytesMax = 16_384
+const slowMs = 30_000
+const failing = 'openai-error.1.chunks.txt'
+
+const streams = (['chat-completions', 'responses'] as const)
+  .flatMap((protocol) => recordedStreamNames(protocol).map((name) => ({ protocol, name })))
+  .filter(({ name }) => name !== failing)
+  .map((recording) => ({ ...recording, wire: recordedStream(recording.protocol, recording.name) }))
+  .filter(({ wire }) => Buffer.byteLength(wire) <= bytesMax)
+
+/** Where each message of the stream ends, in bytes. */
+function messageEnds(wire: string): number[] {
+  return [...wire.matchAll(/\n\n/g)].map(({ index }) => Buffer.byteLength(wire.slice(0, index + 2)))
+}
+
+function targetOf(protocol: RecordedProtocol, baseUrl: string): Target {
+  const chat = target(baseUrl)
+  return protocol === 'responses'
+    ? { ...chat, upstream: { ...chat.upstream, kind: 'responses' } }
+    : chat
+}
+
+/** Takes events until there are `count`, then leaves in the given way. */
+async function leaveAfter(
+  count: number,
+  run: { way: string; leaving: AbortController; batches: AsyncGenerator<readonly unknown[]> },
+): Promise<void> {
+  let seen = 0
+  for await (const batch of run.batches) {
+    seen += batch.length
+    if (seen < count) continue
+    if (run.way === 'stops reading') break
+    run.leaving.abort()
+  }
+}
+
+describe.skipIf(!recordingsExist)('a generation whose caller leaves after any event', () => {
+  const ways = ['stops reading', 'aborts']
+  const cases = streams.flatMap((recording) => ways.map((way) => ({ ...recording, way })))
+
+  test.each(cases)(
+    '$protocol/$name, $way',
+    async ({ protocol, wire, way }) => {
+      const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
+      const { generations, records, run } = start({ limits: { streamsMax: 1_000 } })
+      const goal = targetOf(protocol, upstream.baseUrl)
+      const events = await collect(run([goal]))
+      expect(events.length).toBeGreaterThan(2)
+
+      upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
+      // With the last event the generation is over, and nobody can leave it.
+      const counts = [...events.keys()].slice(1)
+      await Promise.all(
+        counts.map((count) => {
+          const leaving = new AbortController()
+          const batches = run([goal], { signal: leaving.signal })
+          return leaveAfter(count, { way, leaving, batches })
+        }),
+      )
+      expect(generations.running()).toBe(0)
+      await upstream.until(({ connections }) => connections.open === 0)
+      expect(records).toHaveLength(1 + counts.length)
+      expect(upstream.requests).toHaveLength(1 + counts.length)
+      // Once the model is done, losing interest in its usage does not undo that.
+      expect(records.slice(1).filter(({ outcome }) => outcome === 'failed')).toEqual([])
+    },
+    slowMs,
+  )
+})
+
+describe.skipIf(!recordingsExist)('a client that leaves after any frame', () => {
+  test.each([
+    ['chat', 'chat-completions', 'mistral-incremental-tool-call.chunks.txt'],
+    ['responses', 'responses', 'openai-custom-tool.1.chunks.txt'],
+  ] as const)(
+    'of a %s upstream',
+    async (api, protocol, name) => {
+      const wire = recordedStream(protocol, name)
+      const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
+      const gateway = await startGateway({
+        upstream: [{ url: upstream.baseUrl, api, models: ['m'] }],
+      })
+      const ended = () => gateway.logLines.filter((line) => line.includes('"generation ended"'))
+      const ask = (signal?: AbortSignal) =>
+        gateway.request('/v1/responses', {
+          method: 'POST',
+          body: JSON.stringify({ model: 'm', input: 'x', stream: true }),
+          ...(signal === undefined ? {} : { signal }),
+        })
+      const frames = readOpenFrames(await (await ask()).text())
+      expect(frames.length).toBeGreaterThan(6)
+
+      upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
+      const counts = [...frames.keys()]
+      for (const count of counts) {
+        const leaving = new AbortController()
+        const answer = await ask(leaving.signal)
+        let text = ''
+        for await (const bytes of answer.body ?? []) {
+          text += Buffer.from(bytes).toString('latin1')
+          if (readOpenFrames(text).length >= count) break
+        }
+        leaving.abort()
+      }
+      await upstream.until(({ connections }) => connections.open === 0)
+      await eventually('all are over', () => ended().length === 1 + counts.length)
+      expect(gateway.deps.generations.running()).toBe(0)
+      await gateway.stop()
+      expect(ended()).toHaveLength(1 + counts.length)
+    },
+    slowMs,
+  )
+})

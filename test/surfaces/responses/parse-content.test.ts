@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'bun:test'
+import { parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { expectInvalid, parse, refusalOf } from './parsing.ts'
+
+const user = { role: 'user', content: 'Hello' }
+const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }
+const itemsOf = (...input: unknown[]) => parse({ input }).request.items
+
+describe('content parts', () => {
+  test('are text, images and files, in the order given', () => {
+    const content = [
+      { type: 'input_text', text: 'What is this?' },
+      { type: 'input_image', image_url: 'https://example.com/a.png', detail: 'high' },
+      { type: 'input_image', image_url: 'DATA:image/png;base64,AAAA', file_id: null },
+      { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' },
+      { type: 'input_file', file_url: 'http://example.com/b.pdf' },
+    ]
+    expect(itemsOf({ role: 'user', content })).toEqual([
+      {
+        type: 'message',
+        role: 'user',
+        parts: [
+          { type: 'text', text: 'What is this?' },
+          { type: 'image', url: 'https://example.com/a.png', detail: 'high' },
+          { type: 'image', url: 'DATA:image/png;base64,AAAA', detail: null },
+          {
+            type: 'file',
+            data: 'data:application/pdf;base64,AAAA',
+            url: null,
+            filename: 'a.pdf',
+          },
+          { type: 'file', data: null, url: 'http://example.com/b.pdf', filename: null },
+        ],
+      },
+    ])
+  })
+})
+
+describe('content that is refused', () => {
+  const saying = (content: unknown) => [{ role: 'user', content }]
+  const rows: [input: unknown[], param: string, predicate: string][] = [
+    [saying([]), 'input[0].content', 'must not be empty'],
+    [saying({}), 'input[0].content', 'must be a text or an array of content parts'],
+    [saying([null]), 'input[0].content[0]', 'must be an object'],
+    [saying([{ text: 'Hello' }]), 'input[0].content[0].type', 'is required'],
+    [saying([{ type: 'input_text' }]), 'input[0].content[0].text', 'is required'],
+    [saying([{ type: 'input_text', text: 7 }]), 'input[0].content[0].text', 'must be a text'],
+    [
+      saying([{ type: 'input_video', video_url: 'https://example.com/a.mp4' }]),
+      'input[0].content[0].type',
+      'is "input_video", which is not offered',
+    ],
+    [
+      saying([{ type: 'refusal', refusal: 'No.' }]),
+      'input[0].content[0]',
+      'is a refusal, which only an assistant can give',
+    ],
+    [saying([{ type: 'input_image' }]), 'input[0].content[0].image_url', 'is required'],
+    [
+      [user, ...saying([{ type: 'input_image', image_url: 'file:///etc/passwd' }])],
+      'input[1].content[0].image_url',
+      'must be an http, https or data URL',
+    ],
+    [
+      saying([{ type: 'input_image', image_url: { url: 'https://example.com/a.png' } }]),
+      'input[0].content[0].image_url',
+      'must be an http, https or data URL',
+    ],
+    [
+      saying([{ type: 'input_image', image_url: 'data:,', detail: 'huge' }]),
+      'input[0].content[0].detail',
+      'must be one of low, high, auto, original',
+    ],
+    [
+      saying([{ type: 'input_image', file_id: 'file_1' }]),
+      'input[0].content[0].file_id',
+      'is not offered yet; send the data itself',
+    ],
+    [
+      saying([{ type: 'input_file', file_id: 'file_1' }]),
+      'input[0].content[0].file_id',
+      'is not offered yet; send the data itself',
+    ],
+    [
+      saying([{ type: 'input_file', filename: 'a.pdf' }]),
+      'input[0].content[0]',
+      'must have file_data or file_url',
+    ],
+  ]
+  for (const [input, param, predicate] of rows) {
+    test(`${param} ${predicate}`, () => {
+      expectInvalid(refusalOf({ input }), param, `${param} ${predicate}.`)
+    })
+  }
+})
+
+describe('the limit of input text', () => {
+  const image = { type: 'input_image', image_url: `data:image/png;base64,${'A'.repeat(5000)}` }
+  const file = { type: 'input_file', file_data: 'A'.repeat(5000) }
+
+  test('is a number of characters, without images and files', () => {
+    expect(parse({ input: 'é'.repeat(1000) }).request.items).toHaveLength(1)
+    const content = [{ type: 'input_text', text: 'x'.repeat(1000) }, image, file]
+    expect(itemsOf({ role: 'user', content })).toHaveLength(1)
+  })
+
+  test.each([
+    ['a text', 'x'.repeat(1001)],
+    ['one message', [{ role: 'user', content: 'x'.repeat(1001) }]],
+    ['many messages', Array(11).fill({ role: 'user', content: 'x'.repeat(100) })],
+    ['arguments', [{ ...call, arguments: 'x'.repeat(1001) }]],
+    [
+      'a tool output',
+      [call, { type: 'function_call_output', call_id: 'a', output: 'x'.repeat(999) }],
+    ],
+  ])('is over in %s', (_, input) => {
+    expect(refusalOf({ input })).toMatchObject({
+      kind: 'request_too_large',
+      status: 413,
+      param: 'input',
+      message: 'The text of the input is longer than 1000 characters, which is the limit.',
+    })
+  })
+
+  test('ten mebibytes and one character, at the default limit', () => {
+    const defaults = { inputCharsMax: 10_485_760, inputItemsMax: 10_000, toolsMax: 1024 }
+    const body = (chars: number) => ({ model: 'demo', input: 'x'.repeat(chars) })
+    expect(parseCreateResponse(body(10_485_760), defaults).request.items).toHaveLength(1)
+    expect(() => parseCreateResponse(body(10_485_761), defaults)).toThrow(
+      'The text of the input is longer than 10485760 characters, which is the limit.',
+    )
+  })
+})

@@ -1,0 +1,262 @@
+import { describe, expect, test } from 'bun:test'
+import { expectInvalid, parse, refusalOf } from './parsing.ts'
+
+const look = { type: 'function', name: 'look' }
+const patch = { type: 'custom', name: 'patch' }
+const webSearch = { type: 'web_search', external_web_access: true }
+const agents = {
+  type: 'namespace',
+  name: 'agents',
+  description: 'Other agents',
+  tools: [{ type: 'function', name: 'spawn', parameters: {} }, patch, webSearch],
+}
+
+describe('tools', () => {
+  test('of a function keep what was said and what was not', () => {
+    const full = {
+      type: 'function',
+      name: 'find',
+      description: 'Finds it.',
+      parameters: { type: 'object', properties: { what: {} } },
+      strict: false,
+    }
+    const { request, echo } = parse({ tools: [full, { ...look, defer_loading: true }] })
+    expect(request.tools).toEqual([
+      {
+        type: 'function',
+        name: 'find',
+        description: 'Finds it.',
+        parameters: full.parameters,
+        strict: false,
+      },
+      { type: 'function', name: 'look', description: null, parameters: null, strict: null },
+    ])
+    expect(echo.tools).toEqual([
+      full,
+      { ...look, description: null, parameters: null, strict: null, defer_loading: true },
+    ])
+  })
+
+  test('of free text may have a grammar', () => {
+    const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' }
+    const tools = [patch, { ...patch, name: 'edit', description: 'Edits.', format }]
+    const { request, echo } = parse({ tools })
+    expect(request.tools).toEqual([
+      { type: 'custom', name: 'patch', description: null, grammar: null },
+      {
+        type: 'custom',
+        name: 'edit',
+        description: 'Edits.',
+        grammar: { syntax: 'lark', definition: 'start: "a"' },
+      },
+    ])
+    expect(echo.tools).toEqual(tools)
+    const plain = parse({ tools: [{ ...patch, format: { type: 'text' } }] })
+    expect(plain.request.tools).toEqual([
+      { type: 'custom', name: 'patch', description: null, grammar: null },
+    ])
+  })
+
+  test('of a namespace are flattened and know where they come from', () => {
+    const { request, echo, ignoredTools } = parse({ tools: [patch, agents] })
+    expect(request.tools).toEqual([
+      { type: 'custom', name: 'patch', description: null, grammar: null },
+      {
+        type: 'function',
+        name: 'spawn',
+        namespace: 'agents',
+        description: null,
+        parameters: {},
+        strict: null,
+      },
+      { type: 'custom', name: 'patch', namespace: 'agents', description: null, grammar: null },
+    ])
+    expect(echo.tools).toEqual([patch, agents])
+    expect(ignoredTools).toEqual(['web_search'])
+  })
+
+  test('of unknown types are left out and reported once', () => {
+    const tools = [webSearch, { type: 'acme:teleport' }, look, webSearch]
+    const { request, echo, ignoredTools } = parse({ tools })
+    expect(request.tools.map((tool) => tool.name)).toEqual(['look'])
+    expect(echo.tools).toHaveLength(4)
+    expect(ignoredTools).toEqual(['web_search', 'acme:teleport'])
+  })
+
+  test('of a remote server are echoed without their credentials', () => {
+    const mcp = { type: 'mcp', server_label: 'docs', server_url: 'https://example.com/mcp' }
+    const secret = { authorization: 'Bearer hidden', headers: { 'x-key': 'hidden' } }
+    expect(parse({ tools: [{ ...mcp, ...secret }] }).echo.tools).toEqual([mcp])
+  })
+})
+
+describe('tool_choice', () => {
+  const choose = (tool_choice: unknown, tools: unknown[] = [look, patch, agents, webSearch]) =>
+    parse({ tools, tool_choice })
+
+  test.each(['none', 'auto', 'required'])('%s is taken as it is', (mode) => {
+    expect(choose(mode).request.toolChoice).toHaveProperty('type', mode)
+    expect(choose(mode).echo.tool_choice).toBe(mode)
+  })
+
+  test('may force a function or a custom tool', () => {
+    const forced = choose({ type: 'function', name: 'look' })
+    expect(forced.request.toolChoice).toEqual({ type: 'tool', name: 'look', form: 'function' })
+    expect(forced.echo.tool_choice).toEqual({ type: 'function', name: 'look' })
+    expect(choose({ type: 'custom', name: 'patch' }).request.toolChoice).toEqual({
+      type: 'tool',
+      name: 'patch',
+      form: 'custom',
+    })
+  })
+
+  test('finds a tool inside of a namespace, whether or not it names the namespace', () => {
+    const spawn = { type: 'tool', name: 'spawn', namespace: 'agents', form: 'function' } as const
+    expect(choose({ type: 'function', name: 'spawn' }).request.toolChoice).toEqual(spawn)
+    expect(
+      choose({ type: 'function', name: 'spawn', namespace: 'agents' }).request.toolChoice,
+    ).toEqual(spawn)
+    expect(
+      choose({ type: 'custom', name: 'patch', namespace: 'agents' }).request.toolChoice,
+    ).toMatchObject({ name: 'patch', namespace: 'agents' })
+  })
+
+  test('may allow some of the tools', () => {
+    const tools = [{ type: 'function', name: 'look' }, { type: 'web_search' }, patch]
+    expect(choose({ type: 'allowed_tools', mode: 'required', tools }).request.toolChoice).toEqual({
+      type: 'allowed',
+      mode: 'required',
+      names: ['look', 'patch'],
+    })
+    expect(choose({ type: 'allowed_tools', tools: [look] }).request.toolChoice).toEqual({
+      type: 'allowed',
+      mode: 'auto',
+      names: ['look'],
+    })
+  })
+
+  test('that allows only tools that are left out allows none', () => {
+    const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search' }] }
+    expect(choose(choice).request.toolChoice).toEqual({ type: 'none' })
+  })
+})
+
+describe('tools that are refused', () => {
+  const look = { type: 'function', name: 'look' }
+  const patch = { type: 'custom', name: 'patch' }
+  const nameRule = 'must be 1 to 64 letters, digits, underscores or dashes'
+  const rows: [tools: unknown, param: string, predicate: string][] = [
+    [{}, 'tools', 'must be an array of tools'],
+    [[null], 'tools[0]', 'must be an object'],
+    [[{ name: 'look' }], 'tools[0].type', 'is required'],
+    [[{ type: 7 }], 'tools[0].type', 'must be a text'],
+    [[{ type: 'function' }], 'tools[0].name', 'is required'],
+    [[{ ...look, name: 'look up' }], 'tools[0].name', nameRule],
+    [[{ ...look, name: 'l'.repeat(65) }], 'tools[0].name', nameRule],
+    [[{ ...look, parameters: [] }], 'tools[0].parameters', 'must be an object'],
+    [[{ ...look, strict: 'yes' }], 'tools[0].strict', 'must be true or false'],
+    [
+      [{ type: 'function', function: { name: 'look' } }],
+      'tools[0].name',
+      'is required beside type, not inside of function',
+    ],
+    [[look, patch, { ...patch, name: 'look' }], 'tools[2].name', 'is "look" a second time'],
+    [[{ ...patch, format: 'text' }], 'tools[0].format', 'must be an object'],
+    [[{ ...patch, format: { type: 'ebnf' } }], 'tools[0].format.type', 'must be text or grammar'],
+    [
+      [{ ...patch, format: { type: 'grammar', syntax: 'ebnf', definition: 'x' } }],
+      'tools[0].format.syntax',
+      'must be one of lark, regex',
+    ],
+    [
+      [{ ...patch, format: { type: 'grammar', syntax: 'lark' } }],
+      'tools[0].format.definition',
+      'is required',
+    ],
+    [[{ type: 'namespace', name: 'n' }], 'tools[0].tools', 'is required'],
+    [
+      [{ type: 'namespace', name: 'n', tools: [look, look] }],
+      'tools[0].tools[1].name',
+      'is "look" a second time',
+    ],
+    [Array(11).fill({ type: 'web_search' }), 'tools', 'must not have more than 10 tools'],
+    [
+      [
+        {
+          type: 'namespace',
+          name: 'n',
+          tools: Array.from({ length: 11 }, (_, n) => ({ ...look, name: `f${n}` })),
+        },
+      ],
+      'tools',
+      'must not have more than 10 tools',
+    ],
+  ]
+  for (const [tools, param, predicate] of rows) {
+    test(`${param} ${predicate}`, () => {
+      expectInvalid(refusalOf({ tools }), param, `${param} ${predicate}.`)
+    })
+  }
+})
+
+describe('a tool_choice that is refused', () => {
+  const tools = [{ type: 'function', name: 'look' }, { type: 'web_search' }]
+  const forced = { type: 'function', name: 'fly' }
+  const notGiven = 'tool_choice names the tool "fly", which is not in tools.'
+  const nothing = 'tool_choice requires a call, but there is no tool that can be called.'
+  const rows: [fields: object, message: string][] = [
+    [
+      { tool_choice: 'any' },
+      'tool_choice must be none, auto, required or an object that names a tool.',
+    ],
+    [
+      { tool_choice: true },
+      'tool_choice must be none, auto, required or an object that names a tool.',
+    ],
+    [{ tool_choice: forced }, notGiven],
+    [{ tool_choice: forced, tools }, notGiven],
+    [
+      { tool_choice: { type: 'custom', name: 'look' }, tools },
+      'tool_choice names the tool "look", which is not in tools.',
+    ],
+    [
+      { tool_choice: { type: 'function', name: 'look', namespace: 'eyes' }, tools },
+      'tool_choice names the tool "look", which is not in tools.',
+    ],
+    [
+      { tool_choice: { type: 'web_search' }, tools },
+      'tool_choice asks for a tool of type "web_search", which is not offered.',
+    ],
+    [{ tool_choice: 'required' }, nothing],
+    [{ tool_choice: 'required', tools: [{ type: 'web_search' }] }, nothing],
+    [{ tool_choice: { type: 'allowed_tools', tools: [forced] }, tools }, notGiven],
+    [
+      { tool_choice: { type: 'allowed_tools', tools: [{ type: 'file_search' }] }, tools },
+      'tool_choice names the tool "file_search", which is not in tools.',
+    ],
+    [
+      {
+        tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'web_search' }] },
+        tools,
+      },
+      nothing,
+    ],
+  ]
+  test.each(rows)('%j', (fields, message) => {
+    expectInvalid(refusalOf(fields), 'tool_choice', message)
+  })
+
+  test.each([
+    [{ type: 'function' }, 'tool_choice.name', 'is required'],
+    [{ name: 'look' }, 'tool_choice.type', 'is required'],
+    [{ type: 'allowed_tools' }, 'tool_choice.tools', 'is required'],
+    [{ type: 'allowed_tools', tools: [7] }, 'tool_choice.tools[0]', 'must be an object'],
+    [
+      { type: 'allowed_tools', mode: 'none', tools: [] },
+      'tool_choice.mode',
+      'must be one of auto, required',
+    ],
+  ])('%j', (tool_choice, param, predicate) => {
+    expectInvalid(refusalOf({ tool_choice, tools }), param, `${param} ${predicate}.`)
+  })
+})

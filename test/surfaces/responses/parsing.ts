@@ -1,0 +1,37 @@
+import { expect } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { parseCreateResponse } from '#surfaces/responses/parse.ts'
+
+/** Small, so that a test can pass them. */
+export const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
+
+/** The body `{model, input}` with further fields, parsed. */
+export function parse(fields: object) {
+  return parseCreateResponse({ model: 'demo', input: 'Hello', ...fields }, limits)
+}
+
+export function refusalOfBody(body: unknown): AppError {
+  try {
+    parseCreateResponse(body, limits)
+  } catch (error) {
+    if (error instanceof AppError) return error
+    throw error
+  }
+  throw new Error('the body was accepted')
+}
+
+export function refusalOf(fields: object): AppError {
+  return refusalOfBody({ model: 'demo', input: 'Hello', ...fields })
+}
+
+/** That the error is an ordinary 400 about `param`, in exactly these words. */
+export function expectInvalid(error: AppError, param: string | null, message: string): void {
+  const { status, type, wireCode } = error
+  expect({ status, type, code: wireCode, param: error.param, message: error.message }).toEqual({
+    status: 400,
+    type: 'invalid_request_error',
+    code: 'invalid_request',
+    param,
+    message,
+  })
+}
