@@ -1,0 +1,177 @@
+import { parseArgs } from 'node:util'
+import { startGateway } from './support/gateway.ts'
+import { runLoad, startMockUpstream } from './support/load.ts'
+import type { LoadJob, LoadProgress, LoadReport } from './support/load-job.ts'
+import type { Protocol } from './support/mock-frames.ts'
+import { numberIn, oneOf } from './support/options.ts'
+import { type Plan, tokensWithin } from './support/plan.ts'
+import { treeMemoryBytes } from './support/process-tree.ts'
+import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
+import { formatTable } from './support/table.ts'
+
+export const question =
+  'Do many streams of ten minutes, quiet for half a minute now and then, arrive whole and in ' +
+  'time while memory stays flat?'
+export const usage =
+  '[--streams 100] [--seconds 600] [--tokens-per-second 2] [--pause-max 30] [--seed 1] ' +
+  '[--upstream-api chat|responses] [--database postgres://…] [--json FILE]'
+
+const streamsMax = 10_000
+const secondsMax = 3_600
+const sampleEveryMs = 10_000
+/** Two minutes: memory that has just been taken into use says nothing about growth. */
+const samplesForSlope = 12
+const rampMs = 2_000
+/** A token so late would be seen by a person. */
+const lateMs = 250
+/** The slack after which a run that has not ended is a failure. */
+const slackMs = 60_000
+
+type Options = {
+  readonly streams: number
+  readonly seconds: number
+  readonly tokensPerSecond: number
+  readonly pauseSecondsMax: number
+  readonly seed: number
+  readonly upstreamApi: Protocol
+  readonly databaseUrl: string | undefined
+  readonly jsonFile: string | undefined
+}
+
+type MemorySample = { readonly atMs: number; readonly bytes: number }
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  const mockPort = await startMockUpstream(options.seconds + 300)
+  const gateway = await startGateway({
+    upstreamPort: mockPort,
+    upstreamApi: options.upstreamApi,
+    databaseUrl: options.databaseUrl,
+    // The streams last exactly as long as the default deadline allows; it must not decide.
+    totalDeadlineMs: Math.max(600_000, options.seconds * 1000 + slackMs),
+  })
+  const job: LoadJob = {
+    port: gateway.port,
+    protocol: 'responses',
+    bearer: gateway.bearer,
+    stream: true,
+    connections: options.streams,
+    mode: 'once',
+    rampMs,
+    windowStartMs: 0,
+    windowMs: options.seconds * 1000 + rampMs,
+    plans: makePlans(options),
+    promptBytes: 1024,
+    lateMs,
+    deadlineMs: options.seconds * 1000 + slackMs,
+    measurePid: gateway.pid,
+    progressMs: sampleEveryMs,
+  }
+  const memory: MemorySample[] = [{ atMs: 0, bytes: treeMemoryBytes(gateway.pid) }]
+  const report = await runLoad(job, (progress) => {
+    memory.push({ atMs: progress.elapsedMs, bytes: treeMemoryBytes(gateway.pid) })
+    printProgress(progress, memory)
+  })
+  const mock = await (await fetch(`http://127.0.0.1:${mockPort}/stats`)).json()
+  print(options, report, memory)
+  if (options.jsonFile !== undefined) {
+    writeResult(options.jsonFile, { bench: 'long-streams', options, report, memory, mock })
+  }
+  return isClean(report) ? 0 : 1
+}
+
+function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      streams: { type: 'string', default: '100' },
+      seconds: { type: 'string', default: '600' },
+      'tokens-per-second': { type: 'string', default: '2' },
+      'pause-max': { type: 'string', default: '30' },
+      seed: { type: 'string', default: '1' },
+      'upstream-api': { type: 'string', default: 'chat' },
+      database: { type: 'string' },
+      json: { type: 'string' },
+    },
+  })
+  return {
+    streams: numberIn(values.streams, { name: 'streams', from: 1, to: streamsMax }),
+    seconds: numberIn(values.seconds, { name: 'seconds', from: 1, to: secondsMax }),
+    tokensPerSecond: numberIn(values['tokens-per-second'], {
+      name: 'tokens-per-second',
+      from: 0.1,
+      to: 1000,
+    }),
+    pauseSecondsMax: numberIn(values['pause-max'], { name: 'pause-max', from: 0, to: 240 }),
+    seed: numberIn(values.seed, { name: 'seed', from: 0, to: 2 ** 31 }),
+    upstreamApi: oneOf(values['upstream-api'], {
+      name: 'upstream-api',
+      words: ['chat', 'responses'],
+    }),
+    databaseUrl: values.database,
+    jsonFile: values.json,
+  }
+}
+
+/** Every stream has its own pauses, and lasts the whole time. */
+function makePlans(options: Options): Plan[] {
+  return Array.from({ length: options.streams }, (_, number) => {
+    const plan = {
+      tokenBytes: 0,
+      tokensPerSecond: options.tokensPerSecond,
+      stepMs: 0,
+      pauseSecondsMax: options.pauseSecondsMax,
+      lastsMs: options.seconds * 1000,
+      seed: options.seed * streamsMax + number,
+    }
+    return { ...plan, tokens: tokensWithin(plan, options.seconds) }
+  })
+}
+
+function printProgress(progress: LoadProgress['progress'], memory: readonly MemorySample[]): void {
+  const { elapsedMs, streamsOpen, tokens, heartbeats, faults } = progress
+  const mebibytes = toMebibytes(memory.at(-1)?.bytes ?? 0)
+  console.log(
+    `${Math.round(elapsedMs / 1000)} s: ${streamsOpen} streams, ${tokens} tokens, ` +
+      `${heartbeats} heartbeats, ${mebibytes} MiB; ${formatFaults(faults)}`,
+  )
+}
+
+function print(options: Options, report: LoadReport, memory: readonly MemorySample[]): void {
+  const { latenessMs: late, gapMs: gap } = report
+  const bytes = memory.map((sample) => sample.bytes)
+  const rows = [
+    ['streams', `${options.streams} × ${options.seconds} s, ${report.requests} ended well`],
+    ['events', `${report.events}, of them ${report.tokens} tokens`],
+    ['heartbeats', `${report.heartbeats}`],
+    ['faults', formatFaults(report.faults)],
+    ['behind the schedule, ms', `p50 ${late.p50}, p99 ${late.p99}, p99.9 ${late.p999}`],
+    ['… the latest', `${late.max} ms; ${report.lateTokens} later than ${lateMs} ms`],
+    ['longest gap, s', (gap.max / 1000).toFixed(1)],
+    ['memory at the start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
+    ['memory at most', `${toMebibytes(Math.max(...bytes))} MiB`],
+    ['memory, second half', formatSlope(memory)],
+  ]
+  console.log(`\n${formatTable(['what', `Sluice, upstream ${options.upstreamApi}`], rows)}`)
+  console.log(formatSamples(report.faults))
+}
+
+function formatSlope(memory: readonly MemorySample[]): string {
+  if (memory.length < samplesForSlope) return 'the run is too short to tell'
+  return `${slopePerMinute(memory).toFixed(2)} MiB a minute`
+}
+
+/** The least-squares slope over the second half of the samples, in MiB a minute. */
+function slopePerMinute(memory: readonly MemorySample[]): number {
+  const half = memory.slice(Math.floor(memory.length / 2))
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const meanMs = mean(half.map(({ atMs }) => atMs))
+  const meanBytes = mean(half.map(({ bytes }) => bytes))
+  const covariance = mean(half.map(({ atMs, bytes }) => (atMs - meanMs) * (bytes - meanBytes)))
+  const variance = mean(half.map(({ atMs }) => (atMs - meanMs) ** 2))
+  return variance === 0 ? 0 : (covariance / variance / 2 ** 20) * 60_000
+}
+
+function toMebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1)
+}

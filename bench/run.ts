@@ -1,0 +1,55 @@
+/**
+ * `bun run bench` lists the questions; `bun run bench <name> [options]` answers one.
+ */
+import * as longStreams from './long-streams.ts'
+import * as overhead from './overhead.ts'
+import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
+import { isUsageError } from './support/options.ts'
+
+type Bench = {
+  /** What it answers, in one sentence. */
+  readonly question: string
+  /** Its options, as they are typed. */
+  readonly usage: string
+  /** Gives the exit code; throws a usage error about options that it does not know. */
+  run(args: readonly string[]): Promise<number>
+}
+
+const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
+  ['overhead', overhead],
+  ['long-streams', longStreams],
+])
+
+const failureExitCode = 1
+const usageExitCode = 2
+
+function list(): void {
+  for (const [name, bench] of benches) {
+    console.log(`${name}\n    ${bench.question}\n    bun run bench ${name} ${bench.usage}`)
+  }
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...options] = args
+  const bench = benches.get(name ?? '')
+  if (bench === undefined) {
+    list()
+    return name === undefined ? 0 : usageExitCode
+  }
+  endChildrenWithThisProcess()
+  try {
+    return await bench.run(options)
+  } catch (error) {
+    if (error instanceof StartError) {
+      console.error(error.message)
+      return failureExitCode
+    }
+    if (!isUsageError(error)) throw error
+    console.error(`${error.message}\nbun run bench ${name} ${bench.usage}`)
+    return usageExitCode
+  } finally {
+    await stopChildren()
+  }
+}
+
+process.exit(await main(process.argv.slice(2)))

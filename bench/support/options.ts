@@ -1,0 +1,28 @@
+/** The options of a bench are wrong: the message says how, nothing has been started. */
+class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Also true of what `parseArgs` of node:util throws about an option that it does not know. */
+export function isUsageError(error: unknown): error is Error {
+  if (error instanceof UsageError) return true
+  return error instanceof TypeError && 'code' in error && `${error.code}`.startsWith('ERR_PARSE')
+}
+
+export function numberIn(
+  text: string,
+  bounds: { readonly name: string; readonly from: number; readonly to: number },
+): number {
+  const value = Number(text)
+  if (value >= bounds.from && value <= bounds.to) return value
+  throw new UsageError(`--${bounds.name} is a number from ${bounds.from} to ${bounds.to}`)
+}
+
+export function oneOf<Word extends string>(
+  text: string,
+  choice: { readonly name: string; readonly words: readonly Word[] },
+): Word {
+  const found = choice.words.find((word) => word === text)
+  if (found !== undefined) return found
+  throw new UsageError(`--${choice.name} is one of ${choice.words.join(', ')}`)
+}

@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** What one process and all its descendants have used. */
+export type TreeUsage = { readonly cpuMs: number; readonly processes: number }
+
+const ticksPerSecond = Number(Bun.spawnSync(['getconf', 'CLK_TCK']).stdout.toString()) || 100
+
+/** CPU time is read in clock ticks; a difference of two readings is this far off, per process. */
+const cpuResolutionMs = 1000 / ticksPerSecond
+
+/**
+ * CPU time of the process tree under `rootPid` since its start, children that it has waited for
+ * included.
+ */
+export function treeUsage(rootPid: number): TreeUsage {
+  const members = treeOf(rootPid)
+  const ticks = members.reduce((sum, member) => sum + member.cpuTicks, 0)
+  return { cpuMs: ticks * cpuResolutionMs, processes: members.length }
+}
+
+/**
+ * Memory of the process tree in bytes: what each process has for itself, and the largest part that
+ * one of them shares, which is mostly the program that they all run.
+ */
+export function treeMemoryBytes(rootPid: number): number {
+  const members = treeOf(rootPid).map(({ pid }) => memoryOf(pid))
+  const own = members.reduce((sum, member) => sum + member.ownBytes, 0)
+  return own + Math.max(0, ...members.map((member) => member.sharedBytes))
+}
+
+export function treePids(rootPid: number): number[] {
+  return treeOf(rootPid).map(({ pid }) => pid)
+}
+
+type Member = { readonly pid: number; readonly parentPid: number; readonly cpuTicks: number }
+
+function treeOf(rootPid: number): Member[] {
+  const all = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => readMember(Number(name)))
+  const members = all.filter(({ pid }) => pid === rootPid)
+  for (const member of members) {
+    members.push(...all.filter(({ parentPid }) => parentPid === member.pid))
+  }
+  return members
+}
+
+/** Fields of /proc/PID/stat, counted after the name in parentheses: proc(5). */
+function readMember(pid: number): Member[] {
+  const stat = readText(`/proc/${pid}/stat`)
+  if (stat === undefined) return []
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const [utime = 0, stime = 0, childrenUtime = 0, childrenStime = 0] = fields.slice(11, 15)
+  const cpuTicks = utime + stime + childrenUtime + childrenStime
+  return [{ pid, parentPid: fields[1] ?? 0, cpuTicks }]
+}
+
+function memoryOf(pid: number): { ownBytes: number; sharedBytes: number } {
+  const rollup = readText(`/proc/${pid}/smaps_rollup`) ?? ''
+  const kibibytes = (kind: string) =>
+    Number(new RegExp(`^${kind}: +(\\d+) kB`, 'm').exec(rollup)?.[1] ?? 0)
+  return {
+    ownBytes: (kibibytes('Private_Clean') + kibibytes('Private_Dirty')) * 1024,
+    sharedBytes: (kibibytes('Shared_Clean') + kibibytes('Shared_Dirty')) * 1024,
+  }
+}
+
+/** A process may end while we look. */
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,214 @@
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import type { Protocol } from './mock-frames.ts'
+import { createSchedule, type Plan, tokenText } from './plan.ts'
+
+/** What was wrong, counted over all streams; a clean run has zero everywhere. */
+export type Faults = {
+  lost: number
+  duplicated: number
+  changed: number
+  outOfSequence: number
+  /** Requests that failed or broke the protocol, whatever their tokens. */
+  failed: number
+  /** The first few sentences about any of these. */
+  readonly samples: string[]
+}
+
+const samplesMax = 10
+
+export function noFaults(): Faults {
+  return { lost: 0, duplicated: 0, changed: 0, outOfSequence: 0, failed: 0, samples: [] }
+}
+
+export function noteFault(faults: Faults, sentence: string): void {
+  if (faults.samples.length < samplesMax) faults.samples.push(sentence.slice(0, 300))
+}
+
+export type TokenHandler = {
+  /** One token came; `latenessMs` against the schedule, in the wall clock of `nowMs`. */
+  onToken(latenessMs: number): void
+  onHeartbeat(): void
+}
+
+type CheckOptions = {
+  readonly protocol: Protocol
+  readonly plan: Plan
+  readonly faults: Faults
+  readonly handler: TokenHandler
+}
+
+/**
+ * Checks every event of one stream: frames are whole, sequence numbers dense from 0, each token
+ * comes once, in order and unchanged, exactly one terminal event comes last, `[DONE]` after it.
+ */
+export class StreamCheck {
+  readonly #plan: Plan
+  readonly #faults: Faults
+  readonly #handler: TokenHandler
+  readonly #onEvent: (type: string, event: JsonObject, nowMs: number) => void
+  readonly #nextDueMs: () => number
+  #unread = ''
+  #text = ''
+  #nextToken = 0
+  #nextSequence = 0
+  #startedAtMs = 0
+  #terminal = false
+  #done = false
+  #broken = false
+  events = 0
+
+  constructor(options: CheckOptions) {
+    this.#plan = options.plan
+    this.#faults = options.faults
+    this.#handler = options.handler
+    this.#nextDueMs = createSchedule(options.plan)
+    this.#onEvent =
+      options.protocol === 'chat'
+        ? (_type, event, nowMs) => this.#onChatChunk(event, nowMs)
+        : (type, event, nowMs) => this.#onResponsesEvent(type, event, nowMs)
+  }
+
+  push(text: string, nowMs: number): void {
+    this.#unread += text
+    let start = 0
+    for (;;) {
+      const end = this.#unread.indexOf('\n\n', start)
+      if (end === -1) break
+      this.#onFrame(this.#unread.slice(start, end), nowMs)
+      start = end + 2
+    }
+    this.#unread = this.#unread.slice(start)
+  }
+
+  /** The body ended; what should have come and did not is counted as lost. */
+  end(): void {
+    if (this.#nextToken < this.#plan.tokens) {
+      this.#faults.lost += this.#plan.tokens - this.#nextToken
+      noteFault(this.#faults, `ended after ${this.#nextToken} of ${this.#plan.tokens} tokens`)
+    }
+    if (!this.#terminal) this.#break('the stream has no terminal event')
+    else if (!this.#done) this.#break('the stream has no [DONE]')
+    else if (this.#unread !== '') this.#break(`bytes after the last frame: ${this.#unread}`)
+  }
+
+  #onFrame(frame: string, nowMs: number): void {
+    if (frame.startsWith(':')) {
+      this.#handler.onHeartbeat()
+      return
+    }
+    this.events++
+    if (this.#done) this.#break(`a frame after [DONE]: ${frame}`)
+    const nameEnd = frame.startsWith('event: ') ? frame.indexOf('\n') : -1
+    const type = frame.slice('event: '.length, Math.max(nameEnd, 0))
+    const dataStart = nameEnd + 1 + 'data: '.length
+    const data = frame.slice(dataStart)
+    if (data === '[DONE]') {
+      this.#done = true
+      return
+    }
+    const event = frame.startsWith('data: ', nameEnd + 1) ? parseJson(data) : undefined
+    if (isRecord(event)) this.#onEvent(type, event, nowMs)
+    else this.#break(`no data line with a JSON object: ${frame}`)
+  }
+
+  #onChatChunk(chunk: JsonObject, nowMs: number): void {
+    const choices = chunk['choices']
+    const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
+    if (!isRecord(choice)) return
+    const delta = choice['delta']
+    const content = isRecord(delta) ? delta['content'] : undefined
+    if (typeof content === 'string' && content !== '') this.#onText(content, nowMs)
+    if (typeof choice['finish_reason'] === 'string') this.#onTerminal(choice['finish_reason'])
+  }
+
+  #onResponsesEvent(type: string, event: JsonObject, nowMs: number): void {
+    if (event['sequence_number'] !== this.#nextSequence) {
+      this.#faults.outOfSequence++
+      const got = String(event['sequence_number'])
+      noteFault(this.#faults, `sequence number ${got} in place of ${this.#nextSequence}`)
+    }
+    const first = this.#nextSequence++ === 0
+    if (event['type'] !== type) this.#break(`event ${type} has type ${String(event['type'])}`)
+    if (first !== (type === 'response.created')) this.#break(`${type} at the wrong place`)
+    switch (type) {
+      case 'response.output_text.delta':
+        this.#onText(String(event['delta']), nowMs)
+        break
+      case 'response.in_progress':
+        if (this.#nextSequence > 2) this.#handler.onHeartbeat()
+        break
+      case 'response.output_text.done':
+        this.#onWholeText(event['text'], type)
+        break
+      case 'response.completed':
+        this.#onWholeText(outputTextOf(event['response']), type)
+        this.#onTerminal('stop')
+        break
+      case 'error':
+      case 'response.failed':
+      case 'response.incomplete':
+        this.#onTerminal(JSON.stringify(event))
+        break
+    }
+  }
+
+  #onText(text: string, nowMs: number): void {
+    if (this.#terminal) this.#break('text after the terminal event')
+    this.#text += text
+    if (this.#nextToken === 0) this.#startedAtMs = Number(/^t0@([\d.]+)/.exec(text)?.[1])
+    let position = 0
+    while (position < text.length) {
+      const expected = tokenText(this.#plan, this.#nextToken, this.#startedAtMs)
+      if (!text.startsWith(expected, position)) {
+        this.#onWrongText(text.slice(position))
+        return
+      }
+      position += expected.length
+      this.#nextToken++
+      this.#handler.onToken(nowMs - this.#startedAtMs - this.#nextDueMs())
+    }
+  }
+
+  /** Says what happened to the tokens, and goes on after the last whole one. */
+  #onWrongText(text: string): void {
+    const words = text.split(' ').filter((word) => word !== '')
+    for (const word of words) {
+      const index = Number(/^t(\d+)/.exec(word)?.[1] ?? Number.NaN)
+      if (Number.isNaN(index)) this.#faults.changed++
+      else if (index < this.#nextToken) this.#faults.duplicated++
+      else {
+        this.#faults.lost += index - this.#nextToken
+        for (; this.#nextToken <= index; this.#nextToken++) this.#nextDueMs()
+      }
+    }
+    noteFault(this.#faults, `expected t${this.#nextToken}, got ${text}`)
+  }
+
+  #onWholeText(text: unknown, type: string): void {
+    if (text === this.#text) return
+    this.#faults.changed++
+    noteFault(this.#faults, `${type} carries a text that differs from the deltas`)
+  }
+
+  #onTerminal(reason: string): void {
+    if (this.#terminal) this.#break('a second terminal event')
+    this.#terminal = true
+    if (reason !== 'stop') this.#break(`ended as ${reason}`)
+  }
+
+  #break(sentence: string): void {
+    noteFault(this.#faults, sentence)
+    if (this.#broken) return
+    this.#broken = true
+    this.#faults.failed++
+  }
+}
+
+/** The first text of a Response object; undefined where it has none. */
+export function outputTextOf(response: unknown): unknown {
+  const output = isRecord(response) ? response['output'] : undefined
+  const item: unknown = Array.isArray(output) ? output[0] : undefined
+  const content = isRecord(item) ? item['content'] : undefined
+  const part: unknown = Array.isArray(content) ? content[0] : undefined
+  return isRecord(part) ? part['text'] : undefined
+}
