@@ -1,0 +1,118 @@
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The house rules that a linter cannot see. Each failure names the file, the rule and the cure. */
+const root = join(import.meta.dir, '..')
+const linesMax = 300
+const bytesMax = 500_000
+
+const files = ['src', 'db', 'bench', 'test'].flatMap((folder) => walk(folder))
+const sources = files
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+const inside = (...folders: string[]) =>
+  sources.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
+
+test('no source file is longer than a person reads in one go', () => {
+  const long = sources
+    .filter(({ text }) => text.split('\n').length > linesMax + 1)
+    .map(({ path, text }) => `${path}: ${text.split('\n').length} lines; split it by what it does`)
+  expect(long).toEqual([])
+})
+
+test('no large blob is in the tree', () => {
+  const large = files.filter((path) => statSync(join(root, path)).size > bytesMax)
+  expect(large).toEqual([])
+})
+
+test('every adapter folder holds the same four roles', () => {
+  const adapters = readdirSync(join(root, 'src/inference/upstreams'), { withFileTypes: true })
+  for (const folder of adapters.filter((entry) => entry.isDirectory())) {
+    const roles = readdirSync(join(root, 'src/inference/upstreams', folder.name))
+    for (const role of ['wire.ts', 'encode.ts', 'decode.ts', 'adapter.ts']) {
+      expect(roles, `src/inference/upstreams/${folder.name} lacks ${role}`).toContain(role)
+    }
+  }
+})
+
+test('only store.ts touches tables', () => {
+  const wrong = inside('src')
+    .filter(({ path, text }) => !path.endsWith('/store.ts') && /from '#db\/schema\//.test(text))
+    .map(({ path }) => `${path} imports #db/schema; move the query to its store.ts`)
+  expect(wrong).toEqual([])
+})
+
+test('no feature imports the store of another', () => {
+  const wrong = inside('src')
+    .filter(({ text }) => /from '#[^']*\/store\.ts'/.test(text))
+    .map(({ path }) => `${path} imports another feature's store.ts; ask that feature instead`)
+  expect(wrong).toEqual([])
+})
+
+test('the clock is named in clock.ts alone, and the global fetch in deps.ts', () => {
+  const wrong = inside('src', 'db')
+    .filter(({ path }) => path !== 'src/deps.ts' && path !== 'src/clock.ts')
+    .filter(({ text }) =>
+      /\bnew Date\(\)|\bDate\.now\(\)|(?<![.\w'"`])fetch\(/.test(withoutComments(text)),
+    )
+    .map(({ path }) => `${path} names the clock or fetch; take them as parameters`)
+  expect(wrong).toEqual([])
+})
+
+test('the environment is read in config/load.ts alone', () => {
+  const wrong = inside('src', 'db')
+    .filter(({ path }) => path !== 'src/config/load.ts')
+    .filter(({ text }) => /\bBun\.env\b|\bprocess\.env\b|\bimport\.meta\.env\b/.test(text))
+    .map(({ path }) => `${path} reads the environment; add a key to config/schema.ts`)
+  expect(wrong).toEqual([])
+})
+
+test('process.exit is in main.ts alone', () => {
+  const wrong = inside('src', 'db')
+    .filter(({ path, text }) => path !== 'src/main.ts' && /\bprocess\.exit\(/.test(text))
+    .map(({ path }) => `${path} ends the process; throw, and let main.ts decide`)
+  expect(wrong).toEqual([])
+})
+
+test('names say something', () => {
+  const vague = files.filter((path) =>
+    /(^|\/)(utils?|helpers?|common|misc|manager|shared|types)(\.ts|\/)/.test(path),
+  )
+  expect(vague).toEqual([])
+})
+
+test('work that is left over is not left in the code', () => {
+  const wrong = inside('src', 'db', 'bench')
+    .filter(({ text }) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text))
+    .map(({ path }) => `${path} has left-over work; do it or write an issue`)
+  expect(wrong).toEqual([])
+})
+
+test('the map in the README and the folders of src are the same', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const mapped = [...readme.matchAll(/^\| `src\/([a-z-]+)`/gm)].map((match) => match[1])
+  const folders = readdirSync(join(root, 'src'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+  expect(mapped.toSorted()).toEqual(folders.toSorted())
+})
+
+test('the changelog has an Unreleased section and known headings', () => {
+  const text = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
+  expect(text).toContain('\n## Unreleased\n')
+  const headings = [...text.matchAll(/^### (.+)$/gm)].map((match) => match[1])
+  const known = ['Added', 'Changed', 'Fixed', 'Removed', 'Security', 'Upgrading']
+  expect(headings.filter((heading) => !known.includes(heading ?? ''))).toEqual([])
+})
+
+function walk(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`
+    return entry.isDirectory() ? walk(path) : [path]
+  })
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '')
+}
