@@ -18,5 +18,5 @@ export function buildApp(deps: Deps) {
     .use(healthRoutes({ draining }))
     .use(apiKeyRoutes({ auth, config, now }))
     .use(modelRoutes({ auth, catalogue }))
-    .use(responsesRoutes({ auth, catalogue, generations, config, now }))
+    .use(responsesRoutes({ auth, catalogue, generations, config, log, now }))
 }

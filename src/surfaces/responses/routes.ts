@@ -10,6 +10,7 @@ import type { Generations } from '#inference/generate.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Catalogue } from '#models/catalogue.ts'
+import type { Log } from '#telemetry/log.ts'
 import { type ParsedCreate, parseCreateResponse } from './parse.ts'
 import { createResponseRenderer, type ResponseRenderer } from './render.ts'
 
@@ -18,8 +19,13 @@ export type ResponsesDeps = {
   catalogue: Catalogue
   generations: Generations
   config: Pick<Config, 'limits' | 'stream'>
+  log: Log
   now: () => Date
 }
+
+/** How much of what a caller sent and we left out is logged: so many words, of so many characters. */
+const ignoredWordsMax = 20
+const ignoredCharsMax = 64
 
 /** `POST /v1/responses`: one generation, streamed or folded into one answer. */
 export function responsesRoutes(deps: ResponsesDeps) {
@@ -30,9 +36,11 @@ export function responsesRoutes(deps: ResponsesDeps) {
         await readJsonBody(request, deps.config.limits),
         deps.config.limits,
       )
+      const requestId = requestIdOf(set)
+      logIgnored(deps.log, parsed, requestId)
       // Silence is part of a long generation; the generation's own deadlines bound it.
       server?.timeout(request, 0)
-      return respond(deps, parsed, { signal: request.signal, requestId: requestIdOf(set) })
+      return respond(deps, parsed, { signal: request.signal, requestId })
     },
     {
       requires: 'can_access_api',
@@ -72,7 +80,13 @@ async function respond(
   return streamEvents({
     items: batches,
     render: renderer.push,
-    fail: renderer.fail,
+    fail: (error) => {
+      // A generation that fails tells it by an event and its own record; this is a fault of ours.
+      if (error.kind === 'internal_error') {
+        deps.log.error('a stream failed', { request_id: requestId, cause: error.cause })
+      }
+      return renderer.fail(error)
+    },
     open: renderer.open,
     heartbeat: renderer.heartbeat,
     commit: () => {
@@ -92,4 +106,17 @@ async function fold(batches: AsyncIterable<EventBatch>, renderer: ResponseRender
     if (last?.type === 'error') throw last.error
   }
   return renderer.result()
+}
+
+/** Tools and items that no upstream takes are no error, but whoever runs this may wonder. */
+function logIgnored(log: Log, parsed: ParsedCreate, requestId: string): void {
+  const { ignoredTools, ignoredItems } = parsed
+  if (ignoredTools.length + ignoredItems.length === 0) return
+  const clip = (words: readonly string[]) =>
+    words.slice(0, ignoredWordsMax).map((word) => word.slice(0, ignoredCharsMax))
+  log.info('parts of a request were left out', {
+    request_id: requestId,
+    tools: clip(ignoredTools),
+    items: clip(ignoredItems),
+  })
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { readFailure } from '#test/support/refusals.ts'
+import { logOf, readFailure } from '#test/support/refusals.ts'
 
 /** Requests that nobody can answer, over HTTP: status, code, and the field at fault. */
 
@@ -145,6 +145,10 @@ test('a tool of an unknown type is no error', async () => {
   const answer = await gateway.post('/v1/responses', { model, input: 'x', tools })
   expect(answer.status).toBe(200)
   expect(await answer.json()).toMatchObject({ status: 'completed', tools })
+  const logged = logOf(gateway, answer.headers.get('x-request-id') ?? '')
+  expect(logged).toContainEqual(
+    expect.objectContaining({ tools: ['web_search', 'acme:fly'], items: [] }),
+  )
 })
 
 test('an unknown field, and an unknown item, are no error', async () => {
