@@ -70,6 +70,9 @@ async function respond(
     committed: () => committed,
     requestId,
   })
+  // What nobody pulls is suspended, where an abort alone does not reach it.
+  const end = () => void batches.return().catch(() => {})
+  controller.signal.addEventListener('abort', end, { once: true })
   const renderer = createResponseRenderer({
     echo: parsed.echo,
     includeSealed: parsed.includeSealed,

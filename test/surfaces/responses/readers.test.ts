@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { buildApp } from '#app.ts'
 import { contentOfResponse } from '#test/support/answer-content.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -25,8 +26,10 @@ let token: string
 beforeAll(async () => {
   upstream = await upstreamThat({})
   const offer = [{ url: upstream.baseUrl, models: ['m'] }]
-  gateway = await startGateway({ upstream: offer })
-  strict = await startGateway({ upstream: offer, stream: { readerStallMs: 200 } })
+  // More than the kernel holds for a stalled reader, so that it is we who hold the upstream back.
+  const limits = { outputCharsMax: 100_000_000 }
+  gateway = await startGateway({ upstream: offer, limits })
+  strict = await startGateway({ upstream: offer, limits, stream: { readerStallMs: 200 } })
   token = await gateway.token()
 })
 afterAll(async () => {
@@ -137,6 +140,25 @@ describe('a reader that stalls', () => {
     },
     slowMs,
   )
+})
+
+test('an answer that nobody reads, not even once, is ended when its caller goes', async () => {
+  upstream.answer({ body: begun, ending: 'hang' })
+  const cancelled = endings(gateway, 'cancelled')
+  const caller = new AbortController()
+  const answer = await buildApp(gateway.deps).handle(
+    new Request('http://localhost/v1/responses', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify(question(true)),
+      signal: caller.signal,
+    }),
+  )
+  expect(answer.status).toBe(200)
+  expect(running()).toBe(1)
+  caller.abort()
+  await eventually('it is settled', () => endings(gateway, 'cancelled') === cancelled + 1)
+  expect(running()).toBe(0)
 })
 
 describe(`${streamsAtOnce} streams at once`, () => {
