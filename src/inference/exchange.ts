@@ -38,25 +38,23 @@ const lingerMs = 2_000
 
 /**
  * POSTs a generation to an upstream and yields what its answer means, one batch a read. An empty
- * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`.
+ * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`: what
+ * cannot be encoded is refused by `prepare` at the first read, like every other failure.
  */
 export async function* exchange(
   context: AdapterContext,
   path: string,
-  work: { body: string; decoder: Decoder },
+  prepare: () => { body: string; decoder: Decoder },
 ): AsyncGenerator<EventBatch, void, void> {
+  const { body, decoder } = prepare()
   const answer = await context.transport.send({
     url: context.upstream.baseUrl + path,
     method: 'POST',
     headers: requestHeaders(context.upstream, 'text/event-stream'),
-    body: work.body,
+    body,
     signal: context.signal,
   })
-  if (answer.status < 200 || answer.status > 299) {
-    const body = hideUpstream(await readText(answer, errorBodyBytesMax), context.upstream)
-    throw errorFromStatus(answer.status, body, answer.header('retry-after'))
-  }
-  const { decoder } = work
+  await requireSuccess(answer, context.upstream)
   if (!isEventStream(answer)) {
     const out: GenerationEvent[] = []
     const failure = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
@@ -91,6 +89,16 @@ export function requestHeaders(upstream: Upstream, accept: string): Record<strin
     accept,
     'content-type': 'application/json',
   }
+}
+
+/** Throws what an answer other than 2xx means, without what belongs to the gateway alone. */
+export async function requireSuccess(
+  answer: UpstreamHttpAnswer,
+  upstream: Upstream,
+): Promise<void> {
+  if (answer.status >= 200 && answer.status <= 299) return
+  const body = hideUpstream(await readText(answer, errorBodyBytesMax), upstream)
+  throw errorFromStatus(answer.status, body, answer.header('retry-after'))
 }
 
 /** The body as text; what exceeds `bytesMax` is cut off, and the connection with it. */

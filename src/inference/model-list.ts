@@ -1,8 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readText, requestHeaders } from './exchange.ts'
+import { readText, requestHeaders, requireSuccess } from './exchange.ts'
 import type { AdapterContext, UpstreamModel } from './upstream.ts'
-import { errorFromStatus } from './upstream-error.ts'
 
 /** The longest model list that is read; a list of 10,000 models has about 3 MB. */
 const listBytesMax = 8_388_608
@@ -21,11 +20,8 @@ export async function fetchModelList(
     headers: requestHeaders(upstream, 'application/json'),
     signal,
   })
-  const body = await readText(answer, listBytesMax)
-  if (answer.status < 200 || answer.status > 299) {
-    throw errorFromStatus(answer.status, body, answer.header('retry-after'))
-  }
-  return readModelList(body)
+  await requireSuccess(answer, upstream)
+  return readModelList(await readText(answer, listBytesMax))
 }
 
 function readModelList(body: string): UpstreamModel[] {

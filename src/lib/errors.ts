@@ -8,8 +8,6 @@ const kinds = {
   malformed_json: { status: 400, type: 'invalid_request_error' },
   user_message_missing: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
-  content_filter: { status: 400, type: 'invalid_request_error' },
-  request_timeout: { status: 408, type: 'invalid_request_error' },
   request_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_encoding: { status: 415, type: 'invalid_request_error' },
   unprocessable: { status: 422, type: 'invalid_request_error' },
@@ -23,7 +21,6 @@ const kinds = {
   // What does not exist
   not_found: { status: 404, type: 'not_found_error' },
   model_not_found: { status: 404, type: 'not_found_error' },
-  method_not_allowed: { status: 405, type: 'invalid_request_error' },
   // Ourselves
   internal_error: { status: 500, type: 'server_error' },
   service_unavailable: { status: 503, type: 'server_error' },

@@ -111,3 +111,9 @@ test('an error status is a failure with the words of the upstream', async () => 
   answerWith({ error: { message: 'Loading model.' } }, 503)
   expect(await failure()).toMatchObject({ kind: 'upstream_overloaded', message: 'Loading model.' })
 })
+
+test('the words of an upstream come without our credential and its address', async () => {
+  const message = `key secret at ${replay.baseUrl} is wrong`
+  replay.answer({ status: 500, body: JSON.stringify({ error: { message } }) })
+  await expect(list()).rejects.toMatchObject({ message: 'key [hidden] at [hidden] is wrong' })
+})

@@ -13,18 +13,20 @@ export const chatCompletions: Adapter = {
   listModels: fetchModelList,
 }
 
-async function* generate(request: GenerationRequest, context: AdapterContext) {
-  const { quirks } = context.upstream
-  const offer = offerTools(request)
-  const body = encodeChatRequest(request, { model: context.model, quirks, offer })
-  const decoder = createChatDecoder({
-    offer,
-    thinkTags: quirks.thinkTags,
-    logprobs: request.sampling.topLogprobs !== null,
-    takenCallIds: readCallIds(request),
-    toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
+function generate(request: GenerationRequest, context: AdapterContext) {
+  return exchange(context, '/chat/completions', () => {
+    const { quirks } = context.upstream
+    const offer = offerTools(request)
+    const body = encodeChatRequest(request, { model: context.model, quirks, offer })
+    const decoder = createChatDecoder({
+      offer,
+      thinkTags: quirks.thinkTags,
+      logprobs: request.sampling.topLogprobs !== null,
+      takenCallIds: readCallIds(request),
+      toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
+    })
+    return { body: JSON.stringify(body), decoder }
   })
-  yield* exchange(context, '/chat/completions', { body: JSON.stringify(body), decoder })
 }
 
 function readCallIds(request: GenerationRequest): Set<string> {

@@ -8,15 +8,16 @@ import { encodeRequest } from './encode.ts'
 /** Upstreams that speak the Responses format themselves. */
 export const responses: Adapter = {
   kind: 'responses',
-  generate(request, context) {
-    const { upstream, model, limits } = context
-    const body = JSON.stringify(encodeRequest(request, { model, quirks: upstream.quirks }))
-    const decoder = createDecoder({
-      logprobs: request.sampling.topLogprobs !== null,
-      toolArgumentCharsMax: limits.toolArgumentCharsMax,
-      mintCallId: () => newId('call_'),
-    })
-    return exchange(context, '/responses', { body, decoder })
-  },
+  generate: (request, context) =>
+    exchange(context, '/responses', () => {
+      const { upstream, model, limits } = context
+      const body = JSON.stringify(encodeRequest(request, { model, quirks: upstream.quirks }))
+      const decoder = createDecoder({
+        logprobs: request.sampling.topLogprobs !== null,
+        toolArgumentCharsMax: limits.toolArgumentCharsMax,
+        mintCallId: () => newId('call_'),
+      })
+      return { body, decoder }
+    }),
   listModels: fetchModelList,
 }
