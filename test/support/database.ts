@@ -36,6 +36,11 @@ export const quietLog: Log = createLog({
   now: () => new Date(),
 })
 
+/** Does what only the first database of a machine needs, and what takes longer than a test may. */
+export async function prepareDatabases(): Promise<void> {
+  if (serverUrl === undefined) await templateCluster()
+}
+
 /** A migrated database that nobody else has; `close` removes it. */
 export async function openTestDatabase(log: Log = quietLog): Promise<TestDatabase> {
   const place = await createTestPlace()
