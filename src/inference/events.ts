@@ -26,6 +26,8 @@ export type GenerationEvent =
   | { type: 'tool-call-end'; block: number; complete: boolean }
   | { type: 'hosted-tool-start'; block: number; item: HostedToolItem }
   | { type: 'hosted-tool-progress'; block: number; stage: string }
+  /** A piece of the arguments of a hosted call, where its item type has any (`mcp_call`). */
+  | { type: 'hosted-tool-delta'; block: number; text: string }
   /** `item` as it ended; null where it was cut off and nothing more is known of it. */
   | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
   | { type: 'finish'; reason: FinishReason; rawReason: string | null; usage: Usage | null }
@@ -36,7 +38,8 @@ export type EventBatch = readonly GenerationEvent[]
 
 export type TextForm = 'answer' | 'refusal'
 
-export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter'
+/** `invalid-output`: the answer does not have the form that the request demanded. */
+export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter' | 'invalid-output'
 
 export type ToolCallHead = {
   /** Unique within the generation; the caller sends the result back under it. */
@@ -49,8 +52,9 @@ export type ToolCallHead = {
 }
 
 /**
- * A tool that the upstream ran by itself (web search, code interpreter, …), in the item shape of
- * the Responses format, which is the richest that exists; ids are removed.
+ * A tool that ran on this side of the caller, at the upstream (web search, code interpreter, …) or
+ * here (remote MCP servers), in the item shape of the Responses format, which is the richest that
+ * exists; ids of an upstream are removed.
  */
 export type HostedToolItem = { readonly type: string; readonly [field: string]: unknown }
 

@@ -200,6 +200,7 @@ function closeBlock(last: GenerationEvent): GenerationEvent[] {
       return [{ type: 'tool-call-end', block: last.block, complete: false }]
     case 'hosted-tool-start':
     case 'hosted-tool-progress':
+    case 'hosted-tool-delta':
       return [{ type: 'hosted-tool-end', block: last.block, item: null }]
     default:
       return []

@@ -9,7 +9,7 @@ import type { EventBatch, GenerationEvent } from './events.ts'
  *     text        = text-start ( text-delta | citation )* text-end
  *     reasoning   = reasoning-start reasoning-delta* reasoning-end
  *     tool-call   = tool-call-start tool-call-delta* tool-call-end
- *     hosted-tool = hosted-tool-start hosted-tool-progress* hosted-tool-end
+ *     hosted-tool = hosted-tool-start ( hosted-tool-progress | hosted-tool-delta )* hosted-tool-end
  *
  * Blocks never overlap and are numbered 0, 1, 2 …. An incomplete block is the last one.
  */

@@ -7,6 +7,7 @@ const kinds = {
   invalid_request: { status: 400, type: 'invalid_request_error' },
   malformed_json: { status: 400, type: 'invalid_request_error' },
   user_message_missing: { status: 400, type: 'invalid_request_error' },
+  invalid_encrypted_content: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
   request_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_encoding: { status: 415, type: 'invalid_request_error' },
@@ -21,10 +22,12 @@ const kinds = {
   // What does not exist
   not_found: { status: 404, type: 'not_found_error' },
   model_not_found: { status: 404, type: 'not_found_error' },
+  conflict: { status: 409, type: 'invalid_request_error' },
   // Ourselves
   internal_error: { status: 500, type: 'server_error' },
   service_unavailable: { status: 503, type: 'server_error' },
   draining: { status: 503, type: 'server_error' },
+  worker_lost: { status: 500, type: 'server_error' },
   too_many_streams: { status: 503, type: 'server_error' },
   // The upstream
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },

@@ -3,7 +3,8 @@ import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { createFrameWriter, doneFrame, silentFrames } from './frames.ts'
-import { createItemList, type OutputItem } from './items.ts'
+import type { OutputItem } from './items/item.ts'
+import { createItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './parse.ts'
 
 /** The Response object: what is streamed at its start and end, and answered without streaming. */
@@ -15,7 +16,7 @@ type ResponseObject = ResponseEcho & {
   status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   output: readonly OutputItem[]
   error: { code: string; message: string; type: string; param: string | null } | null
-  incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null
+  incomplete_details: { reason: IncompleteReason } | null
   usage: object | null
 }
 
@@ -33,6 +34,9 @@ export type ResponseRenderer = {
   /** The object as it stands; final after a terminal event. */
   result(): ResponseObject
 }
+
+/** The first two are words of the format, the last one is ours: the format has none for it. */
+type IncompleteReason = 'max_output_tokens' | 'content_filter' | 'invalid_output'
 
 type Ending = Pick<ResponseObject, 'status' | 'error' | 'incomplete_details' | 'usage'>
 
@@ -107,12 +111,14 @@ function endingOf(reason: FinishReason, usage: Usage | null): Ending {
       return incomplete('max_output_tokens', counted)
     case 'content-filter':
       return incomplete('content_filter', counted)
+    case 'invalid-output':
+      return incomplete('invalid_output', counted)
     default:
       return assertNever(reason)
   }
 }
 
-function incomplete(reason: 'max_output_tokens' | 'content_filter', usage: object | null): Ending {
+function incomplete(reason: IncompleteReason, usage: object | null): Ending {
   return { status: 'incomplete', error: null, incomplete_details: { reason }, usage }
 }
 

@@ -1,0 +1,50 @@
+import { assert } from '#lib/assert.ts'
+import { newId } from '#lib/id.ts'
+import { deltaHead } from '#surfaces/responses/frames.ts'
+import type { EventOf, ItemContext, ItemStatus, OpenItem } from './item.ts'
+
+export function openToolCall(
+  { call }: EventOf<'tool-call-start'>,
+  { frames, outputIndex }: ItemContext,
+): OpenItem {
+  const isCustom = call.form === 'custom'
+  const id = newId(isCustom ? 'ctc_' : 'fc_')
+  const field = isCustom ? 'input' : 'arguments'
+  const stem = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
+  const place = { item_id: id, output_index: outputIndex }
+  const head = deltaHead(`${stem}.delta`, place)
+  let text = ''
+
+  const item = (status: ItemStatus) => ({
+    id,
+    type: isCustom ? 'custom_tool_call' : 'function_call',
+    status,
+    call_id: call.callId,
+    name: call.name,
+    [field]: text,
+    ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
+  })
+  return {
+    start: () =>
+      frames.frame('response.output_item.added', {
+        output_index: outputIndex,
+        item: item('in_progress'),
+      }),
+    push(event) {
+      assert(event.type === 'tool-call-delta', `${event.type} in a tool call`)
+      text += event.text
+      return frames.delta(head, event.text)
+    },
+    end(event) {
+      assert(event.type === 'tool-call-end', `${event.type} ends a tool call`)
+      return (
+        frames.frame(`${stem}.done`, { ...place, [field]: text }) +
+        frames.frame('response.output_item.done', {
+          output_index: outputIndex,
+          item: item(event.complete ? 'completed' : 'incomplete'),
+        })
+      )
+    },
+    item,
+  }
+}
