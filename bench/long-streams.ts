@@ -14,7 +14,7 @@ export const question =
   'time while memory stays flat?'
 export const usage =
   '[--streams 100] [--seconds 600] [--tokens-per-second 2] [--pause-max 30] [--seed 1] ' +
-  '[--upstream-api chat|responses] [--database postgres://…] [--json FILE]'
+  '[--upstream-api chat|responses] [--store] [--database postgres://…] [--json FILE]'
 
 const streamsMax = 10_000
 const secondsMax = 3_600
@@ -34,6 +34,7 @@ type Options = {
   readonly pauseSecondsMax: number
   readonly seed: number
   readonly upstreamApi: Protocol
+  readonly store: boolean
   readonly databaseUrl: string | undefined
   readonly jsonFile: string | undefined
 }
@@ -55,6 +56,7 @@ export async function run(args: readonly string[]): Promise<number> {
     protocol: 'responses',
     bearer: gateway.bearer,
     stream: true,
+    store: options.store,
     connections: options.streams,
     mode: 'once',
     rampMs,
@@ -90,6 +92,7 @@ function readOptions(args: readonly string[]): Options {
       'pause-max': { type: 'string', default: '30' },
       seed: { type: 'string', default: '1' },
       'upstream-api': { type: 'string', default: 'chat' },
+      store: { type: 'boolean', default: false },
       database: { type: 'string' },
       json: { type: 'string' },
     },
@@ -108,6 +111,7 @@ function readOptions(args: readonly string[]): Options {
       name: 'upstream-api',
       words: ['chat', 'responses'],
     }),
+    store: values.store,
     databaseUrl: values.database,
     jsonFile: values.json,
   }

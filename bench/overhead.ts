@@ -20,7 +20,7 @@ export const question =
   'the same work in the same run?'
 export const usage =
   '[--quick] [--upstream-api chat|responses|both] [--database postgres://…] ' +
-  '[--log-level info] [--json FILE]'
+  '[--store] [--log-level info] [--json FILE]'
 
 /** How long things take. A window is long against the 10 ms in which CPU time is counted. */
 type Pace = {
@@ -73,11 +73,13 @@ type Target = {
   readonly port: number
   readonly bearer: string | null
   readonly pid: number | null
+  readonly store: boolean
 }
 
 type Options = {
   readonly quick: boolean
   readonly upstreamApis: readonly Protocol[]
+  readonly store: boolean
   readonly databaseUrl: string | undefined
   readonly logLevel: string
   readonly jsonFile: string | undefined
@@ -120,6 +122,7 @@ function readOptions(args: readonly string[]): Options {
     options: {
       quick: { type: 'boolean', default: false },
       'upstream-api': { type: 'string' },
+      store: { type: 'boolean', default: false },
       database: { type: 'string' },
       'log-level': { type: 'string', default: 'info' },
       json: { type: 'string' },
@@ -132,6 +135,7 @@ function readOptions(args: readonly string[]): Options {
   return {
     quick: values.quick,
     upstreamApis: api === 'both' ? ['chat', 'responses'] : [api],
+    store: values.store,
     databaseUrl: values.database,
     logLevel: values['log-level'],
     jsonFile: values.json,
@@ -144,12 +148,18 @@ async function startTargets(options: Options): Promise<Target[]> {
   const nginx = await startNginx(upstreamPort)
   const targets: Target[] = []
   for (const upstreamApi of options.upstreamApis) {
-    const plain = { upstreamApi, protocol: upstreamApi, bearer: null }
+    const plain = { upstreamApi, protocol: upstreamApi, bearer: null, store: false }
     targets.push({ ...plain, name: 'direct', port: upstreamPort, pid: null })
     if (nginx !== undefined) targets.push({ ...plain, name: 'nginx', ...nginx })
     const { databaseUrl, logLevel } = options
     const gateway = await startGateway({ upstreamPort, upstreamApi, databaseUrl, logLevel })
-    targets.push({ name: 'Sluice', upstreamApi, protocol: 'responses', ...gateway })
+    targets.push({
+      name: 'Sluice',
+      upstreamApi,
+      protocol: 'responses',
+      store: options.store,
+      ...gateway,
+    })
   }
   return targets
 }
@@ -269,8 +279,8 @@ function streamJob(target: Target, pace: Pace, stepMs: number): LoadJob {
 }
 
 function jobFor(target: Target) {
-  const { port, protocol, bearer, pid } = target
-  return { port, protocol, bearer, measurePid: pid, promptBytes, lateMs, progressMs: 0 }
+  const { port, protocol, bearer, pid, store } = target
+  return { port, protocol, bearer, store, measurePid: pid, promptBytes, lateMs, progressMs: 0 }
 }
 
 function memoryMiB(targets: readonly Target[]): string {

@@ -5,18 +5,32 @@ import { healthRoutes } from './http/health.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
 import { modelRoutes } from './models/routes.ts'
+import { compactRoutes } from './surfaces/responses/compact-routes.ts'
+import { conversationRoutes } from './surfaces/responses/conversation-routes.ts'
 import { responsesRoutes } from './surfaces/responses/routes.ts'
+import { storedResponseRoutes } from './surfaces/responses/stored-routes.ts'
+import { createTurns } from './surfaces/responses/turn.ts'
+import { responsesSocket, socketSettings } from './surfaces/responses/websocket.ts'
 
 /** The table of contents of the product. */
 export function buildApp(deps: Deps) {
-  const { auth, catalogue, config, draining, generations, log } = deps
+  const { auth, catalogue, config, conversations, draining, log, responses, runs } = deps
   const { now } = deps.clock
-  // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…` is
-  // shorter than it thinks that an origin can be.
-  return new Elysia({ handler: { standardHostname: false } })
-    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
-    .use(healthRoutes({ draining }))
-    .use(apiKeyRoutes({ auth, config, now }))
-    .use(modelRoutes({ auth, catalogue }))
-    .use(responsesRoutes({ auth, catalogue, generations, config, log, now }))
+  const { findItems, listInputItems } = responses
+  const history = { findItems, chain: responses.chain, conversationItems: conversations.items }
+  const turns = createTurns({ ...deps, history, now })
+  return (
+    // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…`
+    // is shorter than it thinks that an origin can be.
+    new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
+      .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
+      .use(healthRoutes({ draining }))
+      .use(apiKeyRoutes({ auth, config, now }))
+      .use(modelRoutes({ auth, catalogue }))
+      .use(responsesRoutes({ auth, turns, config }))
+      .use(compactRoutes({ ...deps, turns, now }))
+      .use(storedResponseRoutes({ auth, runs, listInputItems, config, log }))
+      .use(responsesSocket({ ...deps, turns }))
+      .use(conversationRoutes({ ...deps, findItems }))
+  )
 }

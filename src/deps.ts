@@ -2,6 +2,8 @@ import type { Database } from '#db/client.ts'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { type Clock, clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import { createHostedTools, type HostedToolbox } from './hosted-tools/hosted-tools.ts'
+import { createOpenSockets, type OpenSockets } from './http/open-sockets.ts'
 import { createGenerations, type Generations } from './inference/generate.ts'
 import type { GenerationRecord } from './inference/record.ts'
 import { createSocketTransport } from './inference/transport/socket-transport.ts'
@@ -9,6 +11,12 @@ import type { Transport } from './inference/transport.ts'
 import { adapters } from './inference/upstreams/index.ts'
 import { type Catalogue, createCatalogue } from './models/catalogue.ts'
 import { configuredUpstreams } from './models/upstreams.ts'
+import { resolveHost } from './outbound/resolve.ts'
+import { type Conversations, createConversations } from './responses/conversations/conversations.ts'
+import { createResponseRuns, type ResponseRuns } from './responses/runs.ts'
+import { createResponseStore, type ResponseStore } from './responses/store.ts'
+import { createSealer, type Sealer } from './sealing/sealer.ts'
+import { renderLost } from './surfaces/responses/render.ts'
 import type { Log } from './telemetry/log.ts'
 
 /** The world, named once. Features take the members that they need, never the whole of it. */
@@ -21,6 +29,12 @@ export type Deps = {
   transport: Transport
   catalogue: Catalogue
   generations: Generations
+  hostedTools: HostedToolbox
+  sealer: Sealer
+  responses: ResponseStore
+  conversations: Conversations
+  runs: ResponseRuns
+  sockets: OpenSockets
   /** Whether the process was told to stop. */
   draining: () => boolean
   /** Ends everything that has a lifetime, in the order that work needs it. */
@@ -63,13 +77,34 @@ export async function createDeps(
     retry: config.retry,
     settled: (record) => logGeneration(log, record),
   })
+  const hostedTools = createHostedTools({ config, fetch, resolve: resolveHost })
+  const sealer = await createSealer({ sealKeys: config.sealKeys, database })
+  const storing = { limits: config.responses, now: clock.now }
+  const responses = createResponseStore(database, storing)
+  const conversations = createConversations(database, storing)
+  const runs = await createResponseRuns({
+    store: responses,
+    bus: database,
+    soleProcess: database.kind === 'pglite',
+    settings: config.responses,
+    heartbeatMs: config.stream.heartbeatMs,
+    renderLost,
+    log,
+    now: clock.now,
+  })
   const close = async () => {
+    await runs.close()
     catalogue.close()
     transport.close()
     await auth.close()
     await database.close()
   }
-  return { config, log, clock, database, auth, transport, catalogue, generations, draining, close }
+  return {
+    ...{ config, log, clock, database, auth, transport, catalogue, generations, draining },
+    ...{ hostedTools, sealer, responses, conversations, runs },
+    sockets: createOpenSockets(),
+    close,
+  }
 }
 
 function logGeneration(log: Log, record: GenerationRecord): void {

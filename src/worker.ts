@@ -74,9 +74,13 @@ function listen(deps: Deps): Server {
 }
 
 /** Lets what runs finish, within the grace period; then tells the rest, and lets go of it. */
-async function drain(server: Server, { config, generations, log }: Deps): Promise<void> {
+async function drain(server: Server, deps: Deps): Promise<void> {
+  const { config, generations, log, runs, sockets } = deps
+  runs.drain()
+  sockets.drain()
   // A request is pending until the last byte of its answer was given to the kernel.
-  const running = () => Math.max(server.pendingRequests, generations.running())
+  const running = () =>
+    Math.max(server.pendingRequests, generations.running(), runs.running(), sockets.busy())
   log.info('stopping', { running: running(), grace_ms: config.drain.graceMs })
   await untilIdle(running, config.drain.graceMs)
   generations.stopAll(new AppError('draining', 'The server is shutting down.'))

@@ -9,6 +9,8 @@ export type LoadJob = {
   readonly protocol: Protocol
   readonly bearer: string | null
   readonly stream: boolean
+  /** Whether the gateway keeps the responses. */
+  readonly store: boolean
   readonly connections: number
   /** `repeat` asks again on each connection until the window ends; `once` asks one time. */
   readonly mode: 'repeat' | 'once'

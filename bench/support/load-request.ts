@@ -8,7 +8,9 @@ import { outputTextOf } from './stream-check.ts'
 export function requestBytes(job: LoadJob, plan: Plan): Buffer {
   const prompt = writePlan(plan, job.promptBytes)
   const content =
-    job.protocol === 'chat' ? { messages: [{ role: 'user', content: prompt }] } : { input: prompt }
+    job.protocol === 'chat'
+      ? { messages: [{ role: 'user', content: prompt }] }
+      : { input: prompt, store: job.store }
   const usage =
     job.stream && job.protocol === 'chat' ? { stream_options: { include_usage: true } } : {}
   const body = JSON.stringify({ model: modelName, ...content, stream: job.stream, ...usage })

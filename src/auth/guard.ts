@@ -18,10 +18,7 @@ export function guard(auth: Pick<Auth, 'authenticate'>) {
     requires: (permission: Permission) => ({
       detail: { description: `Requires ${permission}.`, 'x-permission': permission },
       async transform({ request }) {
-        const principal = await auth.authenticate(request)
-        demand(principal, basePermission)
-        demand(principal, permission)
-        principals.set(request, principal)
+        principals.set(request, await admit(auth, request, permission))
       },
       resolve({ request }) {
         const principal = principals.get(request)
@@ -31,6 +28,21 @@ export function guard(auth: Pick<Auth, 'authenticate'>) {
       },
     }),
   })
+}
+
+/**
+ * The caller of a request, who has a permission; throws an `AppError` of status 401 or 403. Who
+ * keeps a connection asks again for each thing that is done over it.
+ */
+export async function admit(
+  auth: Pick<Auth, 'authenticate'>,
+  request: Request,
+  permission: Permission,
+): Promise<Principal> {
+  const principal = await auth.authenticate(request)
+  demand(principal, basePermission)
+  demand(principal, permission)
+  return principal
 }
 
 function demand({ permissions }: Principal, permission: Permission): void {

@@ -1,8 +1,7 @@
 import { and, desc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
-import { createCircuit, DatabaseUnavailableError } from '#db/circuit.ts'
+import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
 import { apiKey, appGroup, appUser, groupMember } from '#db/schema/auth.ts'
-import { AppError } from '#lib/errors.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Permission } from './permissions.ts'
 
@@ -58,23 +57,11 @@ const announceTimeoutMs = 2_000
 
 export function createAuthStore(database: AuthDatabase) {
   const { drizzle } = database
-  const circuit = createCircuit()
-  const ask = async <T>(question: () => Promise<T>): Promise<T> => {
-    try {
-      return await circuit(question)
-    } catch (cause) {
-      if (!(cause instanceof DatabaseUnavailableError)) throw cause
-      throw new AppError('service_unavailable', 'The database cannot be reached just now.', {
-        retryAfterS: 1,
-        cause,
-      })
-    }
-  }
+  const ask = createAsk()
   return { ...changeFeed(database), ...groupTables(drizzle, ask), ...keyTable(drizzle, ask) }
 }
 
 type Handle = Database['drizzle']
-type Ask = <T>(question: () => Promise<T>) => Promise<T>
 
 function changeFeed(database: AuthDatabase) {
   return {

@@ -149,15 +149,21 @@ function faultOf(schema: TSchema, otherwise: string): string {
 }
 
 function readKeyVariables(config: Config, environment: Environment, faults: string[]): void {
-  config.upstream.forEach((upstream, at) => {
-    if (upstream.keyEnv === undefined) return
-    const key = environment[upstream.keyEnv]
-    if (key) upstream.key = key
-    else faults.push(`upstream.${at}.key_env: the variable ${upstream.keyEnv} is not set.`)
-  })
+  const named = { upstream: config.upstream, mcp_server: config.mcpServer }
+  for (const [section, entries] of Object.entries(named)) {
+    entries.forEach((entry, at) => {
+      if (entry.keyEnv === undefined) return
+      const key = environment[entry.keyEnv]
+      if (key) entry.key = key
+      else faults.push(`${section}.${at}.key_env: the variable ${entry.keyEnv} is not set.`)
+    })
+  }
 }
 
 /** What the schema cannot say: keys that need, exclude or name one another. */
+/** A shorter text could be guessed. */
+const sealKeyCharsMin = 32
+
 function contradictions(config: Config): string[] {
   const faults: string[] = []
   const { jwt } = config
@@ -171,12 +177,24 @@ function contradictions(config: Config): string[] {
   if (config.workers > 1 && config.databaseUrl === undefined) {
     faults.push('workers (SLUICE_WORKERS): more than one needs DATABASE_URL.')
   }
+  const sealKeys = config.sealKeys?.split(',') ?? []
+  if (sealKeys.some((key) => key.trim().length < sealKeyCharsMin)) {
+    faults.push(`seal_keys (SLUICE_SEAL_KEYS): each key needs ${sealKeyCharsMin} characters.`)
+  }
   const names = new Set<string>()
   config.upstream.forEach((upstream, at) => {
     if (names.has(upstream.name)) faults.push(`upstream.${at}.name: "${upstream.name}" is taken.`)
     names.add(upstream.name)
     if (upstream.api !== 'demo' && !isHttpUrl(upstream.url)) {
       faults.push(`upstream.${at}.url: an http or https URL is needed.`)
+    }
+  })
+  const labels = new Set<string>()
+  config.mcpServer.forEach((server, at) => {
+    if (labels.has(server.label)) faults.push(`mcp_server.${at}.label: "${server.label}" is taken.`)
+    labels.add(server.label)
+    if (!isHttpUrl(server.url)) {
+      faults.push(`mcp_server.${at}.url: an http or https URL without credentials is needed.`)
     }
   })
   const models = new Set<string>()

@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { modelEntry, upstreamEntry } from './entries.ts'
+import { hostedToolLimits, mcpKeys } from './hosted-tools.ts'
 import { section, text, whole } from './keys.ts'
+import { responsesKeys } from './responses.ts'
 
 export const permissionNames = ['can_access_api', 'can_manage_models', 'can_edit_config'] as const
 
@@ -126,6 +128,7 @@ export const configSchema = Type.Object(
       description: 'Models with a name, an order of upstreams or aliases of your own.',
       default: [],
     }),
+    ...mcpKeys,
     models: section('The model list.', {
       refreshMs: whole('How often each upstream is asked for its models.', {
         default: 30_000,
@@ -168,80 +171,7 @@ export const configSchema = Type.Object(
         minimum: 10,
       }),
     }),
-    responses: section('Stored responses, their streams and background work.', {
-      ttlS: whole('How long a response is kept after it, or one that follows it, was made.', {
-        default: 2_592_000,
-        minimum: 1,
-      }),
-      streamTtlS: whole('How long the stream of a finished response can be read again.', {
-        default: 86_400,
-        minimum: 1,
-      }),
-      storedCharsMax: whole('The most JSON of one stored response, input and output together.', {
-        default: 67_108_864,
-        minimum: 1024,
-      }),
-      perOwnerMax: whole('Stored responses of one user; the oldest are dropped.', {
-        default: 100_000,
-        minimum: 1,
-      }),
-      chainMax: whole('How many responses may follow one another by previous_response_id.', {
-        default: 1_000,
-        minimum: 1,
-      }),
-      conversationItemsMax: whole('The most items of one conversation.', {
-        default: 10_000,
-        minimum: 1,
-      }),
-      abandonMs: whole('How long a stored response goes on when nobody reads it any more.', {
-        default: 30_000,
-        minimum: 0,
-      }),
-      logBufferCharsMax: whole('Frames of one running stream that are kept in memory.', {
-        default: 262_144,
-        minimum: 1024,
-      }),
-      flushMs: whole('How often the streams that run are written to the database.', {
-        default: 100,
-        minimum: 1,
-      }),
-      backgroundRunningMax: whole('Background responses at once in one worker.', {
-        default: 64,
-        minimum: 1,
-      }),
-      backgroundPerKeyMax: whole('Background responses of one key that are not finished.', {
-        default: 100,
-        minimum: 1,
-      }),
-      lostAfterMs: whole('A worker that gave no sign of life for so long is taken for dead.', {
-        default: 6_000,
-        minimum: 100,
-      }),
-    }),
-    websocket: section('WebSockets of the model API.', {
-      ageMaxMs: whole('How long one connection may live.', { default: 3_600_000, minimum: 10 }),
-      idleMs: whole('How long a connection may be silent; pings keep it.', {
-        default: 120_000,
-        minimum: 10,
-      }),
-      turnsQueuedMax: whole('Requests of one connection that may wait for the one that runs.', {
-        default: 8,
-        minimum: 0,
-      }),
-      memoryCharsMax: whole('What one connection remembers of responses that are not stored.', {
-        default: 33_554_432,
-        minimum: 1024,
-      }),
-    }),
-    sealKeys: Type.Optional(
-      Type.String({
-        description:
-          'Keys, divided by commas, that seal what clients keep for us (reasoning, compactions): the first one seals, all open. Without any, one is made and kept in the database.',
-        minLength: 32,
-        env: 'SLUICE_SEAL_KEYS',
-        secret: true,
-      }),
-    ),
+    ...responsesKeys,
     limits: section('What one request, and one worker, may use.', {
       requestBytesMax: whole('The longest request body, in bytes.', {
         default: 33_554_432,
@@ -254,6 +184,7 @@ export const configSchema = Type.Object(
       jsonDepthMax: whole('The deepest nesting of a JSON body.', { default: 128, minimum: 8 }),
       inputItemsMax: whole('The most items in one input.', { default: 10_000, minimum: 1 }),
       toolsMax: whole('The most tools in one request.', { default: 1_024, minimum: 1 }),
+      ...hostedToolLimits,
       outputCharsMax: whole('The most text in the output of one generation, in characters.', {
         default: 33_554_432,
         minimum: 1024,

@@ -18,15 +18,21 @@ export async function readJsonBody(request: Request, limits: BodyLimits): Promis
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
-  // Before parsing: a body of brackets alone would take some forty times its size in memory, and
-  // what walks the value later may recurse.
-  if (isNestedDeeper(bytes, limits.jsonDepthMax)) {
-    throw new AppError(
-      'invalid_request',
-      `The request body is nested deeper than ${limits.jsonDepthMax} levels.`,
-    )
-  }
-  return parseBytes(bytes)
+  refuseDeeper(bytes, limits, 'The request body')
+  return parseText(decodeBytes(bytes), 'The request body')
+}
+
+/**
+ * The JSON value of a text that came in another way than as a body; `what` begins the sentences of
+ * the errors, which are those of `readJsonBody`.
+ */
+export function readJsonText(
+  text: string,
+  limits: Pick<BodyLimits, 'jsonDepthMax'>,
+  what: string,
+): unknown {
+  refuseDeeper(Buffer.from(text), limits, what)
+  return parseText(text, what)
 }
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
@@ -66,6 +72,19 @@ function tooLarge(bytesMax: number): AppError {
 
 const quote = 0x22
 const backslash = 0x5c
+
+/**
+ * Before parsing: a body of brackets alone would take some forty times its size in memory, and what
+ * walks the value later may recurse.
+ */
+function refuseDeeper(
+  bytes: Uint8Array,
+  { jsonDepthMax }: Pick<BodyLimits, 'jsonDepthMax'>,
+  what: string,
+): void {
+  if (!isNestedDeeper(bytes, jsonDepthMax)) return
+  throw new AppError('invalid_request', `${what} is nested deeper than ${jsonDepthMax} levels.`)
+}
 
 /** Never recurses and looks at brackets alone: whether the rest is JSON is the parser's matter. */
 function isNestedDeeper(bytes: Uint8Array, depthMax: number): boolean {
@@ -112,22 +131,24 @@ function findClosingQuote(bytes: Uint8Array, from: number): number {
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 const reasonCharsMax = 120
 
-function parseBytes(bytes: Uint8Array): unknown {
-  let text: string
+function decodeBytes(bytes: Uint8Array): string {
   try {
-    text = utf8.decode(bytes)
+    return utf8.decode(bytes)
   } catch (cause) {
     throw new AppError('malformed_json', 'The request body is not valid UTF-8.', { cause })
   }
+}
+
+function parseText(text: string, what: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new AppError('malformed_json', describeSyntaxError(cause), { cause })
+    throw new AppError('malformed_json', `${what} ${describeSyntaxError(cause)}`, { cause })
   }
 }
 
 /** The engine tells what it expected, sometimes with a piece of the body, but never where. */
 function describeSyntaxError(error: unknown): string {
   const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
-  return `The request body is not valid JSON: ${reason.slice(0, reasonCharsMax)}.`
+  return `is not valid JSON: ${reason.slice(0, reasonCharsMax)}.`
 }

@@ -40,7 +40,7 @@ function isProbe(url: string): boolean {
 }
 
 /** The error body of everything under /v1: `{error: {message, type, param, code}}`. */
-function renderError({ message, type, param, wireCode }: AppError) {
+export function renderError({ message, type, param, wireCode }: AppError) {
   return { error: { message, type, param, code: wireCode } }
 }
 
@@ -54,6 +54,7 @@ function errorHeaders(error: AppError): Record<string, string> {
   // A connection that is kept would bring the next request here again.
   if (error.kind === 'draining') headers['connection'] = 'close'
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
   if (error.status === 429 || error.status >= 500) {
     headers['x-should-retry'] = String(error.kind === 'rate_limit_exceeded' || error.status === 503)
   }
@@ -75,7 +76,7 @@ function fromFramework(error: unknown, code: string | number, path: string): App
   return toAppError(error)
 }
 
-function logFailure(
+export function logFailure(
   log: Log,
   failure: AppError,
   request: { requestId: string; method: string; path: string },

@@ -19,7 +19,8 @@ export type GenerationEvent =
   | { type: 'reasoning-start'; block: number; form?: 'summary' }
   /** `part` rises from 0: a new number opens a new paragraph (summary part) of the same block. */
   | { type: 'reasoning-delta'; block: number; part: number; text: string }
-  | { type: 'reasoning-end'; block: number; complete: boolean; sealed?: string }
+  /** `sealed` is for `sealedBy` alone: one model at one upstream, under the names that we use. */
+  | { type: 'reasoning-end'; block: number; complete: boolean; sealed?: string; sealedBy?: string }
   | { type: 'tool-call-start'; block: number; call: ToolCallHead }
   /** A piece of the arguments (JSON text), or of the input text when the call's form is custom. */
   | { type: 'tool-call-delta'; block: number; text: string }
@@ -32,6 +33,9 @@ export type GenerationEvent =
   | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
   | { type: 'finish'; reason: FinishReason; rawReason: string | null; usage: Usage | null }
   | { type: 'error'; error: AppError }
+
+/** The events that belong to a block. */
+export type BlockEvent = Extract<GenerationEvent, { block: number }>
 
 /** What arrived in one read of the upstream, translated; rendered into one write. */
 export type EventBatch = readonly GenerationEvent[]

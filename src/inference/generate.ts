@@ -1,6 +1,7 @@
 import { createWatchdog, followSignal, sleep } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
+import { endOfBlock } from './grammar.ts'
 import { type GenerationRecord, type OpenRecord, openRecord } from './record.ts'
 import type { GenerationRequest } from './request.ts'
 import { pauseBeforeRetryMs, type RetryPolicy } from './retry.ts'
@@ -16,7 +17,7 @@ type Deadlines = {
   readonly totalMs: number
 }
 
-type GenerationJob = {
+export type GenerationJob = {
   request: GenerationRequest
   /** In order of preference, at least one. */
   targets: readonly Target[]
@@ -24,9 +25,18 @@ type GenerationJob = {
   signal: AbortSignal
   /** Whether a byte went to the caller; from then on nothing is tried again. */
   committed: () => boolean
+  /** Whether the answer is read only when it is whole, so that it may be held until it was checked. */
+  readWhole?: boolean
   /** What the log calls it. */
   requestId: string
 }
+
+/**
+ * One generation: yields batches in the order of `grammar.ts`. A failure before the first output is
+ * thrown as an `AppError`; after it, it is the last event. The first batch holds output, not only a
+ * start. What stands in front of `Generations.generate` keeps this contract.
+ */
+export type Generate = (job: GenerationJob) => AsyncGenerator<EventBatch, void, void>
 
 export type GenerationDeps = {
   adapters: Readonly<Record<UpstreamKind, Adapter>>
@@ -43,11 +53,7 @@ export type GenerationDeps = {
 
 /** The generations of this process: starts them, counts them, and can end them all. */
 export type Generations = {
-  /**
-   * Yields batches in the order of `grammar.ts`. A failure before the first output is thrown as an
-   * `AppError`; after it, it is the last event. The first batch holds output, not only a start.
-   */
-  generate(job: GenerationJob): AsyncGenerator<EventBatch, void, void>
+  readonly generate: Generate
   running(): number
   /** Ends every running generation with this error. */
   stopAll(error: AppError): void
@@ -92,7 +98,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
       const failure = failureOf(error)
       record.fail(failure)
       if (last === undefined) throw failure
-      yield [...closeBlock(last), { type: 'error', error: failure }]
+      yield [...endOfBlock(last), { type: 'error', error: failure }]
     } finally {
       clearTimeout(total)
       watchdog.stop()
@@ -185,30 +191,8 @@ function stop(batches: AsyncIterator<EventBatch>): void {
   void Promise.resolve(batches.return?.()).catch(() => {})
 }
 
-/** The end of the block that `last` leaves open, if it leaves one. */
-function closeBlock(last: GenerationEvent): GenerationEvent[] {
-  switch (last.type) {
-    case 'text-start':
-    case 'text-delta':
-    case 'citation':
-      return [{ type: 'text-end', block: last.block, complete: false }]
-    case 'reasoning-start':
-    case 'reasoning-delta':
-      return [{ type: 'reasoning-end', block: last.block, complete: false }]
-    case 'tool-call-start':
-    case 'tool-call-delta':
-      return [{ type: 'tool-call-end', block: last.block, complete: false }]
-    case 'hosted-tool-start':
-    case 'hosted-tool-progress':
-    case 'hosted-tool-delta':
-      return [{ type: 'hosted-tool-end', block: last.block, item: null }]
-    default:
-      return []
-  }
-}
-
 /** An abort that carries no reason of ours comes from a caller that has gone. */
-function failureOf(error: unknown): AppError {
+export function failureOf(error: unknown): AppError {
   if (error instanceof DOMException && error.name === 'AbortError') {
     return new AppError('client_closed', 'The caller has gone.', { cause: error })
   }

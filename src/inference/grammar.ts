@@ -1,5 +1,5 @@
 import { assert } from '#lib/assert.ts'
-import type { EventBatch, GenerationEvent } from './events.ts'
+import type { BlockEvent, EventBatch, GenerationEvent } from './events.ts'
 
 /**
  * The legal order of events:
@@ -59,8 +59,6 @@ export function createGrammar(): { check(event: GenerationEvent): void; end(): v
   }
 }
 
-type BlockEvent = Extract<GenerationEvent, { block: number }>
-
 function parseType(type: BlockEvent['type']): { noun: string; action: string } {
   if (type === 'citation') return { noun: 'text', action: 'delta' }
   const cut = type.lastIndexOf('-')
@@ -77,4 +75,26 @@ export async function* checkEvents(
     yield batch
   }
   grammar.end()
+}
+
+/** The end of the block that `last` leaves open, cut off; none where it leaves none. */
+export function endOfBlock(last: GenerationEvent): BlockEvent[] {
+  switch (last.type) {
+    case 'text-start':
+    case 'text-delta':
+    case 'citation':
+      return [{ type: 'text-end', block: last.block, complete: false }]
+    case 'reasoning-start':
+    case 'reasoning-delta':
+      return [{ type: 'reasoning-end', block: last.block, complete: false }]
+    case 'tool-call-start':
+    case 'tool-call-delta':
+      return [{ type: 'tool-call-end', block: last.block, complete: false }]
+    case 'hosted-tool-start':
+    case 'hosted-tool-progress':
+    case 'hosted-tool-delta':
+      return [{ type: 'hosted-tool-end', block: last.block, item: null }]
+    default:
+      return []
+  }
 }

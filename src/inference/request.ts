@@ -51,6 +51,8 @@ export type ReasoningItem = {
   text: string
   /** An opaque payload (encrypted content) that only its maker can open. */
   sealed?: string
+  /** Its maker, as `reasoning-end` named it; absent where that is not known. */
+  sealedBy?: string
 }
 
 export type ContentPart =
@@ -62,10 +64,16 @@ export type ContentPart =
 
 export type Tool = FunctionTool | CustomTool
 
-export type FunctionTool = {
+/** What a tool is known by: one name may be given in several namespaces. */
+export type ToolName = {
+  readonly name: string
+  readonly namespace?: string
+}
+
+export type FunctionTool = ToolName & {
   type: 'function'
-  name: string
-  namespace?: string
+  /** What the caller says of the namespace as a whole. */
+  namespaceDescription?: string
   description: string | null
   /** A JSON Schema; null where the caller gave none. */
   parameters: Readonly<Record<string, unknown>> | null
@@ -73,18 +81,18 @@ export type FunctionTool = {
   strict: boolean | null
 }
 
-export type CustomTool = {
+export type CustomTool = ToolName & {
   type: 'custom'
-  name: string
-  namespace?: string
+  namespaceDescription?: string
   description: string | null
   grammar: { syntax: 'lark' | 'regex'; definition: string } | null
 }
 
 export type ToolChoice =
   | { type: 'none' | 'auto' | 'required' }
-  | { type: 'tool'; name: string; namespace?: string; form: 'function' | 'custom' }
-  | { type: 'allowed'; mode: 'auto' | 'required'; names: readonly string[] }
+  | ({ type: 'tool'; form: 'function' | 'custom' } & ToolName)
+  /** A bound, not a wish: a call of any other tool is no answer. */
+  | { type: 'allowed'; mode: 'auto' | 'required'; tools: readonly ToolName[] }
 
 export type OutputFormat =
   | { type: 'text' }

@@ -9,6 +9,7 @@ const kinds = {
   user_message_missing: { status: 400, type: 'invalid_request_error' },
   invalid_encrypted_content: { status: 400, type: 'invalid_request_error' },
   context_length_exceeded: { status: 400, type: 'invalid_request_error' },
+  upgrade_required: { status: 426, type: 'invalid_request_error' },
   request_too_large: { status: 413, type: 'invalid_request_error' },
   unsupported_encoding: { status: 415, type: 'invalid_request_error' },
   unprocessable: { status: 422, type: 'invalid_request_error' },

@@ -2,16 +2,24 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
+import { listForCodingClients } from './coding-clients.ts'
 
 /** `GET /v1/models`: the authoritative list of model names. */
 export function modelRoutes(deps: { auth: Auth; catalogue: Catalogue }) {
   const { auth, catalogue } = deps
   return new Elysia({ name: 'models', prefix: '/v1/models' })
     .use(guard(auth))
-    .get('/', () => ({ object: 'list', data: catalogue.list().map(renderModel) }), {
-      requires: 'can_access_api',
-      detail: { tags: ['Models'], summary: 'List the models' },
-    })
+    .get(
+      '/',
+      ({ query }) => {
+        const models = catalogue.list()
+        const list = { object: 'list', data: models.map(renderModel) }
+        // Who tells its version is a coding client, and reads a list of another shape beside it.
+        if (query['client_version'] === undefined) return list
+        return { ...list, models: listForCodingClients(models) }
+      },
+      { requires: 'can_access_api', detail: { tags: ['Models'], summary: 'List the models' } },
+    )
     .get(
       // A model name may hold slashes: `org/name`.
       '/*',

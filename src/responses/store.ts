@@ -1,4 +1,33 @@
-import type { Page, PageRequest, ResponseObject, ResponseStatus, StoredItem } from './response.ts'
+import { sql } from 'drizzle-orm'
+import { type Ask, createAsk } from '#db/ask.ts'
+import type { Database } from '#db/client.ts'
+import { response, responseItem } from '#db/schema/responses.ts'
+import { chainTables } from './chain/store.ts'
+import { writeJournal } from './journal/store.ts'
+import { logTables } from './log/store.ts'
+import { queueTables } from './queue/store.ts'
+import type { Page, PageRequest, ResponseStatus, StoredItem } from './response.ts'
+import { createSweep } from './retention/store.ts'
+import {
+  type Handle,
+  isKept,
+  keyOf,
+  lastInLog,
+  readObject,
+  type StoreOptions,
+} from './rows/store.ts'
+import { runnerTables } from './runners/store.ts'
+import type {
+  Chain,
+  Ending,
+  FoundResponse,
+  JournalWork,
+  LogPiece,
+  LogProgress,
+  LostResponse,
+  QueuedResponse,
+} from './stored.ts'
+import { findStrays } from './strays/store.ts'
 
 /**
  * The tables of stored responses. Every question names the owner; what belongs to somebody else is
@@ -11,12 +40,19 @@ export type ResponseStore = {
   /**
    * Everything that a response that follows `id` has before its own input: input and output of the
    * whole chain, oldest first. Undefined where `id`, or anything before it, is gone. Puts off the
-   * end of the whole chain.
+   * end of the whole chain. Throws `invalid_request` where the chain is as long as one may be, and
+   * `request_too_large` where it holds more than one response may.
    */
   chain(ownerId: string, id: string): Promise<Chain | undefined>
-  /** Items of responses and of conversations by their ids; what is not there is left out. */
+  /**
+   * Items of responses and of conversations by their ids, the newest of those with the same id; what
+   * is not there is left out. Throws `request_too_large` for more than one response may hold.
+   */
   findItems(ownerId: string, itemIds: readonly string[]): Promise<ReadonlyMap<string, StoredItem>>
-  /** The input of a response with all that it followed; undefined where there is no such response. */
+  /**
+   * The input of a response with all that it followed; undefined where there is no such response.
+   * Throws `invalid_request` where `after` is none of these items.
+   */
   listInputItems(
     ownerId: string,
     id: string,
@@ -32,7 +68,10 @@ export type ResponseStore = {
 
   /** Says no when the key has `unfinishedMax` background responses that are not over. */
   enqueue(response: QueuedResponse, unfinishedMax: number): Promise<boolean>
-  /** Takes the oldest queued responses for this runner; each is taken once, whoever asks. */
+  /**
+   * Takes the oldest queued responses for this runner; each is taken once, whoever asks. They are as
+   * they were accepted; their sealed requests are kept no longer.
+   */
   claim(runnerId: string, countMax: number): Promise<readonly QueuedResponse[]>
   /** Ends a response that is still queued; says whether it was. The pieces go to its log. */
   endQueued(ownerId: string, id: string, ending: Ending): Promise<boolean>
@@ -41,79 +80,77 @@ export type ResponseStore = {
   beat(runnerId: string): Promise<void>
   /** Responses in progress whose runner gave no sign of life since then, or never did. */
   findLost(before: Date, countMax: number): Promise<readonly LostResponse[]>
+  /** What this runner has in progress here, and does not know of. */
+  findStrays(
+    runner: { id: string; known: readonly string[] },
+    countMax: number,
+  ): Promise<readonly LostResponse[]>
+  /** Ends one in progress, unless its log went on to where `piece` begins; says whether it did. */
   endLost(id: string, ending: Ending): Promise<boolean>
   /** Deletes what is past its time, and the oldest responses of those who have too many. */
   sweep(now: Date): Promise<void>
 }
 
-/** What running responses have to write, gathered. */
-export type JournalWork = {
-  readonly opened: readonly OpenedResponse[]
-  readonly logged: readonly { readonly id: string; readonly piece: LogPiece }[]
-  readonly ended: readonly EndedResponse[]
-}
-
-/** Whole SSE frames, each with one sequence number: `first`, `first + 1`, … */
-export type LogPiece = { readonly first: number; readonly last: number; readonly frames: string }
-
-export type ResponseHead = {
-  readonly id: string
-  readonly ownerId: string
-  readonly background: boolean
-  readonly createdAt: Date
-  readonly previousResponseId: string | null
-  readonly conversationId: string | null
-  /** Its own input, without what it follows. */
-  readonly input: readonly StoredItem[]
-}
-
-export type OpenedResponse = ResponseHead & {
-  readonly runnerId: string
-  readonly object: ResponseObject
-}
-
-export type Ending = {
-  readonly object: ResponseObject
-  /** The last of the log; null where nothing is to be added. */
-  readonly piece: LogPiece | null
-}
-
 /**
- * The end of a response. Its input and output go to its conversation, if it has one and ended
- * `completed` or `incomplete`.
+ * What a request waits for fails with `service_unavailable`, soon, while the database is away; the
+ * rest, `write` among it, waits as long as it takes.
  */
-export type EndedResponse = Ending & { readonly id: string }
-
-export type FoundResponse = {
-  readonly object: ResponseObject
-  readonly runnerId: string | null
-  readonly background: boolean
-  readonly log: LogProgress
+export function createResponseStore(
+  database: Pick<Database, 'drizzle' | 'kind'>,
+  options: StoreOptions,
+): ResponseStore {
+  const { drizzle } = database
+  const ask = createAsk()
+  const asking = { ...options, ask }
+  return {
+    ...foundResponses(drizzle, asking),
+    ...chainTables(drizzle, asking),
+    ...logTables(drizzle, ask),
+    ...queueTables(drizzle, asking),
+    ...runnerTables(drizzle, options),
+    findStrays: (runner, countMax) => findStrays(drizzle, runner, countMax),
+    write: (work) => writeJournal(drizzle, work, options),
+    sweep: createSweep(database, options),
+  }
 }
 
-export type Chain = {
-  readonly status: ResponseStatus
-  readonly items: readonly StoredItem[]
+function foundResponses(drizzle: Handle, { ask, now }: StoreOptions & { ask: Ask }) {
+  return {
+    find: (ownerId: string, id: string) => ask(() => findResponse(drizzle, { ownerId, id }, now())),
+
+    remove: (ownerId: string, id: string) =>
+      ask(async () => {
+        const removed = await drizzle.execute<{ is_kept: boolean }>(sql`
+          delete from ${response} where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid
+          returning ${isKept(now())} as is_kept`)
+        return removed[0]?.is_kept ?? false
+      }),
+  }
 }
 
-export type LogProgress = {
-  readonly id: string
-  readonly status: ResponseStatus
-  /** The last sequence number in the log; -1 while it is empty, and once it was dropped. */
-  readonly last: number
+type FoundRow = {
+  object: string
+  status: ResponseStatus
+  runner_id: string | null
+  background: boolean
+  last: number
+  output: string
 }
 
-export type QueuedResponse = ResponseHead & {
-  /** Whose queue it stands in. */
-  readonly keyId: string
-  /** The sealed body of the request. */
-  readonly request: string
-  readonly object: ResponseObject
-  readonly piece: LogPiece
-}
-
-export type LostResponse = {
-  readonly id: string
-  readonly object: ResponseObject
-  readonly last: number
+async function findResponse(
+  drizzle: Handle,
+  { ownerId, id }: { ownerId: string; id: string },
+  now: Date,
+): Promise<FoundResponse | undefined> {
+  const [row] = await drizzle.execute<FoundRow>(sql`
+    select response.object, response.status, response.runner_id, response.background,
+      ${lastInLog} as last,
+      (select '[' || coalesce(string_agg(item.json, ',' order by item.position), '') || ']'
+        from ${responseItem} as item
+        where item.response_id = response.id and item.direction = 'output') as output
+    from ${response}
+    where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid and ${isKept(now)}`)
+  if (row === undefined) return undefined
+  const { background, runner_id: runnerId, status, last } = row
+  return { object: readObject(row), runnerId, background, log: { id, status, last } }
 }

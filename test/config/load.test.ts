@@ -93,6 +93,7 @@ test('one error names every bad key, of the file and of the environment', () => 
     PORT: 'abc',
     SLUICE_WORKERS: '2',
     JWT_JWKS_URL: 'x',
+    SLUICE_SEAL_KEYS: `${'long-enough-'.repeat(3)},too-short`,
   })
   for (const name of [
     'nonsense',
@@ -104,6 +105,7 @@ test('one error names every bad key, of the file and of the environment', () => 
     'jwt.issuer',
     'jwt.audience',
     'jwt.jwks_url',
+    'seal_keys (SLUICE_SEAL_KEYS)',
     'upstream.0.url',
     'model.0.upstreams',
     'model.0: the name "m"',

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { type EventStreamOptions, streamEvents } from '#http/event-stream.ts'
+import { type FrameSource, type StreamPace, streamEvents } from '#http/event-stream.ts'
 import { AppError } from '#lib/errors.ts'
 
-type Overrides = Partial<EventStreamOptions<string>>
+type Overrides = Partial<FrameSource<string> & StreamPace>
 
 const open: { stop(force: boolean): Promise<void> }[] = []
 afterEach(async () => {
@@ -20,22 +20,20 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
     development: false,
     error: () => new Response(null, { status: 500 }),
     fetch: () =>
-      streamEvents({
-        items: source(),
-        render: (item) => item,
-        fail: (error) => `failed: ${error.kind}\n\n`,
-        open: () => 'opened\n\n',
-        heartbeat: () => 'beat\n\n',
-        commit: () => {
-          seen.committed++
+      streamEvents(
+        {
+          items: source(),
+          render: (item) => item,
+          fail: (error) => `failed: ${error.kind}\n\n`,
+          life: { open: () => 'opened\n\n', heartbeat: () => 'beat\n\n' },
+          commit: () => {
+            seen.committed++
+          },
+          abandon: seen.abandoned.resolve,
+          ...overrides,
         },
-        abandon: seen.abandoned.resolve,
-        heartbeatMs: 60_000,
-        readerStallMs: 60_000,
-        ...overrides,
-      }).catch(
-        (error: AppError) => new Response(`thrown: ${error.kind}`, { status: error.status }),
-      ),
+        { heartbeatMs: 60_000, readerStallMs: 60_000, closing: '', ...overrides },
+      ).catch((error: AppError) => new Response(`thrown: ${error.kind}`, { status: error.status })),
   })
   open.push(server)
   return { url: server.url.href, port: server.port ?? 0, seen }
@@ -113,9 +111,12 @@ test('a silent stream is given heartbeats, between items and never inside one', 
     },
     {
       heartbeatMs: 10,
-      heartbeat: () => {
-        if (++count === 3) beats.resolve()
-        return 'beat\n\n'
+      life: {
+        open: () => '',
+        heartbeat: () => {
+          if (++count === 3) beats.resolve()
+          return 'beat\n\n'
+        },
       },
     },
   )

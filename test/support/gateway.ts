@@ -5,6 +5,7 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createDeps, type Deps } from '#deps.ts'
 import { createLog } from '#telemetry/log.ts'
+import { checkedFetch } from './checked-fetch.ts'
 import { openTestDatabase } from './database.ts'
 
 const jwtSecret = 'a-secret-for-tests-of-at-least-32-characters'
@@ -17,7 +18,10 @@ export type Gateway = {
   /** Every log line so far. */
   logLines: readonly string[]
   token(groups?: readonly string[], subject?: string): Promise<string>
-  /** A request with a token of group `users`, unless other headers say otherwise. */
+  /**
+   * A request with a token of group `users`, unless other headers say otherwise; what is answered is
+   * checked as `checkedFetch` says.
+   */
   request(path: string, init?: RequestInit): Promise<Response>
   post(path: string, body: unknown): Promise<Response>
   openai(): Promise<OpenAI>
@@ -31,6 +35,8 @@ export type GatewayOptions = {
   retry?: Partial<Config['retry']>
   stream?: Partial<Config['stream']>
   limits?: Partial<Config['limits']>
+  responses?: Partial<Config['responses']>
+  websocket?: Partial<Config['websocket']>
   environment?: Record<string, string>
 }
 
@@ -63,7 +69,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     if (!headers.has('authorization') && !headers.has('x-api-key')) {
       headers.set('authorization', `Bearer ${await token()}`)
     }
-    return fetch(url + path, { ...init, headers })
+    return checkedFetch(url + path, { ...init, headers })
   }
   return {
     url,
@@ -78,7 +84,13 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
         headers: { 'content-type': 'application/json' },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       }),
-    openai: async () => new OpenAI({ baseURL: `${url}/v1`, apiKey: await token(), maxRetries: 0 }),
+    openai: async () =>
+      new OpenAI({
+        baseURL: `${url}/v1`,
+        apiKey: await token(),
+        maxRetries: 0,
+        fetch: checkedFetch,
+      }),
     async stop() {
       draining = true
       await app.stop(true)
@@ -112,5 +124,7 @@ function configOf(options: GatewayOptions): Config {
     retry: { ...config.retry, backoffMs: 1, ...options.retry },
     stream: { ...config.stream, ...options.stream },
     limits: { ...config.limits, ...options.limits },
+    responses: { ...config.responses, ...options.responses },
+    websocket: { ...config.websocket, ...options.websocket },
   }
 }

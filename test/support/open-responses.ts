@@ -18,6 +18,15 @@ export function faultsOfResponse(response: unknown): string[] {
   return faultsOf(response, named('ResponseResource'), '')
 }
 
+export function faultsOfCompaction(compaction: unknown): string[] {
+  return faultsOf(compaction, named('CompactResource'), '')
+}
+
+/** Of an item as it is answered, in a list or in the output of a response. */
+export function faultsOfItem(item: unknown): string[] {
+  return faultsOf(item, named('ItemField'), '')
+}
+
 /** What is wrong with an event of a stream; an event of a type that is not published is a fault. */
 export function faultsOfEvent(event: JsonObject): string[] {
   const schema = Object.values(schemas).find(

@@ -6,20 +6,37 @@ import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import { toAppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import { isOver } from '#responses/response.ts'
+import { doneFrame } from '#surfaces/responses/frames.ts'
+import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
 import { createResponseRenderer, type ResponseRenderer } from '#surfaces/responses/render.ts'
 import { makeRequest } from './generation.ts'
+import { openSeal, testSeals } from './sealing.ts'
 
 const { echo } = parseCreateResponse(
   { model: 'm', input: 'x' },
-  { inputCharsMax: 100, inputItemsMax: 10, toolsMax: 10 },
+  {
+    limits: { inputCharsMax: 100, inputItemsMax: 10, toolsMax: 10 },
+    history: noHistory,
+    seals: testSeals,
+  },
 )
 const offer = offerTools(makeRequest())
 const limits = { eventBytesMax: 1_048_576, toolArgumentCharsMax: 1_048_576 }
 
 /** A renderer of an answer to a plain question. */
 function openRenderer(): ResponseRenderer {
-  return createResponseRenderer({ echo, includeSealed: true, stream: true, now: () => new Date(0) })
+  return createResponseRenderer({
+    id: 'resp_test',
+    createdAt: new Date(0),
+    echo,
+    includeSealed: true,
+    reasoningSeal: openSeal,
+    stream: true,
+    framesBefore: 0,
+    now: () => new Date(0),
+  })
 }
 
 /**
@@ -56,7 +73,7 @@ export function renderReads(
   } catch (error) {
     wire += `thrown: ${toAppError(error).kind}`
   }
-  return wire
+  return wire.endsWith('\n\n') && isOver(renderer.result().status) ? wire + doneFrame : wire
 }
 
 function openDecoder(protocol: 'chat-completions' | 'responses'): Decoder {
@@ -69,5 +86,11 @@ function openDecoder(protocol: 'chat-completions' | 'responses'): Decoder {
       ...limits,
     })
   }
-  return createDecoder({ logprobs: true, mintCallId: () => newId('call_'), ...limits })
+  return createDecoder({
+    logprobs: true,
+    maker: 'upstream/m',
+    mayCall: () => true,
+    mintCallId: () => newId('call_'),
+    ...limits,
+  })
 }

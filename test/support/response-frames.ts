@@ -1,9 +1,11 @@
 import { expect } from 'bun:test'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { checkItem, joinDeltas, textOfItem } from './response-items.ts'
+import { checkLifecycle, isOfLifecycle } from './response-lifecycle.ts'
 
 /**
- * A second opinion on the streams of `POST /v1/responses`: the order of frames as the published
- * format states it, written without anything of the renderer.
+ * A second opinion on the streams of responses: the order of frames as the published format and the
+ * strictest clients have it, written without anything of the renderer.
  */
 export type Frame = JsonObject & { type: string }
 
@@ -34,26 +36,78 @@ export function readOpenFrames(wire: string): Frame[] {
 
 /** Throws at the first thing that breaks the order, or that does not add up. */
 export function checkStream(wire: string): CheckedStream {
+  return checkWhole(readFrames(wire))
+}
+
+/** One turn over a WebSocket, from `response.created` to its end, as the messages that came. */
+export function checkTurn(messages: readonly unknown[]): CheckedStream {
+  return checkWhole(
+    messages.map((message) => {
+      if (!isFrame(message)) throw new Error(`not a frame: ${JSON.stringify(message)}`)
+      return message
+    }),
+  )
+}
+
+/** The one message that refuses a turn over a WebSocket; returns its `error`. */
+export function checkErrorMessage(message: unknown): JsonObject {
+  expect(message).toMatchObject({ type: 'error', status: expect.any(Number) })
+  const error = object(isRecord(message) ? message : {}, 'error')
+  expect(Object.keys(error)).toEqual(expect.arrayContaining(['message', 'type', 'param', 'code']))
+  return error
+}
+
+/** What comes behind a frame that was seen already; the response is null where nothing came. */
+export function checkTail(
+  wire: string,
+  startingAfter: number,
+): { frames: Frame[]; response: JsonObject | null } {
   const frames = readFrames(wire)
-  expect(
-    frames.map((frame) => frame['sequence_number']),
-    'one counter from 0',
-  ).toEqual([...frames.keys()])
-  const response = checkLifecycle(frames)
-  const items = splitItems(withoutHeartbeats(frames))
+  checkNumbers(frames, startingAfter + 1)
+  if (frames.length === 0) return { frames, response: null }
+  const states = checkLifecycle(frames, { from: 'anywhere', isOver: true })
+  const response = last(states)
+  const begin = frames.findIndex(({ type }) => type === added)
+  const known = frames.slice(0, begin === -1 ? frames.length : begin)
+  const output = list(response['output'])
+  const seen = checkRest(known, output)
+  const firstIndex = begin === -1 ? output.length : Number(frames[begin]?.['output_index'])
+  if (seen !== null) expect(firstIndex, 'one item follows the other').toBe(seen + 1)
+  const items = begin === -1 ? [] : splitItems(frames.slice(begin), firstIndex)
+  const ended = items.map(checkItem)
+  expect(output.slice(firstIndex), 'the closing frame repeats the items').toEqual(ended)
+  checkOutput(response)
+  return { frames, response }
+}
+
+/** Whatever there is of a stream that was cut: right as far as it goes. */
+export function checkBeginning(wire: string): Frame[] {
+  const frames = readOpenFrames(wire)
+  checkNumbers(frames, 0)
+  checkLifecycle(frames, { from: 'start', isOver: false })
+  const items = splitItems(frames, 0)
+  const isOpen = items.at(-1)?.at(-1)?.type !== done
+  const output = (isOpen ? items.slice(0, -1) : items).map(checkItem)
+  checkHeartbeats(frames, output)
+  return frames
+}
+
+function checkWhole(frames: Frame[]): CheckedStream {
+  checkNumbers(frames, 0)
+  const response = last(checkLifecycle(frames, { from: 'start', isOver: true }))
+  const items = splitItems(frames, 0)
   const output = items.map(checkItem)
   expect(response['output'], 'the closing frame repeats what the items said').toEqual(output)
-  checkStatuses(response, output)
+  checkOutput(response)
   checkHeartbeats(frames, output)
   return { frames, response }
 }
 
-/** Only the last item may be incomplete, and nothing is in a response that was completed. */
-function checkStatuses(response: JsonObject, output: readonly JsonObject[]): void {
-  const open = output.map(({ status }) => status === 'in_progress')
-  expect(open).not.toContain(true)
-  const whole = response['status'] === 'completed' ? output : output.slice(0, -1)
-  expect(whole.map(({ status }) => status)).not.toContain('incomplete')
+function checkNumbers(frames: readonly Frame[], first: number): void {
+  expect(
+    frames.map((frame) => frame['sequence_number']),
+    `one counter from ${first}`,
+  ).toEqual(frames.map((_, at) => first + at))
 }
 
 function readFrame(block: string): Frame {
@@ -68,178 +122,66 @@ function isFrame(value: unknown): value is Frame {
   return isRecord(value) && typeof value['type'] === 'string'
 }
 
-const lifecycle = new Set([
-  'response.created',
-  'response.in_progress',
-  'response.completed',
-  'response.incomplete',
-  'response.failed',
-])
+const added = 'response.output_item.added'
+const done = 'response.output_item.done'
 
-/** created, in_progress …, one terminal; the same response all along. Returns its last state. */
-function checkLifecycle(frames: readonly Frame[]): JsonObject {
-  const types = withoutHeartbeats(frames)
-    .map(({ type }) => type)
-    .filter((type) => lifecycle.has(type) || type === 'error')
-  expect(types.join(' ')).toMatch(
-    /^response\.created response\.in_progress (response\.completed|response\.incomplete|error response\.failed)$/,
-  )
-  expect(frames[0]?.type).toBe('response.created')
-  expect(frames[1]?.type).toBe('response.in_progress')
-  expect(lifecycle.has(frames.at(-1)?.type ?? ''), 'nothing follows the terminal event').toBe(true)
-  const states = frames
-    .filter(({ type }) => lifecycle.has(type))
-    .map((frame) => object(frame, 'response'))
-  const [first, last] = [states[0], states.at(-1)]
-  if (first === undefined || last === undefined) throw new Error('no response')
-  expect(first['output']).toEqual([])
-  for (const state of states) {
-    expect([state['id'], state['created_at']]).toEqual([first['id'], first['created_at']])
-  }
-  for (const state of states.slice(0, -1)) {
-    expect([state['status'], state['completed_at']]).toEqual(['in_progress', null])
-  }
-  checkTerminal(frames, last)
-  return last
-}
-
-function checkTerminal(frames: readonly Frame[], response: JsonObject): void {
-  const status = frames.at(-1)?.type.replace('response.', '')
-  expect(response['status']).toBe(status)
-  expect(typeof response['completed_at']).toBe(status === 'completed' ? 'number' : 'object')
-  expect(response['incomplete_details'] !== null).toBe(status === 'incomplete')
-  expect(response['error'] !== null).toBe(status === 'failed')
-  if (status !== 'failed') return
-  const error = frames.at(-2) ?? {}
-  const { code, message, type, param } = object(response, 'error')
-  expect(typeof code).toBe('string')
-  expect(error, 'flat and nested').toMatchObject({
-    type: 'error',
-    code,
-    message,
-    param,
-    error: { type, code, message, param },
-  })
-}
-
-function withoutHeartbeats(frames: readonly Frame[]): Frame[] {
-  return frames.filter(({ type }, at) => type !== 'response.in_progress' || at === 1)
+/** Only the last item may be incomplete, and nothing is in a response that was completed. */
+function checkOutput(response: JsonObject): void {
+  const output = list(response['output'])
+  const statuses = output.map(({ status }) => status)
+  expect(statuses, 'no item is left open').not.toContain('in_progress')
+  const whole = response['status'] === 'completed' ? statuses : statuses.slice(0, -1)
+  expect(whole, 'what is incomplete is the end').not.toContain('incomplete')
+  const ids = output.map(({ id }) => id)
+  expect(new Set(ids).size, 'every id is unique').toBe(ids.length)
+  const calls = output.filter((item) => 'call_id' in item)
+  const names = new Set(calls.map((item) => `${item['type']} ${item['call_id']}`))
+  expect(names.size, 'every call_id is unique').toBe(calls.length)
 }
 
 /** The frames of each item, from `added` to `done`, with one index and one id on all of them. */
-function splitItems(frames: readonly Frame[]): Frame[][] {
+function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
   const items: Frame[][] = []
   let open: Frame[] | null = null
   for (const frame of frames) {
-    if (frame.type === 'response.output_item.added') {
+    if (frame.type === 'response.in_progress') continue
+    if (frame.type === added) {
       expect(open, 'an item begins after the end of the one before').toBeNull()
       open = []
       items.push(open)
     }
-    const isOutside = lifecycle.has(frame.type) || frame.type === 'error'
+    const isOutside = isOfLifecycle(frame.type)
     expect(open === null, `${frame.type} is where it belongs`).toBe(isOutside)
     open?.push(frame)
-    if (frame.type === 'response.output_item.done') open = null
+    if (frame.type === done) open = null
   }
-  const ids = items.map(([added]) => object(added ?? {}, 'item')['id'])
-  expect(new Set(ids).size, 'ids are unique').toBe(ids.length)
-  items.forEach((item, index) => {
+  for (const [index, item] of items.entries()) {
     for (const frame of item) {
-      expect(frame['output_index'], frame.type).toBe(index)
-      const id = isRecord(frame['item']) ? frame['item']['id'] : frame['item_id']
-      expect(id, frame.type).toBe(ids[index])
+      expect(placeOf(frame), frame.type).toEqual([firstIndex + index, idOf(item[0])])
     }
-  })
+  }
   return items
 }
 
-/** Returns the item as it ended. */
-function checkItem(frames: readonly Frame[]): JsonObject {
-  const added = object(frames[0] ?? {}, 'item')
-  const done = object(frames.at(-1) ?? {}, 'item')
-  const inner = frames.slice(1, -1)
-  expect(done['type']).toBe(added['type'])
-  switch (done['type']) {
-    case 'message':
-      checkMessage(inner, added, done)
-      break
-    case 'reasoning':
-      checkReasoning(inner, added, done)
-      break
-    case 'function_call':
-      checkCall(inner, { added, done, stem: 'function_call_arguments', field: 'arguments' })
-      break
-    case 'custom_tool_call':
-      checkCall(inner, { added, done, stem: 'custom_tool_call_input', field: 'input' })
-      break
-    default:
-      checkHostedTool(inner, String(done['type']))
-  }
-  return done
+/** The rest of an item whose beginning came before; returns its index, or null without any. */
+function checkRest(frames: readonly Frame[], output: readonly JsonObject[]): number | null {
+  const rest = frames.filter(({ type }) => !isOfLifecycle(type))
+  const end = rest.at(-1)
+  if (end === undefined) return null
+  expect(end.type, 'the item that is open comes to its end').toBe(done)
+  expect(rest.filter(({ type }) => type === done)).toHaveLength(1)
+  const index = Number(end['output_index'])
+  for (const frame of rest) expect(placeOf(frame), frame.type).toEqual([index, idOf(end)])
+  expect(output[index], 'the closing frame repeats the item').toEqual(object(end, 'item'))
+  return index
 }
 
-function checkMessage(inner: readonly Frame[], added: JsonObject, done: JsonObject): void {
-  expect(added).toMatchObject({ status: 'in_progress', role: 'assistant', content: [] })
-  expect(done['status']).toBeOneOf(['completed', 'incomplete'])
-  expectOrder(
-    inner,
-    /^content_part\.added (((output_text\.delta|output_text\.annotation\.added) )*output_text\.done|(refusal\.delta )*refusal\.done) content_part\.done$/,
-  )
-  for (const frame of inner) expect(frame['content_index'], frame.type).toBe(0)
-  const part = object(inner.at(-1) ?? {}, 'part')
-  expect(done['content']).toEqual([part])
-  const field = part['type'] === 'refusal' ? 'refusal' : 'text'
-  const text = join(inner)
-  expect(part[field]).toBe(text)
-  expect(inner.at(-2)?.[field]).toBe(text)
-  expect(object(inner[0] ?? {}, 'part')).toMatchObject({ type: part['type'], [field]: '' })
-  if (field === 'refusal') return
-  const citations = inner.filter(({ type }) => type.endsWith('annotation.added'))
-  expect(citations.map((frame) => frame['annotation_index'])).toEqual([...citations.keys()])
-  expect<unknown>(citations.map((frame) => frame['annotation'])).toEqual(part['annotations'])
-  const logprobs = inner.filter(isDelta).flatMap((frame) => frame['logprobs'])
-  expect<unknown>([part['logprobs'], inner.at(-2)?.['logprobs']]).toEqual([logprobs, logprobs])
+function placeOf(frame: Frame): unknown[] {
+  return [frame['output_index'], idOf(frame)]
 }
 
-function checkReasoning(inner: readonly Frame[], added: JsonObject, done: JsonObject): void {
-  expect(added['summary']).toEqual([])
-  expectOrder(
-    inner,
-    /^((^| )reasoning_summary_part\.added( reasoning_summary_text\.delta)* reasoning_summary_text\.done reasoning_summary_part\.done)*$/,
-  )
-  const summary: unknown[] = []
-  let from = 0
-  for (const [at, frame] of inner.entries()) {
-    expect(frame['summary_index']).toBe(summary.length)
-    if (!frame.type.endsWith('part.done')) continue
-    const text = join(inner.slice(from, at))
-    expect(inner[at - 1]?.['text']).toBe(text)
-    expect(frame['part']).toEqual({ type: 'summary_text', text })
-    summary.push(frame['part'])
-    from = at + 1
-  }
-  expect(done['summary']).toEqual(summary)
-}
-
-function checkCall(
-  inner: readonly Frame[],
-  call: { added: JsonObject; done: JsonObject; stem: string; field: string },
-): void {
-  const { added, done, stem, field } = call
-  expect(added).toEqual({ ...done, status: 'in_progress', [field]: '' })
-  expect(done['status']).toBeOneOf(['completed', 'incomplete'])
-  expectOrder(inner, new RegExp(`^(${stem}\\.delta )*${stem}\\.done$`))
-  const text = join(inner)
-  expect([inner.at(-1)?.[field], done[field]]).toEqual([text, text])
-}
-
-const stages = /^(in_progress|searching|interpreting|generating|completed|failed)$/
-
-function checkHostedTool(inner: readonly Frame[], itemType: string): void {
-  for (const { type } of inner) {
-    expect(type).toStartWith(`response.${itemType}.`)
-    expect(type.slice(`response.${itemType}.`.length)).toMatch(stages)
-  }
+function idOf(frame: Frame | undefined): unknown {
+  return isRecord(frame?.['item']) ? frame['item']['id'] : frame?.['item_id']
 }
 
 /** A heartbeat shows the items as far as they had come. */
@@ -247,42 +189,24 @@ function checkHeartbeats(frames: readonly Frame[], output: readonly JsonObject[]
   frames.forEach((frame, at) => {
     if (frame.type !== 'response.in_progress') return
     const before = frames.slice(0, at)
-    const count = (end: string) =>
-      before.filter(({ type }) => type === `response.output_item.${end}`).length
+    const count = (type: string) => before.filter((earlier) => earlier.type === type).length
     const shown = list(object(frame, 'response')['output'])
-    const ended = count('done')
-    expect(shown.length).toBe(count('added'))
+    const ended = count(done)
+    expect(shown.length).toBe(count(added))
     expect(shown.slice(0, ended)).toEqual(output.slice(0, ended))
     const open = shown[ended]
     if (open === undefined) return
-    expect([open['id'], open['type']]).toEqual([output[ended]?.['id'], output[ended]?.['type']])
-    const said = join(before.filter((earlier) => earlier['output_index'] === ended))
-    expect(textOf(open)).toBe(said)
+    const ofIt = before.filter((earlier) => earlier['output_index'] === ended)
+    const begun = object(ofIt[0] ?? {}, 'item')
+    expect([open['id'], open['type']]).toEqual([begun['id'], begun['type']])
+    expect(textOfItem(open)).toBe(textOfItem(begun) + joinDeltas(ofIt))
   })
 }
 
-/** The text that the deltas of an item add up to, in whatever field it is kept. */
-function textOf(item: JsonObject): string {
-  const { arguments: args, input, summary, content } = item
-  if (typeof args === 'string') return args
-  if (typeof input === 'string') return input
-  const parts = item['type'] === 'reasoning' ? list(summary) : list(content)
-  return parts.map((part) => part['text'] ?? part['refusal'] ?? '').join('')
-}
-
-function expectOrder(frames: readonly Frame[], order: RegExp): void {
-  expect(frames.map(({ type }) => type.replace('response.', '')).join(' ')).toMatch(order)
-}
-
-function isDelta({ type }: Frame): boolean {
-  return type.endsWith('.delta')
-}
-
-function join(frames: readonly Frame[]): string {
-  return frames
-    .filter(isDelta)
-    .map((frame) => frame['delta'])
-    .join('')
+function last(states: readonly JsonObject[]): JsonObject {
+  const state = states.at(-1)
+  if (state === undefined) throw new Error('no response')
+  return state
 }
 
 function object(parent: JsonObject, field: string): JsonObject {

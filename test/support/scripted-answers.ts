@@ -9,16 +9,33 @@ export const chunk = (delta: object, finish: string | null = null) => ({
   model: 'upstream-name',
   choices: [{ index: 0, delta, finish_reason: finish }],
 })
-const call = (index: number, id: string, city: string) => ({
-  tool_calls: [
-    {
-      index,
-      id,
-      type: 'function',
-      function: { name: 'get_weather', arguments: `{"city":"${city}"}` },
-    },
-  ],
+const call = (index: number, id: string, name: string, args: string) => ({
+  tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }],
 })
+const oslo = '{"city":"Oslo"}'
+const rome = '{"city":"Rome"}'
+
+/** Everything that was said, in one line, so that a test sees what a model gets to see. */
+function recall(messages: readonly Said[]): string {
+  const tell = ({ role, type, content, reasoning_content: thought }: Said) => {
+    const told = `${role ?? type} said ${readContent(content)}`
+    return thought === undefined ? told : `reasoning said ${thought}; ${told}`
+  }
+  return messages.map(tell).join('; ')
+}
+
+/** A message of either protocol, or another item. */
+type Said = { role?: string; type?: string; content?: unknown; reasoning_content?: string }
+
+function readContent(content: unknown): string {
+  if (typeof content === 'string') return content
+  return Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : ''
+}
+
+/** The first tool that was given, with arguments that it takes. */
+function pickTool(tool: { name: string; parameters?: { properties?: object } }) {
+  return { name: tool.name, args: 'city' in (tool.parameters?.properties ?? {}) ? oslo : '{}' }
+}
 
 /** A chat upstream that answers by what it is asked. */
 export function chatAnswer(body: string): string {
@@ -32,14 +49,20 @@ export function chatAnswer(body: string): string {
       { choices: [], usage },
     ])
   }
+  if (prompt.includes('recall')) {
+    return chatStream([chunk({ content: recall(request.messages) }), chunk({}, 'stop')])
+  }
   if (prompt.includes('parallel')) {
     return chatStream([
-      chunk(call(0, 'a', 'Oslo')),
-      chunk(call(1, 'b', 'Rome')),
+      chunk(call(0, 'a', 'get_weather', oslo)),
+      chunk(call(1, 'b', 'get_weather', rome)),
       chunk({}, 'tool_calls'),
     ])
   }
-  if (request.tools) return chatStream([chunk(call(0, 'a', 'Oslo')), chunk({}, 'stop')])
+  if (request.tools) {
+    const { name, args } = pickTool(request.tools[0].function)
+    return chatStream([chunk(call(0, 'a', name, args)), chunk({}, 'stop')])
+  }
   if (request.response_format)
     return chatStream([chunk({ content: '{"answer":' }), chunk({ content: '42}' }, 'stop')])
   if (prompt.includes('think')) {
@@ -91,14 +114,14 @@ export function nativeAnswer(body: string): string {
     events.push({ type: 'response.output_item.done', output_index: at, item })
     output.push(item)
   }
-  const callTool = (callId: string, city: string) => {
+  const callTool = (callId: string, name: string, args: string) => {
     const at = output.length
     const item = {
       type: 'function_call',
       id: `f${at}`,
       call_id: callId,
-      name: 'get_weather',
-      arguments: `{"city":"${city}"}`,
+      name,
+      arguments: args,
     }
     events.push({
       type: 'response.output_item.added',
@@ -137,11 +160,14 @@ export function nativeAnswer(body: string): string {
     output.push(item)
   }
   if (last.type === 'function_call_output') say(`It is ${last.output}.`)
+  else if (prompt.includes('recall')) say(recall(request.input))
   else if (prompt.includes('parallel')) {
-    callTool('a', 'Oslo')
-    callTool('b', 'Rome')
-  } else if (request.tools?.length) callTool('a', 'Oslo')
-  else if (request.text?.format?.type === 'json_schema') say('{"answer":42}')
+    callTool('a', 'get_weather', oslo)
+    callTool('b', 'get_weather', rome)
+  } else if (request.tools?.length) {
+    const { name, args } = pickTool(request.tools[0])
+    callTool('a', name, args)
+  } else if (request.text?.format?.type === 'json_schema') say('{"answer":42}')
   else if (prompt.includes('think')) {
     think('Hm, yes.')
     say('Yes.')

@@ -1,5 +1,6 @@
 import type { ToolCallHead } from '#inference/events.ts'
 import type { ContentPart, GenerationRequest, Tool } from '#inference/request.ts'
+import { isSameTool, mayCall } from '#inference/tool-choice.ts'
 import type { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { sampleFromSchema } from '#lib/schema-sample.ts'
@@ -89,16 +90,10 @@ function planCall(tool: Tool): DemoBlock {
 
 function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[] {
   switch (toolChoice.type) {
-    case 'none':
-      return []
     case 'tool':
-      return tools.filter(
-        ({ name, namespace }) => name === toolChoice.name && namespace === toolChoice.namespace,
-      )
-    case 'allowed':
-      return tools.filter(({ name }) => toolChoice.names.includes(name))
+      return tools.filter((tool) => isSameTool(tool, toolChoice))
     default:
-      return tools
+      return tools.filter((tool) => mayCall(toolChoice, tool))
   }
 }
 

@@ -1,71 +1,118 @@
-import type { ContentPart, RequestItem, ToolCallItem } from '#inference/request.ts'
-import { assertNever } from '#lib/assert.ts'
+import type { McpHistory } from '#hosted-tools/mcp/request.ts'
+import type { RequestItem, ToolCallItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
+import type { StoredItem } from '#responses/response.ts'
+import type { Seals } from '#sealing/seals.ts'
+import { applyCompaction } from './compacted-context.ts'
+import { type History, isReference } from './history.ts'
+import { parseCompaction } from './parse-compaction.ts'
 import { parseContent } from './parse-content.ts'
+import { createHostedItems } from './parse-hosted-items.ts'
+import { parseReasoning } from './parse-reasoning.ts'
 import { badField, createReader, quote } from './read-object.ts'
 import {
   customToolCallItem,
   functionCallItem,
   itemReference,
   messageItem,
-  reasoningItem,
-  textPart,
   toolOutputItem,
 } from './schema.ts'
+import { storedItem, storedText } from './stored-item.ts'
 
 const readMessage = createReader(messageItem)
 const readFunctionCall = createReader(functionCallItem)
 const readCustomToolCall = createReader(customToolCallItem)
 const readToolOutput = createReader(toolOutputItem)
-const readReasoning = createReader(reasoningItem)
 const readReference = createReader(itemReference)
-const readText = createReader(textPart)
 
-type ParsedItems = {
+export type ParsedItems = {
+  /** History and input, as a model is given them. */
   items: readonly RequestItem[]
+  /** The input alone, as it is kept; references are replaced by what they name. */
+  stored: readonly StoredItem[]
   /** The types of the items that were skipped, each once. */
   ignored: readonly string[]
+  /** Whether the input ends with the wish to compact all that is before. */
+  compactsNow: boolean
+  mcpHistory: McpHistory
 }
 
 /** The calls before an item, by call id; a skipped one is remembered, since its output is too. */
 type CallForms = Map<string, ToolCallItem['form'] | 'ignored'>
 
-type ItemContext = { path: string; calls: CallForms }
+type ItemContext = { path: string; calls: CallForms; seals: Seals }
 
-/** `input` of a request. Throws an `AppError` that names the first item at fault. */
-export function parseItems(input: string | readonly unknown[], itemsMax: number): ParsedItems {
-  if (input.length === 0) throw badField('input', 'must not be empty')
-  if (typeof input === 'string') {
-    return { items: [userMessage(input)], ignored: [] }
+/** `input` of a request behind its history. Throws an `AppError` that names the first item at fault. */
+export function parseItems(
+  input: string | readonly unknown[],
+  { history, seals, itemsMax }: { history: History; seals: Seals; itemsMax: number },
+): ParsedItems {
+  if (input.length === 0 && history.items.length === 0) {
+    throw badField('input', 'must not be empty')
   }
-  if (input.length > itemsMax) throw badField('input', `must not have more than ${itemsMax} items`)
-
+  const own = typeof input === 'string' ? (input === '' ? [] : [storedText(input)]) : input
+  if (own.length + history.items.length > itemsMax) {
+    throw badField('input', `must not have more than ${itemsMax} items, with what it follows`)
+  }
   const calls: CallForms = new Map()
-  const items: RequestItem[] = []
+  let items: RequestItem[] = []
   const ignored = new Set<string>()
-  for (const [index, value] of input.entries()) {
-    const path = `input[${index}]`
-    const type = readItemType(value, path)
-    const item = parseItem(type, value, { path, calls })
+  const hosted = createHostedItems()
+  const take = (type: string, value: unknown, path: string) => {
+    const taken = hosted.take(type, value, path)
+    if (taken !== null) {
+      items.push(...taken)
+      return
+    }
+    if (type === 'compaction') {
+      items = applyCompaction(items, parseCompaction(value, path, seals.compaction))
+      for (const item of items) if (item.type === 'tool-call') calls.set(item.callId, item.form)
+      return
+    }
+    const item = parseItem(type, value, { path, calls, seals })
     if (item === 'unknown') ignored.add(type)
     else if (item !== 'empty') items.push(item)
   }
+  for (const [index, item] of history.items.entries()) take(item.type, item, `history[${index}]`)
+  const inHistory = new Set(history.items.map(({ id }) => id))
+  const stored: StoredItem[] = []
+  for (const [index, value] of own.entries()) {
+    const item = resolveItem(value, `input[${index}]`, history)
+    const isRepeated = isReference(value) && inHistory.has(item.id)
+    if (isRepeated) continue
+    take(item.type, item, `input[${index}]`)
+    stored.push(item)
+  }
   if (items.length === 0) throw badField('input', 'has no item that a model can be given')
-  return { items, ignored: [...ignored] }
+  // One that is not the last was followed by its compaction.
+  const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
+  const { items: answered, history: mcpHistory } = hosted.finish(items)
+  return { items: answered, stored, ignored: [...ignored], compactsNow, mcpHistory }
 }
 
-function userMessage(text: string): RequestItem {
-  return { type: 'message', role: 'user', parts: [{ type: 'text', text }] }
+/** An item with its type and id, or the item that it names. */
+function resolveItem(value: unknown, path: string, history: History): StoredItem {
+  if (!isReference(value)) {
+    const type = readItemType(value, path)
+    return storedItem(type, isRecord(value) ? value : {})
+  }
+  const { id } = readReference(value, path)
+  const named = history.named.get(id)
+  if (named !== undefined) return named
+  throw new AppError(
+    'not_found',
+    `Item with id ${quote(id)} not found: it was never stored (as with store set to false), or it is gone. Send the item itself.`,
+    { param: `${path}.id` },
+  )
 }
 
 function readItemType(value: unknown, path: string): string {
   if (!isRecord(value)) throw badField(path, 'must be an object')
-  const { type = null, role = null, id = null, content = null } = value
+  const { type = null, role = null } = value
   if (typeof type === 'string' && type !== '') return type
   if (type !== null) throw badField(`${path}.type`, 'must be the name of an item type')
   if (role !== null) return 'message'
-  if (id !== null && content === null) return 'item_reference'
   throw badField(path, 'must have a type or a role')
 }
 
@@ -86,9 +133,9 @@ function parseItem(
     case 'custom_tool_call_output':
       return parseToolOutput(value, context)
     case 'reasoning':
-      return parseReasoning(value, context.path)
-    case 'item_reference':
-      throw unknownReference(value, context.path)
+      return parseReasoning(value, context.path, context.seals.reasoning)
+    case 'compaction_trigger':
+      return 'empty'
     default:
       skip(value, context.calls)
       return 'unknown'
@@ -147,59 +194,7 @@ function parseToolOutput(value: unknown, { path, calls }: ItemContext): RequestI
   return { type: 'tool-result', callId, form, parts: parseContent(output, `${path}.output`) }
 }
 
-function parseReasoning(value: unknown, path: string): RequestItem | 'empty' {
-  const item = readReasoning(value, path)
-  const summary = readTexts(item.summary, `${path}.summary`)
-  const text = readTexts(item.content, `${path}.content`).join('\n\n')
-  const sealed = item.encrypted_content
-  if (summary.length === 0 && text === '' && sealed === undefined) return 'empty'
-  return { type: 'reasoning', summary, text, ...(sealed === undefined ? {} : { sealed }) }
-}
-
-function readTexts(parts: readonly unknown[] = [], path: string): string[] {
-  return parts.map((part, index) => readText(part, `${path}[${index}]`).text)
-}
-
-function unknownReference(value: unknown, path: string): AppError {
-  const { id } = readReference(value, path)
-  return new AppError(
-    'not_found',
-    `Item with id ${quote(id)} not found: items are not persisted here. Send the item itself.`,
-    { param: `${path}.id` },
-  )
-}
-
 function skip(value: unknown, calls: CallForms): void {
   const callId = isRecord(value) ? value['call_id'] : undefined
   if (typeof callId === 'string' && !calls.has(callId)) calls.set(callId, 'ignored')
-}
-
-/** How much text a model would read; images, files and sealed payloads are not text. */
-export function countChars(items: readonly RequestItem[]): number {
-  let chars = 0
-  for (const item of items) {
-    switch (item.type) {
-      case 'message':
-      case 'tool-result':
-        chars += countPartChars(item.parts)
-        break
-      case 'tool-call':
-        chars += item.arguments.length
-        break
-      case 'reasoning':
-        chars += item.text.length + item.summary.reduce((sum, part) => sum + part.length, 0)
-        break
-      default:
-        assertNever(item)
-    }
-  }
-  return chars
-}
-
-function countPartChars(parts: readonly ContentPart[]): number {
-  let chars = 0
-  for (const part of parts) {
-    if (part.type === 'text' || part.type === 'refusal') chars += part.text.length
-  }
-  return chars
 }

@@ -1,4 +1,4 @@
-import type { Tool, ToolChoice } from '#inference/request.ts'
+import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { ParsedTools } from './parse-tools.ts'
 import { badField, createReader, quote, readType } from './read-object.ts'
@@ -18,14 +18,24 @@ export function parseToolChoice(
   switch (type) {
     case 'function':
     case 'custom': {
-      const { name, namespace, type: form } = findTool(choice, given, 'tool_choice')
-      return { type: 'tool', name, ...(namespace === undefined ? {} : { namespace }), form }
+      const [tool] = findTools(choice, given, 'tool_choice')
+      return { type: 'tool', ...nameOf(tool), form: tool.type }
     }
     case 'allowed_tools':
       return parseAllowed(choice, given)
+    // Which tool that is, is known once the server has listed them.
+    case 'mcp':
+      return { type: 'required' }
     default:
       throw badField('tool_choice', `asks for a tool of type ${quote(type)}, which is not offered`)
   }
+}
+
+/** What the Response object says of the choice: as it was sent, with the mode that held. */
+export function echoToolChoice(choice: string | JsonObject | undefined): string | JsonObject {
+  if (choice === undefined) return 'auto'
+  const isAllowed = typeof choice === 'object' && choice['type'] === 'allowed_tools'
+  return isAllowed ? { ...choice, mode: choice['mode'] ?? 'auto' } : choice
 }
 
 function parseMode(mode: string, given: ParsedTools): ToolChoice {
@@ -34,7 +44,7 @@ function parseMode(mode: string, given: ParsedTools): ToolChoice {
     case 'auto':
       return { type: mode }
     case 'required':
-      if (given.tools.length === 0) throw nothingToCall()
+      if (given.tools.length + given.mcp.length === 0) throw nothingToCall()
       return { type: 'required' }
     default:
       throw badField('tool_choice', 'must be none, auto, required or an object that names a tool')
@@ -43,28 +53,39 @@ function parseMode(mode: string, given: ParsedTools): ToolChoice {
 
 function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
   const { mode = 'auto', tools } = readAllowed(choice, 'tool_choice')
-  const names: string[] = []
+  const allowed: ToolName[] = []
+  let hasServer = false
   for (const [index, entry] of tools.entries()) {
     const path = `tool_choice.tools[${index}]`
     const type = readType(entry, path)
-    if (type === 'function' || type === 'custom') names.push(findTool(entry, given, path).name)
+    const isListed = type === 'function' || type === 'custom' || type === 'namespace'
+    if (isListed) allowed.push(...findTools(entry, given, path).map(nameOf))
+    else if (type === 'mcp') hasServer = true
     else if (!given.ignored.includes(type)) throw notGiven(type)
   }
-  if (names.length > 0) return { type: 'allowed', mode, names }
+  if (allowed.length > 0 || hasServer) return { type: 'allowed', mode, tools: allowed }
   if (mode === 'required') throw nothingToCall()
   return { type: 'none' }
 }
 
-/** A tool without a namespace goes before one of the same name inside of a namespace. */
-function findTool(entry: unknown, given: ParsedTools, path: string): Tool {
+/**
+ * The tools that are meant: all of a namespace, or those of a name. Where no namespace is said, a
+ * tool without one goes before those that bear the same name inside of one.
+ */
+function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...Tool[]] {
   const { name, namespace } = readByName(entry, path)
   const type = readType(entry, path)
-  const sameName = given.tools.filter((tool) => tool.type === type && tool.name === name)
-  const found = sameName.find((tool) => tool.namespace === namespace)
-  const inNamespace = namespace === undefined ? sameName[0] : undefined
-  const tool = found ?? inNamespace
-  if (tool === undefined) throw notGiven(name)
-  return tool
+  const candidates = given.tools.filter((tool) =>
+    type === 'namespace' ? tool.namespace === name : tool.type === type && tool.name === name,
+  )
+  const exact = candidates.filter((tool) => tool.namespace === namespace)
+  const [first, ...others] = exact.length > 0 || namespace !== undefined ? exact : candidates
+  if (first === undefined) throw notGiven(name)
+  return [first, ...others]
+}
+
+function nameOf({ name, namespace }: Tool): ToolName {
+  return namespace === undefined ? { name } : { name, namespace }
 }
 
 function notGiven(name: string) {

@@ -1,5 +1,7 @@
+import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { CustomTool, FunctionTool, Tool } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
 import { badField, createReader, quote, readType } from './read-object.ts'
 import { customTool, functionTool, grammarFormat, namespaceTool } from './schema.ts'
 
@@ -11,32 +13,40 @@ const readNamespace = createReader(namespaceTool)
 export type ParsedTools = {
   /** What a model can be offered; namespaces are flattened. */
   tools: readonly Tool[]
+  /** Remote servers whose tools the model is offered. */
+  mcp: readonly McpToolRequest[]
   /** The types of the tools that were left out, each once. */
   ignored: readonly string[]
   /** What the Response object says was sent. */
   echo: readonly JsonObject[]
 }
 
+type Place = { namespace: string; namespaceDescription?: string }
+
 /** `tools` of a request. A tool of an unknown type is left out, never an error. */
 export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
   const tools: Tool[] = []
+  const mcp: McpToolRequest[] = []
   const ignored = new Set<string>()
   const seen = new Set<string>()
 
-  const addAll = (list: readonly unknown[], path: string, namespace?: string) => {
-    for (const [index, value] of list.entries()) add(value, `${path}[${index}]`, namespace)
+  const addAll = (list: readonly unknown[], path: string, place?: Place) => {
+    for (const [index, value] of list.entries()) add(value, `${path}[${index}]`, place)
   }
-  const add = (value: unknown, path: string, namespace?: string) => {
+  const add = (value: unknown, path: string, place?: Place) => {
     const type = readType(value, path)
-    if (type === 'namespace' && namespace === undefined) {
-      const inner = readNamespace(value, path)
-      addAll(inner.tools, `${path}.tools`, inner.name)
+    if (type === 'namespace' && place === undefined) {
+      const { name: namespace, description, tools: inner } = readNamespace(value, path)
+      const about = description === undefined ? {} : { namespaceDescription: description }
+      addAll(inner, `${path}.tools`, { namespace, ...about })
     } else if (type === 'function' || type === 'custom') {
       const tool = type === 'function' ? parseFunction(value, path) : parseCustom(value, path)
-      const key = `${namespace ?? ''}/${tool.name}`
+      const key = `${place?.namespace ?? ''}/${tool.name}`
       if (seen.has(key)) throw badField(`${path}.name`, `is ${quote(tool.name)} a second time`)
       seen.add(key)
-      tools.push(namespace === undefined ? tool : { ...tool, namespace })
+      tools.push({ ...tool, ...place })
+    } else if (type === 'mcp' && place === undefined) {
+      mcp.push(parseMcpTool(value, path))
     } else {
       ignored.add(type)
     }
@@ -45,7 +55,15 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
 
   if (values.length > toolsMax) throw tooMany(toolsMax)
   addAll(values, 'tools')
-  return { tools, ignored: [...ignored], echo: values.filter(isRecord).map(echoTool) }
+  refuseSameLabels(mcp)
+  return { tools, mcp, ignored: [...ignored], echo: values.filter(isRecord).map(echoTool) }
+}
+
+function refuseSameLabels(mcp: readonly McpToolRequest[]): void {
+  for (const [index, { path, label }] of mcp.entries()) {
+    const isFirst = mcp.findIndex((other) => other.label === label) === index
+    if (!isFirst) throw badField(`${path}.server_label`, `is ${quote(label)} a second time`)
+  }
 }
 
 function tooMany(toolsMax: number) {
@@ -74,15 +92,10 @@ function parseGrammar(format: JsonObject | undefined, path: string): CustomTool[
   return { syntax, definition }
 }
 
-/**
- * Open Responses wants every field of a function tool, null where it was not sent. Credentials of
- * a remote server are not repeated: a Response is stored and logged by those who receive it.
- */
+/** Open Responses wants every field of a function tool, null where it was not sent. */
 function echoTool(tool: JsonObject): JsonObject {
-  if (tool['type'] === 'function') {
-    const { description = null, parameters = null, strict = null } = tool
-    return { ...tool, description, parameters, strict }
-  }
-  const { authorization: _, headers: __, ...rest } = tool
-  return rest
+  if (tool['type'] === 'mcp') return echoMcpTool(tool)
+  if (tool['type'] !== 'function') return tool
+  const { description = null, parameters = null, strict = null } = tool
+  return { ...tool, description, parameters, strict }
 }

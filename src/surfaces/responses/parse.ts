@@ -1,19 +1,34 @@
 import type { Config } from '#config/schema.ts'
+import type { HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
 import type { GenerationRequest, Sampling } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { countChars, parseItems } from './parse-items.ts'
+import type { StoredItem } from '#responses/response.ts'
+import type { Seals } from '#sealing/seals.ts'
+import type { CompactionRules } from './compaction.ts'
+import { countChars } from './count-chars.ts'
+import type { History } from './history.ts'
+import { parseThreshold } from './parse-compaction.ts'
+import { parseItems } from './parse-items.ts'
+import { parseMcpChoice } from './parse-mcp.ts'
 import { type ParsedText, parseText } from './parse-text.ts'
-import { parseToolChoice } from './parse-tool-choice.ts'
+import { echoToolChoice, parseToolChoice } from './parse-tool-choice.ts'
 import { parseTools } from './parse-tools.ts'
-import { badField, createReader, quote } from './read-object.ts'
+import { badField, createReader } from './read-object.ts'
 import { type CreateBody, createBody, reasoningOptions } from './schema.ts'
 
 export type ParsedCreate = {
   request: GenerationRequest
+  /** Tools that run here. */
+  hosted: HostedToolRequest
   stream: boolean
+  /** Whether the input is only to be remembered, for a turn of the same connection. */
+  isWarmUp: boolean
+  /** The input as it is kept. */
+  storedInput: readonly StoredItem[]
   /** Whether reasoning items carry their sealed payload (`include`). */
   includeSealed: boolean
+  compaction: CompactionRules
   echo: ResponseEcho
   /** The types of tools and of input items that were left out, each once. */
   ignoredTools: readonly string[]
@@ -25,6 +40,7 @@ export type ResponseEcho = {
   model: string
   instructions: string | null
   previous_response_id: string | null
+  conversation?: { id: string }
   tools: readonly JsonObject[]
   tool_choice: string | JsonObject
   parallel_tool_calls: boolean
@@ -46,6 +62,14 @@ export type ResponseEcho = {
   prompt_cache_key: string | null
 }
 
+export type ParseContext = {
+  limits: ParseLimits
+  /** What the request follows, and what its input may name. */
+  history: History
+  /** Of the caller. */
+  seals: Seals
+}
+
 type ParseLimits = Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 'toolsMax'>
 
 const readBody = createReader(createBody)
@@ -57,12 +81,19 @@ const readReasoningOptions = createReader(reasoningOptions)
  *
  * Throws an `AppError` whose `param` is the path of the first field at fault.
  */
-export function parseCreateResponse(body: unknown, limits: ParseLimits): ParsedCreate {
+export function parseCreateResponse(
+  body: unknown,
+  { limits, history, seals }: ParseContext,
+): ParsedCreate {
   refuseMessages(body)
   const create = readBody(body, '')
-  refuseState(create)
-
-  const { items, ignored: ignoredItems } = parseItems(create.input, limits.inputItemsMax)
+  if (create.background === true && create.store === false) {
+    throw badField('background', 'needs store, since it outlives its connection')
+  }
+  const given = readInput(create, history)
+  const itemsMax = limits.inputItemsMax
+  const parsedItems = parseItems(given, { history, seals, itemsMax })
+  const { items, stored, ignored, compactsNow, mcpHistory } = parsedItems
   const chars = countChars(items) + (create.instructions?.length ?? 0)
   if (chars > limits.inputCharsMax) throw inputTooLong(limits.inputCharsMax)
   const tools = parseTools(create.tools ?? [], limits.toolsMax)
@@ -87,8 +118,16 @@ export function parseCreateResponse(body: unknown, limits: ParseLimits): ParsedC
       safetyIdentifier: create.safety_identifier ?? create.user ?? null,
       serviceTier: create.service_tier ?? null,
     },
+    hosted: {
+      mcp: tools.mcp,
+      mcpChoice: parseMcpChoice(create.tool_choice, tools.mcp),
+      mcpHistory,
+    },
+    storedInput: stored,
     stream: create.stream ?? false,
+    isWarmUp: create.generate === false,
     includeSealed: include.includes('reasoning.encrypted_content'),
+    compaction: { now: compactsNow, threshold: parseThreshold(create.context_management) },
     echo: {
       ...echoScalars(create),
       tools: tools.echo,
@@ -97,7 +136,7 @@ export function parseCreateResponse(body: unknown, limits: ParseLimits): ParsedC
       metadata: parseMetadata(create.metadata ?? {}),
     },
     ignoredTools: tools.ignored,
-    ignoredItems,
+    ignoredItems: ignored,
   }
 }
 
@@ -112,18 +151,11 @@ function refuseMessages(body: unknown): void {
   )
 }
 
-/** Each of these needs responses that are stored, which does not exist yet. */
-function refuseState(create: CreateBody): void {
-  const { previous_response_id: previous, conversation, background } = create
-  if (previous !== undefined) {
-    throw new AppError(
-      'invalid_request',
-      `Previous response with id ${quote(previous)} not found: responses are not stored yet.`,
-      { code: 'previous_response_not_found', param: 'previous_response_id' },
-    )
-  }
-  if (conversation !== undefined) throw badField('conversation', 'is not offered yet')
-  if (background === true) throw badField('background', 'is not offered yet')
+/** The input may be left out where there is something to go on from. */
+function readInput(create: CreateBody, history: History): string | readonly unknown[] {
+  if (create.input !== undefined) return create.input
+  if (history.items.length === 0) throw badField('input', 'is required')
+  return []
 }
 
 function inputTooLong(charsMax: number): AppError {
@@ -159,7 +191,7 @@ const metadataPairsMax = 16
 const metadataKeyCharsMax = 64
 const metadataValueCharsMax = 512
 
-function parseMetadata(metadata: JsonObject): Readonly<Record<string, string>> {
+export function parseMetadata(metadata: JsonObject): Readonly<Record<string, string>> {
   const pairs = Object.entries(metadata)
   if (pairs.length > metadataPairsMax) {
     throw badField('metadata', `must not have more than ${metadataPairsMax} pairs`)
@@ -186,8 +218,9 @@ function echoScalars(
   return {
     model: create.model,
     instructions: create.instructions ?? null,
-    previous_response_id: null,
-    tool_choice: create.tool_choice ?? 'auto',
+    previous_response_id: create.previous_response_id ?? null,
+    ...echoConversation(create.conversation),
+    tool_choice: echoToolChoice(create.tool_choice),
     parallel_tool_calls: create.parallel_tool_calls ?? true,
     temperature: create.temperature ?? 1,
     top_p: create.top_p ?? 1,
@@ -198,9 +231,14 @@ function echoScalars(
     max_output_tokens: create.max_output_tokens ?? null,
     max_tool_calls: create.max_tool_calls ?? null,
     store: create.store ?? true,
-    background: false,
+    background: create.background ?? false,
     service_tier: 'default',
     safety_identifier: create.safety_identifier ?? null,
     prompt_cache_key: create.prompt_cache_key ?? null,
   }
+}
+
+function echoConversation(conversation: unknown): { conversation?: { id: string } } {
+  const id = isRecord(conversation) ? conversation['id'] : conversation
+  return typeof id === 'string' ? { conversation: { id } } : {}
 }

@@ -1,19 +1,21 @@
-import type { EventBatch, FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
+import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
-import { newId } from '#lib/id.ts'
-import { createFrameWriter, doneFrame, silentFrames } from './frames.ts'
+import type { ResponseStatus } from '#responses/response.ts'
+import type { RunRenderer } from '#responses/runs.ts'
+import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import { createFrameWriter, silentFrames } from './frames.ts'
 import type { OutputItem } from './items/item.ts'
 import { createItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './parse.ts'
 
 /** The Response object: what is streamed at its start and end, and answered without streaming. */
-type ResponseObject = ResponseEcho & {
+export type RenderedResponse = ResponseEcho & {
   id: string
   object: 'response'
   created_at: number
   completed_at: number | null
-  status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  status: ResponseStatus
   output: readonly OutputItem[]
   error: { code: string; message: string; type: string; param: string | null } | null
   incomplete_details: { reason: IncompleteReason } | null
@@ -21,63 +23,67 @@ type ResponseObject = ResponseEcho & {
 }
 
 /** Turns events into the frames of one response, and into the object that they add up to. */
-export type ResponseRenderer = {
-  readonly id: string
-  /** The frames of a batch; the first call opens the stream. */
-  push(batch: EventBatch): string
-  /** The two frames that open a stream, if they were not given out yet. */
-  open(): string
-  /** Frames that say that the stream is alive: the current state once more. */
-  heartbeat(): string
-  /** The frames of a failure that came without events. */
-  fail(error: AppError): string
-  /** The object as it stands; final after a terminal event. */
-  result(): ResponseObject
+export type ResponseRenderer = RunRenderer & {
+  /** The object as its caller gets to see it; final after a terminal event. */
+  result(): RenderedResponse
 }
 
 /** The first two are words of the format, the last one is ours: the format has none for it. */
 type IncompleteReason = 'max_output_tokens' | 'content_filter' | 'invalid_output'
 
-type Ending = Pick<ResponseObject, 'status' | 'error' | 'incomplete_details' | 'usage'>
+type Ending = Pick<
+  RenderedResponse,
+  'status' | 'error' | 'incomplete_details' | 'usage' | 'completed_at'
+>
 
-export function createResponseRenderer(options: {
+export type RendererOptions = {
+  id: string
+  createdAt: Date
   echo: ResponseEcho
   includeSealed: boolean
+  reasoningSeal: ReasoningSeal
   /** Whether frames are wanted, or only the object at the end. */
   stream: boolean
+  /** Frames that told of the response before it began: `created` and `queued`. */
+  framesBefore: number
   now: () => Date
-}): ResponseRenderer {
-  const id = newId('resp_')
-  const createdAt = seconds(options.now())
-  const frames = options.stream ? createFrameWriter() : silentFrames
-  const items = createItemList(frames, options.includeSealed)
-  let ending: Ending = { status: 'in_progress', error: null, incomplete_details: null, usage: null }
-  let completedAt: number | null = null
-  let opened = false
+}
 
-  const result = (): ResponseObject => ({
-    id,
-    object: 'response',
-    created_at: createdAt,
-    completed_at: completedAt,
+export function createResponseRenderer(options: RendererOptions): ResponseRenderer {
+  const frames = options.stream ? createFrameWriter(options.framesBefore) : silentFrames
+  const items = createItemList({ ...options, frames })
+  const echo = { ...options.echo }
+  let ending: Ending = openEnding
+  let openedAlready = false
+  let terminalAt = 0
+
+  const result = (form: 'shown' | 'stored' = 'shown'): RenderedResponse => ({
+    ...responseHead(options),
     ...ending,
-    output: items.output(),
-    ...options.echo,
+    output: items.output(form),
+    ...echo,
   })
   const lifecycle = (type: string) =>
     options.stream ? frames.frame(type, { response: result() }) : ''
   const open = () => {
-    if (opened) return ''
-    opened = true
-    return lifecycle('response.created') + lifecycle('response.in_progress')
+    if (openedAlready) return ''
+    openedAlready = true
+    const created = options.framesBefore === 0 ? lifecycle('response.created') : ''
+    return created + lifecycle('response.in_progress')
   }
-  const close = (end: Ending) => {
-    ending = end
-    if (end.status === 'completed') completedAt = seconds(options.now())
-    return `${lifecycle(`response.${end.status}`)}${doneFrame}`
+  const terminal = () => {
+    const { error, status } = ending
+    const told = error === null ? '' : frames.frame('error', errorFields(error))
+    // The format has no event for a response that was cancelled: its output stays incomplete.
+    return told + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
+  }
+  const close = (end: Omit<Ending, 'completed_at'>) => {
+    const completedAt = end.status === 'completed' ? seconds(options.now()) : null
+    ending = { ...end, completed_at: completedAt }
+    terminalAt = frames.next()
+    return terminal()
   }
   const closeFailed = (error: AppError) =>
-    frames.frame('error', errorFields(error)) +
     close({ status: 'failed', error: wireError(error), incomplete_details: null, usage: null })
 
   const render = (event: GenerationEvent): string => {
@@ -88,20 +94,62 @@ export function createResponseRenderer(options: {
   }
 
   return {
-    id,
     push(batch) {
-      let written = opened ? '' : open()
+      let written = openedAlready ? '' : open()
       for (const event of batch) written += render(event)
       return written
     },
     open,
     heartbeat: () => lifecycle('response.in_progress'),
-    fail: (error) => open() + closeFailed(error),
+    fail: (error) => open() + items.cut() + closeFailed(error),
+    cancel: () =>
+      open() +
+      items.cut() +
+      close({ status: 'cancelled', error: null, incomplete_details: null, usage: null }),
+    unstored() {
+      echo.store = false
+      frames.rewind(terminalAt)
+      return terminal()
+    },
+    nextSequence: frames.next,
     result,
+    stored: () => result('stored'),
   }
 }
 
-function endingOf(reason: FinishReason, usage: Usage | null): Ending {
+const openEnding: Ending = {
+  status: 'in_progress',
+  error: null,
+  incomplete_details: null,
+  usage: null,
+  completed_at: null,
+}
+
+/** A response that waits for its turn, and the frames that tell so. */
+export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' | 'echo'>): {
+  object: RenderedResponse
+  frames: string
+  count: number
+} {
+  const object: RenderedResponse = {
+    ...responseHead(options),
+    ...openEnding,
+    status: 'queued',
+    output: [],
+    ...options.echo,
+  }
+  const writer = createFrameWriter()
+  const frames =
+    writer.frame('response.created', { response: object }) +
+    writer.frame('response.queued', { response: object })
+  return { object, frames, count: writer.next() }
+}
+
+function responseHead({ id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt'>) {
+  return { id, object: 'response' as const, created_at: seconds(createdAt) }
+}
+
+function endingOf(reason: FinishReason, usage: Usage | null): Omit<Ending, 'completed_at'> {
   const counted = usage === null ? null : renderUsage(usage)
   switch (reason) {
     case 'stop':
@@ -118,11 +166,11 @@ function endingOf(reason: FinishReason, usage: Usage | null): Ending {
   }
 }
 
-function incomplete(reason: IncompleteReason, usage: object | null): Ending {
+function incomplete(reason: IncompleteReason, usage: object | null): Omit<Ending, 'completed_at'> {
   return { status: 'incomplete', error: null, incomplete_details: { reason }, usage }
 }
 
-function renderUsage(usage: Usage): object {
+export function renderUsage(usage: Usage): object {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: {
@@ -135,14 +183,39 @@ function renderUsage(usage: Usage): object {
   }
 }
 
-function wireError({ wireCode, message, type, param }: AppError) {
+type WireError = NonNullable<RenderedResponse['error']>
+
+function wireError({ wireCode, message, type, param }: AppError): WireError {
   return { code: wireCode, message, type, param }
 }
 
 /** Flat for the types of the OpenAI SDKs, nested for their code and for the Open Responses suite. */
-function errorFields(error: AppError): object {
-  const { code, message, param, type } = wireError(error)
+function errorFields({ code, message, param, type }: WireError): object {
   return { code, message, param, error: { type, code, message, param } }
+}
+
+/** The end of a response that was lost with its worker, or cancelled before it ran. */
+export function renderLost(object: object, sequence: number): string {
+  const writer = createFrameWriter(sequence)
+  if ('status' in object && object.status === 'cancelled') {
+    return writer.frame('response.incomplete', { response: object })
+  }
+  const error = 'error' in object && isWireError(object.error) ? object.error : lostError
+  return (
+    writer.frame('error', errorFields(error)) +
+    writer.frame('response.failed', { response: object })
+  )
+}
+
+const lostError: WireError = {
+  code: 'server_error',
+  message: 'The response ended without a reason.',
+  type: 'server_error',
+  param: null,
+}
+
+function isWireError(value: unknown): value is WireError {
+  return typeof value === 'object' && value !== null && 'code' in value && 'message' in value
 }
 
 function seconds(date: Date): number {

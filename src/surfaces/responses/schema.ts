@@ -39,9 +39,16 @@ const textOr = (items: string) =>
     description: `a text or an array of ${items}`,
   })
 
+/** What is read of a body before the rest. */
+export const stateFields = Type.Object({
+  input: Type.Optional(Type.Unknown()),
+  previous_response_id: Type.Optional(text()),
+  conversation: Type.Optional(Type.Unknown()),
+})
+
 export const createBody = Type.Object({
   model: Type.String({ description: 'the name of a model', minLength: 1, maxLength: 256 }),
-  input: textOr('items'),
+  input: Type.Optional(textOr('items')),
   instructions: Type.Optional(text()),
   stream: Type.Optional(flag()),
   tools: Type.Optional(list('an array of tools')),
@@ -59,6 +66,8 @@ export const createBody = Type.Object({
   previous_response_id: Type.Optional(text()),
   conversation: Type.Optional(Type.Unknown()),
   background: Type.Optional(flag()),
+  generate: Type.Optional(flag()),
+  context_management: Type.Optional(list('an array of objects')),
   max_output_tokens: Type.Optional(count()),
   temperature: Type.Optional(range(0, 2)),
   top_p: Type.Optional(range(0, 1)),
@@ -75,6 +84,11 @@ export const createBody = Type.Object({
   user: Type.Optional(text()),
 })
 export type CreateBody = Static<typeof createBody>
+
+export const contextManagementEntry = Type.Object({
+  type: filled(),
+  compact_threshold: Type.Optional(count()),
+})
 
 // Input items
 
@@ -110,7 +124,44 @@ export const reasoningItem = Type.Object({
   encrypted_content: Type.Optional(text()),
 })
 
+export const compactionItem = Type.Object({ encrypted_content: filled() })
+
 export const itemReference = Type.Object({ id: filled() })
+
+export const mcpCallItem = Type.Object({
+  server_label: filled(),
+  name: filled(),
+  arguments: text('a JSON text'),
+  approval_request_id: Type.Optional(filled()),
+  output: Type.Optional(text()),
+  error: Type.Optional(Type.Unknown()),
+})
+
+export const mcpListItem = Type.Object({
+  server_label: filled(),
+  tools: list('an array of tools'),
+  error: Type.Optional(Type.Unknown()),
+})
+
+export const mcpListedTool = Type.Object({
+  name: filled(),
+  description: Type.Optional(text()),
+  input_schema: object(),
+  annotations: Type.Optional(object()),
+})
+
+export const mcpApprovalRequestItem = Type.Object({
+  id: filled(),
+  server_label: filled(),
+  name: filled(),
+  arguments: text('a JSON text'),
+})
+
+export const mcpApprovalResponseItem = Type.Object({
+  approval_request_id: filled(),
+  approve: flag(),
+  reason: Type.Optional(text()),
+})
 
 // Content parts
 
@@ -156,7 +207,38 @@ export const grammarFormat = Type.Object({
 
 export const namespaceTool = Type.Object({
   name: name(),
+  description: Type.Optional(text()),
   tools: list('an array of tools'),
+})
+
+export const mcpTool = Type.Object({
+  server_label: Type.String({
+    description: 'a letter, and up to 63 letters, digits, underscores or dashes',
+    pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$',
+  }),
+  server_url: Type.Optional(filled()),
+  server_description: Type.Optional(text()),
+  authorization: Type.Optional(filled()),
+  headers: Type.Optional(object()),
+  allowed_tools: Type.Optional(Type.Unknown()),
+  require_approval: Type.Optional(Type.Unknown()),
+})
+
+/** Which tools of a server are meant. */
+export const mcpToolFilter = Type.Object({
+  tool_names: Type.Optional(list('an array of names')),
+  read_only: Type.Optional(flag()),
+})
+
+export const mcpApprovalFilters = Type.Object({
+  always: Type.Optional(object()),
+  never: Type.Optional(object()),
+})
+
+/** Forces a tool of a server, or is one entry of an allowed list. */
+export const toolChoiceByServer = Type.Object({
+  server_label: filled(),
+  name: Type.Optional(filled()),
 })
 
 /** Forces one tool, or is one entry of an allowed list. */

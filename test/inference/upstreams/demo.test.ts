@@ -149,7 +149,7 @@ describe('demo-tools', () => {
 
   test('keeps to the tools that it may call', async () => {
     const tools = [weather, clock]
-    const allowed = { type: 'allowed', mode: 'auto', names: ['clock'] } as const
+    const allowed = { type: 'allowed', mode: 'auto', tools: [{ name: 'clock' }] } as const
     const some = await ask('demo-tools', { tools, toolChoice: allowed })
     expect(callsOf(some.events).map(({ name }) => name)).toEqual(['clock'])
     const none = await ask('demo-tools', { tools, toolChoice: { type: 'none' } })

@@ -101,7 +101,7 @@ describe.skipIf(!recordingsExist)('a client that leaves after any frame', () => 
       const ask = (signal?: AbortSignal) =>
         gateway.request('/v1/responses', {
           method: 'POST',
-          body: JSON.stringify({ model: 'm', input: 'x', stream: true }),
+          body: JSON.stringify({ model: 'm', input: 'x', stream: true, store: false }),
           ...(signal === undefined ? {} : { signal }),
         })
       const frames = readOpenFrames(await (await ask()).text())

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
-import { expectInvalid, parse, refusalOf } from './parsing.ts'
+import { context, expectInvalid, parse, refusalOf } from './parsing.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }
@@ -125,8 +125,10 @@ describe('the limit of input text', () => {
   test('ten mebibytes and one character, at the default limit', () => {
     const defaults = { inputCharsMax: 10_485_760, inputItemsMax: 10_000, toolsMax: 1024 }
     const body = (chars: number) => ({ model: 'demo', input: 'x'.repeat(chars) })
-    expect(parseCreateResponse(body(10_485_760), defaults).request.items).toHaveLength(1)
-    expect(() => parseCreateResponse(body(10_485_761), defaults)).toThrow(
+    expect(
+      parseCreateResponse(body(10_485_760), { ...context, limits: defaults }).request.items,
+    ).toHaveLength(1)
+    expect(() => parseCreateResponse(body(10_485_761), { ...context, limits: defaults })).toThrow(
       'The text of the input is longer than 10485760 characters, which is the limit.',
     )
   })

@@ -184,7 +184,7 @@ describe('input items that are refused', () => {
       'must be an array of summary parts',
     ],
     [[{ type: 'acme:thing' }], 'input', 'has no item that a model can be given'],
-    [Array(21).fill(user), 'input', 'must not have more than 20 items'],
+    [Array(21).fill(user), 'input', 'must not have more than 20 items, with what it follows'],
   ]
   for (const [input, param, predicate] of rows) {
     test(`${param} ${predicate}`, () => {
@@ -193,34 +193,24 @@ describe('input items that are refused', () => {
   }
 })
 
-describe('what needs state', () => {
-  test('previous_response_id is previous_response_not_found', () => {
-    expect(refusalOf({ previous_response_id: 'resp_1' })).toMatchObject({
-      status: 400,
-      type: 'invalid_request_error',
-      wireCode: 'previous_response_not_found',
-      param: 'previous_response_id',
-      message: 'Previous response with id "resp_1" not found: responses are not stored yet.',
-    })
-  })
-
+describe('a reference to an item that nobody knows', () => {
   test.each([
     [{ type: 'item_reference', id: 'msg_1' }],
     [{ type: null, id: 'msg_1' }],
     [{ id: 'msg_1' }],
-  ])('an item reference is 404: %j', (reference) => {
+  ])('is 404: %j', (reference) => {
     expect(refusalOf({ input: [{ role: 'user', content: 'Hello' }, reference] })).toMatchObject({
       status: 404,
       type: 'not_found_error',
       wireCode: 'not_found',
       param: 'input[1].id',
       message:
-        'Item with id "msg_1" not found: items are not persisted here. Send the item itself.',
+        'Item with id "msg_1" not found: it was never stored (as with store set to false), or it is gone. Send the item itself.',
     })
   })
 
   test('a long id is cut in the sentence', () => {
-    const { message } = refusalOf({ previous_response_id: 'x'.repeat(100_000) })
-    expect(message.length).toBeLessThan(200)
+    const { message } = refusalOf({ input: [{ type: 'item_reference', id: 'x'.repeat(100_000) }] })
+    expect(message.length).toBeLessThan(250)
   })
 })

@@ -65,11 +65,19 @@ describe('tools', () => {
         type: 'function',
         name: 'spawn',
         namespace: 'agents',
+        namespaceDescription: 'Other agents',
         description: null,
         parameters: {},
         strict: null,
       },
-      { type: 'custom', name: 'patch', namespace: 'agents', description: null, grammar: null },
+      {
+        type: 'custom',
+        name: 'patch',
+        namespace: 'agents',
+        namespaceDescription: 'Other agents',
+        description: null,
+        grammar: null,
+      },
     ])
     expect(echo.tools).toEqual([patch, agents])
     expect(ignoredTools).toEqual(['web_search'])
@@ -126,12 +134,12 @@ describe('tool_choice', () => {
     expect(choose({ type: 'allowed_tools', mode: 'required', tools }).request.toolChoice).toEqual({
       type: 'allowed',
       mode: 'required',
-      names: ['look', 'patch'],
+      tools: [{ name: 'look' }, { name: 'patch' }],
     })
     expect(choose({ type: 'allowed_tools', tools: [look] }).request.toolChoice).toEqual({
       type: 'allowed',
       mode: 'auto',
-      names: ['look'],
+      tools: [{ name: 'look' }],
     })
   })
 

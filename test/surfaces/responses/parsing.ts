@@ -1,18 +1,22 @@
 import { expect } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { noHistory } from '#surfaces/responses/history.ts'
+import { type ParsedCreate, parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { testSeals } from '#test/support/sealing.ts'
 
 /** Small, so that a test can pass them. */
 export const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
 
+export const context = { limits, history: noHistory, seals: testSeals }
+
 /** The body `{model, input}` with further fields, parsed. */
 export function parse(fields: object) {
-  return parseCreateResponse({ model: 'demo', input: 'Hello', ...fields }, limits)
+  return parseCreateResponse({ model: 'demo', input: 'Hello', ...fields }, context)
 }
 
 export function refusalOfBody(body: unknown): AppError {
   try {
-    parseCreateResponse(body, limits)
+    parseCreateResponse(body, context)
   } catch (error) {
     if (error instanceof AppError) return error
     throw error
@@ -22,6 +26,11 @@ export function refusalOfBody(body: unknown): AppError {
 
 export function refusalOf(fields: object): AppError {
   return refusalOfBody({ model: 'demo', input: 'Hello', ...fields })
+}
+
+/** What was understood, without what is stored of it, whose ids are new each time. */
+export function understood({ storedInput: _, ...parsed }: ParsedCreate) {
+  return parsed
 }
 
 /** That the error is an ordinary 400 about `param`, in exactly these words. */

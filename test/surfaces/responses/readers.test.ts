@@ -38,7 +38,8 @@ afterAll(async () => {
   await stopUpstreams()
 })
 
-const question = (stream: boolean) => ({ model: 'm', input: 'x', stream })
+/** Not stored, so that the generation is its reader's alone. */
+const question = (stream: boolean) => ({ model: 'm', input: 'x', stream, store: false })
 const ask = (stream: boolean) => sendRaw({ port: gateway.port, token, body: question(stream) })
 const running = () => gateway.deps.generations.running()
 const endings = (of: Gateway, outcome: string) =>

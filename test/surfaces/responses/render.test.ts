@@ -2,11 +2,14 @@ import { expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import { AppError } from '#lib/errors.ts'
+import { doneFrame } from '#surfaces/responses/frames.ts'
+import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
 import { createResponseRenderer } from '#surfaces/responses/render.ts'
 import { normalise } from '#test/support/answer-content.ts'
 import { createDice } from '#test/support/dice.ts'
 import { checkStream } from '#test/support/response-frames.ts'
+import { openSeal, testSeals } from '#test/support/sealing.ts'
 
 /** Whatever the grammar of events allows becomes a legal stream, with signs of life anywhere. */
 
@@ -100,9 +103,10 @@ function rollCall(dice: Dice, block: number, complete: boolean): GenerationEvent
 function rollHosted(dice: Dice, block: number, complete: boolean): GenerationEvent[] {
   const type = pick(dice, ['web_search_call', 'mcp_call', 'shell_call', 'image_generation_call'])
   const stages = ['in_progress', 'searching', 'generating', 'made_up', 'completed']
-  const done = { type, status: 'completed', action: { type: 'search' } }
+  const head = { type, ...(type === 'shell_call' ? { call_id: `call_${block}` } : {}) }
+  const done = { ...head, status: 'completed', action: { type: 'search' } }
   return [
-    { type: 'hosted-tool-start', block, item: { type, status: 'in_progress' } },
+    { type: 'hosted-tool-start', block, item: { ...head, status: 'in_progress' } },
     ...rollPieces(
       dice,
       (): GenerationEvent => ({ type: 'hosted-tool-progress', block, stage: pick(dice, stages) }),
@@ -123,10 +127,36 @@ function pick<T>(dice: Dice, choices: readonly T[]): T {
 
 const { echo } = parseCreateResponse(
   { model: 'm', input: 'x' },
-  { inputCharsMax: 10, inputItemsMax: 1, toolsMax: 1 },
+  {
+    limits: { inputCharsMax: 10, inputItemsMax: 1, toolsMax: 1 },
+    history: noHistory,
+    seals: testSeals,
+  },
 )
 const open = (stream: boolean, includeSealed: boolean) =>
-  createResponseRenderer({ echo, includeSealed, stream, now: () => new Date(0) })
+  createResponseRenderer({
+    id: 'resp_test',
+    createdAt: new Date(0),
+    echo,
+    includeSealed,
+    reasoningSeal: openSeal,
+    stream,
+    framesBefore: 0,
+    now: () => new Date(0),
+  })
+
+/** Whether there is anything to seal: what a model itself thought, or the payload of its upstream. */
+function isSealable(events: readonly GenerationEvent[]): boolean {
+  const raw = new Set<number>()
+  for (const event of events) {
+    if (event.type === 'reasoning-start' && event.form === undefined) raw.add(event.block)
+  }
+  return events.some(
+    (event) =>
+      'sealed' in event ||
+      (event.type === 'reasoning-delta' && event.text !== '' && raw.has(event.block)),
+  )
+}
 
 /** Events in batches of any size, and signs of life between them, as a silent upstream causes. */
 function write(dice: Dice, events: readonly GenerationEvent[], includeSealed: boolean): string {
@@ -138,7 +168,7 @@ function write(dice: Dice, events: readonly GenerationEvent[], includeSealed: bo
     wire += renderer.push(events.slice(at, next))
     at = next
   }
-  return wire
+  return wire + doneFrame
 }
 
 test('every generation is a legal stream, and its end is what is answered without one', () => {
@@ -152,7 +182,7 @@ test('every generation is a legal stream, and its end is what is answered withou
     const includeSealed = dice.upTo(2) === 0
     const { response } = checkStream(write(dice, events, includeSealed))
     expect(JSON.stringify(response).includes('encrypted_content')).toBe(
-      includeSealed && events.some((event) => 'sealed' in event),
+      includeSealed && isSealable(events),
     )
     const folded = open(false, includeSealed)
     folded.push(events)
@@ -165,7 +195,7 @@ test('a failure without any event is a whole stream too', () => {
   for (const opened of [true, false]) {
     const renderer = open(true, false)
     const wire = opened ? renderer.open() + renderer.heartbeat() : ''
-    const { response } = checkStream(wire + renderer.fail(error))
+    const { response } = checkStream(wire + renderer.fail(error) + doneFrame)
     expect(response).toMatchObject({
       status: 'failed',
       output: [],

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ToolCallHead } from '#inference/events.ts'
-import type { GenerationRequest, Tool, ToolChoice } from '#inference/request.ts'
+import type { GenerationRequest, Tool, ToolChoice, ToolName } from '#inference/request.ts'
+import { forbiddenCall, isSameTool, mayCall } from '#inference/tool-choice.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
@@ -17,8 +18,6 @@ export type ToolOffer = {
   head(wireName: string): Omit<ToolCallHead, 'callId'>
 }
 
-type ToolName = { readonly name: string; readonly namespace?: string }
-
 /** The longest function name that chat servers accept. */
 const nameCharsMax = 64
 const hashChars = 8
@@ -26,7 +25,8 @@ const hashChars = 8
 export function offerTools(request: Pick<GenerationRequest, 'tools' | 'toolChoice'>): ToolOffer {
   const wireNames = nameTools(request.tools)
   const wireName = (tool: ToolName) => wireNames.get(keyOf(tool)) ?? flatten(tool)
-  const tools = request.tools.filter((tool) => isAllowed(tool, request, wireName(tool)))
+  // Many servers ignore `tool_choice`, so what must not be called is not offered.
+  const tools = request.tools.filter((tool) => mayCall(request.toolChoice, tool))
   checkChoice(request.toolChoice, tools)
   const heads = new Map(tools.map((tool) => [wireName(tool), headOf(tool)]))
   const { type } = request.toolChoice
@@ -36,12 +36,7 @@ export function offerTools(request: Pick<GenerationRequest, 'tools' | 'toolChoic
     wireName,
     head(name) {
       const head = heads.get(name)
-      if (head === undefined && isBound) {
-        throw new AppError(
-          'upstream_invalid_answer',
-          'The upstream called a tool that it was not allowed to call.',
-        )
-      }
+      if (head === undefined && isBound) throw forbiddenCall()
       // A tool that nobody gave: the caller tells the model so.
       return head ?? { name, form: 'function' }
     },
@@ -85,7 +80,11 @@ function encodeDescription(tool: Tool): { description?: string } {
     tool.type === 'custom' && tool.grammar !== null
       ? `The input must match this ${tool.grammar.syntax} grammar:\n${tool.grammar.definition}`
       : null
-  const description = [tool.description, grammar].filter((text) => text !== null).join('\n\n')
+  const { namespace, namespaceDescription } = tool
+  const group = namespaceDescription ? `${namespace}: ${namespaceDescription}` : null
+  const description = [tool.description, group, grammar]
+    .filter((text) => text !== null)
+    .join('\n\n')
   return description === '' ? {} : { description }
 }
 
@@ -133,28 +132,10 @@ function headOf(tool: Tool): Omit<ToolCallHead, 'callId'> {
   }
 }
 
-/**
- * Many servers ignore `tool_choice`, so what must not be called is not offered. A namespaced tool
- * is listed by its flat name, or by its own where no plain tool bears it.
- */
-function isAllowed(
-  tool: Tool,
-  request: Pick<GenerationRequest, 'tools' | 'toolChoice'>,
-  wireName: string,
-): boolean {
-  const { toolChoice, tools } = request
-  if (toolChoice.type === 'none') return false
-  if (toolChoice.type !== 'allowed' || toolChoice.names.includes(wireName)) return true
-  const isPlain = tool.namespace === undefined
-  const isUnique =
-    isPlain || !tools.some((other) => other.namespace === undefined && other.name === tool.name)
-  return isUnique && toolChoice.names.includes(tool.name)
-}
-
 function checkChoice(choice: ToolChoice, offered: readonly Tool[]): void {
   const isMet =
     choice.type === 'tool'
-      ? offered.some((tool) => keyOf(tool) === keyOf(choice))
+      ? offered.some((tool) => isSameTool(tool, choice))
       : offered.length > 0 ||
         (choice.type !== 'required' && !(choice.type === 'allowed' && choice.mode === 'required'))
   if (isMet) return

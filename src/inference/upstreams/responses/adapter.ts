@@ -1,5 +1,6 @@
 import { exchange } from '#inference/exchange.ts'
 import { fetchModelList } from '#inference/model-list.ts'
+import { mayCall } from '#inference/tool-choice.ts'
 import type { Adapter } from '#inference/upstream.ts'
 import { newId } from '#lib/id.ts'
 import { createDecoder } from './decode.ts'
@@ -11,10 +12,13 @@ export const responses: Adapter = {
   generate: (request, context) =>
     exchange(context, '/responses', () => {
       const { upstream, model, limits } = context
-      const body = JSON.stringify(encodeRequest(request, { model, quirks: upstream.quirks }))
+      const maker = `${upstream.name}/${model}`
+      const body = JSON.stringify(encodeRequest(request, { model, maker, quirks: upstream.quirks }))
       const decoder = createDecoder({
         logprobs: request.sampling.topLogprobs !== null,
         toolArgumentCharsMax: limits.toolArgumentCharsMax,
+        maker,
+        mayCall: (tool) => mayCall(request.toolChoice, tool),
         mintCallId: () => newId('call_'),
       })
       return { body, decoder }

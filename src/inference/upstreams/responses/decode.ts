@@ -1,6 +1,7 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
+import type { ToolName } from '#inference/request.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
@@ -15,6 +16,10 @@ export type DecoderOptions = {
   logprobs: boolean
   /** The most argument text of all tool calls together, in characters. */
   toolArgumentCharsMax: number
+  /** Whose the sealed payloads of this answer are. */
+  maker: string
+  /** Whether a call of this tool is an answer to the request; every other one is a failure. */
+  mayCall: (tool: ToolName) => boolean
   /** Makes a call id where the upstream gives none, or gives one twice. */
   mintCallId: () => string
 }
@@ -31,10 +36,12 @@ export function createDecoder(options: DecoderOptions): Decoder {
     sequence: createSequence(),
     ledger: {
       takenCallIds: new Set(),
+      mayCall: options.mayCall,
       mintCallId: options.mintCallId,
       charsLeft: options.toolArgumentCharsMax,
     },
     logprobs: options.logprobs,
+    maker: options.maker,
   }
   let isStarted = false
   let state: Decoder['state'] = 'open'

@@ -3,8 +3,11 @@ import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
 import type { WireItem, WirePart } from './wire.ts'
 
+/** `maker` names who will read the items, as `ReasoningItem.sealedBy` does. */
+type ItemTarget = { quirks: UpstreamQuirks; maker: string }
+
 /** One item of the history as the Responses format has it; none where it would say nothing. */
-export function encodeItem(item: RequestItem, quirks: UpstreamQuirks): WireItem[] {
+export function encodeItem(item: RequestItem, { quirks, maker }: ItemTarget): WireItem[] {
   switch (item.type) {
     case 'message':
       return [encodeMessage(item, quirks)]
@@ -24,7 +27,7 @@ export function encodeItem(item: RequestItem, quirks: UpstreamQuirks): WireItem[
         },
       ]
     case 'reasoning':
-      return encodeReasoning(item, quirks)
+      return encodeReasoning(item, { quirks, maker })
     default:
       return assertNever(item)
   }
@@ -94,9 +97,9 @@ function outputPart(part: ContentPart): WirePart {
  * that has `content`. Without it the text is all there is, and llama.cpp refuses an item that has
  * none, so what only a summary holds is given as the text too.
  */
-function encodeReasoning(item: ReasoningItem, quirks: UpstreamQuirks): WireItem[] {
+function encodeReasoning(item: ReasoningItem, { quirks, maker }: ItemTarget): WireItem[] {
   const summary = item.summary.map((text) => ({ type: 'summary_text' as const, text }))
-  if (isSealed(item)) {
+  if (isSealedFor(maker, item)) {
     return [{ type: 'reasoning', summary, encrypted_content: item.sealed }]
   }
   const text = item.text === '' ? item.summary.join('\n\n') : item.text
@@ -104,6 +107,11 @@ function encodeReasoning(item: ReasoningItem, quirks: UpstreamQuirks): WireItem[
   return [{ type: 'reasoning', summary, content: [{ type: 'reasoning_text', text }] }]
 }
 
-export function isSealed(item: ReasoningItem): item is ReasoningItem & { sealed: string } {
-  return item.sealed !== undefined && item.sealed !== ''
+/** A payload that somebody else made would be refused, and the whole request with it. */
+export function isSealedFor(
+  maker: string,
+  item: ReasoningItem,
+): item is ReasoningItem & { sealed: string } {
+  const { sealed = '', sealedBy = maker } = item
+  return sealed !== '' && sealedBy === maker
 }

@@ -6,10 +6,12 @@ import type {
   Sampling,
   Tool,
   ToolChoice,
+  ToolName,
 } from '#inference/request.ts'
+import { isSameTool } from '#inference/tool-choice.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import { encodeItem, isSealed } from './encode-item.ts'
+import { encodeItem, isSealedFor } from './encode-item.ts'
 import type {
   ResponsesBody,
   WireCustomTool,
@@ -27,14 +29,14 @@ import type {
  */
 export function encodeRequest(
   request: GenerationRequest,
-  target: { model: string; quirks: UpstreamQuirks },
+  target: { model: string; maker: string; quirks: UpstreamQuirks },
 ): ResponsesBody {
   const { quirks } = target
-  const include = included(request, quirks)
+  const include = included(request, target)
   return {
     model: target.model,
     ...(request.instructions === null ? {} : { instructions: request.instructions }),
-    input: request.items.flatMap((item) => encodeItem(item, quirks)),
+    input: request.items.flatMap((item) => encodeItem(item, target)),
     ...toolFields(request, quirks),
     ...textField(request, quirks),
     ...(quirks.reasoningEffort === 'none' ? {} : reasoningField(request.reasoning)),
@@ -72,11 +74,11 @@ function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): WireTool[]
     } else if (group !== undefined) {
       group.tools.push(encoded)
     } else {
-      // The format demands a description, and a flat list of tools has none for the group.
+      // The format demands a description.
       const opened: WireNamespaceTool = {
         type: 'namespace',
         name: namespace,
-        description: namespace,
+        description: tool.namespaceDescription ?? namespace,
         tools: [encoded],
       }
       groups.set(namespace, opened)
@@ -116,19 +118,23 @@ function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): WireToolC
     case 'required':
       return choice.type
     case 'tool':
-      return { type: choice.form, name: choice.name }
+      return { type: choice.form, ...nameFields(choice) }
     case 'allowed':
       return {
         type: 'allowed_tools',
         mode: choice.mode,
-        tools: choice.names.map((name) => ({
-          type: tools.find((tool) => tool.name === name)?.type ?? 'function',
-          name,
+        tools: choice.tools.map((allowed) => ({
+          type: tools.find((tool) => isSameTool(tool, allowed))?.type ?? 'function',
+          ...nameFields(allowed),
         })),
       }
     default:
       return assertNever(choice)
   }
+}
+
+function nameFields({ name, namespace }: ToolName): ToolName {
+  return namespace === undefined ? { name } : { name, namespace }
 }
 
 function textField(
@@ -182,10 +188,15 @@ function reasoningField(
  * asked for only where reasoning plays a part (it is asked for, or was replayed), because models
  * that do not reason refuse the word with 400.
  */
-function included(request: GenerationRequest, quirks: UpstreamQuirks): string[] {
+function included(
+  request: GenerationRequest,
+  { quirks, maker }: { quirks: UpstreamQuirks; maker: string },
+): string[] {
   const { effort, summary } = request.reasoning
   const asked = summary !== null || (effort !== null && effort !== 'none')
-  const replayed = request.items.some((item) => item.type === 'reasoning' && isSealed(item))
+  const replayed = request.items.some(
+    (item) => item.type === 'reasoning' && isSealedFor(maker, item),
+  )
   const reasons = (asked && quirks.reasoningEffort !== 'none') || replayed
   return [
     ...(reasons ? ['reasoning.encrypted_content'] : []),

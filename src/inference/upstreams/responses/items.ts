@@ -22,6 +22,7 @@ export type Items = {
   readonly sequence: Sequence
   readonly ledger: ToolCallLedger
   readonly logprobs: boolean
+  readonly maker: string
 }
 
 /** One output item, under the names that it goes by at the upstream. */
@@ -57,7 +58,7 @@ function createBody(items: Items, type: string): Item['body'] | null {
     case 'message':
       return createMessage(items.sequence, { logprobs: items.logprobs })
     case 'reasoning':
-      return createReasoning(items.sequence)
+      return createReasoning(items.sequence, items.maker)
     case 'function_call':
     case 'custom_tool_call':
       return createToolCall(items.sequence, type, items.ledger)

@@ -14,12 +14,13 @@ export type Reasoning = {
   paragraph: number
   /** The opaque payload, between the end of the item and the end of its block. */
   sealed: string | null
+  readonly maker: string
   readonly sent: Readonly<Record<ReasoningCarrier, { chars: number; parts: number }>>
 }
 
 export type Paragraph = { carrier: ReasoningCarrier; index: number | null; text: string }
 
-export function createReasoning(sequence: Sequence): Reasoning {
+export function createReasoning(sequence: Sequence, maker: string): Reasoning {
   const reasoning: Reasoning = {
     kind: 'reasoning',
     lane: createLane(sequence, 'reasoning', (complete) => closeBlock(reasoning, complete)),
@@ -27,6 +28,7 @@ export function createReasoning(sequence: Sequence): Reasoning {
     isOpen: false,
     paragraph: -1,
     sealed: null,
+    maker,
     sent: { raw: { chars: 0, parts: 0 }, summary: { chars: 0, parts: 0 } },
   }
   return reasoning
@@ -125,8 +127,8 @@ function send(reasoning: Reasoning, part: Part<ReasoningCarrier>, text: string):
 
 function closeBlock(reasoning: Reasoning, complete: boolean): void {
   if (!reasoning.isOpen) return
-  const { lane, sealed } = reasoning
-  const seal = sealed === null ? {} : { sealed }
+  const { lane, sealed, maker } = reasoning
+  const seal = sealed === null ? {} : { sealed, sealedBy: maker }
   put(lane, { type: 'reasoning-end', block: lane.block, complete, ...seal })
   reasoning.isOpen = false
   reasoning.sealed = null

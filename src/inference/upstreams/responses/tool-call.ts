@@ -1,3 +1,5 @@
+import type { ToolName } from '#inference/request.ts'
+import { forbiddenCall } from '#inference/tool-choice.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { createPart, missingText, notePiece, type Part } from './part.ts'
@@ -22,6 +24,7 @@ export type ToolCall = {
 /** What the calls of one generation share. */
 export type ToolCallLedger = {
   readonly takenCallIds: Set<string>
+  readonly mayCall: (tool: ToolName) => boolean
   readonly mintCallId: () => string
   /** How much argument text may still come. */
   charsLeft: number
@@ -88,17 +91,14 @@ export function finishToolCall(call: ToolCall, item: JsonObject): void {
 }
 
 function openBlock(call: ToolCall, name: string): void {
-  const { lane, namespace, early } = call
+  const { lane, ledger, namespace, early } = call
+  const tool = namespace === null ? { name } : { name, namespace }
+  if (!ledger.mayCall(tool)) throw forbiddenCall()
   call.isOpen = true
   begin(lane, {
     type: 'tool-call-start',
     block: lane.block,
-    call: {
-      callId: claimCallId(call.ledger, call.callId),
-      name,
-      ...(namespace === null ? {} : { namespace }),
-      form: call.input.label,
-    },
+    call: { callId: claimCallId(ledger, call.callId), ...tool, form: call.input.label },
   })
   if (early !== '') put(lane, { type: 'tool-call-delta', block: lane.block, text: early })
   call.early = ''

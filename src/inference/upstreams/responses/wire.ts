@@ -179,12 +179,10 @@ export type WireToolChoice =
   | 'none'
   | 'auto'
   | 'required'
-  | { type: 'function' | 'custom'; name: string }
-  | {
-      type: 'allowed_tools'
-      mode: 'auto' | 'required'
-      tools: { type: 'function' | 'custom'; name: string }[]
-    }
+  | WireToolReference
+  | { type: 'allowed_tools'; mode: 'auto' | 'required'; tools: WireToolReference[] }
+
+type WireToolReference = { type: 'function' | 'custom'; name: string; namespace?: string }
 
 export type WireFormat =
   | { type: 'json_object' }

@@ -1,6 +1,7 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
+import { deltaHead } from '#surfaces/responses/frames.ts'
 import type { EventOf, ItemContext, OpenItem } from './item.ts'
 
 /** The progress events that clients know; any other event type breaks strict ones. */
@@ -13,29 +14,60 @@ const hostedStages: Readonly<Record<string, readonly string[]>> = {
   mcp_list_tools: ['in_progress', 'completed', 'failed'],
 }
 
+/** Where the prefix is not the type without `_call`. */
+const idPrefixes: Readonly<Record<string, string>> = {
+  compaction: 'cmp_',
+  mcp_list_tools: 'mcpl_',
+  mcp_approval_request: 'mcpr_',
+}
+
 export function openHostedTool(
   start: EventOf<'hosted-tool-start'>,
   { frames, outputIndex }: ItemContext,
 ): OpenItem {
-  const id = newId(`${start.item.type.replace(/_call$/, '')}_`)
+  const id = idOf(start.item)
+  const place = { item_id: id, output_index: outputIndex }
+  const head = deltaHead('response.mcp_call_arguments.delta', place)
   let current: HostedToolItem = start.item
+  let written: string | null = null
   const item = () => ({ ...current, id })
+
+  /** Once the arguments are complete, if they were streamed at all. */
+  const endArguments = () => {
+    if (written === null) return ''
+    const done = { ...place, arguments: written }
+    written = null
+    return frames.frame('response.mcp_call_arguments.done', done)
+  }
+  const progress = (stage: string) => {
+    const done = stage === 'in_progress' ? '' : endArguments()
+    if (!hostedStages[current.type]?.includes(stage)) return done
+    return done + frames.frame(`response.${current.type}.${stage}`, place)
+  }
   return {
     start: () =>
       frames.frame('response.output_item.added', { output_index: outputIndex, item: item() }),
     push(event) {
-      assert(event.type === 'hosted-tool-progress', `${event.type} in a hosted tool`)
-      if (!hostedStages[current.type]?.includes(event.stage)) return ''
-      return frames.frame(`response.${current.type}.${event.stage}`, {
-        item_id: id,
-        output_index: outputIndex,
-      })
+      if (event.type === 'hosted-tool-progress') return progress(event.stage)
+      assert(event.type === 'hosted-tool-delta', `${event.type} in a hosted tool`)
+      written = (written ?? '') + event.text
+      current = { ...current, arguments: written }
+      return frames.delta(head, event.text)
     },
     end(event) {
       assert(event.type === 'hosted-tool-end', `${event.type} ends a hosted tool`)
+      const done = endArguments()
       current = event.item ?? { ...current, status: 'incomplete' }
-      return frames.frame('response.output_item.done', { output_index: outputIndex, item: item() })
+      return (
+        done +
+        frames.frame('response.output_item.done', { output_index: outputIndex, item: item() })
+      )
     },
     item,
   }
+}
+
+/** Adapters take the ids of upstreams off; one that is left is ours, and somebody refers to it. */
+function idOf({ id, type }: HostedToolItem): string {
+  return typeof id === 'string' ? id : newId(idPrefixes[type] ?? `${type.replace(/_call$/, '')}_`)
 }

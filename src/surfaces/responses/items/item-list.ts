@@ -1,6 +1,7 @@
-import type { FrameWriter } from '#surfaces/responses/frames.ts'
+import type { BlockEvent } from '#inference/events.ts'
+import { endOfBlock } from '#inference/grammar.ts'
 import { openHostedTool } from './hosted-tool.ts'
-import type { BlockEvent, ItemContext, OpenItem, OutputItem } from './item.ts'
+import type { ItemContext, ItemForm, ItemStatus, OpenItem, OutputItem } from './item.ts'
 import { openMessage } from './message.ts'
 import { openReasoning } from './reasoning.ts'
 import { openToolCall } from './tool-call.ts'
@@ -8,27 +9,37 @@ import { openToolCall } from './tool-call.ts'
 /** The output of one response: blocks become items, in order, one at a time. */
 export type ItemList = {
   push(event: BlockEvent): string
+  /** Ends the item that is still open, as one that was cut off. */
+  cut(): string
   /** The items as they stand, with the one that is still open. */
-  output(): OutputItem[]
+  output(form: ItemForm): OutputItem[]
 }
 
-export function createItemList(frames: FrameWriter, includeSealed: boolean): ItemList {
-  const closed: OutputItem[] = []
+export function createItemList(context: Omit<ItemContext, 'outputIndex'>): ItemList {
+  const closed: { item: OpenItem; status: ItemStatus }[] = []
   let current: OpenItem | null = null
+  let last: BlockEvent | null = null
 
+  const push = (event: BlockEvent): string => {
+    last = event
+    if (current === null) {
+      current = openItem(event, { ...context, outputIndex: closed.length })
+      return current.start()
+    }
+    if (!event.type.endsWith('-end')) return current.push(event)
+    const written = current.end(event)
+    const isCut = 'complete' in event && !event.complete
+    closed.push({ item: current, status: isCut ? 'incomplete' : 'completed' })
+    current = null
+    return written
+  }
   return {
-    push(event) {
-      if (current === null) {
-        current = openItem(event, { frames, outputIndex: closed.length, includeSealed })
-        return current.start()
-      }
-      if (!event.type.endsWith('-end')) return current.push(event)
-      const written = current.end(event)
-      closed.push(current.item('complete' in event && !event.complete ? 'incomplete' : 'completed'))
-      current = null
-      return written
+    push,
+    cut: () => (last === null ? '' : endOfBlock(last).map(push).join('')),
+    output(form) {
+      const items = closed.map(({ item, status }) => item.item(status, form))
+      return current === null ? items : [...items, current.item('in_progress', form)]
     },
-    output: () => (current === null ? [...closed] : [...closed, current.item('in_progress')]),
   }
 }
 

@@ -1,4 +1,5 @@
-import type { GenerationEvent } from '#inference/events.ts'
+import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
+import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import type { FrameWriter } from '#surfaces/responses/frames.ts'
 
 /** An output item on the wire; every kind has an id of ours, which never changes. */
@@ -10,8 +11,8 @@ export type OutputItem = {
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-/** The events that belong to a block, and so to an item. */
-export type BlockEvent = Extract<GenerationEvent, { block: number }>
+/** As its caller gets to see it, or with everything that a later turn may need. */
+export type ItemForm = 'shown' | 'stored'
 
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
 
@@ -21,7 +22,7 @@ export type OpenItem = {
   push(event: BlockEvent): string
   end(event: BlockEvent): string
   /** The item as it stands now. */
-  item(status: ItemStatus): OutputItem
+  item(status: ItemStatus, form: ItemForm): OutputItem
 }
 
 export type ItemContext = {
@@ -29,4 +30,5 @@ export type ItemContext = {
   outputIndex: number
   /** Whether the caller asked for sealed reasoning. */
   includeSealed: boolean
+  reasoningSeal: ReasoningSeal
 }

@@ -21,7 +21,7 @@ export function openMessage(
     isRefusal
       ? { type: 'refusal', refusal: text }
       : { type: 'output_text', text, annotations, logprobs }
-  const item = (as: ItemStatus, content: readonly object[] = [part()]) => ({
+  const withContent = (as: ItemStatus, content: readonly object[]) => ({
     id,
     type: 'message',
     status: as,
@@ -29,6 +29,7 @@ export function openMessage(
     content,
     ...(start.phase === undefined ? {} : { phase: start.phase }),
   })
+  const item = (as: ItemStatus) => withContent(as, [part()])
   const cite = (citation: Citation) => {
     const annotation = renderCitation(citation)
     annotations.push(annotation)
@@ -49,7 +50,7 @@ export function openMessage(
     start: () =>
       frames.frame('response.output_item.added', {
         output_index: outputIndex,
-        item: item('in_progress', []),
+        item: withContent('in_progress', []),
       }) + frames.frame('response.content_part.added', { ...place, part: part() }),
     push(event) {
       if (event.type === 'text-delta') return addText(event)

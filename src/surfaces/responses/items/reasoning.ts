@@ -1,30 +1,42 @@
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, OpenItem } from './item.ts'
+import type { EventOf, ItemContext, ItemForm, ItemStatus, OpenItem } from './item.ts'
 
 export function openReasoning(
   start: EventOf<'reasoning-start'>,
-  { frames, outputIndex, includeSealed }: ItemContext,
+  { frames, outputIndex, includeSealed, reasoningSeal }: ItemContext,
 ): OpenItem {
   const id = newId('rs_')
   const parts: string[] = []
   let head = deltaHead('', {})
   let openPart: number | null = null
+  let ending: EventOf<'reasoning-end'> | null = null
   let sealed: string | undefined
 
   const place = () => ({ item_id: id, output_index: outputIndex, summary_index: parts.length - 1 })
   const summaryPart = (text: string) => ({ type: 'summary_text', text })
-  const item = () => ({
-    id,
-    type: 'reasoning',
-    summary: parts.map(summaryPart),
-    // What the model itself thought goes back whole, so that a replay can give it to the model.
-    ...(start.form === 'summary' || parts.length === 0
-      ? {}
-      : { content: [{ type: 'reasoning_text', text: parts.join('\n\n') }] }),
-    ...(sealed !== undefined && includeSealed ? { encrypted_content: sealed } : {}),
-  })
+  /** What the model itself thought, so that a replay can give it to the model. */
+  const rawText = () =>
+    start.form === 'summary' ? '' : parts.filter((part) => part !== '').join('\n\n')
+  const seal = (): string | undefined => {
+    if (sealed !== undefined || ending === null) return sealed
+    const { sealed: payload = null, sealedBy: maker = null } = ending
+    const text = rawText()
+    if (text !== '' || payload !== null) sealed = reasoningSeal.seal({ text, payload, maker })
+    return sealed
+  }
+  const item = (_: ItemStatus, form: ItemForm) => {
+    const text = form === 'shown' && includeSealed ? '' : rawText()
+    const encrypted = form === 'stored' || includeSealed ? seal() : undefined
+    return {
+      id,
+      type: 'reasoning',
+      summary: parts.map(summaryPart),
+      ...(text === '' ? {} : { content: [{ type: 'reasoning_text', text }] }),
+      ...(encrypted === undefined ? {} : { encrypted_content: encrypted }),
+    }
+  }
   const closePart = () => {
     if (openPart === null) return ''
     openPart = null
@@ -44,9 +56,13 @@ export function openReasoning(
       frames.frame('response.reasoning_summary_part.added', { ...place(), part: summaryPart('') })
     )
   }
+  const itemFrame = (stage: 'added' | 'done', status: ItemStatus) =>
+    frames.frame(`response.output_item.${stage}`, {
+      output_index: outputIndex,
+      item: item(status, 'shown'),
+    })
   return {
-    start: () =>
-      frames.frame('response.output_item.added', { output_index: outputIndex, item: item() }),
+    start: () => itemFrame('added', 'in_progress'),
     push(event) {
       assert(event.type === 'reasoning-delta', `${event.type} in reasoning`)
       const opened = event.part === openPart ? '' : startPart(event.part)
@@ -55,11 +71,8 @@ export function openReasoning(
     },
     end(event) {
       assert(event.type === 'reasoning-end', `${event.type} ends reasoning`)
-      sealed = event.sealed
-      return (
-        closePart() +
-        frames.frame('response.output_item.done', { output_index: outputIndex, item: item() })
-      )
+      ending = event
+      return closePart() + itemFrame('done', event.complete ? 'completed' : 'incomplete')
     },
     item,
   }

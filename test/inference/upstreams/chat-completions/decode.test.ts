@@ -240,7 +240,7 @@ describe('tool calls', () => {
       { ...tool, name: 'look' },
       { ...tool, name: 'find' },
     ]
-    const toolChoice = { type: 'allowed', mode: 'auto', names: ['look'] } as const
+    const toolChoice = { type: 'allowed', mode: 'auto', tools: [{ name: 'look' }] } as const
     const call = chunk(callDelta([0, 'a', 'find', '{}']), 'stop')
     const { events, error } = decodePayloads([call], { request: { tools, toolChoice } })
     expect(error?.kind).toBe('upstream_invalid_answer')

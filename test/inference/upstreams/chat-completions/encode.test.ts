@@ -271,24 +271,19 @@ describe('the choice of a tool', () => {
   })
 
   test('allowed tools are the only ones that are offered', () => {
-    expect(choose({ type: 'allowed', mode: 'auto', names: ['find'] })).toEqual({
+    expect(choose({ type: 'allowed', mode: 'auto', tools: [find] })).toEqual({
       names: ['find'],
       tool_choice: undefined,
     })
-    expect(choose({ type: 'allowed', mode: 'required', names: ['find'] })).toEqual({
+    expect(choose({ type: 'allowed', mode: 'required', tools: [find] })).toEqual({
       names: ['find'],
       tool_choice: 'required',
-    })
-    const namespaced: Tool = { ...find, namespace: 'files' }
-    expect(choose({ type: 'allowed', mode: 'auto', names: ['find'] }, [look, namespaced])).toEqual({
-      names: ['files__find'],
-      tool_choice: undefined,
     })
   })
 
   test.each<ToolChoice>([
     { type: 'tool', name: 'other', form: 'function' },
-    { type: 'allowed', mode: 'required', names: ['other'] },
+    { type: 'allowed', mode: 'required', tools: [{ name: 'other' }] },
   ])('%j of tools that are not given is refused', (toolChoice) => {
     expect(() => choose(toolChoice)).toThrow('tool_choice')
   })

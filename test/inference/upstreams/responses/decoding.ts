@@ -2,13 +2,18 @@ import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { Citation, GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
 import { createGrammar } from '#inference/grammar.ts'
+import type { ToolName } from '#inference/request.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import type { AppError } from '#lib/errors.ts'
 import { toAppError } from '#lib/errors.ts'
 
 export type Decoded = { events: GenerationEvent[]; error: AppError | null }
 
-type Options = { logprobs?: boolean; toolArgumentCharsMax?: number }
+type Options = {
+  logprobs?: boolean
+  toolArgumentCharsMax?: number
+  mayCall?: (tool: ToolName) => boolean
+}
 
 /** A decoder whose minted call ids are call_minted_1, call_minted_2 …. */
 export function openDecoder(options: Options = {}): Decoder {
@@ -16,6 +21,8 @@ export function openDecoder(options: Options = {}): Decoder {
   return createDecoder({
     logprobs: options.logprobs ?? false,
     toolArgumentCharsMax: options.toolArgumentCharsMax ?? 1_000_000,
+    maker: 'upstream/m',
+    mayCall: options.mayCall ?? (() => true),
     mintCallId: () => `call_minted_${++minted}`,
   })
 }

@@ -162,4 +162,19 @@ describe('items', () => {
       include: ['reasoning.encrypted_content'],
     })
   })
+
+  test('a sealed payload goes to its maker alone, and nobody is asked for another', () => {
+    const sealedBy = (maker: string) =>
+      body({
+        items: [{ type: 'reasoning', summary: [], text: 'One.', sealed: 'gAAA', sealedBy: maker }],
+      })
+    expect(sealedBy('upstream/m')).toMatchObject({ input: [{ encrypted_content: 'gAAA' }] })
+    for (const maker of ['upstream/other', 'other/m']) {
+      const content = [{ type: 'reasoning_text', text: 'One.' }]
+      expect(sealedBy(maker)).toEqual({
+        ...always,
+        input: [{ type: 'reasoning', summary: [], content }],
+      })
+    }
+  })
 })

@@ -177,7 +177,7 @@ describe('tools', () => {
       { type: 'custom', name: 'sql' },
     ],
     [
-      { type: 'allowed', mode: 'required', names: ['add', 'sql'] },
+      { type: 'allowed', mode: 'required', tools: [{ name: 'add' }, { name: 'sql' }] },
       {
         type: 'allowed_tools',
         mode: 'required',

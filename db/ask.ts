@@ -1,0 +1,20 @@
+import { AppError } from '#lib/errors.ts'
+import { createCircuit, DatabaseUnavailableError } from './circuit.ts'
+
+/** Runs a question that a request waits for; fails with `service_unavailable`, soon. */
+export type Ask = <T>(question: () => Promise<T>) => Promise<T>
+
+export function createAsk(): Ask {
+  const circuit = createCircuit()
+  return async (question) => {
+    try {
+      return await circuit(question)
+    } catch (cause) {
+      if (!(cause instanceof DatabaseUnavailableError)) throw cause
+      throw new AppError('service_unavailable', 'The database cannot be reached just now.', {
+        retryAfterS: 1,
+        cause,
+      })
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import { mcpToolName } from '#hosted-tools/mcp/names.ts'
+import type { ApprovedCall, McpHistory, McpTool } from '#hosted-tools/mcp/request.ts'
+import type { RequestItem } from '#inference/request.ts'
+import { isRecord } from '#lib/json.ts'
+import { badField, createReader, quote } from './read-object.ts'
+import {
+  mcpApprovalRequestItem,
+  mcpApprovalResponseItem,
+  mcpCallItem,
+  mcpListedTool,
+  mcpListItem,
+} from './schema.ts'
+
+const readCall = createReader(mcpCallItem)
+const readList = createReader(mcpListItem)
+const readListedTool = createReader(mcpListedTool)
+const readRequest = createReader(mcpApprovalRequestItem)
+const readResponse = createReader(mcpApprovalResponseItem)
+
+/**
+ * Reads the items of remote servers while an input is read. A call with its result is given to every
+ * upstream as a function call with its output; so is a call that waits for approval.
+ */
+export type HostedItems = {
+  /** What the model is given for the item; null where its type is not of such an item. */
+  take(type: string, value: unknown, path: string): readonly RequestItem[] | null
+  /** The items with an answer for each call, and what is left to be done for them. */
+  finish(items: readonly RequestItem[]): { items: readonly RequestItem[]; history: McpHistory }
+}
+
+type Request = ApprovedCall & { state: 'asked' | 'approved' | 'answered' }
+
+export function createHostedItems(): HostedItems {
+  const lists = new Map<string, readonly McpTool[]>()
+  const requests = new Map<string, Request>()
+
+  const takeCall = (value: unknown, path: string): RequestItem[] => {
+    const call = readCall(value, path)
+    const request = requests.get(call.approval_request_id ?? '')
+    const text = call.output ?? describeError(call.error)
+    if (request !== undefined && request.state !== 'answered') {
+      request.state = 'answered'
+      return [result(request.requestId, text)]
+    }
+    const callId = idOf(value)
+    const { server_label: label, name, arguments: args } = call
+    return [callItem(callId, { label, name, args }), result(callId, text)]
+  }
+  const takeRequest = (value: unknown, path: string): RequestItem[] => {
+    const { id, server_label: label, name, arguments: args } = readRequest(value, path)
+    if (requests.has(id)) return []
+    const call = { requestId: id, label, name, args }
+    requests.set(id, { ...call, state: 'asked' })
+    return [callItem(id, call)]
+  }
+  const takeResponse = (value: unknown, path: string): RequestItem[] => {
+    const { approval_request_id: id, approve, reason } = readResponse(value, path)
+    const request = requests.get(id)
+    if (request === undefined) {
+      const param = `${path}.approval_request_id`
+      throw badField(param, `is ${quote(id)}, but no approval request before it has this id`)
+    }
+    if (request.state === 'answered') return []
+    request.state = approve ? 'approved' : 'answered'
+    return approve ? [] : [result(id, refusalText(reason))]
+  }
+  const take = (type: string, value: unknown, path: string): RequestItem[] | null => {
+    switch (type) {
+      case 'mcp_list_tools':
+        takeList(value, path, lists)
+        return []
+      case 'mcp_call':
+        return takeCall(value, path)
+      case 'mcp_approval_request':
+        return takeRequest(value, path)
+      case 'mcp_approval_response':
+        return takeResponse(value, path)
+      default:
+        return null
+    }
+  }
+  return {
+    take(type, value, path) {
+      const taken = take(type, value, path)
+      if (type !== 'mcp_call' && isOfModel(type, value)) settle(requests)
+      return taken
+    },
+    finish: (items) => finish(items, { lists, requests }),
+  }
+}
+
+/** An approval counts until the model went on; then what was not run is not run any more. */
+function settle(requests: ReadonlyMap<string, Request>): void {
+  for (const request of requests.values()) {
+    if (request.state === 'approved') request.state = 'asked'
+  }
+}
+
+/** Whether an item is output of a model, and no answer to it. */
+function isOfModel(type: string, value: unknown): boolean {
+  if (type === 'message') return isRecord(value) && value['role'] === 'assistant'
+  return type !== 'mcp_approval_response' && !type.endsWith('_output')
+}
+
+function finish(
+  items: readonly RequestItem[],
+  { lists, requests }: { lists: McpHistory['lists']; requests: ReadonlyMap<string, Request> },
+): ReturnType<HostedItems['finish']> {
+  const answered = [...items]
+  const approved: ApprovedCall[] = []
+  for (const { state, ...request } of requests.values()) {
+    if (state === 'answered') continue
+    let at = answered.findLastIndex((item) => isCall(item, request.requestId))
+    if (state === 'approved') {
+      // Its result needs the call, also where that was compacted away.
+      if (at === -1) answered.push(callItem(request.requestId, request))
+      approved.push(request)
+      continue
+    }
+    if (at === -1) continue
+    while (answered[at]?.type === 'tool-call') at++
+    answered.splice(at, 0, result(request.requestId, 'The call was not approved.'))
+  }
+  return { items: answered, history: { lists, approved } }
+}
+
+function isCall(item: RequestItem, callId: string): boolean {
+  return item.type === 'tool-call' && item.callId === callId
+}
+
+function takeList(value: unknown, path: string, lists: Map<string, readonly McpTool[]>): void {
+  const { server_label: label, tools, error } = readList(value, path)
+  // A list that failed is asked for again.
+  if (error !== undefined || tools.length === 0) return
+  const read = tools.map((tool, index): McpTool => {
+    const listed = readListedTool(tool, `${path}.tools[${index}]`)
+    const { name, description = null, input_schema: inputSchema, annotations = null } = listed
+    return { name, description, inputSchema, annotations }
+  })
+  lists.set(label, read)
+}
+
+function callItem(
+  callId: string,
+  { label, name, args }: Pick<ApprovedCall, 'label' | 'name' | 'args'>,
+): RequestItem {
+  return {
+    type: 'tool-call',
+    callId,
+    name: mcpToolName(label, name),
+    form: 'function',
+    arguments: args,
+  }
+}
+
+function result(callId: string, text: string): RequestItem {
+  return { type: 'tool-result', callId, form: 'function', parts: [{ type: 'text', text }] }
+}
+
+function refusalText(reason: string | undefined): string {
+  const refusal = 'The user did not approve this call.'
+  return reason === undefined ? refusal : `${refusal} ${reason}`
+}
+
+/** Items of an input have ids, given by their maker or by us. */
+function idOf(value: unknown): string {
+  return isRecord(value) && typeof value['id'] === 'string' ? value['id'] : ''
+}
+
+function describeError(error: unknown): string {
+  if (error === undefined) return 'The call did not come to an end.'
+  const { message, content } = isRecord(error) ? error : { message: error, content: undefined }
+  const text = typeof message === 'string' ? message : JSON.stringify(content ?? error)
+  return `The call failed: ${text}`
+}

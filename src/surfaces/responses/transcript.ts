@@ -1,0 +1,62 @@
+import type { ContentPart, RequestItem } from '#inference/request.ts'
+import { assertNever } from '#lib/assert.ts'
+
+/** The most of one entry that is written out, in characters. */
+const messageCharsMax = 65_536
+const resultCharsMax = 16_384
+const argumentsCharsMax = 8_192
+const reasoningCharsMax = 4_096
+
+/** Items as one text that any model can read; what is too long is shortened in the middle. */
+export function renderTranscript(items: readonly RequestItem[]): string {
+  return items.flatMap(renderItem).join('\n\n')
+}
+
+function renderItem(item: RequestItem): string[] {
+  switch (item.type) {
+    case 'message':
+      return [`[${item.role}]\n${shorten(renderParts(item.parts), messageCharsMax)}`]
+    case 'tool-call': {
+      const text = shorten(item.arguments, argumentsCharsMax)
+      return [`[assistant calls the tool ${item.name}, ${item.callId}]\n${text}`]
+    }
+    case 'tool-result': {
+      const text = shorten(renderParts(item.parts), resultCharsMax)
+      return [`[result of the tool call ${item.callId}]\n${text}`]
+    }
+    case 'reasoning': {
+      const text = item.text === '' ? item.summary.join('\n\n') : item.text
+      return text === '' ? [] : [`[assistant thinks]\n${shorten(text, reasoningCharsMax)}`]
+    }
+    default:
+      return assertNever(item)
+  }
+}
+
+function renderParts(parts: readonly ContentPart[]): string {
+  return parts.map(describePart).join('\n')
+}
+
+/** A part as text; what is no text is only named. */
+export function describePart(part: ContentPart): string {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      return part.text
+    case 'image':
+      return '[an image]'
+    case 'file':
+      return part.filename === null ? '[a file]' : `[the file ${part.filename}]`
+    default:
+      return assertNever(part)
+  }
+}
+
+/** Of what is left out the beginning and the end say most. */
+function shorten(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text
+  const headChars = Math.floor((charsMax * 3) / 4)
+  const tailChars = charsMax - headChars
+  const leftOut = text.length - charsMax
+  return `${text.slice(0, headChars)}\n[${leftOut} characters left out]\n${text.slice(-tailChars)}`
+}

@@ -1,0 +1,63 @@
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createHostedTools } from '#hosted-tools/hosted-tools.ts'
+import type { HostedOutcome, HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import type { Fetch } from '#outbound/checked-fetch.ts'
+import { resolveHost } from '#outbound/resolve.ts'
+import { parse } from '#test/surfaces/responses/parsing.ts'
+
+/** The hosted tools of requests, as their bodies ask for them. */
+
+type Given = {
+  mcpServer?: Partial<Config['mcpServer'][number]>[]
+  mcp?: Partial<Config['mcp']>
+  fetch?: Fetch
+  resolve?: typeof resolveHost
+}
+
+export function toolbox({ mcpServer = [], mcp, ...world }: Given = {}) {
+  const config = loadConfig({})
+  const servers = mcpServer.map((entry) => ({
+    ...{ label: 'docs', url: 'http://127.0.0.1:1/mcp', headers: {}, groups: [] },
+    ...entry,
+  }))
+  return createHostedTools({
+    config: { mcp: { ...config.mcp, ...mcp }, mcpServer: servers },
+    fetch,
+    resolve: resolveHost,
+    ...world,
+  })
+}
+
+type Toolbox = ReturnType<typeof toolbox>
+
+/** Opens the tools of a body, for a caller of these groups. */
+export async function openBody(box: Toolbox, body: object, groups: readonly string[] = []) {
+  const { hosted, request } = parse(body)
+  const opened = await box.open(hosted, { groups, tools: request.tools })
+  if (opened === null) throw new Error('the body asks for no hosted tool')
+  return { opened, toolChoice: request.toolChoice }
+}
+
+/** One server by its label, without approvals. */
+export const docs = { type: 'mcp', server_label: 'docs', require_approval: 'never' }
+
+const { signal } = new AbortController()
+
+/** Does what comes before the model; gives the items that it showed. */
+export async function runOpening({ opening }: HostedTools) {
+  const outcomes = await Promise.all(opening.map(({ call, args }) => call.run(args, signal)))
+  return outcomes.map(({ item }) => item)
+}
+
+export async function callTool(
+  opened: HostedTools,
+  name: string,
+  args: object | string = {},
+): Promise<HostedOutcome> {
+  const call = opened.call(name)
+  if (call === null) throw new Error(`there is no tool ${name}`)
+  return call.run(typeof args === 'string' ? args : JSON.stringify(args), signal)
+}
+
+export const names = (opened: HostedTools) => opened.offer().map(({ name }) => name)

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { callTool, docs, names, openBody, runOpening, toolbox } from './opening.ts'
+import { type ServedMcp, serveMcp } from './served-mcp.ts'
+
+let server: ServedMcp
+
+beforeAll(async () => {
+  server = await serveMcp()
+})
+
+afterAll(() => server.stop())
+
+const resolve = async (hostname: string) =>
+  hostname === 'inside.example' ? ['10.0.0.1'] : ['93.184.216.34']
+
+type Box = Parameters<typeof toolbox>[0]
+
+async function refusal(box: Box, tool: object, groups: readonly string[] = []) {
+  try {
+    await openBody(toolbox({ resolve, ...box }), { tools: [{ ...docs, ...tool }] }, groups)
+  } catch (error) {
+    if (error instanceof AppError) return [error.status, error.param, error.message]
+    throw error
+  }
+  throw new Error('it was accepted')
+}
+
+test('a server of the configuration is used by its label, or by its URL under another one', async () => {
+  const box = toolbox({ mcpServer: [{ url: server.url }] })
+  for (const tool of [docs, { ...docs, server_label: 'mine', server_url: server.url }]) {
+    const { opened } = await openBody(box, { tools: [tool] })
+    await runOpening(opened)
+    expect(names(opened)).toContain(`mcp__${tool.server_label}__get_weather`)
+    opened.close()
+  }
+})
+
+test('a server for certain groups is not there for others', async () => {
+  const mcpServer = [{ url: server.url, groups: ['staff', 'admins'] }]
+  const { opened } = await openBody(toolbox({ mcpServer }), { tools: [docs] }, ['admins'])
+  expect(opened.opening).toHaveLength(1)
+  expect(await refusal({ mcpServer }, {}, ['users'])).toEqual([
+    400,
+    'tools[0].server_url',
+    'tools[0].server_url is required: no server with the label "docs" is offered here.',
+  ])
+})
+
+const url = 'tools[0].server_url'
+const refusals: readonly [why: string, box: Box, serverUrl: string, sentence: string][] = [
+  ['no host is open', {}, 'https://a.example/mcp', 'names a host that is not allowed here'],
+  [
+    'another host is open',
+    { mcp: { hosts: ['*.b.example'] } },
+    'https://a.example/mcp',
+    'names a host that is not allowed here',
+  ],
+  ['plain http', { mcp: { hosts: ['*'] } }, 'http://a.example/', 'must begin with https://'],
+  ['credentials', { mcp: { hosts: ['*'] } }, 'https://u:p@a.example/', 'must not hold credentials'],
+  [
+    'a port',
+    { mcp: { hosts: ['*'] } },
+    'https://a.example:22/',
+    'names a port that is not allowed here',
+  ],
+  [
+    'a private name',
+    { mcp: { hosts: ['*'] } },
+    'https://inside.example/',
+    'leads to an address that is not public',
+  ],
+  [
+    'loopback',
+    { mcp: { hosts: ['*'] } },
+    'https://127.0.0.1/',
+    'leads to an address that is not public',
+  ],
+  ['no URL', { mcp: { hosts: ['*'] } }, 'nowhere', 'must be a URL'],
+]
+
+for (const [why, box, serverUrl, sentence] of refusals) {
+  test(`a server that a caller may not name: ${why}`, async () => {
+    expect(await refusal(box, { server_url: serverUrl })).toEqual([400, url, `${url} ${sentence}.`])
+  })
+}
+
+test('the credentials of the caller go to the server, and headers of the protocol do not', async () => {
+  const { opened } = await openBody(toolbox({ mcpServer: [{ url: server.url }] }), {
+    tools: [
+      {
+        ...docs,
+        authorization: 'of-the-caller',
+        headers: {
+          'X-Team': 'red',
+          Host: 'elsewhere',
+          'Mcp-Session-Id': 'stolen',
+          'Content-Length': '1',
+        },
+      },
+    ],
+  })
+  await runOpening(opened)
+  opened.close()
+  const headers = server.requests.at(-1)?.headers
+  expect(headers?.get('authorization')).toBe('Bearer of-the-caller')
+  expect(headers?.get('x-team')).toBe('red')
+  expect(headers?.get('mcp-session-id')).toBeNull()
+  expect(headers?.get('host')).toBe(new URL(server.url).host)
+})
+
+test('what the administrator set goes first, and is not seen in what the server says', async () => {
+  const key = 'a-secret-of-the-administrator'
+  const box = toolbox({ mcpServer: [{ url: server.url, key, headers: { 'X-Team': 'blue' } }] })
+  const tool = { ...docs, authorization: 'of-the-caller', headers: { 'x-team': 'red' } }
+  const { opened } = await openBody(box, { tools: [tool] })
+  await runOpening(opened)
+  const { item, result } = await callTool(opened, 'mcp__docs__echo_secret')
+  opened.close()
+  expect(server.requests.at(-1)?.headers.get('x-team')).toBe('blue')
+  expect([item['output'], result]).toEqual([
+    'I was sent Bearer [redacted]',
+    'I was sent Bearer [redacted]',
+  ])
+})
+
+test('a public server is asked by the caller’s word, at the address that was checked', async () => {
+  const asked: string[] = []
+  const { opened } = await openBody(
+    toolbox({
+      mcp: { hosts: ['*.example'] },
+      resolve,
+      fetch: async (target, init) => {
+        asked.push(`${target} ${new Headers(init.headers).get('host')}`)
+        return new Response('', { status: 404 })
+      },
+    }),
+    { tools: [{ ...docs, server_url: 'https://a.example/mcp?x=1' }] },
+  )
+  expect(await runOpening(opened)).toMatchObject([
+    { type: 'mcp_list_tools', tools: [], error: 'The server answered with HTTP status 404.' },
+  ])
+  expect(new Set(asked)).toEqual(new Set(['https://93.184.216.34:443/mcp?x=1 a.example']))
+})

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'bun:test'
+import type { Tool, ToolChoice } from '#inference/request.ts'
+import { mayCall } from '#inference/tool-choice.ts'
+import { blocksOf, decode, decodeWhole } from './decoding.ts'
+import { added, call, completed, created, ended, input, message, saying, text } from './payloads.ts'
+import { body } from './requests.ts'
+
+const plain = { type: 'function', description: null, parameters: null, strict: null } as const
+const inFiles: Tool = { ...plain, name: 'find', namespace: 'files' }
+const inPeople: Tool = { ...plain, name: 'find', namespace: 'people' }
+const tools = [inFiles, inPeople]
+
+describe('what goes out', () => {
+  test('allowed tools are named with their namespaces', () => {
+    const toolChoice: ToolChoice = { type: 'allowed', mode: 'auto', tools: [inPeople] }
+    expect(body({ tools, toolChoice })).toMatchObject({
+      tools: [{ name: 'files' }, { name: 'people' }],
+      tool_choice: {
+        type: 'allowed_tools',
+        mode: 'auto',
+        tools: [{ type: 'function', name: 'find', namespace: 'people' }],
+      },
+    })
+  })
+
+  test('a tool that is demanded is named with its namespace', () => {
+    const name = { name: 'find', namespace: 'files' }
+    const toolChoice: ToolChoice = { type: 'tool', ...name, form: 'function' }
+    expect(body({ tools, toolChoice })).toMatchObject({
+      tool_choice: { type: 'function', ...name },
+    })
+  })
+
+  test('a namespace goes with what it is for, and by its name where that was not said', () => {
+    const told: Tool = { ...inFiles, namespaceDescription: 'Works on files.' }
+    expect(body({ tools: [told, inPeople] })).toMatchObject({
+      tools: [
+        { type: 'namespace', name: 'files', description: 'Works on files.' },
+        { type: 'namespace', name: 'people', description: 'people' },
+      ],
+    })
+  })
+})
+
+describe('a call that is not allowed', () => {
+  const choose = (toolChoice: ToolChoice) => ({
+    mayCall: (tool: { name: string; namespace?: string }) => mayCall(toolChoice, tool),
+  })
+  const onlyPeople = choose({ type: 'allowed', mode: 'auto', tools: [inPeople] })
+  const find = { ...call, name: 'find', namespace: 'people' }
+
+  test('fails the generation, in place of it', () => {
+    for (const wrong of [
+      { ...find, namespace: 'files' },
+      { ...find, namespace: undefined },
+      call,
+    ]) {
+      const { events, error } = decode([created, added(wrong), input('{}')], onlyPeople)
+      expect(error?.kind).toBe('upstream_invalid_answer')
+      expect(events).toEqual([{ type: 'generation-start' }])
+    }
+  })
+
+  test('fails it after what was said before', () => {
+    const at = { output_index: 1 }
+    const payloads = [created, added(message), text('Let me look.'), ended(saying('Let me look.'))]
+    const { events, error } = decode([...payloads, added(call, at), input('{}', at)], onlyPeople)
+    expect(error?.kind).toBe('upstream_invalid_answer')
+    expect(events.map(({ type }) => type)).toEqual([
+      'generation-start',
+      'text-start',
+      'text-delta',
+      'text-end',
+    ])
+  })
+
+  test('fails it in a whole answer, and in one whose items come only at the end', () => {
+    const output = [{ ...call, arguments: '{}' }]
+    const whole = { object: 'response', id: 'resp_1', status: 'completed', output }
+    expect(decodeWhole(whole, onlyPeople).error?.kind).toBe('upstream_invalid_answer')
+    expect(decode([created, completed(output)], onlyPeople).error?.kind).toBe(
+      'upstream_invalid_answer',
+    )
+  })
+
+  test('is every call, where none was to be made', () => {
+    const custom = { ...call, type: 'custom_tool_call', input: '' }
+    for (const item of [call, custom]) {
+      const { error } = decode([created, added(item)], choose({ type: 'none' }))
+      expect(error?.message).toBe('The upstream called a tool that it was not allowed to call.')
+    }
+  })
+
+  test('is not one of an allowed tool, and none where nothing was forbidden', () => {
+    const payloads = (item: object) => [
+      created,
+      added(item),
+      input('{}'),
+      ended({ ...item, arguments: '{}' }),
+      completed(),
+    ]
+    expect(blocksOf(decode(payloads(find), onlyPeople))).toEqual([
+      { call: 'find', namespace: 'people', id: 'call_1', input: '{}' },
+    ])
+    for (const type of ['auto', 'required'] as const) {
+      expect(decode(payloads(call), choose({ type })).error).toBeNull()
+    }
+  })
+})

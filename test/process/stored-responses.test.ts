@@ -1,0 +1,186 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createEmbeddedPlace, createTestPlace, serverUrl } from '#test/support/database.ts'
+import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  childrenOf,
+  type GatewayProcess,
+  patienceMs,
+  startGatewayProcess,
+  stopProcesses,
+  temporaryFolder,
+} from '#test/support/process.ts'
+import {
+  checkStream,
+  type Frame,
+  readFrames,
+  readOpenFrames,
+} from '#test/support/response-frames.ts'
+
+setDefaultTimeout(2 * patienceMs)
+afterEach(stopProcesses)
+
+/** The demo repeats some thirty words a second. */
+const prompt = Array.from({ length: 90 }, (_, index) => `word${index}`).join(' ')
+
+async function startStream(gateway: GatewayProcess, body: object = {}) {
+  const answer = await gateway.ask({ model: 'demo', input: prompt, stream: true, ...body })
+  expect(answer.status).toBe(200)
+  const events = readEvents(answer)
+  await events.until(/output_text\.delta[\s\S]*\n\n/)
+  return { id: idOf(readOpenFrames(events.text())), events }
+}
+
+function idOf(frames: readonly Frame[]): string {
+  const [first] = frames
+  const response = first?.['response']
+  return String(Object(response)['id'])
+}
+
+async function readStream(gateway: GatewayProcess, id: string, startingAfter?: number) {
+  const after = startingAfter === undefined ? '' : `&starting_after=${startingAfter}`
+  const answer = await gateway.request(`/v1/responses/${id}?stream=true${after}`)
+  expect(answer.status).toBe(200)
+  return answer
+}
+
+async function find(gateway: GatewayProcess, id: string) {
+  const answer = await gateway.request(`/v1/responses/${id}`)
+  return { status: answer.status, body: Object(await answer.json()) }
+}
+
+async function killWorker(gateway: GatewayProcess): Promise<void> {
+  const [worker = 0] = childrenOf(gateway.pid)
+  process.kill(worker, 'SIGKILL')
+  await gateway.logged('listening', 2)
+}
+
+/** A settings file that allows one background response at a time. */
+function oneAtATime(): string {
+  const path = join(temporaryFolder(), 'sluice.toml')
+  writeFileSync(path, '[responses]\nbackground_running_max = 1\n')
+  return path
+}
+
+test('a worker that is killed leaves a failed response, with everything that was logged', async () => {
+  const gateway = await startGatewayProcess()
+  const { id, events } = await startStream(gateway)
+  await events.until(/word30 [\s\S]*\n\n/)
+  const seen = readOpenFrames(events.text())
+  await killWorker(gateway)
+  await eventually('the response is over', async () => {
+    const { body } = await find(gateway, id)
+    return body['status'] === 'failed'
+  })
+  const { body } = await find(gateway, id)
+  expect(body['error']).toMatchObject({ code: 'worker_lost', type: 'server_error' })
+
+  const replayed = readFrames(await (await readStream(gateway, id)).text())
+  expect(replayed.at(-1)?.type).toBe('response.failed')
+  const logged = replayed.slice(0, -2)
+  expect(logged.length).toBeGreaterThan(0)
+  const common = Math.min(logged.length, seen.length)
+  expect(logged.slice(0, common)).toEqual(seen.slice(0, common))
+
+  const last = Number(seen.at(-1)?.['sequence_number'])
+  const rest = readFrames(await (await readStream(gateway, id, last)).text())
+  expect(rest.map(({ type }) => type).slice(-2)).toEqual(['error', 'response.failed'])
+  for (const frame of rest) expect(Number(frame['sequence_number'])).toBeGreaterThan(last)
+})
+
+test('background work that waits survives a kill, and is done after it', async () => {
+  const place = await createEmbeddedPlace()
+  try {
+    const environment = { SLUICE_CONFIG: oneAtATime() }
+    const gateway = await startGatewayProcess({ dataFolder: place.dataFolder, environment })
+    const ask = async (input: string) => {
+      const answer = await gateway.ask({ model: 'demo', input, background: true })
+      return Object(await answer.json())
+    }
+    const running = await ask(prompt)
+    const waiting = await ask('the second one')
+    expect([running['status'], waiting['status']]).toEqual(['queued', 'queued'])
+    await eventually('the first one runs', async () => {
+      return (await find(gateway, running['id'])).body['status'] === 'in_progress'
+    })
+    await killWorker(gateway)
+    await eventually('both are over', async () => {
+      const found = await Promise.all([running, waiting].map(({ id }) => find(gateway, id)))
+      return found.every(({ body }) => ['failed', 'completed'].includes(body['status']))
+    })
+    expect((await find(gateway, waiting['id'])).body['status']).toBe('completed')
+    await stopProcesses()
+  } finally {
+    await place.remove()
+  }
+})
+
+test('a restart loses nothing: what runs is finished, what waits is done by the next one', async () => {
+  const place = await createTestPlace()
+  const shared = {
+    dataFolder: place.dataFolder,
+    environment: place.databaseUrl === undefined ? {} : { DATABASE_URL: place.databaseUrl },
+  }
+  try {
+    const first = await startGatewayProcess(shared)
+    const running = Object(
+      await (await first.ask({ model: 'demo', input: prompt, background: true })).json(),
+    )
+    await eventually('it runs', async () => {
+      return (await find(first, running['id'])).body['status'] === 'in_progress'
+    })
+    const stored = Object(await (await first.ask({ model: 'demo-fast', input: 'kept' })).json())
+    first.signal('SIGTERM')
+    expect(await first.exited).toBe(0)
+
+    const second = await startGatewayProcess(shared)
+    expect((await find(second, running['id'])).body['status']).toBe('completed')
+    expect((await find(second, stored['id'])).body).toEqual(stored)
+    const { frames } = checkStream(await (await readStream(second, running['id'])).text())
+    expect(frames.at(-1)?.type).toBe('response.completed')
+    await stopProcesses()
+  } finally {
+    await place.remove()
+  }
+})
+
+test.skipIf(serverUrl === undefined)(
+  'what one replica runs, another one shows, resumes, follows up, cancels and deletes',
+  async () => {
+    const place = await createTestPlace()
+    const environment = { DATABASE_URL: place.databaseUrl ?? '' }
+    const start = () => startGatewayProcess({ dataFolder: place.dataFolder, environment })
+    try {
+      const [left, right] = await Promise.all([start(), start()])
+      const { id, events } = await startStream(left)
+      const live = (await readStream(right, id)).text()
+      const resumed = (await readStream(right, id, 10)).text()
+      const whole = await events.whole()
+      checkStream(whole)
+      expect(await live).toBe(whole)
+      const blocks = whole.split('\n\n')
+      expect(await resumed).toBe(blocks.slice(11).join('\n\n'))
+      expect((await find(right, id)).body).toEqual((await find(left, id)).body)
+
+      const next = await right.ask({ model: 'demo', input: 'and on', previous_response_id: id })
+      expect(next.status).toBe(200)
+
+      const second = await startStream(left)
+      const cancelled = await right.request(`/v1/responses/${second.id}/cancel`, { method: 'POST' })
+      expect(Object(await cancelled.json())).toMatchObject({ id: second.id, status: 'cancelled' })
+      expect(readFrames(await second.events.whole()).at(-1)?.type).toBe('response.incomplete')
+      expect((await find(left, second.id)).body['status']).toBe('cancelled')
+
+      const third = await startStream(left)
+      const deleted = await right.request(`/v1/responses/${third.id}`, { method: 'DELETE' })
+      expect(deleted.status).toBe(200)
+      await third.events.whole()
+      for (const gateway of [left, right]) expect((await find(gateway, third.id)).status).toBe(404)
+      await stopProcesses()
+    } finally {
+      await place.remove()
+    }
+  },
+)

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createConversations } from '#responses/conversations/conversations.ts'
+import type { PageRequest } from '#responses/response.ts'
+import {
+  addEnded,
+  ann,
+  bob,
+  message,
+  nothing,
+  objectOf,
+  opened,
+  type StoreWorld,
+  startStore,
+  textsOf,
+} from './store-world.ts'
+
+let world: StoreWorld
+
+beforeAll(async () => {
+  world = await startStore()
+})
+afterAll(() => world.close())
+
+const conversationsWith = (limits: Partial<Config['responses']> = {}) =>
+  createConversations(world.database, {
+    limits: { ...loadConfig({}).responses, ...limits },
+    now: world.now,
+  })
+
+const none = { metadata: {}, items: [] }
+const oldestFirst: PageRequest = { after: null, limit: 100, order: 'asc' }
+
+async function textsIn(id: string) {
+  return textsOf(await conversationsWith().items(ann, id))
+}
+
+describe('a response in a conversation', () => {
+  test('leaves its input and output there when it ends', async () => {
+    const { id } = await conversationsWith().create(ann, {
+      ...none,
+      items: [message('before')],
+    })
+    await addEnded(world.store, {
+      conversationId: id,
+      input: [message('q1')],
+      output: [message('a1'), message('a2')],
+    })
+    expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
+    const slow = opened({ conversationId: id, input: [message('q2')] })
+    await world.store.write({ ...nothing, opened: [slow] })
+    expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
+    const object = objectOf(slow.id, 'incomplete', [message('half')])
+    await world.store.write({ ...nothing, ended: [{ id: slow.id, object, piece: null }] })
+    expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2', 'q2', 'half'])
+    // What is there belongs to the conversation.
+    expect(await world.store.remove(ann, slow.id)).toBe(true)
+    expect(await textsIn(id)).toHaveLength(6)
+  })
+
+  test.each(['failed', 'cancelled'] as const)('leaves nothing when it ends %s', async (status) => {
+    const { id } = await conversationsWith().create(ann, none)
+    await addEnded(world.store, { conversationId: id, status })
+    expect(await textsIn(id)).toEqual([])
+  })
+
+  test('leaves nothing in what is gone, or belongs to somebody else', async () => {
+    const { id: gone } = await conversationsWith().create(ann, none)
+    const { id: bobs } = await conversationsWith().create(bob, none)
+    const running = opened({ conversationId: gone })
+    await world.store.write({ ...nothing, opened: [running] })
+    expect(await conversationsWith().remove(ann, gone)).toBe(true)
+    const object = objectOf(running.id, 'completed')
+    await world.store.write({ ...nothing, ended: [{ id: running.id, object, piece: null }] })
+    expect((await world.store.find(ann, running.id))?.object.status).toBe('completed')
+    await addEnded(world.store, { conversationId: bobs })
+    expect(await conversationsWith().items(bob, bobs)).toEqual([])
+  })
+
+  test('adds nothing twice: not what is there, and not when it is written again', async () => {
+    const there = message('there', 'msg_there')
+    const { id } = await conversationsWith().create(ann, { ...none, items: [there] })
+    const response = opened({ conversationId: id, input: [there, message('new')] })
+    const ended = [{ id: response.id, object: objectOf(response.id, 'completed'), piece: null }]
+    await world.store.write({ opened: [response], logged: [], ended })
+    await world.store.write({ opened: [response], logged: [], ended })
+    expect(await textsIn(id)).toEqual(['there', 'new'])
+  })
+
+  test('loses nothing to others that end, or are added, at the same time', async () => {
+    const conversations = conversationsWith()
+    const places = await Promise.all([1, 2, 3].map(() => conversations.create(ann, none)))
+    const ids = places.map(({ id }) => id)
+    const writes = Array.from({ length: 24 }, async (_, at) => {
+      // Several conversations in one write, in a different order each time.
+      const order = at % 2 === 0 ? ids : ids.toReversed()
+      const responses = order.map((conversationId) =>
+        opened({ conversationId, input: [message(`q${at}`)] }),
+      )
+      await world.store.write({
+        opened: responses,
+        logged: [],
+        ended: responses.map(({ id }) => ({
+          id,
+          object: objectOf(id, 'completed', [message(`a${at}`)]),
+          piece: null,
+        })),
+      })
+      await conversations.addItems(ann, order[0] ?? '', [message(`added ${at}`)])
+    })
+    await Promise.all(writes)
+    const lengths = await Promise.all(ids.map(async (id) => (await textsIn(id)).length))
+    expect(lengths.reduce((sum, length) => sum + length, 0)).toBe(24 * 3 * 2 + 24)
+    for (const id of ids) {
+      const texts: string[] = await textsIn(id)
+      for (let at = 0; at < 24; at++) {
+        expect(texts.indexOf(`a${at}`)).toBe(texts.indexOf(`q${at}`) + 1)
+      }
+    }
+  })
+})
+
+describe('the items of a conversation', () => {
+  test('belong to one owner, whatever is asked', async () => {
+    const conversations = conversationsWith()
+    const item = message('mine', 'msg_mine')
+    const { id } = await conversations.create(ann, { metadata: { a: 'b' }, items: [item] })
+    expect(await conversations.find(bob, id)).toBeUndefined()
+    expect(await conversations.setMetadata(bob, id, {})).toBeUndefined()
+    expect(await conversations.items(bob, id)).toBeUndefined()
+    expect(await conversations.listItems(bob, id, oldestFirst)).toBeUndefined()
+    expect(await conversations.addItems(bob, id, [message('x')])).toBeUndefined()
+    expect(await conversations.findItem(bob, id, 'msg_mine')).toBeUndefined()
+    expect(await conversations.removeItem(bob, id, 'msg_mine')).toBe(false)
+    expect(await conversations.remove(bob, id)).toBe(false)
+    expect((await world.store.findItems(bob, ['msg_mine'])).size).toBe(0)
+    expect((await conversations.find(ann, id))?.metadata).toEqual({ a: 'b' })
+    expect(await conversations.items(ann, id)).toEqual([item])
+    expect(await conversations.findItem(ann, id, 'msg_mine')).toEqual(item)
+    expect((await world.store.findItems(ann, ['msg_mine'])).get('msg_mine')).toEqual(item)
+  })
+
+  test('are found by their ids, whether they are newer than a response or older', async () => {
+    const conversations = conversationsWith()
+    const add = (text: string) =>
+      conversations.create(ann, { ...none, items: [message(text, 'msg_twice')] })
+    const newest = async () =>
+      textsOf([...(await world.store.findItems(ann, ['msg_twice'])).values()])
+    await add('first')
+    world.pass(10)
+    await addEnded(world.store, { input: [message('second', 'msg_twice')] })
+    expect(await newest()).toEqual(['second'])
+    world.pass(10)
+    const { id } = await add('third')
+    expect(await newest()).toEqual(['third'])
+    await conversations.remove(ann, id)
+    expect(await newest()).toEqual(['second'])
+  })
+
+  test('may have any text and any id', async () => {
+    const conversations = conversationsWith()
+    const items = ['a\0b', '\ud800', 'x'.repeat(9_000)].map((odd) => message(odd, odd))
+    const { id } = await conversations.create(ann, { metadata: { 'k\0': '\ud800' }, items })
+    expect(await conversations.items(ann, id)).toEqual(items)
+    expect((await conversations.find(ann, id))?.metadata).toEqual({ 'k\0': '\ud800' })
+    for (const item of items) {
+      expect(await conversations.findItem(ann, id, item.id)).toEqual(item)
+      const page = await conversations.listItems(ann, id, { ...oldestFirst, after: item.id })
+      expect(page?.data).toEqual(items.slice(items.indexOf(item) + 1))
+      expect(await conversations.find(ann, item.id)).toBeUndefined()
+    }
+  })
+
+  test('end at a number, and at a size', async () => {
+    const few = conversationsWith({ conversationItemsMax: 3 })
+    const { id } = await few.create(ann, { ...none, items: [message('1'), message('2')] })
+    const isFull = { kind: 'invalid_request', wireCode: 'conversation_full' }
+    expect(await few.items(ann, id)).toHaveLength(2)
+    await expect(few.addItems(ann, id, [message('3'), message('4')])).rejects.toMatchObject(isFull)
+    expect(await few.addItems(ann, id, [message('3')])).toHaveLength(1)
+    await expect(few.items(ann, id)).rejects.toMatchObject({ ...isFull, param: 'conversation' })
+    const small = conversationsWith({ storedCharsMax: 50 })
+    await expect(small.items(ann, id)).rejects.toMatchObject(isFull)
+    await expect(small.addItems(ann, id, [message('5')])).rejects.toMatchObject(isFull)
+    // What is full can still be looked at and made smaller.
+    const page = await few.listItems(ann, id, oldestFirst)
+    expect(textsOf(page?.data)).toEqual(['1', '2', '3'])
+    expect(await few.removeItem(ann, id, page?.data[0]?.id ?? '')).toBe(true)
+    expect(await few.items(ann, id)).toHaveLength(2)
+  })
+})

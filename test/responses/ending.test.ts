@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  answerOf,
+  atOnce,
+  forever,
+  jobOf,
+  led,
+  preparing,
+  queuedOf,
+  type Replica,
+  type RunsWorld,
+  readAll,
+  readOn,
+  startHalfway,
+  startRunsWorld,
+  typesOf,
+  watchFrom,
+  words,
+} from './runs-world.ts'
+import { ann } from './store-world.ts'
+
+let world: RunsWorld
+let here: Replica
+let there: Replica
+
+beforeAll(async () => {
+  world = await startRunsWorld()
+  here = await world.replica()
+  there = await world.replica()
+})
+afterAll(() => world.close())
+
+describe('cancelling', () => {
+  for (const place of ['here', 'elsewhere']) {
+    test(`ends a run, aborts its upstream and keeps what it had: asked ${place}`, async () => {
+      const { run, reader, generation, rest } = await startHalfway(here)
+      const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
+      const asked = place === 'here' ? here : there
+      const object = await asked.cancel(ann, run.id)
+      expect(object).toMatchObject({ id: run.id, status: 'cancelled' })
+      expect(JSON.stringify(object?.output)).toContain('one two ')
+      expect(generation.signal()?.aborted).toBe(true)
+      generation.give(...rest)
+      const whole = await reader.whole
+      expect(typesOf(whole).at(-1)).toBe('response.incomplete')
+      expect(whole).not.toContain('three')
+      expect(await abroad.whole).toBe(whole)
+      expect(await readAll(await there.watch(ann, run.id, watchFrom(-1)))).toBe(whole)
+      for (const runs of [here, there]) {
+        expect(await runs.find(ann, run.id)).toMatchObject({ status: 'cancelled' })
+      }
+      expect((await run.ended()).object.status).toBe('cancelled')
+    })
+  }
+
+  test('leaves a response that is over as it is', async () => {
+    const run = here.start(jobOf(atOnce(answerOf(words))))
+    const { object } = await run.ended()
+    for (const runs of [here, there]) {
+      expect(await runs.cancel(ann, run.id)).toEqual(JSON.parse(JSON.stringify(object)))
+    }
+  })
+
+  test('takes a response out of the queue, whose watchers see its end', async () => {
+    const queued = queuedOf()
+    await here.enqueue(queued)
+    const watcher = readOn(await here.watch(ann, queued.id, watchFrom(-1)))
+    expect(await there.cancel(ann, queued.id)).toMatchObject({ status: 'cancelled', output: [] })
+    const types = typesOf(await watcher.whole)
+    expect(types).toEqual(['response.created', 'response.queued', 'response.incomplete'])
+    const generation = led()
+    here.serveQueue(preparing(generation.generate))
+    expect(await here.find(ann, queued.id)).toMatchObject({ status: 'cancelled' })
+    expect(generation.signal()).toBeUndefined()
+  })
+
+  test('reaches a response between the queue and its first frame', async () => {
+    const slow = await world.replica()
+    const reached = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    const generation = led()
+    const queued = queuedOf()
+    slow.serveQueue(async (claimed) => {
+      if (claimed.id === queued.id) {
+        reached.resolve()
+        await goOn.promise
+      }
+      return preparing(generation.generate)(claimed)
+    })
+    here.drain()
+    there.drain()
+    await slow.enqueue(queued)
+    await reached.promise
+    const heard = Promise.withResolvers<void>()
+    await world.database.listen('responses', {
+      onMessage: (payload) => payload.includes(queued.id) && heard.resolve(),
+      onGap() {},
+    })
+    const cancelled = there.cancel(ann, queued.id)
+    await heard.promise
+    goOn.resolve()
+    expect(await cancelled).toMatchObject({ status: 'cancelled' })
+    const types = typesOf(await readAll(await there.watch(ann, queued.id, watchFrom(-1))))
+    expect(types.at(-1)).toBe('response.incomplete')
+  })
+})
+
+describe('deleting', () => {
+  for (const place of ['here', 'elsewhere']) {
+    test(`ends a run and nothing of it comes back: asked ${place}`, async () => {
+      const { run, reader, generation, rest } = await startHalfway(here)
+      const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
+      await eventually('another process reads it too', () => abroad.count() > 2)
+      expect(await (place === 'here' ? here : there).remove(ann, run.id)).toBe(true)
+      await run.ended()
+      generation.give(...rest)
+      expect(generation.signal()?.aborted).toBe(true)
+      expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
+      expect(typesOf(await abroad.whole).at(-1)).toBe('response.failed')
+      const later = here.start(jobOf(atOnce(answerOf(words))))
+      await later.ended()
+      for (const runs of [here, there]) {
+        expect(await runs.find(ann, run.id)).toBeUndefined()
+        expect(await runs.watch(ann, run.id, watchFrom(-1))).toBeUndefined()
+        expect(await runs.remove(ann, run.id)).toBe(false)
+      }
+    })
+  }
+
+  test('forgets a response that is over', async () => {
+    const run = here.start(jobOf(atOnce(answerOf(words))))
+    await run.ended()
+    expect(await there.remove(ann, run.id)).toBe(true)
+    expect(await here.find(ann, run.id)).toBeUndefined()
+  })
+})
+
+describe('a process that no message reaches', () => {
+  test('ends nevertheless what another one cancels or deletes', async () => {
+    const deaf = await world.replica({ isDeaf: true })
+    const cancelled = await startHalfway(deaf)
+    const deleted = await startHalfway(deaf)
+    await eventually(
+      'it is stored',
+      async () => (await there.find(ann, deleted.run.id)) !== undefined,
+    )
+    const asked = there.cancel(ann, cancelled.run.id)
+    expect(await there.remove(ann, deleted.run.id)).toBe(true)
+    expect(await asked).toMatchObject({ status: 'cancelled' })
+    for (const { reader, generation } of [cancelled, deleted]) {
+      expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
+      expect(generation.signal()?.aborted).toBe(true)
+    }
+    const types = typesOf(await readAll(await there.watch(ann, cancelled.run.id, watchFrom(-1))))
+    expect(types.at(-1)).toBe('response.incomplete')
+    expect(await there.find(ann, cancelled.run.id)).toMatchObject({ status: 'cancelled' })
+    expect(await there.find(ann, deleted.run.id)).toBeUndefined()
+  })
+})

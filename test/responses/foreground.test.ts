@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  answerOf,
+  atOnce,
+  forever,
+  jobOf,
+  led,
+  type Replica,
+  type RunsWorld,
+  readOn,
+  startHalfway,
+  startRunsWorld,
+  typesOf,
+  watchFrom,
+  words,
+} from './runs-world.ts'
+import { ann } from './store-world.ts'
+
+let world: RunsWorld
+let here: Replica
+let there: Replica
+
+beforeAll(async () => {
+  world = await startRunsWorld()
+  here = await world.replica()
+  there = await world.replica()
+})
+afterAll(() => world.close())
+
+describe('a run in the foreground', () => {
+  test('ends when nobody has read it for a while, and only then', async () => {
+    const brief = await world.replica({ settings: { abandonMs: 30 } })
+    const startAlone = () => {
+      const generation = led()
+      const run = brief.start(jobOf(generation.generate))
+      generation.give(...answerOf(words).slice(0, 2))
+      return { run, generation }
+    }
+    const { run, generation } = startAlone()
+    const leaving = new AbortController()
+    const reader = readOn(run.frames(leaving.signal))
+    const letGo = run.hold()
+    await eventually('it is read', () => reader.count() > 3)
+    leaving.abort()
+    // As long as another one takes to be abandoned.
+    const abandoned = startAlone()
+    expect((await abandoned.run.ended()).object.status).toBe('cancelled')
+    expect(abandoned.generation.signal()?.aborted).toBe(true)
+    expect(await there.find(ann, abandoned.run.id)).toMatchObject({ status: 'cancelled' })
+    expect(generation.signal()?.aborted).toBe(false)
+
+    const back = readOn(await brief.watch(ann, run.id, watchFrom(2)))
+    letGo()
+    await startAlone().run.ended()
+    expect(generation.signal()?.aborted).toBe(false)
+    generation.give(...answerOf(words).slice(2))
+    expect(typesOf(await back.whole).at(-1)).toBe('response.completed')
+  })
+
+  test('that fails before its first output is an error, and leaves no trace', async () => {
+    const generation = led()
+    const run = here.start(jobOf(generation.generate))
+    const frames = readOn(run.frames(forever))
+    expect(generation.committed()).toBe(false)
+    const error = new AppError('upstream_overloaded', 'The upstream is busy.')
+    generation.break(error)
+    expect(await frames.whole.catch((failure: unknown) => failure)).toBe(error)
+    expect(await run.ended().catch((failure: unknown) => failure)).toBe(error)
+    expect(await here.find(ann, run.id)).toBeUndefined()
+    expect(here.running()).toBe(0)
+  })
+
+  test('that fails later tells it in its stream and in its object', async () => {
+    const { run, reader, generation } = await startHalfway(here)
+    const error = new AppError('upstream_gap_timeout', 'The upstream was silent.')
+    generation.give([
+      { type: 'text-end', block: 0, complete: false },
+      { type: 'error', error },
+    ])
+    expect(typesOf(await reader.whole).slice(-2)).toEqual(['error', 'response.failed'])
+    expect(await run.ended()).toMatchObject({ error, object: { status: 'failed' } })
+    const stored = await there.find(ann, run.id)
+    expect(stored).toMatchObject({ status: 'failed', error: { code: 'upstream_gap_timeout' } })
+  })
+
+  test('whose generation stops without an end has failed', async () => {
+    const run = here.start(jobOf(atOnce(answerOf(words).slice(0, -1))))
+    const { error, object } = await run.ended()
+    expect(error).toMatchObject({ kind: 'upstream_truncated' })
+    expect(object.status).toBe('failed')
+  })
+
+  test('that still runs when its process stops has failed, and is stored so', async () => {
+    const stopping = await world.replica()
+    const { run, reader, generation } = await startHalfway(stopping)
+    await stopping.close()
+    expect(typesOf(await reader.whole).slice(-2)).toEqual(['error', 'response.failed'])
+    expect(generation.signal()?.aborted).toBe(true)
+    const stored = await there.find(ann, run.id)
+    expect(stored).toMatchObject({ status: 'failed', error: { code: 'draining' } })
+    expect(stopping.running()).toBe(0)
+  })
+})

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { isOver } from '#responses/response.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  answerOf,
+  atOnce,
+  forever,
+  framesOf,
+  jobOf,
+  led,
+  type Replica,
+  type RunsWorld,
+  readAll,
+  readOn,
+  startRunsWorld,
+  typesOf,
+  watchFrom,
+} from './runs-world.ts'
+import { ann, bob } from './store-world.ts'
+
+let world: RunsWorld
+let here: Replica
+let there: Replica
+
+beforeAll(async () => {
+  world = await startRunsWorld()
+  here = await world.replica()
+  there = await world.replica()
+})
+afterAll(() => world.close())
+
+const words = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
+
+describe('a stream that was cut off', () => {
+  test('goes on behind any frame, byte for byte, when it is over: here and elsewhere', async () => {
+    const run = here.start(jobOf(atOnce(answerOf(words))))
+    const frames = framesOf(await readAll(run.frames(forever)))
+    expect(frames.length).toBeGreaterThan(words.length)
+    for (const runs of [here, there]) {
+      for (let seen = -1; seen < frames.length; seen++) {
+        const rest = await readAll(await runs.watch(ann, run.id, watchFrom(seen)))
+        expect(rest).toBe(frames.slice(seen + 1).join(''))
+      }
+    }
+  })
+
+  test('goes on behind any frame while it runs: here and elsewhere', async () => {
+    const answer = answerOf(words)
+    const generation = led()
+    const run = here.start(jobOf(generation.generate))
+    const first = readOn(run.frames(forever))
+    const resumed: ReturnType<typeof readOn>[] = []
+    for (const batch of answer) {
+      generation.give(batch)
+      await eventually('the batch is shown', () => generation.taken() === answer.indexOf(batch) + 1)
+      for (let seen = -1; seen < first.count(); seen++) {
+        resumed.push(readOn(await here.watch(ann, run.id, watchFrom(seen))))
+        if (answer.indexOf(batch) % 3 > 0) continue
+        resumed.push(readOn(await there.watch(ann, run.id, watchFrom(seen))))
+      }
+    }
+    const whole = await first.whole
+    for (const { whole: rest } of resumed) expect(whole).toEndWith(await rest)
+    expect(new Set(await Promise.all(resumed.map((each) => each.whole)))).toContain(whole)
+  })
+
+  test('gets nothing but what follows, where a client asks ahead of what there is', async () => {
+    const generation = led()
+    const run = here.start(jobOf(generation.generate))
+    generation.give(...answerOf(words).slice(0, 2))
+    const first = readOn(run.frames(forever))
+    await eventually('there are frames', () => first.count() >= 5)
+    const ahead = readOn(await here.watch(ann, run.id, watchFrom(7)))
+    generation.give(...answerOf(words).slice(2))
+    const frames = framesOf(await first.whole)
+    expect(await ahead.whole).toBe(frames.slice(8).join(''))
+    const far = await here.watch(ann, run.id, watchFrom(Number.MAX_SAFE_INTEGER))
+    expect(await readAll(far)).toBe('')
+  })
+
+  test('belongs to its owner: to others it does not exist, running or over', async () => {
+    const generation = led()
+    const run = here.start(jobOf(generation.generate))
+    generation.give(...answerOf(words).slice(0, 2))
+    const first = readOn(run.frames(forever))
+    const see = async (owner: string) => [
+      (await here.watch(owner, run.id, watchFrom(-1))) !== undefined,
+      (await there.watch(owner, run.id, watchFrom(-1))) !== undefined,
+      (await here.find(owner, run.id)) !== undefined,
+      (await there.cancel(owner, 'resp_nobody')) !== undefined,
+    ]
+    await eventually('there are frames', () => first.count() > 2)
+    expect(await see(bob)).toEqual([false, false, false, false])
+    expect(await see(ann)).toEqual([true, true, true, false])
+    expect(await here.cancel(bob, run.id)).toBeUndefined()
+    expect(await here.remove(bob, run.id)).toBe(false)
+    generation.give(...answerOf(words).slice(2))
+    await first.whole
+    expect(await see(bob)).toEqual([false, false, false, false])
+  })
+
+  test('says that it has expired when its frames are not kept any more', async () => {
+    const brief = await world.replica({ settings: { streamTtlS: 1 } })
+    const run = brief.start(jobOf(atOnce(answerOf(words))))
+    await run.ended()
+    await brief.store.sweep(new Date(Date.now() + 5_000))
+    const gone = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
+    expect(gone).toMatchObject({ kind: 'not_found', wireCode: 'stream_expired' })
+    expect(isOver((await brief.find(ann, run.id))?.status ?? 'queued')).toBe(true)
+  })
+})
+
+describe('many who watch', () => {
+  test('read the same, each at its own pace, also far behind what is in memory', async () => {
+    const small = await world.replica({ settings: { logBufferCharsMax: 1024 } })
+    const long = Array.from({ length: 300 }, (_, at) => `word ${at} `)
+    const generation = led()
+    const run = small.start(jobOf(generation.generate))
+    const slow = run.frames(forever)
+    generation.give(...answerOf(long).slice(0, 2))
+    const first = await slow.next()
+    const quick = Array.from({ length: 20 }, () => readOn(run.frames(forever)))
+    const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
+    generation.give(...answerOf(long).slice(2))
+    const whole = await quick[0]?.whole
+    expect(whole).toContain('word 299')
+    for (const reader of quick) expect(await reader.whole).toBe(whole ?? '')
+    expect(await abroad.whole).toBe(whole ?? '')
+    expect((first.value ?? '') + (await readAll(slow))).toBe(whole ?? '')
+  })
+
+  test('hold nothing up when one of them leaves, in the middle of a silence or not', async () => {
+    const generation = led()
+    const run = here.start(jobOf(generation.generate))
+    generation.give(...answerOf(words).slice(0, 2))
+    const leaving = new AbortController()
+    const stays = readOn(run.frames(forever))
+    const leaves = readOn(run.frames(leaving.signal))
+    await eventually('both have read', () => leaves.count() > 2)
+    leaving.abort()
+    expect(await leaves.whole).not.toContain('two')
+    generation.give(...answerOf(words).slice(2))
+    expect(typesOf(await stays.whole).at(-1)).toBe('response.completed')
+  })
+
+  test('see a silence as the same heartbeats, which a replay repeats', async () => {
+    const beating = await world.replica({ heartbeatMs: 20 })
+    const generation = led()
+    const run = beating.start(jobOf(generation.generate))
+    const one = readOn(run.frames(forever))
+    const other = readOn(await beating.watch(ann, run.id, watchFrom(-1)))
+    const beats = () => typesOf(one.text()).filter((type) => type === 'response.in_progress').length
+    await eventually('the stream opens by itself, and is kept alive', () => beats() > 2)
+    expect(generation.committed()).toBe(true)
+    generation.give(...answerOf(words))
+    const whole = await one.whole
+    expect(await other.whole).toBe(whole)
+    expect(await readAll(await there.watch(ann, run.id, watchFrom(-1)))).toBe(whole)
+  })
+})

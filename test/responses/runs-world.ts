@@ -1,0 +1,288 @@
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { type Database, openDatabase } from '#db/client.ts'
+import type { EventBatch } from '#inference/events.ts'
+import { newId } from '#lib/id.ts'
+import type { ResponseObject } from '#responses/response.ts'
+import {
+  createResponseRuns,
+  type Frames,
+  type ResponseRuns,
+  type RunJob,
+  type RunsDeps,
+} from '#responses/runs.ts'
+import { createResponseStore, type ResponseStore } from '#responses/store.ts'
+import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
+import { noHistory } from '#surfaces/responses/history.ts'
+import { parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { createResponseRenderer, renderLost, renderQueued } from '#surfaces/responses/render.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { openSeal, testSeals } from '#test/support/sealing.ts'
+import { ann, message } from './store-world.ts'
+
+/** Runs on a real database, one process or several of them; generations are scripted. */
+export type RunsWorld = {
+  readonly database: TestDatabase
+  /** One more process on the same database. */
+  replica(given?: ReplicaOptions): Promise<Replica>
+  close(): Promise<void>
+}
+
+export type Replica = ResponseRuns & { readonly store: ResponseStore }
+
+type ReplicaOptions = {
+  settings?: Partial<Config['responses']>
+  heartbeatMs?: number
+  soleProcess?: boolean
+  log?: RunsDeps['log']
+  /** What stands in front of the store. */
+  storeBehind?: (store: ResponseStore) => ResponseStore
+  /** Messages of others do not reach it. */
+  isDeaf?: boolean
+  /** It is never closed in order. */
+  isMortal?: boolean
+}
+
+const { echo } = parseCreateResponse(
+  { model: 'm', input: 'x' },
+  { limits: loadConfig({}).limits, history: noHistory, seals: testSeals },
+)
+
+const quick = { flushMs: 5, lostAfterMs: 60_000 }
+
+export async function startRunsWorld(): Promise<RunsWorld> {
+  const database = await openTestDatabase()
+  const closings: (() => Promise<void>)[] = []
+  const now = () => new Date()
+  const connect = async () => {
+    const { databaseUrl, dataFolder } = database.place
+    if (databaseUrl === undefined) return database
+    const again = await openDatabase({ databaseUrl, dataFolder, connectionsMax: 3, log: quietLog })
+    closings.push(again.close)
+    return again
+  }
+  return {
+    database,
+    async replica(given = {}) {
+      const settings = { ...loadConfig({}).responses, ...quick, ...given.settings }
+      const own: Database = closings.length === 0 ? database : await connect()
+      const real = createResponseStore(own, { limits: settings, now })
+      const store = given.storeBehind?.(real) ?? real
+      const runs = await createResponseRuns({
+        store,
+        bus: given.isDeaf ? { ...own, listen: async () => {} } : own,
+        soleProcess: given.soleProcess ?? false,
+        settings,
+        heartbeatMs: given.heartbeatMs ?? 60_000,
+        renderLost,
+        log: given.log ?? quietLog,
+        now,
+      })
+      if (!given.isMortal) closings.push(runs.close)
+      return { ...runs, store: real }
+    },
+    async close() {
+      for (const close of closings.reverse()) await close()
+      await database.close()
+    },
+  }
+}
+
+export function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
+  return {
+    id: newId('resp_'),
+    ownerId: ann,
+    background: false,
+    createdAt: new Date(),
+    previousResponseId: null,
+    conversationId: null,
+    input: [message('hello')],
+    ...given,
+  }
+}
+
+type Generate = RunJob['generate']
+
+/** A run of the foreground, or of what is behind the frames of a queued response. */
+export function jobOf(
+  generate: Generate,
+  head: ResponseHead = headOf(),
+  framesBefore = 0,
+): RunJob & { readonly head: ResponseHead } {
+  const renderer = createResponseRenderer({
+    id: head.id,
+    createdAt: head.createdAt,
+    echo,
+    includeSealed: true,
+    reasoningSeal: openSeal,
+    stream: true,
+    framesBefore,
+    now: () => new Date(0),
+  })
+  return { head, renderer, generate }
+}
+
+export function queuedOf(given: Partial<QueuedResponse> = {}): QueuedResponse {
+  const head = headOf({ background: true, ...given })
+  const { object, frames, count } = renderQueued({
+    id: head.id,
+    createdAt: head.createdAt,
+    echo,
+  })
+  const piece = { first: 0, last: count - 1, frames }
+  return { ...head, keyId: 'key', request: 'sealed', object: plain(object), piece, ...given }
+}
+
+/** What was claimed becomes a run of this generation. */
+export const preparing = (generate: Generate) => async (queued: QueuedResponse) =>
+  jobOf(generate, queued, queued.piece.last + 1)
+
+function plain(object: object): ResponseObject {
+  return JSON.parse(JSON.stringify(object))
+}
+
+/** The batches of an answer in these words, one batch a word. */
+export function answerOf(words: readonly string[]): EventBatch[] {
+  return [
+    [{ type: 'generation-start' }, { type: 'text-start', block: 0, form: 'answer' }],
+    ...words.map((text): EventBatch => [{ type: 'text-delta', block: 0, text }]),
+    [
+      { type: 'text-end', block: 0, complete: true },
+      { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null },
+    ],
+  ]
+}
+
+/** Gives all of it as fast as it is taken. */
+export function atOnce(batches: readonly EventBatch[]): Generate {
+  return async function* () {
+    yield* batches
+  }
+}
+
+/** A generation that a test leads by the hand. */
+export type Led = {
+  readonly generate: Generate
+  give(...batches: readonly EventBatch[]): void
+  /** Throws in the generation. */
+  break(error: unknown): void
+  taken(): number
+  signal(): AbortSignal | undefined
+  committed(): boolean | undefined
+}
+
+export function led(): Led {
+  const given: (EventBatch | { broken: unknown })[] = []
+  let wake = () => {}
+  let taken = 0
+  let control: Parameters<Generate>[0] | undefined
+  const add = (...next: typeof given) => {
+    given.push(...next)
+    wake()
+  }
+  return {
+    async *generate(handed) {
+      control = handed
+      handed.signal.addEventListener('abort', () => wake())
+      for (;;) {
+        const next = given.shift()
+        if (handed.signal.aborted) throw handed.signal.reason
+        if (next === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        } else if ('broken' in next) {
+          throw next.broken
+        } else {
+          taken += 1
+          yield next
+        }
+      }
+    },
+    give: (...batches) => add(...batches),
+    break: (broken) => add({ broken }),
+    taken: () => taken,
+    signal: () => control?.signal,
+    committed: () => control?.committed(),
+  }
+}
+
+export const forever = new AbortController().signal
+
+/** All that is read of frames. */
+export async function readAll(frames: Frames | undefined): Promise<string> {
+  if (frames === undefined) throw new Error('there is no such response')
+  return (await Array.fromAsync(frames)).join('')
+}
+
+/** A reader that goes on by itself, and what it has read. */
+export function readOn(frames: Frames | undefined): {
+  text(): string
+  count(): number
+  whole: Promise<string>
+} {
+  if (frames === undefined) throw new Error('there is no such response')
+  let text = ''
+  const read = async () => {
+    for await (const some of frames) text += some
+    return text
+  }
+  const whole = read()
+  whole.catch(() => {})
+  return { text: () => text, count: () => text.split('\n\n').length - 1, whole }
+}
+
+/** Frames one by one. */
+export const framesOf = (text: string) =>
+  text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((frame) => `${frame}\n\n`)
+
+export const typesOf = (text: string) =>
+  framesOf(text).map((frame) => frame.slice('event: '.length, frame.indexOf('\n')))
+
+export const watchFrom = (startingAfter: number, signal: AbortSignal = forever) => ({
+  startingAfter,
+  signal,
+})
+
+export const words = ['one ', 'two ', 'three']
+
+/** A run that has shown something and waits for more. */
+export async function startHalfway(runs: Replica) {
+  const generation = led()
+  const run = runs.start(jobOf(generation.generate))
+  generation.give(...answerOf(words).slice(0, 3))
+  const reader = readOn(run.frames(forever))
+  await eventually('it is halfway', () => reader.count() >= 6)
+  return { run, reader, generation, rest: answerOf(words).slice(3) }
+}
+
+/** What happens to a database: it refuses, it does not answer, or it is there. */
+export type Fate = {
+  state: 'there' | 'away' | 'silent'
+  /** Questions that it refused. */
+  refused: number
+  storeBehind(store: ResponseStore): ResponseStore
+}
+
+export function createFate(): Fate {
+  const fate: Fate = {
+    state: 'there',
+    refused: 0,
+    storeBehind: (store) =>
+      new Proxy(store, {
+        get(target, name, receiver) {
+          if (fate.state === 'there') return Reflect.get(target, name, receiver)
+          if (fate.state === 'silent') return () => new Promise(() => {})
+          return () => {
+            fate.refused += 1
+            return Promise.reject(new Error('the database is away'))
+          }
+        },
+      }),
+  }
+  return fate
+}

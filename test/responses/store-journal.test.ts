@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  addEnded,
+  ann,
+  bob,
+  message,
+  nothing,
+  objectOf,
+  opened,
+  piece,
+  type StoreWorld,
+  startStore,
+} from './store-world.ts'
+
+let world: StoreWorld
+
+beforeAll(async () => {
+  world = await startStore()
+})
+afterAll(() => world.close())
+
+test('a response is found as it was opened, while it runs and after', async () => {
+  const { store } = world
+  const response = opened()
+  await store.write({ ...nothing, opened: [response] })
+  expect(await store.find(ann, response.id)).toEqual({
+    object: response.object,
+    runnerId: 'runner',
+    background: false,
+    log: { id: response.id, status: 'in_progress', last: -1 },
+  })
+  const answer = [message('one'), message('two')]
+  const object = { ...objectOf(response.id, 'completed', answer), usage: { total_tokens: 3 } }
+  await store.write({ ...nothing, logged: [{ id: response.id, piece: piece(0, 4) }] })
+  await store.write({ ...nothing, ended: [{ id: response.id, object, piece: piece(5, 6) }] })
+  const found = await store.find(ann, response.id)
+  expect(found?.object).toEqual(object)
+  expect(Object.keys(found?.object ?? {})).toEqual(Object.keys(object))
+  expect(found?.log).toEqual({ id: response.id, status: 'completed', last: 6 })
+  expect(await store.readLog(response.id, -1, 10_000)).toEqual([piece(0, 4), piece(5, 6)])
+})
+
+test('a response that opens and ends in one write is stored as it ended', async () => {
+  const { store } = world
+  const response = await addEnded(store, { output: [message('short')] })
+  const found = await store.find(ann, response.id)
+  expect(found?.object.status).toBe('completed')
+  expect(found?.object.output).toMatchObject([{ content: [{ text: 'short' }] }])
+  expect(found?.log.last).toBe(3)
+})
+
+test('many responses are written at once', async () => {
+  const { store } = world
+  const responses = Array.from({ length: 2_100 }, () => opened({ input: [] }))
+  await store.write({
+    opened: responses,
+    logged: responses.map(({ id }) => ({ id, piece: piece(0, 1) })),
+    ended: responses
+      .filter((_, index) => index % 2 === 0)
+      .map(({ id }) => ({ id, object: objectOf(id, 'failed'), piece: piece(2, 2) })),
+  })
+  const progress = await store.progress(responses.map(({ id }) => id))
+  const last = new Map(progress.map((each) => [each.id, `${each.status} ${each.last}`]))
+  expect(responses.map(({ id }) => last.get(id))).toEqual(
+    responses.map((_, index) => (index % 2 === 0 ? 'failed 2' : 'in_progress 1')),
+  )
+})
+
+test('what was deleted while it ran stays deleted, and the others of the write do not suffer', async () => {
+  const { store } = world
+  const gone = opened()
+  const other = opened()
+  await store.write({ ...nothing, opened: [gone, other] })
+  expect(await store.remove(ann, gone.id)).toBe(true)
+  await store.write({
+    opened: [],
+    logged: [gone, other].map(({ id }) => ({ id, piece: piece(0, 0) })),
+    ended: [gone, other].map(({ id }) => ({
+      id,
+      object: objectOf(id, 'completed', [message('late')]),
+      piece: piece(1, 1),
+    })),
+  })
+  expect(await store.find(ann, gone.id)).toBeUndefined()
+  expect(await store.readLog(gone.id, -1, 1_000)).toEqual([])
+  expect((await store.find(ann, other.id))?.log).toMatchObject({ status: 'completed', last: 1 })
+})
+
+test('the end of a response stays as it was first written', async () => {
+  const { store } = world
+  const response = await addEnded(store)
+  await store.write({
+    opened: [],
+    logged: [{ id: response.id, piece: piece(4, 4) }],
+    ended: [{ id: response.id, object: objectOf(response.id, 'failed'), piece: piece(5, 5) }],
+  })
+  expect((await store.find(ann, response.id))?.log).toMatchObject({ status: 'completed', last: 3 })
+})
+
+test('a write that is repeated changes nothing', async () => {
+  const { store } = world
+  const response = opened()
+  const work = {
+    opened: [response],
+    logged: [{ id: response.id, piece: piece(0, 2) }],
+    ended: [
+      {
+        id: response.id,
+        object: objectOf(response.id, 'completed', [message('once')]),
+        piece: piece(3, 3),
+      },
+    ],
+  }
+  await store.write(work)
+  const before = await store.find(ann, response.id)
+  await store.write(work)
+  expect(await store.find(ann, response.id)).toEqual(before)
+})
+
+test.each([
+  ['NUL', 'a\0b'],
+  ['a lone surrogate', 'a\ud800b\udc00'],
+  ['an emoji', '🙂'],
+  ['what SQL and JSON quote', `'"\\{}$1\n\u2028`],
+])('texts may hold %s', async (_, text) => {
+  const { store } = world
+  const item = message(text)
+  const response = opened({ input: [item] })
+  const object = { ...objectOf(response.id, 'completed', [message(text)]), note: text }
+  const frames = `data: ${JSON.stringify(text)}\n\n`
+  await store.write({
+    opened: [response],
+    logged: [],
+    ended: [{ id: response.id, object, piece: { first: 0, last: 0, frames } }],
+  })
+  expect((await store.find(ann, response.id))?.object).toEqual(object)
+  expect((await store.readLog(response.id, -1, 10))[0]?.frames).toBe(frames)
+  expect((await store.findItems(ann, [item.id])).get(item.id)).toEqual(item)
+})
+
+test('an item may be larger than what one statement takes of others', async () => {
+  const { store } = world
+  const large = message('x'.repeat(9_000_000))
+  const input = [message('before'), large, message('behind')]
+  const { id } = await addEnded(store, { input, output: [] })
+  const items = (await store.chain(ann, id))?.items
+  expect(items?.map((item) => item.id)).toEqual(input.map((item) => item.id))
+  expect(JSON.stringify(items?.[1]) === JSON.stringify(large)).toBe(true)
+})
+
+test.each(['a\0b', '\ud800', '', 'x'.repeat(9_000), "' or ''='", '{}'])(
+  'no id breaks a question or a write: %j',
+  async (id) => {
+    const { store } = world
+    expect(await store.find(ann, id)).toBeUndefined()
+    expect(await store.chain(ann, id)).toBeUndefined()
+    expect(await store.remove(ann, id)).toBe(false)
+    expect(await store.readLog(id, -1, 10)).toEqual([])
+    expect(await store.progress([id])).toEqual([])
+    await addEnded(store, { input: [message('odd', id)] })
+    expect((await store.findItems(ann, [id])).get(id)).toEqual(message('odd', id))
+    expect((await store.findItems(bob, [id])).size).toBe(0)
+  },
+)

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import {
+  addEnded,
+  ann,
+  bob,
+  message,
+  nothing,
+  opened,
+  piece,
+  queued,
+  type StoreWorld,
+  startStore,
+} from './store-world.ts'
+
+let world: StoreWorld
+
+beforeAll(async () => {
+  world = await startStore()
+})
+afterAll(() => world.close())
+
+describe('a log', () => {
+  test('is read from any frame on, the piece that spans it whole', async () => {
+    const { store } = world
+    const { id } = opened()
+    const pieces = [piece(0, 2), piece(3, 3), piece(4, 9), piece(10, 12)]
+    await store.write({
+      ...nothing,
+      opened: [opened({ id })],
+      logged: pieces.map((each) => ({ id, piece: each })),
+    })
+    const firsts = async (after: number, charsMax = 10_000) =>
+      (await store.readLog(id, after, charsMax)).map(({ first }) => first)
+    expect(await firsts(-1)).toEqual([0, 3, 4, 10])
+    expect(await firsts(0)).toEqual([0, 3, 4, 10])
+    expect(await firsts(2)).toEqual([3, 4, 10])
+    expect(await firsts(3)).toEqual([4, 10])
+    expect(await firsts(8)).toEqual([4, 10])
+    expect(await firsts(11)).toEqual([10])
+    expect(await firsts(12)).toEqual([])
+    expect(await firsts(1e9)).toEqual([])
+    // One piece at least, and no more than were asked for.
+    expect(await firsts(-1, 1)).toEqual([0])
+    expect(await firsts(3, pieces[2]?.frames.length)).toEqual([4])
+    expect(await store.readLog(id, 9, 10_000)).toEqual(pieces.slice(3))
+  })
+
+  test('of thousands of pieces is read to its end', async () => {
+    const { store } = world
+    const { id } = opened()
+    const logged = Array.from({ length: 2_500 }, (_, at) => ({ id, piece: piece(at, at) }))
+    await store.write({ ...nothing, opened: [opened({ id })], logged })
+    let after = -1
+    for (let round = 0; round < 100; round++) {
+      const read = await store.readLog(id, after, 1_000_000)
+      if (read.length === 0) break
+      expect(read[0]?.first).toBe(after + 1)
+      after = read.at(-1)?.last ?? after
+    }
+    expect(after).toBe(2_499)
+  })
+
+  test('tells how far it has come', async () => {
+    const { store } = world
+    const [empty, running, gone] = [opened(), opened(), opened()]
+    await store.write({
+      ...nothing,
+      opened: [empty, running, gone],
+      logged: [running, gone].map(({ id }) => ({ id, piece: piece(0, 7) })),
+    })
+    await store.remove(ann, gone.id)
+    const progress = await store.progress([empty, running, gone].map(({ id }) => id))
+    expect(progress.toSorted((left, right) => left.last - right.last)).toEqual([
+      { id: empty.id, status: 'in_progress', last: -1 },
+      { id: running.id, status: 'in_progress', last: 7 },
+    ])
+    expect(await store.progress([])).toEqual([])
+  })
+})
+
+describe('a sweep', () => {
+  const dayMs = 86_400_000
+
+  test('drops the logs of responses that are long over, and nothing else of them', async () => {
+    const { store } = world
+    const [over, running] = [await addEnded(store), opened()]
+    await store.write({
+      ...nothing,
+      opened: [running],
+      logged: [{ id: running.id, piece: piece(0, 3) }],
+    })
+    await store.sweep(world.now())
+    expect((await store.find(ann, over.id))?.log.last).toBe(3)
+    world.pass(2 * dayMs)
+    const recent = await addEnded(store)
+    await store.sweep(world.now())
+    expect((await store.find(ann, over.id))?.log).toMatchObject({ status: 'completed', last: -1 })
+    expect((await store.find(ann, over.id))?.object.output).toHaveLength(1)
+    expect(await store.readLog(over.id, -1, 1_000)).toEqual([])
+    expect((await store.find(ann, running.id))?.log.last).toBe(3)
+    expect((await store.find(ann, recent.id))?.log.last).toBe(3)
+  })
+
+  test('deletes what is past its time, unless it still runs', async () => {
+    const { database, store } = world
+    const input = () => [message('x', 'msg_swept')]
+    const old = await addEnded(store, { input: input() })
+    const waiting = queued()
+    await store.enqueue(waiting, 10)
+    const running = opened()
+    await store.write({ ...nothing, opened: [running] })
+    world.pass(31 * dayMs)
+    const recent = await addEnded(store)
+    await Promise.all([store.sweep(world.now()), store.sweep(world.now())])
+    const rows = await database.drizzle.execute('select id from response')
+    const left = rows.map((row) => row['id'])
+    expect(left).not.toContain(old.id)
+    expect(left).not.toContain(waiting.id)
+    expect(left).toContain(running.id)
+    expect(left).toContain(recent.id)
+    const items = await database.drizzle.execute(
+      "select 1 from response_item where item_id = 'msg_swept'",
+    )
+    expect(items).toHaveLength(0)
+    expect(await store.find(ann, running.id)).toBeDefined()
+  })
+
+  test('leaves each owner the newest responses, whoever else sweeps at the same time', async () => {
+    const small = world.storeWith({ perOwnerMax: 3 })
+    const addMany = async (ownerId: string, count: number) => {
+      const ids: string[] = []
+      for (let at = 0; at < count; at++) {
+        const createdAt = new Date(world.now().getTime() + at)
+        ids.push((await addEnded(small, { ownerId, createdAt })).id)
+      }
+      return ids
+    }
+    const ofCy = '00000000-0000-8000-8000-00000000000c'
+    const [manyIds, fewIds] = [await addMany(ofCy, 8), await addMany(bob, 2)]
+    await Promise.all(Array.from({ length: 4 }, () => small.sweep(world.now())))
+    const isThere = async (ownerId: string, ids: readonly string[]) =>
+      Promise.all(ids.map(async (id) => (await small.find(ownerId, id)) !== undefined))
+    expect(await isThere(ofCy, manyIds)).toEqual([
+      ...Array.from({ length: 5 }, () => false),
+      ...Array.from({ length: 3 }, () => true),
+    ])
+    expect(await isThere(bob, fewIds)).toEqual([true, true])
+  })
+
+  test('takes more than one statement can', async () => {
+    const { database, store } = world
+    world.pass(31 * dayMs)
+    await store.sweep(world.now())
+    const head = { ownerId: bob, runnerId: 'x' }
+    const many = Array.from({ length: 700 }, () => opened(head))
+    await store.write({
+      opened: many,
+      logged: [],
+      ended: many.map(({ id, object }) => ({
+        id,
+        object: { ...object, status: 'completed' as const },
+        piece: piece(0, 0),
+      })),
+    })
+    world.pass(2 * dayMs)
+    await store.sweep(world.now())
+    expect(await database.drizzle.execute('select 1 from response_log where first = 0')).toEqual(
+      await database.drizzle.execute(
+        `select 1 from response_log join response on response.id = response_id
+         where first = 0 and status = 'in_progress'`,
+      ),
+    )
+    world.pass(31 * dayMs)
+    await store.sweep(world.now())
+    const left = await database.drizzle.execute("select 1 from response where runner_id = 'x'")
+    expect(left).toHaveLength(0)
+  })
+})

@@ -1,0 +1,105 @@
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { newId } from '#lib/id.ts'
+import type { ResponseObject, ResponseStatus, StoredItem } from '#responses/response.ts'
+import { createResponseStore, type ResponseStore } from '#responses/store.ts'
+import type { LogPiece, OpenedResponse, QueuedResponse } from '#responses/stored.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+
+/** A store on a database of its own, with a clock that can be moved and limits that can be set. */
+export type StoreWorld = {
+  readonly database: TestDatabase
+  readonly store: ResponseStore
+  storeWith(limits: Partial<Config['responses']>): ResponseStore
+  pass(ms: number): void
+  now(): Date
+  close(): Promise<void>
+}
+
+export const ann = '00000000-0000-8000-8000-00000000000a'
+export const bob = '00000000-0000-8000-8000-00000000000b'
+
+export async function startStore(): Promise<StoreWorld> {
+  const database = await openTestDatabase()
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  const defaults = loadConfig({}).responses
+  const storeWith = (limits: Partial<Config['responses']>) =>
+    createResponseStore(database, { limits: { ...defaults, ...limits }, now })
+  return {
+    database,
+    store: storeWith({}),
+    storeWith,
+    now,
+    pass(ms) {
+      offsetMs += ms
+    },
+    close: () => database.close(),
+  }
+}
+
+export function message(text: string, id = newId('msg_')): StoredItem {
+  return { type: 'message', id, role: 'user', content: [{ type: 'input_text', text }] }
+}
+
+export function objectOf(
+  id: string,
+  status: ResponseStatus,
+  output: readonly StoredItem[] = [],
+): ResponseObject {
+  return { id, object: 'response', status, output, model: 'm' }
+}
+
+export function piece(first: number, last: number, text = 'x'): LogPiece {
+  return { first, last, frames: `data: {"frames":"${first}-${last} ${text}"}\n\n` }
+}
+
+/** A response as it opens; what a test does not name is made up. */
+export function opened(given: Partial<OpenedResponse> = {}): OpenedResponse {
+  const id = given.id ?? newId('resp_')
+  return {
+    id,
+    ownerId: ann,
+    background: false,
+    createdAt: new Date(),
+    previousResponseId: null,
+    conversationId: null,
+    input: [message('hello')],
+    runnerId: 'runner',
+    object: objectOf(id, 'in_progress'),
+    ...given,
+  }
+}
+
+export function queued(given: Partial<QueuedResponse> = {}): QueuedResponse {
+  const { runnerId: _, ...head } = opened({ background: true, ...given })
+  return {
+    ...head,
+    keyId: 'key',
+    request: 'sealed',
+    object: objectOf(head.id, 'queued'),
+    piece: piece(0, 1),
+    ...given,
+  }
+}
+
+/** Writes a response that opens and ends at once. */
+export async function addEnded(
+  store: ResponseStore,
+  given: Partial<OpenedResponse> & { output?: readonly StoredItem[]; status?: ResponseStatus } = {},
+): Promise<OpenedResponse> {
+  const { output = [message('answer')], status = 'completed', ...head } = given
+  const response = opened(head)
+  const object = objectOf(response.id, status, output)
+  await store.write({
+    opened: [response],
+    logged: [],
+    ended: [{ id: response.id, object, piece: piece(0, 3) }],
+  })
+  return response
+}
+
+export const nothing = { opened: [], logged: [], ended: [] }
+
+export const textsOf = (items: readonly StoredItem[] = []) =>
+  items.map((item) => Object(item['content'])[0].text)

@@ -1,0 +1,65 @@
+import { expect, test } from 'bun:test'
+import { type Database, openDatabase } from '#db/client.ts'
+import { createSealer, type Sealer } from '#sealing/sealer.ts'
+import { createTestPlace, quietLog, serverUrl } from '#test/support/database.ts'
+
+const configured = 'a configured secret, thirty-two or more'
+const other = 'another configured secret, as long too'
+
+const open = (sealer: Sealer, sealed: string) => sealer.open('reasoning', 'alice', sealed)
+const seal = (sealer: Sealer) => sealer.seal('reasoning', 'alice', 'x')
+
+/** Two processes on one database; the embedded one has a single process, so it is opened once. */
+async function withReplicas(work: (one: Database, two: Database) => Promise<void>): Promise<void> {
+  const place = await createTestPlace()
+  const start = () => openDatabase({ ...place, connectionsMax: 2, log: quietLog })
+  const one = await start()
+  const two = serverUrl === undefined ? one : await start()
+  try {
+    await work(one, two)
+  } finally {
+    await one.close()
+    await two.close()
+    await place.remove()
+  }
+}
+
+test('without configured keys, processes that start at once agree on one', async () => {
+  await withReplicas(async (one, two) => {
+    const starts = Array.from({ length: 8 }, (_, at) =>
+      createSealer({ sealKeys: undefined, database: at % 2 === 0 ? one : two }),
+    )
+    const sealers = await Promise.all(starts)
+    for (const maker of sealers) {
+      const sealed = seal(maker)
+      expect(sealers.map((sealer) => open(sealer, sealed))).toEqual(sealers.map(() => 'x'))
+    }
+  })
+})
+
+test('a later start opens what an earlier one sealed, with keys or without', async () => {
+  await withReplicas(async (database) => {
+    const unconfigured = await createSealer({ sealKeys: undefined, database })
+    const kept = seal(unconfigured)
+    const again = await createSealer({ sealKeys: undefined, database })
+    expect(open(again, kept)).toBe('x')
+    const keyed = await createSealer({ sealKeys: ` ${configured} , ${other}`, database })
+    expect(open(keyed, kept)).toBe('x')
+    const sealed = seal(keyed)
+    expect(open(await createSealer({ sealKeys: `${other},${configured}`, database }), sealed)).toBe(
+      'x',
+    )
+    expect(() => open(again, sealed)).toThrow('cannot be opened')
+  })
+})
+
+test('configured keys alone leave nothing in the database', async () => {
+  await withReplicas(async (database) => {
+    const keyed = await createSealer({ sealKeys: configured, database })
+    const sealed = seal(keyed)
+    const unconfigured = await createSealer({ sealKeys: undefined, database })
+    expect(() => open(unconfigured, sealed)).toThrow('cannot be opened')
+    // Its own key was made only now.
+    expect(() => open(keyed, seal(unconfigured))).toThrow('cannot be opened')
+  })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { createReasoningSeal } from '#sealing/reasoning.ts'
+import { createSealerOf, type Sealer } from '#sealing/sealer.ts'
+
+const [first, second, third] = ['first', 'second', 'third'].map(
+  (name) => `the ${name} secret of a test, long enough`,
+) as [string, string, string]
+
+const sealer = createSealerOf([first])
+/** Without it, a text is none of our seals. */
+const mark = 'sluice1.'
+
+/** The plain text, null for what is no seal of ours, or the kind of the refusal. */
+function open(by: Sealer, sealed: string, ownerId = 'alice'): string | null {
+  try {
+    return by.open('reasoning', ownerId, sealed)
+  } catch (error) {
+    if (error instanceof AppError) return error.wireCode
+    throw error
+  }
+}
+
+describe('a seal', () => {
+  test.each(['', 'Hm, yes.', 'äöü 三 😀 \u0000 \u2028', '{"a":"\\n"}', 'x'.repeat(100_000)])(
+    'gives back what was sealed: %#',
+    (plain) => {
+      const sealed = sealer.seal('reasoning', 'alice', plain)
+      expect(sealed).toMatch(/^[!-~]+$/)
+      expect(open(sealer, sealed)).toBe(plain)
+    },
+  )
+
+  test('is another one each time, and shows nothing of what it holds', () => {
+    const seals = Array.from({ length: 100 }, () => sealer.seal('reasoning', 'alice', 'my thought'))
+    expect(new Set(seals).size).toBe(100)
+    for (const sealed of seals) {
+      const bytes = Buffer.from(sealed.split('.').at(-1) ?? '', 'base64url').toString('latin1')
+      expect(bytes).not.toContain('thought')
+    }
+  })
+
+  test('that was altered at any one place is not opened', () => {
+    const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
+    for (let at = 0; at < sealed.length; at++) {
+      const answer = at < mark.length ? null : 'invalid_encrypted_content'
+      for (let bit = 0; bit < 7; bit++) {
+        const sign = String.fromCharCode(sealed.charCodeAt(at) ^ (1 << bit))
+        const altered = sealed.slice(0, at) + sign + sealed.slice(at + 1)
+        expect(open(sealer, altered)).toBe(answer)
+      }
+    }
+  })
+
+  test('that was cut or lengthened is not opened', () => {
+    const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
+    for (let length = mark.length; length < sealed.length; length++) {
+      expect(open(sealer, sealed.slice(0, length))).toBe('invalid_encrypted_content')
+    }
+    for (const more of ['A', '=', ' ', '\n', '.AAAA']) {
+      expect(open(sealer, sealed + more)).toBe('invalid_encrypted_content')
+    }
+  })
+
+  test('of somebody else, or for another use, is not opened', () => {
+    const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
+    expect(open(sealer, sealed, 'bob')).toBe('invalid_encrypted_content')
+    expect(open(sealer, sealed, '')).toBe('invalid_encrypted_content')
+    expect(() => sealer.open('compaction', 'alice', sealed)).toThrow('cannot be opened')
+    expect(() => sealer.open('request', 'alice', sealed)).toThrow('cannot be opened')
+  })
+
+  test.each(['', 'gAAAAABpM0Yj', 'sluice2.0.0', ' sluice1.', 'not a seal at all'])(
+    'of another service is none of ours: %j',
+    (foreign) => {
+      expect(open(sealer, foreign)).toBeNull()
+    },
+  )
+})
+
+describe('keys', () => {
+  test('the first one seals and all open, so that they can be changed one after the other', () => {
+    const before = createSealerOf([first])
+    const during = createSealerOf([second, first])
+    const after = createSealerOf([third, second])
+    const [old, current] = [before, during].map((by) => by.seal('reasoning', 'alice', 'x')) as [
+      string,
+      string,
+    ]
+    expect(open(during, old)).toBe('x')
+    expect(open(after, current)).toBe('x')
+    expect(open(before, current)).toBe('invalid_encrypted_content')
+    expect(open(after, old)).toBe('invalid_encrypted_content')
+  })
+})
+
+describe('sealed reasoning', () => {
+  test.each([
+    { text: 'Hm, yes.', payload: null, maker: null },
+    { text: '', payload: 'gAAA', maker: 'native/model' },
+    { text: 'Hm.', payload: 'gAAA', maker: 'native/model' },
+  ])('comes back whole: %j', (reasoning) => {
+    const seal = createReasoningSeal(sealer, 'alice')
+    expect(seal.open(seal.seal(reasoning))).toEqual(reasoning)
+    expect(() => createReasoningSeal(sealer, 'bob').open(seal.seal(reasoning))).toThrow()
+    expect(seal.open('gAAA')).toBeNull()
+  })
+})

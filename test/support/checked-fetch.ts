@@ -1,0 +1,80 @@
+import { parseJson } from '#lib/json.ts'
+import { checkBeginning, checkStream, checkTail } from './response-frames.ts'
+import { checkBody, checkEvent } from './response-objects.ts'
+import { checkWithStrictClient } from './strict-client.ts'
+
+/**
+ * `fetch` for the routes of a gateway, that looks over what comes: every stream by the rules of the
+ * strictest clients, every object by the published document. What is wrong is thrown into the body,
+ * so the test that reads it fails. A body that its reader leaves is checked as far as it came.
+ */
+export async function checkedFetch(
+  input: string | URL | Request,
+  init?: RequestInit,
+): Promise<Response> {
+  const answer = await fetch(input, init)
+  const url = new URL(input instanceof Request ? input.url : input)
+  if (answer.body === null || !url.pathname.startsWith('/v1/')) return answer
+  const type = answer.headers.get('content-type') ?? ''
+  if (type.startsWith('text/event-stream')) {
+    const after = url.searchParams.get('starting_after')
+    const from = after === null ? null : Number(after)
+    return withBody(answer, {
+      whole: (text) => checkEventStream(text, from),
+      cut: (text) => from === null && checkBeginning(text).forEach(checkEvent),
+    })
+  }
+  if (!type.startsWith('application/json')) return answer
+  return withBody(answer, {
+    whole: async (text) => checkBody(parseJson(text)),
+    cut: () => {},
+  })
+}
+
+/** Throws at what a stream has wrong; `startingAfter` is null for one from its beginning. */
+export async function checkEventStream(wire: string, startingAfter: number | null): Promise<void> {
+  if (startingAfter !== null) {
+    checkTail(wire, startingAfter).frames.forEach(checkEvent)
+    return
+  }
+  const { frames, response } = checkStream(wire)
+  frames.forEach(checkEvent)
+  await checkWithStrictClient(frames, response)
+}
+
+type BodyCheck = { whole: (text: string) => Promise<void>; cut: (text: string) => void }
+
+function withBody(answer: Response, check: BodyCheck): Response {
+  const source = answer.body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  const read = async () => {
+    try {
+      return await source?.read()
+    } catch (error) {
+      check.cut(text)
+      throw error
+    }
+  }
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        const piece = await read()
+        if (piece?.value !== undefined) {
+          text += decoder.decode(piece.value, { stream: true })
+          controller.enqueue(new Uint8Array(piece.value))
+          return
+        }
+        await check.whole(text)
+        controller.close()
+      },
+      async cancel(reason) {
+        await source?.cancel(reason)
+        check.cut(text)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const { status, statusText, headers } = answer
+  return new Response(body, { status, statusText, headers })
+}

@@ -1,0 +1,72 @@
+import { expect } from 'bun:test'
+import { type Gateway, startGateway } from './gateway.ts'
+import { chatStream } from './recordings.ts'
+import { type ReplayAnswer, startReplayUpstream } from './replay-upstream.ts'
+import { chatAnswer, chunk, nativeAnswer } from './scripted-answers.ts'
+
+/** What stands behind the gateway that a client talks to, and the models that it has. */
+export const kinds = [
+  {
+    kind: 'demo',
+    model: 'demo-fast',
+    tools: 'demo-tools',
+    reasoning: 'demo-reasoning',
+    slow: 'demo-quiet',
+  },
+  { kind: 'chat', model: 'm', tools: 'm', reasoning: 'm', slow: 'm' },
+  { kind: 'responses', model: 'm', tools: 'm', reasoning: 'm', slow: 'm' },
+] as const
+
+export type Kind = (typeof kinds)[number]['kind']
+
+/** A prompt to which the answer begins, and does not come to its end. */
+export const slowPrompt = 'be quiet 3600'
+
+export type ClientGateway = { gateway: Gateway; stop(): Promise<void> }
+
+export async function startClientGateway(kind: Kind): Promise<ClientGateway> {
+  const upstream = await startReplayUpstream(({ path, body }) =>
+    path.endsWith('/models')
+      ? { headers: { 'content-type': 'application/json' }, body: '{"data":[{"id":"m"}]}' }
+      : answerOf(kind, body),
+  )
+  const gateway = await startGateway(
+    kind === 'demo' ? {} : { upstream: [{ url: upstream.baseUrl, api: kind }] },
+  )
+  return {
+    gateway,
+    async stop() {
+      await gateway.stop()
+      await upstream.stop()
+    },
+  }
+}
+
+/** Says whether the model got to see what was said before; the demo models show it by their count. */
+export function expectRecall(
+  kind: Kind,
+  answer: { text: string; inputTokens: number | undefined },
+  said: string,
+): void {
+  if (kind !== 'demo') expect(answer.text).toContain(said)
+  // The prompt that asks for it has fewer words than this.
+  else expect(answer.inputTokens).toBeGreaterThan(said.split(' ').length + 3)
+}
+
+function answerOf(kind: Kind, body: string): ReplayAnswer {
+  if (body.includes(slowPrompt)) return { body: begun[kind], ending: 'hang' }
+  return { body: kind === 'responses' ? nativeAnswer(body) : chatAnswer(body) }
+}
+
+const message = { type: 'message', id: 'm', role: 'assistant', content: [] }
+const begun: Readonly<Record<Kind, string>> = {
+  demo: '',
+  chat: chatStream([chunk({ content: 'Quiet ' })]).replace('data: [DONE]\n\n', ''),
+  responses: [
+    { type: 'response.created', response: { id: 'x', status: 'in_progress' } },
+    { type: 'response.output_item.added', output_index: 0, item: message },
+    { type: 'response.output_text.delta', output_index: 0, item_id: 'm', delta: 'Quiet ' },
+  ]
+    .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+    .join(''),
+}

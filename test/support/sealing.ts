@@ -1,0 +1,15 @@
+import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import { createSealerOf } from '#sealing/sealer.ts'
+import { createSeals } from '#sealing/seals.ts'
+
+/** The seals of one caller, as real as those of a gateway. */
+export const testSeals = createSeals(
+  createSealerOf(['a-secret-for-tests-of-seals-0123456']),
+  'owner',
+)
+
+/** Hides nothing, so that two renderings of the same reasoning are the same text. */
+export const openSeal: ReasoningSeal = {
+  seal: (reasoning) => JSON.stringify(reasoning),
+  open: (sealed) => JSON.parse(sealed),
+}

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
+import { sendRaw } from '#test/support/raw-client.ts'
+import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { checkStream, readFrames, readOpenFrames } from '#test/support/response-frames.ts'
+
+/** Responses that are stored outlive their connections. */
+
+const abandonMs = 300
+let upstream: ReplayUpstream
+let gateway: Gateway
+let token: string
+
+beforeAll(async () => {
+  upstream = await upstreamThat({})
+  gateway = await startGateway({
+    upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+    responses: { abandonMs },
+  })
+  token = await gateway.token()
+})
+afterAll(async () => {
+  await gateway.stop()
+  await stopUpstreams()
+})
+
+const running = () => gateway.deps.generations.running()
+
+async function get(path: string) {
+  const answer = await gateway.request(`/v1/responses/${path}`)
+  return { status: answer.status, body: Object(await answer.json()) }
+}
+
+/** A stream that has begun and whose upstream waits. */
+async function openStream(body: object = {}) {
+  upstream.answer({ body: begun, ending: 'hang' })
+  const answer = await gateway.post('/v1/responses', {
+    model: 'm',
+    input: 'x',
+    stream: true,
+    ...body,
+  })
+  const events = readEvents(answer)
+  await events.until(/output_text\.delta/)
+  const [first] = readOpenFrames(events.text())
+  return { id: String(Object(first?.['response'])['id']), events }
+}
+
+describe('a stored response', () => {
+  test('is there before its client knows that it is complete', async () => {
+    upstream.answer({ body: whole })
+    for (let turn = 0; turn < 20; turn++) {
+      const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
+      const { response } = checkStream(await answer.text())
+      expect(await get(String(response['id']))).toEqual({ status: 200, body: response })
+    }
+  })
+
+  test('that was not to be stored is nowhere', async () => {
+    upstream.answer({ body: whole })
+    const made = await gateway.post('/v1/responses', { model: 'm', input: 'x', store: false })
+    const { id, store } = Object(await made.json())
+    expect(store).toBe(false)
+    expect((await get(id)).status).toBe(404)
+  })
+
+  test('lists its input, page by page, each item with an id', async () => {
+    upstream.answer({ body: whole })
+    const input = ['a', 'b', 'c'].map((text) => ({ role: 'user', content: text }))
+    const made = await gateway.post('/v1/responses', { model: 'm', input })
+    const { id } = Object(await made.json())
+    const first = await get(`${id}/input_items?order=asc&limit=2`)
+    expect(first.body).toMatchObject({ object: 'list', has_more: true })
+    const second = await get(`${id}/input_items?order=asc&limit=2&after=${first.body['last_id']}`)
+    expect(second.body['has_more']).toBe(false)
+    const items = [...first.body['data'], ...second.body['data']]
+    expect(items.map((item) => item['content'][0]['text'])).toEqual(['a', 'b', 'c'])
+    expect(new Set(items.map((item) => item['id'])).size).toBe(3)
+  })
+
+  test('that is deleted is gone, with what followed it', async () => {
+    upstream.answer({ body: whole })
+    const made = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
+    const { id } = Object(await made.json())
+    const deleted = await gateway.request(`/v1/responses/${id}`, { method: 'DELETE' })
+    expect(await deleted.json()).toEqual({ id, object: 'response.deleted', deleted: true })
+    expect((await get(id)).status).toBe(404)
+    const next = await gateway.post('/v1/responses', {
+      model: 'm',
+      input: 'x',
+      previous_response_id: id,
+    })
+    expect([next.status, Object(await next.json())['error']['code']]).toEqual([
+      400,
+      'previous_response_not_found',
+    ])
+  })
+})
+
+describe('a client that leaves a stored stream', () => {
+  test('can come back to it, and misses nothing', async () => {
+    const { id } = await openStream()
+    const watching = gateway.request(`/v1/responses/${id}?stream=true&starting_after=2`)
+    const events = readEvents(await watching)
+    await events.until(/output_text\.delta/)
+    expect(readOpenFrames(events.text())[0]?.['sequence_number']).toBe(3)
+    const cancelled = await gateway.request(`/v1/responses/${id}/cancel`, { method: 'POST' })
+    expect(Object(await cancelled.json())).toMatchObject({ id, status: 'cancelled' })
+    expect(readFrames(await events.whole()).at(-1)?.type).toBe('response.incomplete')
+  })
+
+  test('for good ends it after the grace period', async () => {
+    upstream.answer({ body: begun, ending: 'hang' })
+    const client = sendRaw({
+      port: gateway.port,
+      token,
+      body: { model: 'm', input: 'x', stream: true },
+    })
+    await eventually('the answer has begun', () => client.bytesReceived() > 0)
+    client.socket.destroy()
+    await client.body().catch(() => {})
+    await eventually('the generation is over', () => running() === 0)
+    await upstream.until(({ connections }) => connections.open === 0)
+  })
+
+  test('before it has shown anything ends it at once', async () => {
+    const patient = await startGateway({
+      upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+      responses: { abandonMs: 3_600_000 },
+    })
+    upstream.answer({ ending: 'silent' })
+    for (const stream of [true, false]) {
+      const asked = upstream.requests.length
+      const client = sendRaw({
+        port: patient.port,
+        token,
+        body: { model: 'm', input: 'x', stream },
+      })
+      await upstream.until(({ requests }) => requests.length === asked + 1)
+      client.socket.destroy()
+      await eventually('the generation is over', () => patient.deps.generations.running() === 0)
+    }
+    await patient.stop()
+  })
+})
+
+describe('a response that fails', () => {
+  test('before there is anything to show is an HTTP status, and leaves nothing', async () => {
+    upstream.answer({ status: 400, body: '{"error":{"message":"no"}}' })
+    const refused = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
+    expect(refused.status).toBe(400)
+  })
+
+  test('in the middle is kept with what it had said', async () => {
+    upstream.answer({ body: begun, ending: 'cut' })
+    const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
+    const { response } = checkStream(await answer.text())
+    expect(response['status']).toBe('failed')
+    expect((await get(String(response['id']))).body).toEqual(response)
+  })
+})
+
+describe('a question about a stored response', () => {
+  test.each([
+    ['stream=maybe', 'stream'],
+    ['starting_after=3', 'starting_after'],
+    ['stream=true&starting_after=-1', 'starting_after'],
+    ['stream=true&starting_after=x', 'starting_after'],
+  ])('that makes no sense is refused: %s', async (query, param) => {
+    const { status, body } = await get(`resp_x?${query}`)
+    expect([status, body['error']['param']]).toEqual([400, param])
+  })
+
+  test.each([
+    ['limit=0', 'limit'],
+    ['limit=101', 'limit'],
+    ['order=up', 'order'],
+  ])('that makes no sense is refused: input_items?%s', async (query, param) => {
+    const { status, body } = await get(`resp_x/input_items?${query}`)
+    expect([status, body['error']['param']]).toEqual([400, param])
+  })
+})

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
+import { chatStream } from '#test/support/recordings.ts'
+import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { chunk } from '#test/support/scripted-answers.ts'
+import { openSocket, readTurn } from '#test/support/socket-client.ts'
+
+/** Sockets that vanish, that do not read, and that come in numbers. */
+
+const socketsAtOnce = 200
+const slowMs = 30_000
+/** What the kernel holds for both connections of a turn, and what we hold. */
+const heldBytesMax = 24 * 1_048_576
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+/** Gives up on a reader that stalls for 200 ms. */
+let strict: Gateway
+let token: string
+
+beforeAll(async () => {
+  upstream = await upstreamThat({})
+  const offer = [{ url: upstream.baseUrl, models: ['m'] }]
+  // More than the kernel holds for a stalled reader, so that it is we who hold the upstream back.
+  const limits = { outputCharsMax: 100_000_000 }
+  gateway = await startGateway({ upstream: offer, limits })
+  strict = await startGateway({ upstream: offer, limits, stream: { readerStallMs: 200 } })
+  token = await gateway.token()
+})
+afterAll(async () => {
+  await gateway.stop()
+  await strict.stop()
+  await stopUpstreams()
+})
+
+const open = ({ port }: Gateway = gateway) =>
+  openSocket(port, { headers: { authorization: `Bearer ${token}` } })
+const request = { type: 'response.create', model: 'm', input: 'x', store: false }
+const running = () => gateway.deps.generations.running()
+const endings = (of: Gateway, outcome: string) =>
+  of.logLines.filter((line) => line.includes(`"outcome":"${outcome}"`)).length
+
+async function nothingIsLeft(of: Gateway = gateway): Promise<void> {
+  await upstream.until(({ connections }) => connections.open === 0)
+  await eventually('nothing runs', () => of.deps.generations.running() === 0)
+  await eventually('no socket is open', () => of.deps.sockets.count() === 0)
+}
+
+describe('a socket that vanishes', () => {
+  test('at any event takes its generation with it', async () => {
+    upstream.answer({ body: whole })
+    const client = await open()
+    client.send(request)
+    await eventually('the turn is over', () => client.texts.at(-1)?.includes('completed') === true)
+    const eventCount = client.texts.length
+    client.socket.destroy()
+    await nothingIsLeft()
+
+    const cutsAt = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
+    // With its last event the turn is over, and nobody can leave it.
+    for (let events = 0; events < eventCount - 1; events++) {
+      upstream.answer({ body: whole.replace('data: [DONE]\n\n', ''), cutsAt, ending: 'hang' })
+      const [asked, over] = [upstream.requests.length, endings(gateway, 'cancelled')]
+      const leaving = await open()
+      leaving.send(request)
+      await upstream.until(({ requests }) => requests.length === asked + 1)
+      await leaving.read(Math.min(events, eventCount - 4))
+      leaving.socket.destroy()
+      await nothingIsLeft()
+      expect(endings(gateway, 'cancelled') - over).toBeLessThanOrEqual(1)
+    }
+  })
+
+  const moments: [when: string, answer: ReplayAnswer][] = [
+    ['before the head of the upstream', { ending: 'silent' }],
+    ['before the first event', { body: ': wait\n\n', ending: 'hang' }],
+    ['while the upstream is full of words', { body: begun.repeat(50_000), ending: 'hang' }],
+  ]
+
+  test.each(moments)('%s ends its generation, and what waited behind it', async (_, answer) => {
+    upstream.answer(answer)
+    const [asked, cancelled] = [upstream.requests.length, endings(gateway, 'cancelled')]
+    const client = await open()
+    client.send(request)
+    client.send(request)
+    await upstream.until(({ requests }) => requests.length === asked + 1)
+    client.socket.resetAndDestroy()
+    await nothingIsLeft()
+    expect(endings(gateway, 'cancelled')).toBe(cancelled + 1)
+    expect(upstream.requests).toHaveLength(asked + 1)
+  })
+
+  test('leaves a stored response to go on by itself', async () => {
+    upstream.answer({ body: begun, ending: 'hang' })
+    const client = await open()
+    client.send({ ...request, store: true })
+    await eventually('it has begun', () => client.texts.length > 0)
+    const { id } = JSON.parse(client.texts[0] ?? '').response
+    client.socket.destroy()
+    await eventually('the socket is gone', () => gateway.deps.sockets.count() === 0)
+    const found = async () => Object(await (await gateway.request(`/v1/responses/${id}`)).json())
+    expect(await found()).toMatchObject({ id, status: 'in_progress' })
+    expect(running()).toBe(1)
+    await gateway.request(`/v1/responses/${id}/cancel`, { method: 'POST' })
+    expect(await found()).toMatchObject({ status: 'cancelled' })
+    await nothingIsLeft()
+  })
+})
+
+describe('a reader that stalls', () => {
+  const pieces = 700
+  const deltas = Array.from({ length: pieces }, () => chunk({ content: 'x'.repeat(65_536) }))
+  const body = chatStream([...deltas, chunk({}, 'stop')])
+  const cutsAt = [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
+  const long = { body, cutsAt }
+
+  /** Resolves once no more bytes leave the upstream, with how many did. */
+  async function standstill(): Promise<number> {
+    const before = upstream.bodyBytesSent()
+    for (let sent = -1; ; ) {
+      const now = upstream.bodyBytesSent()
+      if (now === sent && now > before) return now - before
+      sent = now
+      await Bun.sleep(250)
+    }
+  }
+
+  test(
+    'holds the upstream back, and misses nothing',
+    async () => {
+      upstream.answer(long)
+      const stalled = await open()
+      stalled.socket.pause()
+      stalled.send(request)
+      expect(await standstill()).toBeLessThan(heldBytesMax)
+      expect(running()).toBe(1)
+      // What is refused in the meantime has to wait as well.
+      for (let sent = 0; sent < 5; sent++) stalled.send({ type: 'nonsense' })
+
+      upstream.answer({ body: whole })
+      const other = await open()
+      expect((await other.turn(request)).response).toMatchObject({ status: 'completed' })
+      other.socket.destroy()
+
+      stalled.socket.resume()
+      const isOver = () => stalled.texts.at(-1)?.startsWith('{"type":"response.completed"') === true
+      await eventually('it is over', isOver)
+      const isRefusal = (text: string) => text.startsWith('{"type":"error"')
+      expect(stalled.texts.filter(isRefusal)).toHaveLength(5)
+      const { events } = await readTurn(stalled.texts.filter((text) => !isRefusal(text)))
+      expect(events.filter(({ type }) => String(type).endsWith('text.delta'))).toHaveLength(pieces)
+      stalled.socket.destroy()
+      await nothingIsLeft()
+    },
+    slowMs,
+  )
+
+  test(
+    'is given up after a while, and so is its upstream',
+    async () => {
+      upstream.answer(long)
+      const stalled = await open(strict)
+      stalled.socket.pause()
+      stalled.send(request)
+      await eventually('it is given up', () => endings(strict, 'cancelled') === 1)
+      await nothingIsLeft(strict)
+      stalled.socket.destroy()
+    },
+    slowMs,
+  )
+
+  test(
+    'and floods us is given up too, without any turn',
+    async () => {
+      const flooding = await open(strict)
+      flooding.socket.pause()
+      let sentAll = 0
+      const flood = () => {
+        for (let sent = 0; sent < 1_000; sent++) flooding.sendFrame(1, 'nonsense')
+        sentAll += 1_000
+      }
+      await eventually('it is cut off', () => {
+        if (sentAll < 200_000) flood()
+        return strict.deps.sockets.count() === 0
+      })
+      flooding.socket.destroy()
+    },
+    slowMs,
+  )
+})
+
+describe(`${socketsAtOnce} sockets at once`, () => {
+  const openMany = () => Promise.all(Array.from({ length: socketsAtOnce }, () => open()))
+
+  test(
+    'are all answered, twice, and each remembers its own',
+    async () => {
+      upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
+      const clients = await openMany()
+      const first = await Promise.all(clients.map((client) => client.turn(request)))
+      const ids = first.map(({ response }) => response?.['id'])
+      expect(new Set(ids).size).toBe(socketsAtOnce)
+      const second = await Promise.all(
+        clients.map((client, at) => client.turn({ ...request, previous_response_id: ids[at] })),
+      )
+      for (const { response } of second) expect(response).toMatchObject({ status: 'completed' })
+      for (const { socket } of clients) socket.destroy()
+      await nothingIsLeft()
+    },
+    slowMs,
+  )
+
+  test(
+    'are all let go when they leave together',
+    async () => {
+      const asked = upstream.requests.length
+      upstream.answer({ body: begun, ending: 'hang' })
+      const clients = await openMany()
+      for (const client of clients) client.send(request)
+      await upstream.until(({ requests }) => requests.length === asked + socketsAtOnce)
+      expect(gateway.deps.sockets.busy()).toBe(socketsAtOnce)
+      for (const { socket } of clients) socket.destroy()
+      await nothingIsLeft()
+    },
+    slowMs,
+  )
+})

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deflateRawSync } from 'node:zlib'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
+import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
+
+/** What clients send: sense and nonsense, too much at once, and too much in one piece. */
+
+const requestBytesMax = 1_048_576
+const turnsQueuedMax = 3
+const text = 1
+const binary = 2
+const pieceOfMany = 0
+const compressed = 0xc0
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+let token: string
+
+beforeAll(async () => {
+  upstream = await upstreamThat({ body: whole })
+  gateway = await startGateway({
+    upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+    limits: { requestBytesMax, jsonDepthMax: 32 },
+    websocket: { turnsQueuedMax },
+  })
+  token = await gateway.token()
+})
+afterAll(async () => {
+  await gateway.stop()
+  await stopUpstreams()
+})
+
+const open = (headers: Record<string, string> = {}) =>
+  openSocket(gateway.port, { headers: { authorization: `Bearer ${token}`, ...headers } })
+const request = { model: 'm', input: 'hi', store: false }
+const asFrame = (more: object = {}) => ({ type: 'response.create', ...request, ...more })
+
+async function expectServed(client: SocketClient): Promise<void> {
+  expect((await client.turn(request)).response).toMatchObject({ status: 'completed' })
+}
+
+describe('an error frame, and the socket stays', () => {
+  const nested = `{"type":"response.create","input":${'['.repeat(40)}${']'.repeat(40)}}`
+  const frames: [what: string, frame: string | Uint8Array, code: string, param: string | null][] = [
+    ['no JSON', '{"type":', 'malformed_json', null],
+    ['nothing', '', 'malformed_json', null],
+    ['a number', '123', 'invalid_request', null],
+    ['a list', '[]', 'invalid_request', null],
+    ['no type', '{"model":"m"}', 'invalid_request', 'type'],
+    ['another type', '{"type":"response.destroy"}', 'invalid_request', 'type'],
+    ['a type that is no text', '{"type":{"a":1}}', 'invalid_request', 'type'],
+    ['an end', '{"type":"response.cancel","response_id":"x"}', 'invalid_request', 'type'],
+    ['a change of course', '{"type":"response.steer","input":"x"}', 'invalid_request', 'type'],
+    ['what is nested too deep', nested, 'invalid_request', null],
+    ['a bad stream id', '{"type":"response.create","stream_id":7}', 'invalid_request', 'stream_id'],
+    [
+      'a long stream id',
+      `{"type":"response.create","stream_id":"${'x'.repeat(257)}"}`,
+      'invalid_request',
+      'stream_id',
+    ],
+    ['no model', '{"type":"response.create","input":"x"}', 'invalid_request', 'model'],
+    ['a binary frame', Buffer.from(JSON.stringify(asFrame())), 'invalid_request', null],
+  ]
+
+  test.each(frames)('for %s', async (_, frame, code, param) => {
+    const client = await open()
+    client.sendFrame(typeof frame === 'string' ? text : binary, frame)
+    const [answer] = await client.read(1)
+    expect(answer).toMatchObject({ type: 'error', status: 400, error: { code, param } })
+    await expectServed(client)
+    client.socket.destroy()
+  })
+
+  test('for each of many', async () => {
+    const client = await open()
+    const count = 2_000
+    for (let sent = 0; sent < count; sent++) client.sendFrame(text, 'nonsense')
+    const answers = await client.read(count)
+    expect(new Set(answers.map(({ type }) => type))).toEqual(new Set(['error']))
+    await expectServed(client)
+    client.socket.destroy()
+  })
+})
+
+test('an acknowledgement is taken without a word, also in numbers', async () => {
+  const client = await open()
+  for (let sent = 0; sent < 5_000; sent++) {
+    client.send({ type: 'response.processed', response_id: 'resp_1' })
+  }
+  await expectServed(client)
+  client.socket.destroy()
+})
+
+test('a frame in many pieces is one', async () => {
+  const client = await open()
+  const [first, ...rest] = JSON.stringify(asFrame()).match(/.{1,7}/g) ?? []
+  client.sendFrame(text, first ?? '', 0)
+  for (const piece of rest) client.sendFrame(pieceOfMany, piece, 0)
+  client.sendFrame(pieceOfMany, '')
+  await eventually('it is answered', () => client.texts.at(-1)?.includes('completed') === true)
+  expect((await readTurn(client.texts)).response).toMatchObject({ status: 'completed' })
+  client.socket.destroy()
+})
+
+describe('a frame that is too long closes its socket with 1009', () => {
+  test('at once', async () => {
+    const client = await open()
+    client.sendFrame(text, JSON.stringify(asFrame({ input: 'x'.repeat(requestBytesMax) })))
+    await eventually('it is closed', client.isClosed)
+    expect(client.closeCode()).toBe(1009)
+  })
+
+  test('in pieces', async () => {
+    const client = await open()
+    const piece = 'x'.repeat(requestBytesMax / 4)
+    client.sendFrame(text, piece, 0)
+    for (let sent = 0; sent < 4; sent++) client.sendFrame(pieceOfMany, piece, 0)
+    await eventually('it is closed', client.isClosed)
+    expect(client.closeCode()).toBe(1009)
+  })
+
+  test('once it is unpacked', async () => {
+    const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
+    const packed = pack('x'.repeat(requestBytesMax + 1))
+    expect(packed.length).toBeLessThan(10_000)
+    client.sendFrame(text, packed, compressed)
+    await eventually('it is closed', client.isClosed)
+    expect(client.closeCode()).toBe(1009)
+  })
+})
+
+test('a compressed frame is understood', async () => {
+  const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
+  expect(client.head).toMatch(/sec-websocket-extensions: permessage-deflate/i)
+  for (let sent = 0; sent < 3; sent++) {
+    const after = client.texts.length
+    client.sendFrame(text, pack(JSON.stringify(asFrame())), compressed)
+    const isOver = () => client.texts.length > after && client.texts.at(-1)?.includes('completed')
+    await eventually('it is answered', () => isOver() === true)
+    expect((await readTurn(client.texts.slice(after))).response).toBeDefined()
+  }
+  client.socket.destroy()
+})
+
+/** As RFC 7692 has it: without the empty block at the end. */
+function pack(message: string): Uint8Array {
+  return deflateRawSync(message, { finishFlush: 2 }).subarray(0, -4)
+}
+
+describe('requests that come while one runs', () => {
+  test('wait for it, as many as there is room for', async () => {
+    upstream.answer({ body: begun, ending: 'hang' })
+    const client = await open()
+    const asked = upstream.requests.length
+    client.send(asFrame({ stream_id: 'first' }))
+    await upstream.until(({ requests }) => requests.length === asked + 1)
+    for (let at = 0; at < turnsQueuedMax; at++) client.send(asFrame({ stream_id: `wait ${at}` }))
+    client.send(asFrame({ stream_id: 'too many' }))
+    await eventually('one is refused', () => client.texts.some((line) => line.includes('429')))
+    const refusal = JSON.parse(client.texts.find((line) => line.includes('429')) ?? '')
+    expect(refusal).toMatchObject({
+      type: 'error',
+      status: 429,
+      error: { code: 'rate_limit_exceeded' },
+      stream_id: 'too many',
+    })
+    expect(upstream.requests).toHaveLength(asked + 1)
+
+    upstream.answer({ body: whole })
+    upstream.cut()
+    const ends = () => client.texts.filter((line) => /"response\.(completed|failed)"/.test(line))
+    await eventually('all are answered', () => ends().length === turnsQueuedMax + 1)
+    const order = ends().map((line) => JSON.parse(line).stream_id)
+    expect(order).toEqual(['first', 'wait 0', 'wait 1', 'wait 2'])
+    for (const streamId of order) {
+      const own = client.texts.filter((line) => JSON.parse(line).stream_id === streamId)
+      await readTurn(own)
+    }
+    await expectServed(client)
+    client.socket.destroy()
+  })
+
+  test('are not kept beyond the length of one request', async () => {
+    upstream.answer({ body: begun, ending: 'hang' })
+    const client = await open()
+    const asked = upstream.requests.length
+    client.send(asFrame())
+    await upstream.until(({ requests }) => requests.length === asked + 1)
+    const long = 'x'.repeat(requestBytesMax * 0.6)
+    client.send(asFrame({ input: long, stream_id: 'long' }))
+    client.send(asFrame({ input: long, stream_id: 'too long' }))
+    await eventually('one is refused', () => client.texts.some((line) => line.includes('429')))
+    const refusal = client.texts.find((line) => line.includes('429'))
+    expect(JSON.parse(refusal ?? '')).toMatchObject({ stream_id: 'too long' })
+    client.socket.destroy()
+    upstream.answer({ body: whole })
+    await eventually('all is over', () => gateway.deps.generations.running() === 0)
+    expect(upstream.requests).toHaveLength(asked + 1)
+  })
+})
