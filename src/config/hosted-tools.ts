@@ -3,10 +3,7 @@ import { entry, section, text, whole } from './keys.ts'
 
 /** An `[[mcp_server]]` of the file. */
 const mcpServerEntry = entry('A remote MCP server that callers may use as a tool.', {
-  label: Type.String({
-    description: 'How callers name it (server_label); unique.',
-    pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$',
-  }),
+  label: text('How callers name it (server_label); unique, a letter and letters, digits, _ or -.'),
   url: text('Where it answers (streamable HTTP). It may be a private address.'),
   key: Type.Optional(text('Its credential, sent as a bearer token.', { secret: true })),
   keyEnv: Type.Optional(text('The environment variable that holds the credential.')),

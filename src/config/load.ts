@@ -193,6 +193,11 @@ function contradictions(config: Config): string[] {
   config.mcpServer.forEach((server, at) => {
     if (labels.has(server.label)) faults.push(`mcp_server.${at}.label: "${server.label}" is taken.`)
     labels.add(server.label)
+    if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(server.label)) {
+      faults.push(
+        `mcp_server.${at}.label: a letter and up to 63 letters, digits, _ or - are needed.`,
+      )
+    }
     if (!isHttpUrl(server.url)) {
       faults.push(`mcp_server.${at}.url: an http or https URL without credentials is needed.`)
     }

@@ -31,19 +31,38 @@ export type GenerationEvent =
   | { type: 'hosted-tool-delta'; block: number; text: string }
   /** `item` as it ended; null where it was cut off and nothing more is known of it. */
   | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
-  | { type: 'finish'; reason: FinishReason; rawReason: string | null; usage: Usage | null }
+  | {
+      type: 'finish'
+      reason: FinishReason
+      rawReason: string | null
+      usage: Usage | null
+      /** With the reason `stop-sequence`: which one it was. */
+      stopSequence?: string
+    }
   | { type: 'error'; error: AppError }
 
 /** The events that belong to a block. */
 export type BlockEvent = Extract<GenerationEvent, { block: number }>
 
 /** What arrived in one read of the upstream, translated; rendered into one write. */
-export type EventBatch = readonly GenerationEvent[]
+export type EventBatch = readonly GenerationEvent[] & { readonly relay?: Relay }
+
+/**
+ * The same, as frames of the upstream's own protocol, ready for a caller of that protocol, who gets
+ * them in place of the events. Whatever changes a batch makes a new array, and so drops them.
+ */
+export type Relay = { readonly protocol: 'messages'; readonly frames: string }
 
 export type TextForm = 'answer' | 'refusal'
 
 /** `invalid-output`: the answer does not have the form that the request demanded. */
-export type FinishReason = 'stop' | 'length' | 'tool-calls' | 'content-filter' | 'invalid-output'
+export type FinishReason =
+  | 'stop'
+  | 'stop-sequence'
+  | 'length'
+  | 'tool-calls'
+  | 'content-filter'
+  | 'invalid-output'
 
 export type ToolCallHead = {
   /** Unique within the generation; the caller sends the result back under it. */

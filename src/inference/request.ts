@@ -14,11 +14,24 @@ export type GenerationRequest = {
   sampling: Sampling
   format: OutputFormat
   verbosity: string | null
-  reasoning: { effort: string | null; summary: string | null }
+  /** `budgetTokens`: the most that a model may think, where the caller said so in tokens. */
+  reasoning: { effort: string | null; summary: string | null; budgetTokens?: number }
   /** Forwarded only to upstreams that declare support for it. */
   promptCacheKey: string | null
   safetyIdentifier: string | null
   serviceTier: string | null
+  /**
+   * The request as its caller sent it, for an upstream of the same protocol, which gets it with as
+   * little change as may be. Left out by whatever changes the request on the way.
+   */
+  origin?: RequestOrigin
+}
+
+export type RequestOrigin = {
+  protocol: 'messages'
+  body: Readonly<Record<string, unknown>>
+  /** Those that an upstream may see, by their names in lower case. */
+  headers: Readonly<Record<string, string>>
 }
 
 export type RequestItem =
@@ -29,6 +42,8 @@ export type RequestItem =
       callId: string
       form: 'function' | 'custom'
       parts: readonly ContentPart[]
+      /** Whether the tool failed, where its caller says so. */
+      isError?: boolean
     }
   | ReasoningItem
 
@@ -109,6 +124,9 @@ export type OutputFormat =
 export type Sampling = {
   temperature: number | null
   topP: number | null
+  topK: number | null
+  /** The answer ends before the first of these texts; empty: none. */
+  stopSequences: readonly string[]
   presencePenalty: number | null
   frequencyPenalty: number | null
   maxOutputTokens: number | null

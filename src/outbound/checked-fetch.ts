@@ -34,7 +34,7 @@ const unconnected = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'])
  */
 export function createCheckedFetch(
   policy: OutboundPolicy,
-  { fetch, resolve }: { fetch: Fetch; resolve: Resolve },
+  world: { fetch: Fetch; resolve: Resolve },
 ): CheckedFetch {
   return async (target, init = {}) => {
     const url = new URL(target)
@@ -49,9 +49,9 @@ export function createCheckedFetch(
     }
     const { signal } = controller
     try {
-      const addresses = await checkUrl(url, policy, { what: 'The URL', resolve })
+      const addresses = await checkUrl(url, policy, { what: 'The URL', resolve: world.resolve })
       signal.throwIfAborted()
-      const response = await ask(fetch, { url, addresses, init: { ...init, signal } })
+      const response = await ask(world, { url, addresses, init: { ...init, signal } })
       if (response.status >= 300 && response.status < 400) {
         throw invalidAnswer('answered with a redirect, which is not followed')
       }
@@ -68,11 +68,11 @@ export function createCheckedFetch(
 type Ask = { url: URL; addresses: readonly string[]; init: RequestInit }
 
 /** Asks the first address that takes a connection. */
-async function ask(fetch: Fetch, { url, addresses, init }: Ask): Promise<Response> {
+async function ask(world: { fetch: Fetch }, { url, addresses, init }: Ask): Promise<Response> {
   let refused: unknown
   for (const address of addresses.slice(0, addressesTriedMax)) {
     try {
-      return await fetch(urlAt(url, address), requestTo(url, init))
+      return await world.fetch(urlAt(url, address), requestTo(url, init))
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : undefined
       refused = error

@@ -70,7 +70,7 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
       .stream({ model, input: 'recall it', conversation: { id } })
       .finalResponse()
     const { output_text: text, usage } = second
-    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, 'My name is Ada')
+    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, [said, first.output_text])
     expect(await textsOf(id)).toEqual([said, first.output_text, 'recall it', second.output_text])
   })
 

@@ -46,7 +46,8 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
   })
 
   test('previous_response_id continues a conversation', async () => {
-    const first = await ask('My name is Ada and I like the sea and the wind.')
+    const said = 'My name is Ada and I like the sea and the wind.'
+    const first = await ask(said)
     const second = await client.responses.create({
       model,
       input: 'recall it',
@@ -54,7 +55,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     })
     expect(second.previous_response_id).toBe(first.id)
     const { output_text: text, usage } = second
-    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, 'My name is Ada')
+    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, [said, first.output_text])
     const failure = await client.responses
       .create({ model, input: 'x', previous_response_id: 'resp_unknown' })
       .catch((error) => error)
@@ -135,7 +136,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     })
     expect(next.status).toBe('completed')
     const { output_text: text, usage } = next
-    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, 'My name is Ada')
+    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, ['My name is Ada.'])
   })
 
   test('a background response is polled until it is done', async () => {

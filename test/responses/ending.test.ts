@@ -3,7 +3,6 @@ import { eventually } from '#test/support/eventually.ts'
 import {
   answerOf,
   atOnce,
-  forever,
   jobOf,
   led,
   preparing,

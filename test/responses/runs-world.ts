@@ -89,7 +89,7 @@ export async function startRunsWorld(): Promise<RunsWorld> {
   }
 }
 
-export function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
+function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
   return {
     id: newId('resp_'),
     ownerId: ann,

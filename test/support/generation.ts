@@ -18,6 +18,8 @@ export function makeRequest(given: Partial<GenerationRequest> = {}): GenerationR
     sampling: {
       temperature: null,
       topP: null,
+      topK: null,
+      stopSequences: [],
       presencePenalty: null,
       frequencyPenalty: null,
       maxOutputTokens: null,

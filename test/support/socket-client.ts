@@ -132,11 +132,18 @@ function readText(text: string): JsonObject {
 
 /** A masked frame; the mask is zero, so that the payload stays as it is. */
 function frameOf(first: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(14)
-  head[0] = first
-  head[1] = fin | 127
-  head.writeBigUInt64BE(BigInt(payload.length), 2)
-  return Buffer.concat([head, payload])
+  return Buffer.concat([Buffer.from([first]), lengthOf(payload), Buffer.alloc(4), payload])
+}
+
+function lengthOf({ length }: Buffer): Buffer {
+  const masked = 0x80
+  if (length < 126) return Buffer.from([masked | length])
+  const long = length > 0xffff
+  const bytes = Buffer.alloc(long ? 9 : 3)
+  bytes[0] = masked | (long ? 127 : 126)
+  if (long) bytes.writeBigUInt64BE(BigInt(length), 1)
+  else bytes.writeUInt16BE(length, 1)
+  return bytes
 }
 
 type ServerFrame = { opcode: number; payload: Buffer }

@@ -107,8 +107,10 @@ const reserved =
 
 function callerHeaders({ headers, authorization }: McpToolRequest): Record<string, string> {
   const given = Object.entries(lowerCased(headers)).filter(([name]) => !reserved.test(name))
-  const bearer = authorization === null ? {} : { authorization: `Bearer ${authorization}` }
-  return { ...Object.fromEntries(given), ...bearer }
+  if (authorization === null) return Object.fromEntries(given)
+  // It is meant to be the bare token, but not everybody sends that.
+  const token = authorization.replace(/^bearer /i, '')
+  return { ...Object.fromEntries(given), authorization: `Bearer ${token}` }
 }
 
 function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {

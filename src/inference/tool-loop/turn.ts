@@ -4,7 +4,7 @@ import type { HostedCall, HostedOutcome, HostedTools } from './hosted-tools.ts'
 import { collectTurnItems } from './turn-items.ts'
 
 /** A hosted call of one turn. */
-export type TurnCall = {
+type TurnCall = {
   readonly call: HostedCall
   readonly callId: string
   /** As far as the model has written them. */

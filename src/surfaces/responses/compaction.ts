@@ -154,6 +154,8 @@ async function sumUp(
 const modelDefaults: Sampling = {
   temperature: null,
   topP: null,
+  topK: null,
+  stopSequences: [],
   presencePenalty: null,
   frequencyPenalty: null,
   maxOutputTokens: null,

@@ -29,7 +29,7 @@ export function parseMcpTool(value: unknown, path: string): McpToolRequest {
     label: tool.server_label,
     url: tool.server_url ?? null,
     description: tool.server_description ?? null,
-    authorization: tool.authorization ?? null,
+    authorization: parseAuthorization(tool.authorization, `${path}.authorization`),
     headers: parseHeaders(tool.headers ?? {}, `${path}.headers`),
     allowed: parseAllowed(tool.allowed_tools, `${path}.allowed_tools`),
     approval: parseApproval(tool.require_approval, `${path}.require_approval`),
@@ -58,6 +58,11 @@ function findServer(value: unknown, given: readonly McpToolRequest[], path: stri
   const { server_label: label, name = null } = readByServer(value, path)
   if (given.some((tool) => tool.label === label)) return { label, name }
   throw badField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
+}
+
+function parseAuthorization(value: string | undefined, path: string): string | null {
+  if (value === undefined || isHeader('authorization', value)) return value ?? null
+  throw badField(path, 'must be a token')
 }
 
 function parseHeaders(headers: JsonObject, path: string): Readonly<Record<string, string>> {

@@ -179,6 +179,8 @@ function parseSampling(create: CreateBody, includeLogprobs: boolean): Sampling {
   return {
     temperature: create.temperature ?? null,
     topP: create.top_p ?? null,
+    topK: null,
+    stopSequences: [],
     presencePenalty: create.presence_penalty ?? null,
     frequencyPenalty: create.frequency_penalty ?? null,
     maxOutputTokens: create.max_output_tokens ?? null,

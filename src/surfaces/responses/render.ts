@@ -153,6 +153,7 @@ function endingOf(reason: FinishReason, usage: Usage | null): Omit<Ending, 'comp
   const counted = usage === null ? null : renderUsage(usage)
   switch (reason) {
     case 'stop':
+    case 'stop-sequence':
     case 'tool-calls':
       return { status: 'completed', error: null, incomplete_details: null, usage: counted }
     case 'length':

@@ -10,7 +10,7 @@ import { chatStream } from '#test/support/recordings.ts'
 
 /** The loop between a real upstream and tools that a test makes up. */
 
-export const limits: ToolLoopLimits = {
+const limits: ToolLoopLimits = {
   maxToolCalls: null,
   hostedCallsMax: 64,
   hostedCallsAtOnceMax: 8,

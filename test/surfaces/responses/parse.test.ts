@@ -19,6 +19,8 @@ describe('a body with model and input alone', () => {
       sampling: {
         temperature: null,
         topP: null,
+        topK: null,
+        stopSequences: [],
         presencePenalty: null,
         frequencyPenalty: null,
         maxOutputTokens: null,

@@ -5,7 +5,7 @@ import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generat
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
-import { openSocket, readTurn } from '#test/support/socket-client.ts'
+import { openSocket } from '#test/support/socket-client.ts'
 
 /** Sockets that vanish, that do not read, and that come in numbers. */
 
@@ -56,7 +56,6 @@ describe('a socket that vanishes', () => {
     await eventually('the turn is over', () => client.texts.at(-1)?.includes('completed') === true)
     const eventCount = client.texts.length
     client.socket.destroy()
-    await nothingIsLeft()
 
     const cutsAt = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
     // With its last event the turn is over, and nobody can leave it.
@@ -149,10 +148,15 @@ describe('a reader that stalls', () => {
       await eventually('it is over', isOver)
       const isRefusal = (text: string) => text.startsWith('{"type":"error"')
       expect(stalled.texts.filter(isRefusal)).toHaveLength(5)
-      const { events } = await readTurn(stalled.texts.filter((text) => !isRefusal(text)))
-      expect(events.filter(({ type }) => String(type).endsWith('text.delta'))).toHaveLength(pieces)
+      const events = stalled.texts
+        .filter((text) => !isRefusal(text))
+        .map((text) => JSON.parse(text))
+      expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
+      expect(events.filter(({ type }) => type.endsWith('text.delta'))).toHaveLength(pieces)
+      const [message] = events.at(-1).response.output
+      expect(message.content[0].text).toHaveLength(pieces * 65_536)
       stalled.socket.destroy()
-      await nothingIsLeft()
+      await eventually('it has left', () => gateway.deps.sockets.count() === 0)
     },
     slowMs,
   )
@@ -207,7 +211,7 @@ describe(`${socketsAtOnce} sockets at once`, () => {
       )
       for (const { response } of second) expect(response).toMatchObject({ status: 'completed' })
       for (const { socket } of clients) socket.destroy()
-      await nothingIsLeft()
+      await eventually('all have left', () => gateway.deps.sockets.count() === 0)
     },
     slowMs,
   )

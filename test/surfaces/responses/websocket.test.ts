@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { stopUpstreams, upstreamThat } from '#test/support/generations.ts'
-import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
+import type { ReplayRequest, ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chatAnswer } from '#test/support/scripted-answers.ts'
-import { openSocket, type SocketClient } from '#test/support/socket-client.ts'
+import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
 /** Turns over a socket; the events of each are checked as those of a stream. */
 
@@ -118,6 +119,33 @@ describe('a turn', () => {
     expect(events.at(-2)).not.toHaveProperty('status')
     client.socket.destroy()
   })
+})
+
+describe('a turn that is silent', () => {
+  test.each([{ store: true }, { store: false }])(
+    'shows that it lives, and tells its failure by events (store: $store)',
+    async ({ store }) => {
+      const quick = await startGateway({
+        upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+        stream: { heartbeatMs: 20 },
+      })
+      const scripted = ({ body }: ReplayRequest) => ({ body: chatAnswer(body) })
+      upstream.answer({ ending: 'silent' })
+      const headers = { authorization: `Bearer ${token}` }
+      const client = await openSocket(quick.port, { headers })
+      client.send({ type: 'response.create', ...ask('hi', { store }) })
+      const beats = await client.read(5)
+      expect(new Set(beats.slice(1).map(({ type }) => type))).toEqual(
+        new Set(['response.in_progress']),
+      )
+      upstream.cut()
+      await eventually('it is over', () => client.texts.at(-1)?.includes('failed') === true)
+      expect((await readTurn(client.texts)).response).toMatchObject({ status: 'failed' })
+      client.socket.destroy()
+      upstream.answer(scripted)
+      await quick.stop()
+    },
+  )
 })
 
 describe('a response that is not stored', () => {

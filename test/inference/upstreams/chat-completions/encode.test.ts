@@ -57,6 +57,8 @@ test('everything that was said is sent, under the names of chat completions', ()
     sampling: {
       temperature: 0,
       topP: 0.5,
+      topK: null,
+      stopSequences: [],
       presencePenalty: -1,
       frequencyPenalty: 1,
       maxOutputTokens: 100,

@@ -24,6 +24,8 @@ test('everything that may be asked for', () => {
     sampling: {
       temperature: 0,
       topP: 0.5,
+      topK: null,
+      stopSequences: [],
       presencePenalty: 0.1,
       frequencyPenalty: 0.2,
       maxOutputTokens: 100,

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'bun:test'
+import type { StoredItem } from '#responses/response.ts'
+import { createMemories } from '#surfaces/responses/socket/memory.ts'
+
+/** What connections remember of responses that are not stored. */
+
+/** An item of so many characters of JSON. */
+function itemOf(chars: number): StoredItem {
+  const item = { id: 'msg_1', type: 'message', text: '' }
+  return { ...item, text: 'x'.repeat(chars - JSON.stringify(item).length) }
+}
+
+const large = { memoryCharsMax: 1_000_000, memoryTotalCharsMax: 1_000_000 }
+
+describe('one connection', () => {
+  test('finds what it was given, until it forgets it', () => {
+    const memory = createMemories(large).open()
+    const items = [itemOf(100)]
+    memory.remember('resp_1', items)
+    expect(memory.find('resp_1')).toBe(items)
+    expect(memory.find('resp_2')).toBeUndefined()
+    memory.forget('resp_1')
+    memory.forget('resp_1')
+    expect(memory.find('resp_1')).toBeUndefined()
+  })
+
+  test('keeps the newest of many', () => {
+    const memory = createMemories(large).open()
+    for (let at = 0; at < 100; at++) memory.remember(`resp_${at}`, [itemOf(100)])
+    const kept = Array.from({ length: 100 }, (_, at) => at).filter((at) =>
+      memory.find(`resp_${at}`),
+    )
+    expect(kept).toEqual([92, 93, 94, 95, 96, 97, 98, 99])
+  })
+
+  test('keeps the newest that fit', () => {
+    const memory = createMemories({ ...large, memoryCharsMax: 1_000 }).open()
+    for (let at = 0; at < 4; at++) memory.remember(`resp_${at}`, [itemOf(200), itemOf(200)])
+    expect([0, 1, 2, 3].map((at) => memory.find(`resp_${at}`) !== undefined)).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ])
+    memory.remember('resp_whole', [itemOf(1_000)])
+    expect([2, 3].map((at) => memory.find(`resp_${at}`))).toEqual([undefined, undefined])
+    expect(memory.find('resp_whole')).toBeDefined()
+    memory.remember('resp_over', [itemOf(1_001)])
+    expect(memory.find('resp_over')).toBeUndefined()
+    expect(memory.find('resp_whole')).toBeDefined()
+  })
+})
+
+describe('many connections', () => {
+  test('know nothing of one another', () => {
+    const memories = createMemories(large)
+    const [first, second] = [memories.open(), memories.open()]
+    first.remember('resp_1', [itemOf(100)])
+    second.remember('resp_1', [itemOf(200)])
+    second.forget('resp_1')
+    expect(first.find('resp_1')).toEqual([itemOf(100)])
+    expect(second.find('resp_1')).toBeUndefined()
+  })
+
+  test('share what there is; the oldest is forgotten first, whoever had it', () => {
+    const memories = createMemories({ memoryCharsMax: 1_000, memoryTotalCharsMax: 1_000 })
+    const [first, second] = [memories.open(), memories.open()]
+    first.remember('resp_1', [itemOf(400)])
+    second.remember('resp_2', [itemOf(400)])
+    first.remember('resp_3', [itemOf(400)])
+    expect(first.find('resp_1')).toBeUndefined()
+    expect(second.find('resp_2')).toBeDefined()
+    second.clear()
+    expect(second.find('resp_2')).toBeUndefined()
+    first.remember('resp_4', [itemOf(600)])
+    expect(first.find('resp_3')).toBeDefined()
+    expect(first.find('resp_4')).toBeDefined()
+  })
+})
