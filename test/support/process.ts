@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { checkedFetch } from './checked-fetch.ts'
 import { createTestPlace } from './database.ts'
 
 /** The gateway as an operator runs it: a supervisor and its workers, with pipes for its output. */
@@ -19,7 +20,10 @@ export type GatewayProcess = {
   logged(message: string, times?: number): Promise<JsonObject>
   signal(name: NodeJS.Signals): void
   readonly exited: Promise<number>
-  /** A request with a token of group `users`, unless other headers say otherwise. */
+  /**
+   * A request with a token of group `users`, unless other headers say otherwise; what is answered is
+   * checked as `checkedFetch` says.
+   */
   request(path: string, init?: RequestInit): Promise<Response>
   /** Asks for a response. */
   ask(body: object): Promise<Response>
@@ -101,7 +105,7 @@ function launch(environment: Readonly<Record<string, string>>): GatewayProcess {
     if (!headers.has('authorization') && !headers.has('x-api-key')) {
       headers.set('authorization', `Bearer ${await signToken()}`)
     }
-    return fetch(url() + path, { ...init, headers })
+    return checkedFetch(url() + path, { ...init, headers })
   }
   return {
     pid: child.pid,

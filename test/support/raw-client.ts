@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { checkEventStream } from './checked-fetch.ts'
 
 /** A request over a socket of its own: `fetch` has a limit on requests at a time, and reads ahead. */
 export type RawRequest = {
@@ -7,7 +8,7 @@ export type RawRequest = {
   readonly bytesReceived: () => number
   /** The body once the connection ended, in the chunks of its coding; throws when it was cut. */
   chunks(): Promise<string[]>
-  /** All of them. */
+  /** All of them; a stream is checked. */
   body(): Promise<string>
 }
 
@@ -42,7 +43,11 @@ export function sendRaw({ port, token, body }: RawQuestion, paused = false): Raw
     socket,
     bytesReceived: () => bytes,
     chunks,
-    body: async () => (await chunks()).join(''),
+    async body() {
+      const text = (await chunks()).join('')
+      if (text.startsWith('event: ')) await checkEventStream(text, null)
+      return text
+    },
   }
 }
 
