@@ -62,7 +62,7 @@ export const responsesKeys = {
   }),
   websocket: section('WebSockets of the model API.', {
     ageMaxMs: whole('How long one connection may live.', { default: 3_600_000, minimum: 10 }),
-    idleMs: whole('How long a connection may be silent; pings keep it.', {
+    idleMs: whole('How long a connection may leave pings unanswered; 8 to 960 whole seconds.', {
       default: 120_000,
       minimum: 10,
     }),
@@ -75,7 +75,7 @@ export const responsesKeys = {
       minimum: 1024,
     }),
     memoryTotalCharsMax: whole('What all connections of one worker remember together.', {
-      default: 536_870_912,
+      default: 268_435_456,
       minimum: 1024,
     }),
     connectionsMax: whole('Connections at once in one worker; more are refused with 503.', {

@@ -55,14 +55,16 @@ export type GenerationDeps = {
 export type Generations = {
   readonly generate: Generate
   running(): number
-  /** Ends every running generation with this error. */
+  /** Ends every running generation with this error, and every one that would begin. */
   stopAll(error: AppError): void
 }
 
 export function createGenerations(deps: GenerationDeps): Generations {
   const running = new Set<AbortController>()
+  let stopped: AppError | null = null
 
   async function* generate(job: GenerationJob): AsyncGenerator<EventBatch, void, void> {
+    if (stopped !== null) throw stopped
     if (running.size >= deps.limits.streamsMax) {
       throw new AppError('too_many_streams', 'The server has no room for another generation.', {
         retryAfterS: 1,
@@ -113,6 +115,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
     generate,
     running: () => running.size,
     stopAll(error) {
+      stopped = error
       for (const controller of running) controller.abort(error)
     },
   }

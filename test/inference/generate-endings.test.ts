@@ -129,6 +129,8 @@ test('stopping everything ends each running stream with the given error', async 
     type: 'error',
     error: { kind: 'draining' },
   })
+  // A response with tools runs its model again and again.
+  expect(await failure(run([target(upstream.baseUrl)]))).toMatchObject({ kind: 'draining' })
 })
 
 test('an answer without end is cut off at the limit, and told as a failure', async () => {

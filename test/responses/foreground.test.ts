@@ -32,20 +32,21 @@ afterAll(() => world.close())
 describe('a run in the foreground', () => {
   test('ends when nobody has read it for a while, and only then', async () => {
     const brief = await world.replica({ settings: { abandonMs: 30 } })
-    const startAlone = () => {
+    const startRead = async () => {
       const generation = led()
       const run = brief.start(jobOf(generation.generate))
       generation.give(...answerOf(words).slice(0, 2))
-      return { run, generation }
+      const leaving = new AbortController()
+      const reader = readOn(run.frames(leaving.signal))
+      await eventually('it is read', () => reader.count() > 3)
+      return { run, generation, leave: () => leaving.abort() }
     }
-    const { run, generation } = startAlone()
-    const leaving = new AbortController()
-    const reader = readOn(run.frames(leaving.signal))
+    const { run, generation, leave } = await startRead()
     const letGo = run.hold()
-    await eventually('it is read', () => reader.count() > 3)
-    leaving.abort()
+    leave()
     // As long as another one takes to be abandoned.
-    const abandoned = startAlone()
+    const abandoned = await startRead()
+    abandoned.leave()
     expect((await abandoned.run.ended()).object.status).toBe('cancelled')
     expect(abandoned.generation.signal()?.aborted).toBe(true)
     expect(await there.find(ann, abandoned.run.id)).toMatchObject({ status: 'cancelled' })
@@ -53,7 +54,9 @@ describe('a run in the foreground', () => {
 
     const back = readOn(await brief.watch(ann, run.id, watchFrom(2)))
     letGo()
-    await startAlone().run.ended()
+    const another = await startRead()
+    another.leave()
+    await another.run.ended()
     expect(generation.signal()?.aborted).toBe(false)
     generation.give(...answerOf(words).slice(2))
     expect(typesOf(await back.whole).at(-1)).toBe('response.completed')

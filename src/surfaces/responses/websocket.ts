@@ -63,7 +63,7 @@ export function socketSettings({ limits, websocket }: Pick<Config, 'limits' | 'w
   return {
     // Measured: it counts what a compressed frame unpacks to, and closes with 1009.
     maxPayloadLength: limits.requestBytesMax,
-    // Measured: a ping goes out 4 s before, and whoever does not answer it is cut off.
+    // Measured: a ping goes out some seconds before, and whoever does not answer it is cut off.
     idleTimeout: Math.min(Math.max(Math.ceil(websocket.idleMs / 1000), idleSMin), idleSMax),
     // Past this limit Bun drops frames; we send nothing while anything waits.
     backpressureLimit: 0,
@@ -72,7 +72,7 @@ export function socketSettings({ limits, websocket }: Pick<Config, 'limits' | 'w
   }
 }
 
-/** What Bun counts idle seconds in. */
+/** Bun counts whole seconds, and knows no shorter and no longer time. */
 const idleSMin = 8
 const idleSMax = 960
 

@@ -31,7 +31,8 @@ export async function runTurn(
     const { pump } = await beginStream(turn.source(), deps.config.stream)
     await pump(sink)
     ending = sink.ending()
-    if (ending === null && !caller.signal.aborted) throw brokenOff()
+    if (caller.signal.aborted) return
+    if (ending === null) throw brokenOff()
     // What is stored can be followed from anywhere.
     if (ending === 'over' && body['store'] === false) memory.remember(turn.id, turn.context())
   } finally {
