@@ -5,16 +5,20 @@ export type Holders = {
   stop(): void
 }
 
-export function countHolders(abandonMs: () => number, abandoned: () => void): Holders {
+export function countHolders(
+  /** `firstMs`: for somebody to come at all; `nextMs`: for somebody to come back. */
+  patience: { firstMs: number; nextMs: () => number },
+  abandoned: () => void,
+): Holders {
   let count = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let stopped = false
-  const wait = () => {
+  const wait = (ms: number) => {
     if (stopped) return
-    timer = setTimeout(abandoned, abandonMs())
+    timer = setTimeout(abandoned, ms)
     timer.unref()
   }
-  wait()
+  wait(patience.firstMs)
   return {
     hold() {
       let held = true
@@ -24,7 +28,7 @@ export function countHolders(abandonMs: () => number, abandoned: () => void): Ho
         if (!held) return
         held = false
         count -= 1
-        if (count === 0) wait()
+        if (count === 0) wait(patience.nextMs())
       }
     },
     stop() {

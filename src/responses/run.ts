@@ -57,9 +57,8 @@ export class LocalRun implements Run {
     this.#deps = deps
     this.#holders = job.head.background
       ? null
-      : countHolders(
-          () => this.#abandonMs(),
-          () => this.#abandon(),
+      : countHolders({ firstMs: deps.settings.abandonMs, nextMs: () => this.#abandonMs() }, () =>
+          this.#abandon(),
         )
     this.#settled.promise.catch(() => {})
   }

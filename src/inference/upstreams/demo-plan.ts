@@ -27,9 +27,14 @@ const echoedWordsMax = 200
 const resultWordsMax = 50
 const jsonPieceChars = 8
 
-/** The answer: a call where one is demanded, JSON where it is asked for, otherwise words. */
+/**
+ * The answer: a call where one is demanded, or where the prompt speaks of a tool, JSON where it is
+ * asked for, otherwise words.
+ */
 export function planAnswer(request: GenerationRequest): DemoPlan {
-  if (demandsCall(request)) return planCalls(request)
+  if (demandsCall(request)) return planCalls(request, callableTools(request))
+  const spokenOf = findSpokenOf(request)
+  if (spokenOf.length > 0) return planCalls(request, spokenOf)
   const text = request.items.at(-1)?.type === 'tool-result' ? useResult(request) : echo(request)
   return { blocks: [answer(request, text)] }
 }
@@ -45,8 +50,8 @@ export function planReasoning(request: GenerationRequest): DemoPlan {
 /** Calls the given tools, and answers once a result is there. */
 export function planTools(request: GenerationRequest): DemoPlan {
   const hasResult = request.items.at(-1)?.type === 'tool-result'
-  if (hasResult || callableTools(request).length === 0) return planAnswer(request)
-  return planCalls(request)
+  const tools = callableTools(request)
+  return hasResult || tools.length === 0 ? planAnswer(request) : planCalls(request, tools)
 }
 
 export function say(text: string, form: 'answer' | 'refusal' = 'answer'): DemoBlock {
@@ -68,8 +73,7 @@ export function readText(parts: readonly ContentPart[]): string {
   return parts.map((part) => ('text' in part ? part.text : '')).join(' ')
 }
 
-function planCalls(request: GenerationRequest): DemoPlan {
-  const tools = callableTools(request)
+function planCalls(request: GenerationRequest, tools: readonly Tool[]): DemoPlan {
   const count = request.parallelToolCalls ? parallelCallsMax : 1
   return { blocks: tools.slice(0, count).map(planCall) }
 }
@@ -95,6 +99,24 @@ function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[
     default:
       return tools.filter((tool) => mayCall(toolChoice, tool))
   }
+}
+
+/** The tools of whose name the prompt holds a word: "What is the weather?" speaks of get_weather. */
+function findSpokenOf(request: GenerationRequest): readonly Tool[] {
+  const last = request.items.at(-1)
+  if (last?.type !== 'message' || last.role !== 'user') return []
+  const words = new Set(wordsOf(readPrompt(request)))
+  return callableTools(request).filter(({ name }) =>
+    wordsOf(name).some((word) => word.length >= tellingChars && words.has(word)),
+  )
+}
+
+/** Shorter words, such as `get`, say nothing of what a tool is for. */
+const tellingChars = 5
+
+function wordsOf(text: string): string[] {
+  const divided = text.replace(/([a-z])([A-Z])/g, '$1 $2')
+  return divided.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
 function demandsCall(request: GenerationRequest): boolean {

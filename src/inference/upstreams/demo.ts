@@ -37,7 +37,7 @@ const cutWords = 12
 export const demoModels: readonly DemoModel[] = [
   {
     id: 'demo',
-    description: 'Repeats the prompt, word by word.',
+    description: 'Repeats the prompt, word by word, and calls a tool that it speaks of.',
     capabilities: ['tools', 'json'],
     wordPauseMs,
     plan: planAnswer,

@@ -4,7 +4,7 @@ import type { Frames, ResponseRuns } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { type RenderedResponse, renderQueued } from './render.ts'
-import { readFrames } from './stored-turn.ts'
+import { readFrames, waitingLife } from './stored-turn.ts'
 import type { Caller, Plan, Turn, TurnDeps } from './turn.ts'
 
 /** A response in the background: accepted, and run when there is room, here or elsewhere. */
@@ -30,7 +30,7 @@ export async function queueTurn(
       const { controller } = followSignal(caller.signal)
       const watched = watchFromStart(deps.runs, head, controller.signal)
       const { requestId } = caller
-      return readFrames(watched, { controller, requestId, log: deps.log })
+      return readFrames(watched, { controller, requestId, log: deps.log }, waitingLife)
     },
     answer: async (): Promise<RenderedResponse> => object,
     context: () => [...history.items, ...head.input],

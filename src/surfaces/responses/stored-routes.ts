@@ -13,7 +13,7 @@ import { doneFrame } from './frames.ts'
 import { readInclude, readPage, readStreamQuery, renderPage } from './query.ts'
 import { quote } from './read-object.ts'
 import { showItem, showResponse } from './show.ts'
-import { readFrames } from './stored-turn.ts'
+import { readFrames, waitingLife } from './stored-turn.ts'
 
 export type StoredRoutesDeps = {
   auth: Auth
@@ -51,7 +51,8 @@ export function storedResponseRoutes({
         const from = { startingAfter, signal: controller.signal }
         const frames = orAbsent(await runs.watch(principal.userId, id, from), id)
         const reader = { controller, requestId: requestIdOf(set), log }
-        return streamEvents(readFrames(frames, reader), { ...config.stream, closing: doneFrame })
+        const source = readFrames(frames, reader, waitingLife)
+        return streamEvents(source, { ...config.stream, closing: doneFrame })
       },
       detail('Show or stream a stored response'),
     )

@@ -31,11 +31,21 @@ export function runStored(deps: Pick<TurnDeps, 'log' | 'runs'>, plan: Plan, call
   }
 }
 
+/** For a reader of a response that may be queued. */
+export const waitingLife = { open: () => '', heartbeat: () => ': waiting\n\n' }
+
 /** Who reads frames of a log; `controller` ends the reading. */
 export type FrameReader = { controller: AbortController; requestId: string; log: Log }
 
-/** Frames of a log for one reader. They bring their own signs of life. */
-export function readFrames(items: Frames, reader: FrameReader): FrameSource<string> {
+/**
+ * Frames of a log for one reader. A response that runs brings its own signs of life; one that waits
+ * for its turn has none yet, and who reads it is given a comment instead.
+ */
+export function readFrames(
+  items: Frames,
+  reader: FrameReader,
+  life: FrameSource<string>['life'] = null,
+): FrameSource<string> {
   return {
     items,
     render: (frames) => frames,
@@ -48,7 +58,7 @@ export function readFrames(items: Frames, reader: FrameReader): FrameSource<stri
       // The response itself did not end; whoever reads may come back for the rest.
       return ''
     },
-    life: null,
+    life,
     commit: () => {},
     abandon: () => reader.controller.abort(new AppError('client_closed', 'The reader has gone.')),
   }

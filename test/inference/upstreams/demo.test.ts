@@ -111,6 +111,17 @@ describe('demo', () => {
     const { text } = await ask('demo-fast', { tools: [weather] })
     expect(text).toStartWith('You said')
   })
+
+  test('calls a tool that the prompt speaks of, and answers with its result', async () => {
+    const tools = [{ ...weather, name: 'getWeather' }, clock]
+    const items: RequestItem[] = [userMessage('What is the weather in Oslo?')]
+    const asked = await ask('demo-fast', { tools, items })
+    expect(callsOf(asked.events)).toEqual([{ ...weatherCall, name: 'getWeather' }])
+    const denied = await ask('demo-fast', { tools, items, toolChoice: { type: 'none' } })
+    expect(callsOf(denied.events)).toEqual([])
+    items.push({ type: 'tool-result', callId: 'c', form: 'function', parts: [] })
+    expect(callsOf((await ask('demo-fast', { tools, items })).events)).toEqual([])
+  })
 })
 
 describe('demo-reasoning', () => {
