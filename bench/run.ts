@@ -1,6 +1,7 @@
 /**
  * `bun run bench` lists the questions; `bun run bench <name> [options]` answers one.
  */
+import * as countTokens from './count-tokens.ts'
 import * as longStreams from './long-streams.ts'
 import * as overhead from './overhead.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
@@ -18,6 +19,7 @@ type Bench = {
 const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['overhead', overhead],
   ['long-streams', longStreams],
+  ['count-tokens', countTokens],
 ])
 
 const failureExitCode = 1

@@ -1,10 +1,14 @@
 import { Elysia } from 'elysia'
+import { agentRoutes } from './agents/routes.ts'
 import { apiKeyRoutes } from './auth/routes.ts'
 import type { Deps } from './deps.ts'
 import { healthRoutes } from './http/health.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
 import { modelRoutes } from './models/routes.ts'
+import { compatModelRoutes } from './surfaces/messages/model-routes.ts'
+import { messageProbes, messageRoutes } from './surfaces/messages/routes.ts'
+import { createMessageTurns } from './surfaces/messages/turn.ts'
 import { compactRoutes } from './surfaces/responses/compact-routes.ts'
 import { conversationRoutes } from './surfaces/responses/conversation-routes.ts'
 import { responsesRoutes } from './surfaces/responses/routes.ts'
@@ -14,7 +18,7 @@ import { responsesSocket, socketSettings } from './surfaces/responses/websocket.
 
 /** The table of contents of the product. */
 export function buildApp(deps: Deps) {
-  const { auth, catalogue, config, conversations, draining, log, responses, runs } = deps
+  const { auth, config, conversations, draining, log, offer, responses, runs } = deps
   const { now } = deps.clock
   const { findItems, listInputItems } = responses
   const history = { findItems, chain: responses.chain, conversationItems: conversations.items }
@@ -26,8 +30,12 @@ export function buildApp(deps: Deps) {
       .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
       .use(healthRoutes({ draining }))
       .use(apiKeyRoutes({ auth, config, now }))
-      .use(modelRoutes({ auth, catalogue }))
-      .use(responsesRoutes({ auth, turns, config }))
+      .use(agentRoutes({ ...deps, names: deps.modelNames, knownModel: offer.nameForAgents }))
+      .use(modelRoutes({ auth, offer }))
+      .use(compatModelRoutes({ auth, offer }))
+      .use(messageRoutes({ auth, turns: createMessageTurns(deps), config }))
+      .use(messageProbes())
+      .use(responsesRoutes({ ...deps, turns }))
       .use(compactRoutes({ ...deps, turns, now }))
       .use(storedResponseRoutes({ auth, runs, listInputItems, config, log }))
       .use(responsesSocket({ ...deps, turns }))

@@ -1,4 +1,5 @@
 import type { Database } from '#db/client.ts'
+import { type Agents, createAgents } from './agents/agents.ts'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { type Clock, clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
@@ -6,10 +7,13 @@ import { createHostedTools, type HostedToolbox } from './hosted-tools/hosted-too
 import { createOpenSockets, type OpenSockets } from './http/open-sockets.ts'
 import { createGenerations, type Generations } from './inference/generate.ts'
 import type { GenerationRecord } from './inference/record.ts'
+import { createTokenCounter, type TokenCounter } from './inference/token-count/counter.ts'
 import { createSocketTransport } from './inference/transport/socket-transport.ts'
 import type { Transport } from './inference/transport.ts'
 import { adapters } from './inference/upstreams/index.ts'
 import { type Catalogue, createCatalogue } from './models/catalogue.ts'
+import { createModelNames, type ModelNames } from './models/names.ts'
+import { createOffer, type Offer } from './models/offer.ts'
 import { configuredUpstreams } from './models/upstreams.ts'
 import { resolveHost } from './outbound/resolve.ts'
 import { type Conversations, createConversations } from './responses/conversations/conversations.ts'
@@ -28,7 +32,12 @@ export type Deps = {
   auth: Auth
   transport: Transport
   catalogue: Catalogue
+  agents: Agents
+  modelNames: ModelNames
+  /** What callers may name as a model. */
+  offer: Offer
   generations: Generations
+  tokenCounter: TokenCounter
   hostedTools: HostedToolbox
   sealer: Sealer
   responses: ResponseStore
@@ -69,13 +78,26 @@ export async function createDeps(
     log,
     now: clock.now,
   })
+  const agents = createAgents(database, { now: clock.now })
+  const modelNames = createModelNames(config.compat)
+  const offer = createOffer({ catalogue, agents, names: modelNames, log })
+  const tokenCounter = createTokenCounter({
+    adapters,
+    transport,
+    limits: config.limits,
+    settings: config.tokens,
+    log,
+  })
   const generations = createGenerations({
     adapters,
     transport,
     limits: config.limits,
     deadlines: config.deadlines,
     retry: config.retry,
-    settled: (record) => logGeneration(log, record),
+    settled: (record, job) => {
+      logGeneration(log, record)
+      tokenCounter.learn(record, job)
+    },
   })
   const hostedTools = createHostedTools({ config, fetch, resolve: resolveHost })
   const sealer = await createSealer({ sealKeys: config.sealKeys, database })
@@ -94,6 +116,7 @@ export async function createDeps(
   })
   const close = async () => {
     await runs.close()
+    tokenCounter.close()
     catalogue.close()
     transport.close()
     await auth.close()
@@ -101,7 +124,17 @@ export async function createDeps(
   }
   return {
     ...{ config, log, clock, database, auth, transport, catalogue, generations, draining },
-    ...{ hostedTools, sealer, responses, conversations, runs },
+    ...{
+      agents,
+      modelNames,
+      offer,
+      hostedTools,
+      sealer,
+      responses,
+      conversations,
+      runs,
+      tokenCounter,
+    },
     sockets: createOpenSockets(),
     close,
   }

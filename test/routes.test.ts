@@ -8,7 +8,7 @@ import { readFailure } from '#test/support/refusals.ts'
 /** The whole table of routes: who may come in is stated on each, and held. */
 
 /** Open to everyone, and the only ones. */
-const publicPaths = ['/livez', '/readyz']
+const publicPaths = ['/', '/compat', '/livez', '/readyz']
 
 let gateway: Gateway
 let strangersToken: string
@@ -50,6 +50,7 @@ test('the table holds what is served', () => {
   expect(paths).toContain('POST /v1/responses/')
   expect(paths).toContain('GET /v1/models/')
   expect(paths).toContain('POST /v1/api-keys/')
+  expect(paths).toContain('POST /compat/v1/messages')
   expect(new Set(paths).size).toBe(paths.length)
 })
 

@@ -27,6 +27,8 @@ export type GatewayOptions = {
   /** The total deadline of a generation, where the default of 600 s is too short. */
   readonly totalDeadlineMs?: number
   readonly logLevel?: string
+  /** Further lines of the configuration file. */
+  readonly configLines?: string
 }
 
 const startDeadlineMs = 60_000
@@ -69,8 +71,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 function configuration(options: GatewayOptions): string {
-  if (options.totalDeadlineMs === undefined) return ''
-  return `[deadlines]\ntotal_ms = ${options.totalDeadlineMs}\n`
+  const deadlines =
+    options.totalDeadlineMs === undefined
+      ? ''
+      : `[deadlines]\ntotal_ms = ${options.totalDeadlineMs}\n`
+  return deadlines + (options.configLines ?? '')
 }
 
 /** Ready is not enough: the upstream's model list is read in the background. */

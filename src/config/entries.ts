@@ -20,28 +20,71 @@ const quirks = {
   ),
   streamUsage: flag('Whether stream_options.include_usage may be sent.', true),
   lateSystemMessages: flag(
-    'Whether the chat template takes system messages after the first message.',
+    'Whether system messages may come after the first message; otherwise the user says them.',
     false,
+  ),
+  prefill: Type.Union(
+    [
+      Type.Literal('none'),
+      Type.Literal('automatic'),
+      Type.Literal('continue_final_message'),
+      Type.Literal('prefix'),
+    ],
+    {
+      description:
+        'How a chat upstream goes on from an assistant message at the end: never, by itself (llama.cpp, Ollama), by continue_final_message (vLLM, SGLang), or by prefix (DeepSeek, Mistral).',
+      default: 'none',
+    },
   ),
   developerRole: flag('Whether the role developer is known; otherwise system is sent.', false),
   strictTools: flag('Whether strict tool and output schemas are enforced there.', false),
   thinkTags: flag('Whether reasoning comes as <think>…</think> inside the text.', false),
   vendorFields: flag(
-    'Whether prompt_cache_key, safety_identifier and service_tier may be sent.',
+    'Whether prompt_cache_key, safety_identifier, service_tier and billing texts may be sent.',
     false,
   ),
-  files: flag('Whether chat content parts of type file are understood.', false),
+  files: flag('Whether content parts of type file, or documents, are understood.', false),
+  keyHeader: Type.Union([Type.Literal('x-api-key'), Type.Literal('authorization')], {
+    description: 'The header that carries the credential of a messages upstream.',
+    default: 'x-api-key',
+  }),
+  thinking: Type.Union([Type.Literal('adaptive'), Type.Literal('budget'), Type.Literal('none')], {
+    description: 'How a messages upstream is asked to think: by effort, by tokens, or never.',
+    default: 'budget',
+  }),
+  outputFormat: flag('Whether a messages upstream understands output_config.format.', false),
+  defaultMaxTokens: whole(
+    'The max_tokens that a messages upstream is sent where the caller set no limit.',
+    { default: 32_000, minimum: 1 },
+  ),
+  tokenCounter: Type.Union(
+    [Type.Literal('none'), Type.Literal('native'), Type.Literal('vllm'), Type.Literal('llama.cpp')],
+    {
+      description:
+        'How it counts tokens if asked: as its protocol says (responses, messages), or as these servers do (chat).',
+      default: 'none',
+    },
+  ),
 }
 
 /** An `[[upstream]]` of the file. */
 export const upstreamEntry = entry('An inference endpoint behind the gateway.', {
   name: text('How the log and [[model]] entries call it; unique.'),
-  url: Type.Optional(text('Base URL, up to and with /v1. Not for api = "demo".')),
-  api: Type.Union([Type.Literal('chat'), Type.Literal('responses'), Type.Literal('demo')], {
-    description: 'The protocol that it speaks.',
-    default: 'chat',
-  }),
-  key: Type.Optional(text('Its credential, sent as a bearer token.', { secret: true })),
+  url: Type.Optional(
+    text('Base URL, up to and with /v1 (for api = "messages" also without). Not for api = "demo".'),
+  ),
+  api: Type.Union(
+    [
+      Type.Literal('chat'),
+      Type.Literal('responses'),
+      Type.Literal('messages'),
+      Type.Literal('demo'),
+    ],
+    { description: 'The protocol that it speaks.', default: 'chat' },
+  ),
+  key: Type.Optional(
+    text('Its credential, sent as a bearer token or as key_header says.', { secret: true }),
+  ),
   keyEnv: Type.Optional(text('The environment variable that holds the credential.')),
   headers: Type.Record(Type.String(), Type.String(), {
     description: 'Further request headers.',
@@ -87,5 +130,8 @@ export const modelEntry = entry('A model under a name of your own.', {
   }),
   contextWindow: Type.Optional(
     Type.Integer({ description: 'Its context window in tokens.', minimum: 1 }),
+  ),
+  tokenizer: Type.Optional(
+    text('The path of its tokenizer.json, by which its tokens are counted here.'),
   ),
 })

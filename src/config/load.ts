@@ -208,6 +208,9 @@ function contradictions(config: Config): string[] {
       if (models.has(name)) faults.push(`model.${at}: the name "${name}" is taken.`)
       models.add(name)
     }
+    if (model.tokenizer !== undefined && !existsSync(model.tokenizer)) {
+      faults.push(`model.${at}.tokenizer: there is no file ${model.tokenizer}.`)
+    }
     for (const upstream of model.upstreams) {
       if (!names.has(upstream)) faults.push(`model.${at}.upstreams: no upstream "${upstream}".`)
     }

@@ -3,6 +3,7 @@ import { modelEntry, upstreamEntry } from './entries.ts'
 import { hostedToolLimits, mcpKeys } from './hosted-tools.ts'
 import { section, text, whole } from './keys.ts'
 import { responsesKeys } from './responses.ts'
+import { tokensKeys } from './tokens.ts'
 
 export const permissionNames = ['can_access_api', 'can_manage_models', 'can_edit_config'] as const
 
@@ -139,6 +140,14 @@ export const configSchema = Type.Object(
         minimum: 10,
       }),
     }),
+    compat: section('The Messages-compatible surface under /compat.', {
+      prefix: Type.String({
+        description:
+          'What the names of models (prefix-model-name) and agents (prefix-agent-id) begin with; some clients list only names that begin with their own vendor.',
+        default: 'vendor',
+        pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
+      }),
+    }),
     deadlines: section('How long an upstream may take; each ends with its own error code.', {
       connectMs: whole('To accept a connection.', { default: 5_000, minimum: 1 }),
       firstEventMs: whole('From the request to the first event.', { default: 300_000, minimum: 1 }),
@@ -172,6 +181,7 @@ export const configSchema = Type.Object(
       }),
     }),
     ...responsesKeys,
+    ...tokensKeys,
     limits: section('What one request, and one worker, may use.', {
       requestBytesMax: whole('The longest request body, in bytes.', {
         default: 33_554_432,

@@ -1,20 +1,21 @@
 import { AppError } from '#lib/errors.ts'
+import { bodyTooLarge, checkEncoding, unpackBody } from './content-encoding.ts'
 
 type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
 /**
- * The JSON value of a request body. The media type is not looked at: clients get it wrong.
+ * The JSON value of a request body, which may be compressed. The media type is not looked at:
+ * clients get it wrong.
  *
  * Throws `request_too_large` without reading what the sender announced as too long, `malformed_json`
- * for what is no JSON, `invalid_request` for JSON that is nested too deep, `unsupported_encoding`
- * for a compressed body, and `client_closed` when the client goes away before the end of its body.
+ * for what is no JSON, `invalid_request` for JSON that is nested too deep, `client_closed` when the
+ * client goes away before the end of its body, and what `unpackBody` throws.
  */
 export async function readJsonBody(request: Request, limits: BodyLimits): Promise<unknown> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
-  if (encoding !== 'identity') {
-    throw new AppError('unsupported_encoding', 'Send the request body without compression.')
-  }
-  const bytes = await readBytes(request, limits.requestBytesMax)
+  checkEncoding(encoding)
+  const packed = await readBytes(request, limits.requestBytesMax)
+  const bytes = await unpackBody(packed, encoding, limits.requestBytesMax)
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
@@ -37,7 +38,7 @@ export function readJsonText(
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
   const announced = request.headers.get('content-length')
-  if (announced !== null && Number(announced) > bytesMax) throw tooLarge(bytesMax)
+  if (announced !== null && Number(announced) > bytesMax) throw bodyTooLarge(bytesMax)
   if (request.body === null) return new Uint8Array(0)
   try {
     // Where HTTP framing bounds the length, one native read does; a stream costs 0.1 ms more.
@@ -57,17 +58,10 @@ async function readChunks(body: ReadableStream<Uint8Array>, bytesMax: number): P
   // Leaving the loop cancels the rest of the body.
   for await (const chunk of body) {
     length += chunk.length
-    if (length > bytesMax) throw tooLarge(bytesMax)
+    if (length > bytesMax) throw bodyTooLarge(bytesMax)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks, length)
-}
-
-function tooLarge(bytesMax: number): AppError {
-  return new AppError(
-    'request_too_large',
-    `The request body is longer than ${bytesMax} bytes, which is the limit.`,
-  )
 }
 
 const quote = 0x22

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
+import { errorAnswer, isMessagesPath } from './error-envelope.ts'
 
 /**
  * Everything that concerns each request and no feature: its id, its log line, and the one place
@@ -13,7 +14,9 @@ export function requestLifecycle(deps: {
 }) {
   return new Elysia({ name: 'request-lifecycle' })
     .onRequest(({ request, set }) => {
-      set.headers['x-request-id'] = deps.newRequestId()
+      const requestId = deps.newRequestId()
+      set.headers['x-request-id'] = requestId
+      if (isMessagesPath(pathOf(request.url))) set.headers['request-id'] = requestId
       // Bun joins repeated headers; a Host that is given twice is an attempt to confuse someone.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')
@@ -25,40 +28,24 @@ export function requestLifecycle(deps: {
     .onError(({ error, code, set, request, path }) => {
       const failure = fromFramework(error, code, path)
       const requestId = requestIdOf(set)
-      logFailure(deps.log, failure, { requestId, method: request.method, path })
-      return Response.json(renderError(failure), {
-        status: failure.status,
-        headers: { ...errorHeaders(failure), 'x-request-id': requestId },
-      })
+      const answer = errorAnswer(failure, { path, requestId })
+      const { status } = answer
+      logFailure(deps.log, failure, { requestId, method: request.method, path, status })
+      return answer
     })
     .as('global')
 }
 
 function isProbe(url: string): boolean {
-  const { pathname } = new URL(url)
-  return pathname === '/livez' || pathname === '/readyz'
+  const path = pathOf(url)
+  return path === '/livez' || path === '/readyz'
 }
 
-/** The error body of everything under /v1: `{error: {message, type, param, code}}`. */
-export function renderError({ message, type, param, wireCode }: AppError) {
-  return { error: { message, type, param, code: wireCode } }
-}
-
-/**
- * SDKs repeat 408, 409, 429 and 5xx by themselves unless told otherwise. What the gateway already
- * tried again, or what took long to fail, must not be multiplied by them.
- */
-function errorHeaders(error: AppError): Record<string, string> {
-  const headers: Record<string, string> = {}
-  if (error.retryAfterS !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterS))
-  // A connection that is kept would bring the next request here again.
-  if (error.kind === 'draining') headers['connection'] = 'close'
-  if (error.status === 401) headers['www-authenticate'] = 'Bearer'
-  if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
-  if (error.status === 429 || error.status >= 500) {
-    headers['x-should-retry'] = String(error.kind === 'rate_limit_exceeded' || error.status === 503)
-  }
-  return headers
+/** Cheaper than a parsed URL, which every request would pay for. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2)
+  const query = url.indexOf('?', start)
+  return query === -1 ? url.slice(start) : url.slice(start, query)
 }
 
 /** Elysia's own failures: an unknown path, an unreadable body, a broken schema. */
@@ -79,13 +66,13 @@ function fromFramework(error: unknown, code: string | number, path: string): App
 export function logFailure(
   log: Log,
   failure: AppError,
-  request: { requestId: string; method: string; path: string },
+  request: { requestId: string; method: string; path: string; status?: number },
 ): void {
   const fields = {
     request_id: request.requestId,
     method: request.method,
     path: request.path,
-    status: failure.status,
+    status: request.status ?? failure.status,
     kind: failure.kind,
     reason: failure.message,
   }

@@ -1,4 +1,5 @@
 import type { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 
 /**
  * The one vocabulary between upstream adapters and surfaces.
@@ -48,10 +49,25 @@ export type BlockEvent = Extract<GenerationEvent, { block: number }>
 export type EventBatch = readonly GenerationEvent[] & { readonly relay?: Relay }
 
 /**
- * The same, as frames of the upstream's own protocol, ready for a caller of that protocol, who gets
- * them in place of the events. Whatever changes a batch makes a new array, and so drops them.
+ * The same, as messages of the upstream's own protocol, for a caller of that protocol, who gets them
+ * in place of the events. Either every batch of a generation has them or none has, but for a last one
+ * that holds an `error`; over all batches they are one legal stream of the protocol. A batch may hold
+ * frames and no event. Whatever changes a batch makes a new array, and so drops them.
  */
-export type Relay = { readonly protocol: 'messages'; readonly frames: string }
+export type Relay = {
+  readonly protocol: 'messages'
+  readonly frames: readonly RelayFrame[]
+  /** Who can open what is `sealed`, as `reasoning-end` names it. */
+  readonly maker: string
+}
+
+export type RelayFrame = {
+  readonly payload: JsonObject
+  /** The JSON text of `payload` as it came, on one line. */
+  readonly data: string
+  /** What the upstream sealed in it (signature of thinking, redacted thinking), as events carry it. */
+  readonly sealed?: string
+}
 
 export type TextForm = 'answer' | 'refusal'
 

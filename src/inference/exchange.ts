@@ -1,11 +1,12 @@
-import { AppError } from '#lib/errors.ts'
+import { AppError, type RelayedError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import {
   createEventStreamParser,
   type EventStreamParser,
   type ServerSentEvent,
 } from './event-stream.ts'
-import type { EventBatch, GenerationEvent } from './events.ts'
+import type { EventBatch, GenerationEvent, Relay } from './events.ts'
+import { withRelay } from './relay.ts'
 import type { UpstreamHttpAnswer } from './transport.ts'
 import type { AdapterContext, Upstream } from './upstream.ts'
 import { errorFromStatus, hideUpstream, hideUpstreamIn } from './upstream-error.ts'
@@ -25,6 +26,18 @@ export type Decoder = {
    * follow. `done`: `finish` was emitted, whatever follows is ignored.
    */
   readonly state: 'open' | 'finishing' | 'done'
+  /** What came since it was asked last, as frames for a caller of the same protocol. */
+  takeRelay?(): Relay | undefined
+}
+
+/** What goes out in a request, and who reads its answer. */
+export type Exchange = {
+  readonly body: string
+  readonly decoder: Decoder
+  /** In place of those of `requestHeaders`. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** What an error answer is to a caller of the same protocol; null: to be told in our words. */
+  readonly relayError?: (answer: { status: number; body: string }) => RelayedError | null
 }
 
 /** The longest error body that is read. */
@@ -44,21 +57,21 @@ const lingerMs = 2_000
 export async function* exchange(
   context: AdapterContext,
   path: string,
-  prepare: () => { body: string; decoder: Decoder },
+  prepare: () => Exchange,
 ): AsyncGenerator<EventBatch, void, void> {
-  const { body, decoder } = prepare()
+  const { body, decoder, headers, relayError } = prepare()
   const answer = await context.transport.send({
     url: context.upstream.baseUrl + path,
     method: 'POST',
-    headers: requestHeaders(context.upstream, 'text/event-stream'),
+    headers: headers ?? requestHeaders(context.upstream, 'text/event-stream'),
     body,
     signal: context.signal,
   })
-  await requireSuccess(answer, context.upstream)
+  await requireSuccess(answer, context.upstream, relayError)
   if (!isEventStream(answer)) {
     const out: GenerationEvent[] = []
     const failure = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
-    yield out
+    yield withRelay(out, decoder.takeRelay?.())
     if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
     return
   }
@@ -71,7 +84,7 @@ export async function* exchange(
       ended = chunk === null || chunk.done === true
       const out: GenerationEvent[] = []
       const failure = decodeChunk(chunk, { parser, decoder }, out)
-      yield out
+      yield withRelay(out, decoder.takeRelay?.())
       if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
     }
   } finally {
@@ -95,10 +108,13 @@ export function requestHeaders(upstream: Upstream, accept: string): Record<strin
 export async function requireSuccess(
   answer: UpstreamHttpAnswer,
   upstream: Upstream,
+  relayError?: Exchange['relayError'],
 ): Promise<void> {
-  if (answer.status >= 200 && answer.status <= 299) return
+  const { status } = answer
+  if (status >= 200 && status <= 299) return
   const body = hideUpstream(await readText(answer, errorBodyBytesMax), upstream)
-  throw errorFromStatus(answer.status, body, answer.header('retry-after'))
+  const relay = relayError?.({ status, body }) ?? undefined
+  throw errorFromStatus(status, body, { retryAfter: answer.header('retry-after'), relay })
 }
 
 /** The body as text; what exceeds `bytesMax` is cut off, and the connection with it. */

@@ -1,15 +1,21 @@
 import { createWatchdog, followSignal, sleep } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import type { EventBatch, GenerationEvent } from './events.ts'
+import type { EventBatch, GenerationEvent, Relay } from './events.ts'
 import { endOfBlock } from './grammar.ts'
 import { type GenerationRecord, type OpenRecord, openRecord } from './record.ts'
+import { joinRelays, withRelay } from './relay.ts'
 import type { GenerationRequest } from './request.ts'
 import { pauseBeforeRetryMs, type RetryPolicy } from './retry.ts'
 import type { Transport } from './transport.ts'
 import type { Adapter, AdapterLimits, Upstream, UpstreamKind } from './upstream.ts'
 
 /** Where a request may go: an upstream, and the model's name there. */
-export type Target = { readonly upstream: Upstream; readonly model: string }
+export type Target = {
+  readonly upstream: Upstream
+  readonly model: string
+  /** The path of the model's `tokenizer.json`, where the operator gave one. */
+  readonly tokenizerFile?: string
+}
 
 type Deadlines = {
   readonly firstEventMs: number
@@ -48,7 +54,7 @@ export type GenerationDeps = {
   }
   deadlines: Deadlines
   retry: RetryPolicy
-  settled: (record: GenerationRecord) => void
+  settled: (record: GenerationRecord, job: GenerationJob) => void
 }
 
 /** The generations of this process: starts them, counts them, and can end them all. */
@@ -90,9 +96,9 @@ export function createGenerations(deps: GenerationDeps): Generations {
         const next = await attempt.batches.next()
         watchdog.end()
         if (next.done) throw endedEarly()
-        if (next.value.length === 0) continue
+        if (isEmpty(next.value)) continue
         spend(next.value)
-        last = next.value.at(-1)
+        last = next.value.at(-1) ?? last
         record.output(next.value)
         yield next.value
       }
@@ -107,7 +113,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
       attempt?.close()
       release()
       running.delete(controller)
-      deps.settled(record.close())
+      deps.settled(record.close(), job)
     }
   }
 
@@ -178,11 +184,13 @@ async function untilOutput(
   const timer = setTimeout(() => attempt.abort(firstEventTimeout(firstEventMs)), firstEventMs)
   try {
     const held: GenerationEvent[] = []
+    let relay: Relay | undefined
     for (;;) {
       const next = await batches.next()
       if (next.done) throw endedEarly()
       held.push(...next.value)
-      if (held.some((event) => event.type !== 'generation-start')) return held
+      relay = joinRelays(relay, next.value.relay)
+      if (held.some((event) => event.type !== 'generation-start')) return withRelay(held, relay)
     }
   } finally {
     clearTimeout(timer)
@@ -202,11 +210,19 @@ export function failureOf(error: unknown): AppError {
   return toAppError(error)
 }
 
+/** Bytes came, and nothing that could be told from them. */
+function isEmpty(batch: EventBatch): boolean {
+  return batch.length === 0 && batch.relay === undefined
+}
+
 /** Counts the text of batches, and throws when there is more of it than may be. */
 function limitChars(charsMax: number): (batch: EventBatch) => void {
   let charsLeft = charsMax
   return (batch) => {
     for (const event of batch) if ('text' in event) charsLeft -= event.text.length
+    // Of what no event tells, the frames are all that there is to count.
+    if (batch.length === 0)
+      for (const { data } of batch.relay?.frames ?? []) charsLeft -= data.length
     if (charsLeft >= 0) return
     throw new AppError(
       'upstream_invalid_answer',

@@ -4,7 +4,7 @@ import { readText, requestHeaders, requireSuccess } from './exchange.ts'
 import type { AdapterContext, UpstreamModel } from './upstream.ts'
 
 /** The longest model list that is read; a list of 10,000 models has about 3 MB. */
-const listBytesMax = 8_388_608
+export const listBytesMax = 8_388_608
 
 /**
  * The models that an upstream offers: GET /models, which every OpenAI-compatible server has. Some
@@ -24,7 +24,8 @@ export async function fetchModelList(
   return readModelList(await readText(answer, listBytesMax))
 }
 
-function readModelList(body: string): UpstreamModel[] {
+/** The entries of a model list, in OpenAI's shape or in that of the Messages protocol. */
+export function readModelList(body: string): UpstreamModel[] {
   const answer = parseJson(body)
   const entries = isRecord(answer) ? answer['data'] : answer
   if (!Array.isArray(entries)) {
@@ -38,7 +39,7 @@ function readModelList(body: string): UpstreamModel[] {
     if (!isRecord(entry) || typeof id !== 'string' || id === '') continue
     models.set(id, {
       id,
-      created: positive(entry['created']),
+      created: positive(entry['created']) ?? readDate(entry['created_at']),
       ownedBy: typeof entry['owned_by'] === 'string' ? entry['owned_by'] : null,
       contextWindow: contextWindow(entry),
     })
@@ -46,14 +47,24 @@ function readModelList(body: string): UpstreamModel[] {
   return [...models.values()]
 }
 
-/** vLLM and SGLang: max_model_len; OpenRouter and others: context_length; llama.cpp: in meta. */
+/**
+ * vLLM and SGLang: max_model_len; OpenRouter and others: context_length; the Messages protocol:
+ * max_input_tokens; llama.cpp: in meta.
+ */
 function contextWindow(entry: JsonObject): number | null {
   const meta = isRecord(entry['meta']) ? entry['meta'] : {}
   return (
     positive(entry['max_model_len']) ??
     positive(entry['context_length']) ??
+    positive(entry['max_input_tokens']) ??
     positive(meta['n_ctx_train'])
   )
+}
+
+/** The Unix seconds of an RFC 3339 date; its first second of all stands for an unknown date. */
+function readDate(value: unknown): number | null {
+  const milliseconds = typeof value === 'string' ? Date.parse(value) : Number.NaN
+  return positive(Math.floor(milliseconds / 1000))
 }
 
 function positive(value: unknown): number | null {

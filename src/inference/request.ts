@@ -8,6 +8,8 @@ export type GenerationRequest = {
   model: string
   instructions: string | null
   items: readonly RequestItem[]
+  /** Whether the last item is the beginning of the answer, which goes on from there. */
+  prefilled?: boolean
   tools: readonly Tool[]
   toolChoice: ToolChoice
   parallelToolCalls: boolean
@@ -32,6 +34,11 @@ export type RequestOrigin = {
   body: Readonly<Record<string, unknown>>
   /** Those that an upstream may see, by their names in lower case. */
   headers: Readonly<Record<string, string>>
+  /**
+   * What we sealed into a signature of thinking in the body; null for a signature of somebody else.
+   * Throws `invalid_encrypted_content` for one of ours that cannot be opened.
+   */
+  openSeal: (signature: string) => { payload: string | null; maker: string | null } | null
 }
 
 export type RequestItem =

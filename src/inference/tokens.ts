@@ -1,81 +1,21 @@
 import { assertNever } from '#lib/assert.ts'
-import type { ContentPart, GenerationRequest, RequestItem, Tool } from './request.ts'
-
-/** What chat templates put around each message or call, and around the whole. */
-const itemOverheadTokens = 4
-const promptOverheadTokens = 3
-const toolOverheadTokens = 8
-/** An image of middle size; without its pixels nothing better is known. */
-const imageTokens = 1_100
-const smallImageTokens = 85
-/** A file behind a URL: some pages. */
-const unseenFileTokens = 1_500
-/** Three quarters of base64 are data; text has about four bytes a token, a PDF or Word file more. */
-const textFileCharsPerToken = 5.3
-const binaryFileCharsPerToken = 20
-/** Sealed reasoning is longer than what it holds. */
-const sealedCharsPerToken = 6
+import { type CountedRequest, countableOf } from './countable.ts'
 
 /**
  * How many input tokens a model will probably see: instructions, items and tools. No tokenizer is
  * asked, only the characters are looked at, once each: English, code and JSON are off by 15 % or so,
- * other scripts lie between what newer and older tokenizers need, images and files are a guess. A format for the answer is not counted, because most servers do not show it to the model.
+ * other scripts lie between what newer and older tokenizers need, images go by their size, files
+ * are a guess.
  */
-export function estimateTokens(
-  request: Pick<GenerationRequest, 'instructions' | 'items' | 'tools'>,
-): number {
-  let tokens = promptOverheadTokens
-  if (request.instructions !== null) {
-    tokens += itemOverheadTokens + countText(request.instructions)
-  }
-  for (const item of request.items) tokens += itemOverheadTokens + countItem(item)
-  for (const tool of request.tools) tokens += toolOverheadTokens + countTool(tool)
-  return Math.ceil(tokens)
+export function estimateTokens(request: CountedRequest): number {
+  const { texts, templateTokens, opaqueTokens } = countableOf(request)
+  const textTokens = texts.reduce((tokens, text) => tokens + measureText(text), 0)
+  return Math.ceil(textTokens + templateTokens + opaqueTokens)
 }
 
-function countItem(item: RequestItem): number {
-  switch (item.type) {
-    case 'message':
-    case 'tool-result':
-      return countParts(item.parts)
-    case 'tool-call':
-      return countText(item.name) + countText(item.arguments)
-    case 'reasoning': {
-      if (item.text !== '') return countText(item.text)
-      if (item.sealed !== undefined) return item.sealed.length / sealedCharsPerToken
-      return item.summary.reduce((tokens, text) => tokens + countText(text), 0)
-    }
-    default:
-      return assertNever(item)
-  }
-}
-
-function countParts(parts: readonly ContentPart[]): number {
-  return parts.reduce((tokens, part) => tokens + countPart(part), 0)
-}
-
-function countPart(part: ContentPart): number {
-  switch (part.type) {
-    case 'text':
-    case 'refusal':
-      return countText(part.text)
-    case 'image':
-      return part.detail === 'low' ? smallImageTokens : imageTokens
-    case 'file': {
-      if (part.data === null) return unseenFileTokens
-      const isText = part.data.startsWith('data:text/')
-      return part.data.length / (isText ? textFileCharsPerToken : binaryFileCharsPerToken)
-    }
-    default:
-      return assertNever(part)
-  }
-}
-
-function countTool(tool: Tool): number {
-  const form = tool.type === 'function' ? JSON.stringify(tool.parameters ?? {}) : undefined
-  const definition = form ?? (tool.type === 'custom' ? tool.grammar?.definition : undefined)
-  const texts = [tool.name, tool.description, tool.namespaceDescription, definition]
-  return texts.reduce<number>((tokens, text) => tokens + countText(text ?? ''), 0)
+/** How many tokens a model probably wrote for this text. */
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(measureText(text))
 }
 
 /**
@@ -85,8 +25,8 @@ function countTool(tool: Tool): number {
 type Run = 'word' | 'number' | 'marks' | 'space' | 'line' | 'other'
 
 /** A word of so many letters is mostly one token; further letters come in pieces. */
-const commonWordChars = 7
-const wordPieceChars = 6
+const commonWordChars = 6
+const wordPieceChars = 3
 /** Most words with a letter beyond ASCII are split at it. */
 const accentTokens = 1
 const numberPieceChars = 3
@@ -98,7 +38,7 @@ const solidCharsMax = 24
 const solidCharTokens = 0.3
 
 /** The tokens of a text, not rounded. */
-function countText(text: string): number {
+export function measureText(text: string): number {
   let tokens = 0
   let before: Run = 'line'
   let run: Run = 'line'
@@ -146,7 +86,7 @@ function runTokens(run: Run, chars: number, before: Run, next: Run): number {
       return Math.ceil(chars / numberPieceChars)
     case 'marks':
       // A single mark often goes with the word behind it.
-      if (chars === 1 && next === 'word') return 0.7
+      if (chars === 1 && next === 'word') return 0.8
       return 1 + Math.max(0, chars - commonMarksChars) / marksPieceChars
     case 'space':
       // The last space goes with the word or the marks behind it.

@@ -2,6 +2,7 @@ import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { GenerationEvent, ToolCallHead } from './events.ts'
+import type { GenerationRequest } from './request.ts'
 
 /** One piece of a tool call as an upstream streams it; empty strings stand for what it omits. */
 export type ToolCallPiece = {
@@ -35,6 +36,11 @@ export type ToolCallsOptions = {
   takenCallIds: ReadonlySet<string>
   /** The most argument text that is held, in characters. */
   heldCharsMax: number
+}
+
+/** The ids that calls in the history of a request bear. */
+export function callIdsOf({ items }: Pick<GenerationRequest, 'items'>): Set<string> {
+  return new Set(items.flatMap((item) => (item.type === 'tool-call' ? [item.callId] : [])))
 }
 
 /** More calls in one answer than any model makes on purpose. */

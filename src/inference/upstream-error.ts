@@ -1,4 +1,4 @@
-import { AppError, type ErrorDetails, type ErrorKind } from '#lib/errors.ts'
+import { AppError, type ErrorDetails, type ErrorKind, type RelayedError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { redact } from '#telemetry/log.ts'
 import type { Upstream } from './upstream.ts'
@@ -10,7 +10,7 @@ const messageCharsMax = 500
 const secretCharsMin = 6
 
 const contextOverflow =
-  /context[_ ](length|window|size)|maximum context|exceeds? the (available )?context|prompt is too long|too many tokens/i
+  /context[_ ](length|window|size|limit)|maximum context|exceeds? the (available )?context|prompt is too long|too many tokens/i
 
 /**
  * Takes out of a text what belongs to the gateway alone: the upstream's credential, the values of
@@ -28,12 +28,14 @@ export function hideUpstream(text: string, upstream: Upstream): string {
 export function hideUpstreamIn(error: unknown, upstream: Upstream): unknown {
   if (!(error instanceof AppError)) return error
   const message = hideUpstream(error.message, upstream)
-  if (message === error.message) return error
-  const { cause, kind, param, retryAfterS, wireCode } = error
+  const { cause, kind, param, relay, retryAfterS, wireCode } = error
+  const body = relay === undefined ? undefined : hideUpstream(relay.body, upstream)
+  if (message === error.message && body === relay?.body) return error
   return new AppError(kind, message, {
     code: wireCode,
     ...(param === null ? {} : { param }),
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
+    ...(relay === undefined || body === undefined ? {} : { relay: { ...relay, body } }),
     cause,
   })
 }
@@ -45,15 +47,20 @@ export function hideUpstreamIn(error: unknown, upstream: Upstream): unknown {
 export function errorFromStatus(
   status: number,
   body: string,
-  retryAfter: string | null = null,
+  {
+    retryAfter = null,
+    relay,
+  }: { retryAfter?: string | null; relay?: RelayedError | undefined } = {},
 ): AppError {
   const said = readErrorBody(body)
   const retryAfterS = parseRetryAfter(retryAfter)
   const details: ErrorDetails = {
     ...(retryAfterS === null ? {} : { retryAfterS }),
+    ...(relay === undefined ? {} : { relay }),
     cause: { status, body: body.slice(0, messageCharsMax) },
   }
-  if (status === 400 || status === 413 || status === 422) return refusal(said, details)
+  if (status === 413) return refusal({ ...said, type: 'request_too_large' }, details)
+  if (status === 400 || status === 422) return refusal(said, details)
   if (status === 401 || status === 403) {
     return new AppError(
       'upstream_refused',
@@ -61,7 +68,10 @@ export function errorFromStatus(
       details,
     )
   }
-  const kind = status === 429 && isQuota(said) ? 'insufficient_quota' : kindOfStatus(status)
+  const kind =
+    status === 402 || (status === 429 && isQuota(said))
+      ? 'insufficient_quota'
+      : kindOfStatus(status)
   return new AppError(kind, sentence(said.message, `answered ${status}`), details)
 }
 
@@ -78,9 +88,7 @@ export function errorFromPayload(payload: unknown): AppError | null {
   if (said.status !== null && said.status >= 400) {
     return errorFromStatus(said.status, JSON.stringify(payload))
   }
-  if (said.type === 'invalid_request_error' || said.code === 'context_length_exceeded') {
-    return refusal(said, {})
-  }
+  if (isRefusal(said)) return refusal(said, {})
   return new AppError(
     kindOfWords(said),
     sentence(said.message, 'reported an error'),
@@ -103,20 +111,37 @@ function kindOfStatus(status: number): ErrorKind {
 
 function kindOfWords(said: ErrorWords): ErrorKind {
   if (isQuota(said)) return 'insufficient_quota'
-  const isLimit = said.type === 'rate_limit_error' || said.code === 'rate_limit_exceeded'
-  return isLimit ? 'rate_limit_exceeded' : 'upstream_error'
+  if (said.code === 'rate_limit_exceeded') return 'rate_limit_exceeded'
+  return kindsOfTypes[said.type ?? ''] ?? 'upstream_error'
 }
+
+/** The types of the Messages protocol, one of which OpenAI uses as well. */
+const kindsOfTypes: Readonly<Record<string, ErrorKind>> = {
+  rate_limit_error: 'rate_limit_exceeded',
+  overloaded_error: 'upstream_overloaded',
+  authentication_error: 'upstream_refused',
+  permission_error: 'upstream_refused',
+  not_found_error: 'upstream_refused',
+}
+
+const quotaWords = ['insufficient_quota', 'billing_error']
 
 /** A quota that is used up does not come back by waiting. */
 function isQuota({ code, type }: ErrorWords): boolean {
-  return code === 'insufficient_quota' || type === 'insufficient_quota'
+  return quotaWords.includes(code ?? '') || quotaWords.includes(type ?? '')
+}
+
+function isRefusal({ code, type }: ErrorWords): boolean {
+  if (type === 'request_too_large' || code === 'context_length_exceeded') return true
+  return type === 'invalid_request_error'
 }
 
 function refusal(said: ErrorWords, details: ErrorDetails): AppError {
   const overflow =
     said.code === 'context_length_exceeded' || contextOverflow.test(said.message ?? '')
+  const otherwise = said.type === 'request_too_large' ? 'request_too_large' : 'invalid_request'
   return new AppError(
-    overflow ? 'context_length_exceeded' : 'invalid_request',
+    overflow ? 'context_length_exceeded' : otherwise,
     sentence(said.message, 'refused the request'),
     {
       ...details,
@@ -159,10 +184,16 @@ function readError(payload: unknown): ErrorWords {
       word('detail') ??
       readDetails(outer['detail']),
     type: word('type'),
-    code: word('code'),
+    code: word('code') ?? readErrorCode(inner['details']),
     param: word('param'),
     status: number(inner['code']) ?? number(inner['status']),
   }
+}
+
+/** The Messages protocol has its codes there. */
+function readErrorCode(details: unknown): string | null {
+  const code = isRecord(details) ? details['error_code'] : undefined
+  return typeof code === 'string' ? code : null
 }
 
 /** FastAPI's list of what is wrong: [{loc: ["body", "messages"], msg: "field required"}]. */

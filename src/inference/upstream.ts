@@ -8,13 +8,13 @@ export type Upstream = {
   readonly kind: UpstreamKind
   /** Without a slash at its end: `http://127.0.0.1:8000/v1`. */
   readonly baseUrl: string
-  /** Sent as a bearer token; never in a log or an error. */
+  /** Sent as a bearer token, or as `keyHeader` says; never in a log or an error. */
   readonly key: string | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly quirks: UpstreamQuirks
 }
 
-export type UpstreamKind = 'chat' | 'responses' | 'demo'
+export type UpstreamKind = 'chat' | 'responses' | 'messages' | 'demo'
 
 /** What servers of one protocol disagree about; the defaults suit vLLM, llama.cpp and Ollama. */
 export type UpstreamQuirks = {
@@ -27,6 +27,8 @@ export type UpstreamQuirks = {
   readonly streamUsage: boolean
   /** Whether system texts after the first message stay where they are. */
   readonly lateSystemMessages: boolean
+  /** How a chat upstream is asked to go on from the beginning of an answer, if it can. */
+  readonly prefill: 'none' | 'automatic' | 'continue_final_message' | 'prefix'
   /** Whether the role `developer` is known; otherwise it becomes `system`. */
   readonly developerRole: boolean
   /** Whether `strict: true` on a tool or schema is enforced there, so that it may be sent. */
@@ -37,6 +39,16 @@ export type UpstreamQuirks = {
   readonly vendorFields: boolean
   /** Whether content parts of type file may be sent. */
   readonly files: boolean
+  /** How a messages upstream takes its credential. */
+  readonly keyHeader: 'x-api-key' | 'authorization'
+  /** How a messages upstream is asked to think: an effort, or a number of tokens. */
+  readonly thinking: 'adaptive' | 'budget' | 'none'
+  /** Whether a messages upstream holds answers to `output_config.format`. */
+  readonly outputFormat: boolean
+  /** What a messages upstream is told where the caller set no limit: the protocol demands one. */
+  readonly defaultMaxTokens: number
+  /** How the upstream can be asked what a prompt costs, if it can; `native`: as its protocol says. */
+  readonly tokenCounter: 'none' | 'native' | 'vllm' | 'llama.cpp'
 }
 
 export type AdapterContext = {
@@ -81,4 +93,9 @@ export type Adapter = {
   readonly kind: UpstreamKind
   generate(request: GenerationRequest, context: AdapterContext): AsyncIterable<EventBatch>
   listModels(context: Omit<AdapterContext, 'model'>): Promise<readonly UpstreamModel[]>
+  /**
+   * The input tokens of a request by the upstream's own count, which makes no model work; null where
+   * the upstream has no counter. An answer that is no number is NaN. Fails as `generate` does.
+   */
+  countTokens?(request: GenerationRequest, context: AdapterContext): Promise<number | null>
 }

@@ -56,7 +56,16 @@ export type ErrorDetails = {
   code?: string
   /** Seconds after which a retry makes sense. */
   retryAfterS?: number
+  /** The answer of an upstream, for a caller of the same protocol, who gets it as it came. */
+  relay?: RelayedError
   cause?: unknown
+}
+
+/** Without what belongs to the gateway alone; `status` is that of HTTP. */
+export type RelayedError = {
+  readonly status: number
+  readonly body: string
+  readonly contentType: string
 }
 
 /** The only error that we throw on purpose. `message` is public: no secret, no internal address. */
@@ -68,6 +77,7 @@ export class AppError extends Error {
   readonly wireCode: string
   readonly param: string | null
   readonly retryAfterS: number | undefined
+  readonly relay: RelayedError | undefined
 
   constructor(kind: ErrorKind, publicMessage: string, details: ErrorDetails = {}) {
     super(publicMessage, details.cause === undefined ? undefined : { cause: details.cause })
@@ -78,6 +88,7 @@ export class AppError extends Error {
     this.wireCode = details.code ?? entry.code ?? kind
     this.param = details.param ?? null
     this.retryAfterS = details.retryAfterS
+    this.relay = details.relay
   }
 }
 

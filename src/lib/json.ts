@@ -5,6 +5,11 @@ export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The object that a value is, or one without fields. */
+export function asRecord(value: unknown): JsonObject {
+  return isRecord(value) ? value : {}
+}
+
 /** The value of a JSON text, or undefined where it is none. */
 export function parseJson(text: string): unknown {
   try {

@@ -4,6 +4,7 @@ import type { Transport } from '#inference/transport.ts'
 import type { Adapter, Upstream, UpstreamKind, UpstreamModel } from '#inference/upstream.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
+import { balance } from './balance.ts'
 
 /** A name that callers may use, and where it leads. */
 export type Model = {
@@ -13,6 +14,8 @@ export type Model = {
   readonly contextWindow: number | null
   /** Unix seconds. */
   readonly created: number
+  /** Whether `created` was told; otherwise it is when this process started. */
+  readonly isDated: boolean
   readonly ownedBy: string
   readonly targets: readonly Target[]
   /** Whether the order of the targets is a preference, or they share the work by weight. */
@@ -27,8 +30,15 @@ export type Catalogue = {
   /** Resolves once every upstream was asked for its models, whether it answered or not. */
   readonly asked: Promise<void>
   /** By name or alias; throws `model_not_found`, or `service_unavailable` while it cannot know. */
-  resolve(name: string): Promise<Model>
+  resolve(name: string, how?: ResolveOptions): Promise<Model>
   close(): void
+}
+
+type ResolveOptions = {
+  /** Other ways in which the name may be written, the likeliest first. */
+  readonly spellings?: readonly string[]
+  /** Who asks for the same model with the same text is led to the same upstream first. */
+  readonly affinity?: string | null
 }
 
 export type CatalogueDeps = {
@@ -85,11 +95,13 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
   }
 
   const find = (name: string) => names.models.get(name) ?? names.aliases.get(name)
-  const findAtUpstreams = (name: string): Promise<Model | undefined> => {
+  const findAny = (spellings: readonly string[]) =>
+    spellings.map(find).find((model) => model !== undefined)
+  const findAtUpstreams = (spellings: readonly string[]): Promise<Model | undefined> => {
     const due = changing.filter(({ askedAt }) => performance.now() - askedAt > urgentRefreshMs)
     const answers = due.map(async (listing) => {
       await refresh(listing)
-      return find(name) ?? Promise.reject()
+      return findAny(spellings) ?? Promise.reject()
     })
     return Promise.any(answers).catch(() => undefined)
   }
@@ -100,10 +112,10 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
     asked,
     list: () => [...names.models.values()],
     find,
-    async resolve(name) {
-      const found = find(name) ?? (await findAtUpstreams(name))
-      if (found !== undefined) return balance(found, deps.upstreams)
-      throw notFound(name, listings)
+    async resolve(name, { spellings = [name], affinity = null } = {}) {
+      const found = findAny(spellings) ?? (await findAtUpstreams(spellings))
+      if (found === undefined) throw notFound(name, listings)
+      return shareOut(found, deps.upstreams, affinity)
     },
     close() {
       clearInterval(timer)
@@ -196,10 +208,12 @@ function fromConfig(
   upstreams: readonly ConfiguredUpstream[],
   created: number,
 ): Model {
+  const { upstreamModel = entry.name, tokenizer } = entry
+  const tokenizerFile = tokenizer === undefined ? {} : { tokenizerFile: tokenizer }
   const targets = entry.upstreams.flatMap((name) =>
     upstreams
       .filter(({ upstream }) => upstream.name === name)
-      .map(({ upstream }) => ({ upstream, model: entry.upstreamModel ?? entry.name })),
+      .map(({ upstream }) => ({ upstream, model: upstreamModel, ...tokenizerFile })),
   )
   return {
     id: entry.name,
@@ -207,6 +221,7 @@ function fromConfig(
     capabilities: entry.capabilities,
     contextWindow: entry.contextWindow ?? null,
     created,
+    isDated: false,
     ownedBy: entry.upstreams[0] ?? 'sluice',
     targets,
     ordered: true,
@@ -228,6 +243,7 @@ function withTarget(
     capabilities: listed.capabilities ?? [],
     contextWindow: listed.contextWindow,
     created: listed.created ?? found.startedAt,
+    isDated: listed.created !== null,
     ownedBy: listed.ownedBy ?? upstream.name,
     targets: [target],
     ordered: false,
@@ -235,14 +251,13 @@ function withTarget(
 }
 
 /** Models of the configuration keep their order; upstreams that merely list one share by weight. */
-function balance(model: Model, upstreams: readonly ConfiguredUpstream[]): Model {
+function shareOut(
+  model: Model,
+  upstreams: readonly ConfiguredUpstream[],
+  affinity: string | null,
+): Model {
   if (model.ordered || model.targets.length < 2) return model
-  const weightOf = new Map(upstreams.map(({ upstream, weight }) => [upstream.name, weight]))
-  const drawn = model.targets
-    .map((target) => {
-      const weight = weightOf.get(target.upstream.name) ?? 1
-      return { target, rank: -Math.log(1 - Math.random()) / weight }
-    })
-    .sort((left, right) => left.rank - right.rank)
-  return { ...model, targets: drawn.map(({ target }) => target) }
+  const weights = new Map(upstreams.map(({ upstream, weight }) => [upstream.name, weight]))
+  const weightOf = ({ upstream }: Target) => weights.get(upstream.name) ?? 1
+  return { ...model, targets: balance(model.targets, weightOf, affinity) }
 }

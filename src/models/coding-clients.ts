@@ -1,11 +1,11 @@
-import type { Model } from './catalogue.ts'
+import type { OfferedModel } from './offer.ts'
 
 /**
  * The model list as coding clients in a terminal want it: they show what is in it, and set their
  * tools and their context by it. They drop the whole list when an entry lacks a field, so every one
  * that they demand is here, whether it says much of a model or not.
  */
-export function listForCodingClients(models: readonly Model[]) {
+export function listForCodingClients(models: readonly OfferedModel[]) {
   return models.filter(({ mode }) => mode === 'generate').map(describe)
 }
 
@@ -26,12 +26,12 @@ Go on until the task is done. Run the tests, the build or the program where ther
 
 When you are done, say in a few sentences what you changed, how you checked it, and what you could not check.`
 
-function describe(model: Model, index: number) {
+function describe(model: OfferedModel, index: number) {
   const reasons = model.capabilities.includes('reasoning')
   return {
     slug: model.id,
-    display_name: model.id,
-    description: null,
+    display_name: model.displayName,
+    description: model.description,
     supported_reasoning_levels: reasons ? reasoningLevels : [],
     default_reasoning_level: reasons ? 'medium' : null,
     supports_reasoning_summaries: reasons,

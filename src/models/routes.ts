@@ -1,18 +1,20 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
-import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
+import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
+import { decodeName } from './names.ts'
+import type { Offer, OfferedModel } from './offer.ts'
 
-/** `GET /v1/models`: the authoritative list of model names. */
-export function modelRoutes(deps: { auth: Auth; catalogue: Catalogue }) {
-  const { auth, catalogue } = deps
+/** `GET /v1/models`: what the caller may name as a model, the agents that they see included. */
+export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'find'> }) {
+  const { auth, offer } = deps
   return new Elysia({ name: 'models', prefix: '/v1/models' })
     .use(guard(auth))
     .get(
       '/',
-      ({ query }) => {
-        const models = catalogue.list()
+      async ({ principal, query }) => {
+        const models = await offer.list(principal)
         const list = { object: 'list', data: models.map(renderModel) }
         // Who tells its version is a coding client, and reads a list of another shape beside it.
         if (query['client_version'] === undefined) return list
@@ -23,9 +25,9 @@ export function modelRoutes(deps: { auth: Auth; catalogue: Catalogue }) {
     .get(
       // A model name may hold slashes: `org/name`.
       '/*',
-      ({ params }) => {
+      async ({ params, principal }) => {
         const name = decodeName(params['*'])
-        const model = catalogue.find(name)
+        const model = await offer.find(principal, name)
         if (model === undefined) throw modelNotFound(name)
         return renderModel(model)
       },
@@ -33,21 +35,13 @@ export function modelRoutes(deps: { auth: Auth; catalogue: Catalogue }) {
     )
 }
 
-/** A name that is not properly encoded is looked up as it stands, and not found. */
-function decodeName(path: string): string {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
-}
-
-function renderModel(model: Model) {
+function renderModel(model: OfferedModel) {
   return {
     id: model.id,
     object: 'model',
     created: model.created,
     owned_by: model.ownedBy,
+    ...(model.isAgent ? { name: model.displayName, description: model.description } : {}),
     mode: model.mode,
     capabilities: model.capabilities,
     context_window: model.contextWindow,

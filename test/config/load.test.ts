@@ -167,3 +167,19 @@ test('every key says what it means', () => {
   visit(configSchema, '')
   expect(silent).toEqual([])
 })
+
+test('one upstream of any protocol needs no file, and each protocol has its own defaults', () => {
+  const [upstream] = loadConfig({
+    SLUICE_UPSTREAM_URL: 'http://127.0.0.1:8000',
+    SLUICE_UPSTREAM_API: 'messages',
+  }).upstream
+  expect(upstream).toMatchObject({
+    api: 'messages',
+    keyHeader: 'x-api-key',
+    thinking: 'budget',
+    outputFormat: false,
+    defaultMaxTokens: 32_000,
+  })
+  const unknown = { SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1', SLUICE_UPSTREAM_API: 'grpc' }
+  expect(faultsOf(unknown).join()).toContain('chat, responses, messages, demo')
+})

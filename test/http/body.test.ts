@@ -271,16 +271,3 @@ describe('a client that goes away while it sends is client_closed', () => {
     expect(await outcome).toHaveProperty('error.kind', 'client_closed')
   })
 })
-
-test('a compressed body is refused in words', async () => {
-  const { outcome } = expectRequest()
-  const answer = await fetch(server.url, {
-    method: 'POST',
-    headers: { 'content-encoding': 'gzip' },
-    body: Bun.gzipSync('{}'),
-  })
-  expect(answer.status).toBe(415)
-  const result = await outcome
-  if (!('error' in result)) throw new Error('the body was read')
-  expect(summarise(result.error)).toMatchObject({ kind: 'unsupported_encoding', status: 415 })
-})

@@ -3,6 +3,7 @@ import { fetchModelList } from '#inference/model-list.ts'
 import type { Upstream, UpstreamModel } from '#inference/upstream.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { fetchTransport } from '#test/support/fetch-transport.ts'
+import { defaultQuirks } from '#test/support/generation.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
 let replay: ReplayUpstream
@@ -18,18 +19,7 @@ function list(): Promise<readonly UpstreamModel[]> {
     baseUrl: replay.baseUrl,
     key: 'secret',
     headers: { 'x-team': 'blue' },
-    quirks: {
-      maxTokensField: 'max_tokens',
-      reasoningFields: [],
-      reasoningEffort: 'none',
-      streamUsage: true,
-      lateSystemMessages: false,
-      developerRole: false,
-      strictTools: false,
-      thinkTags: false,
-      vendorFields: false,
-      files: false,
-    },
+    quirks: defaultQuirks,
   }
   return fetchModelList({
     upstream,

@@ -64,7 +64,7 @@ test.each([
   'GET /v1',
   'GET /v1/nope',
   'POST /v1/chat/completions',
-  'GET /v1/responses',
+  'PATCH /v1/responses',
   'PUT /v1/models',
   'POST /v1/models/demo',
   'PATCH /v1/api-keys',

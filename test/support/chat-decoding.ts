@@ -2,11 +2,11 @@ import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { offerTools } from '#inference/tool-names.ts'
 import {
   type ChatDecoderOptions,
   createChatDecoder,
 } from '#inference/upstreams/chat-completions/decode.ts'
-import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { makeRequest } from './generation.ts'
 

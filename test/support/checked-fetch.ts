@@ -1,7 +1,10 @@
-import { parseJson } from '#lib/json.ts'
+import { asRecord, parseJson } from '#lib/json.ts'
+import { checkMessageBeginning, checkMessageStream } from './message-frames.ts'
+import { checkErrorBody, checkMessageBody } from './message-objects.ts'
 import { checkBeginning, checkStream, checkTail } from './response-frames.ts'
 import { checkBody, checkEvent } from './response-objects.ts'
 import { checkWithStrictClient } from './strict-client.ts'
+import { checkWithMessageClients } from './strict-message-clients.ts'
 
 /**
  * `fetch` for the routes of a gateway, that looks over what comes: every stream by the rules of the
@@ -14,7 +17,9 @@ export async function checkedFetch(
 ): Promise<Response> {
   const answer = await fetch(input, init)
   const url = new URL(input instanceof Request ? input.url : input)
-  if (answer.body === null || !url.pathname.startsWith('/v1/')) return answer
+  if (answer.body === null) return answer
+  if (url.pathname.startsWith('/compat/')) return checkedMessage(answer)
+  if (!url.pathname.startsWith('/v1/')) return answer
   const type = answer.headers.get('content-type') ?? ''
   if (type.startsWith('text/event-stream')) {
     const after = url.searchParams.get('starting_after')
@@ -27,6 +32,25 @@ export async function checkedFetch(
   if (!type.startsWith('application/json')) return answer
   return withBody(answer, {
     whole: async (text) => checkBody(parseJson(text)),
+    cut: () => {},
+  })
+}
+
+/** The same of an answer of the Messages-compatible surface. */
+function checkedMessage(answer: Response): Response {
+  const type = answer.headers.get('content-type') ?? ''
+  if (type.startsWith('text/event-stream')) {
+    return withBody(answer, {
+      whole: (text) => checkWithMessageClients(checkMessageStream(text)),
+      cut: checkMessageBeginning,
+    })
+  }
+  return withBody(answer, {
+    whole: async (text) => {
+      const body = asRecord(parseJson(text))
+      if (!answer.ok) checkErrorBody(body)
+      else if (body['type'] === 'message') checkMessageBody(body)
+    },
     cut: () => {},
   })
 }

@@ -3,6 +3,7 @@ import OpenAI from 'openai'
 import { buildApp } from '#app.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
 import { createDeps, type Deps } from '#deps.ts'
 import { createLog } from '#telemetry/log.ts'
 import { checkedFetch } from './checked-fetch.ts'
@@ -37,7 +38,11 @@ export type GatewayOptions = {
   limits?: Partial<Config['limits']>
   responses?: Partial<Config['responses']>
   websocket?: Partial<Config['websocket']>
+  tokens?: Partial<Config['tokens']>
+  compat?: Partial<Config['compat']>
   environment?: Record<string, string>
+  /** One that others use as well; it is left open. */
+  database?: Database
 }
 
 /** The whole product in this process, on a free port, with a database of its own. */
@@ -50,7 +55,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     now: () => new Date(),
   })
   const config = configOf(options)
-  const database = await openTestDatabase()
+  const database =
+    options.database === undefined
+      ? await openTestDatabase()
+      : { ...options.database, close: async () => {} }
   let draining = false
   const deps = await createDeps(config, { log, draining: () => draining, database })
   const app = buildApp(deps).listen({ hostname: '127.0.0.1', port: 0, development: false })
@@ -126,5 +134,7 @@ function configOf(options: GatewayOptions): Config {
     limits: { ...config.limits, ...options.limits },
     responses: { ...config.responses, ...options.responses },
     websocket: { ...config.websocket, ...options.websocket },
+    tokens: { ...config.tokens, ...options.tokens },
+    compat: { ...config.compat, ...options.compat },
   }
 }

@@ -46,11 +46,17 @@ export const defaultQuirks: UpstreamQuirks = {
   reasoningEffort: 'reasoning_effort',
   streamUsage: true,
   lateSystemMessages: false,
+  prefill: 'none',
   developerRole: false,
   strictTools: false,
   thinkTags: false,
   vendorFields: false,
   files: false,
+  keyHeader: 'x-api-key',
+  thinking: 'budget',
+  outputFormat: false,
+  defaultMaxTokens: 32_000,
+  tokenCounter: 'none',
 }
 
 export function makeContext(

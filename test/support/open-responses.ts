@@ -12,6 +12,11 @@ export const openResponsesExists = existsSync(path)
 
 const document = openResponsesExists ? object(JSON.parse(readFileSync(path, 'utf8'))) : {}
 const schemas = object(object(document['components'])['schemas'])
+const eventSchemas = new Map(
+  list(Object.values(schemas))
+    .filter((schema) => 'sequence_number' in object(schema['properties']))
+    .map((schema) => [typeOf(schema), schema]),
+)
 
 /** What is wrong with a Response object, as `path: complaint`; empty where nothing is. */
 export function faultsOfResponse(response: unknown): string[] {
@@ -29,11 +34,8 @@ export function faultsOfItem(item: unknown): string[] {
 
 /** What is wrong with an event of a stream; an event of a type that is not published is a fault. */
 export function faultsOfEvent(event: JsonObject): string[] {
-  const schema = Object.values(schemas).find(
-    (candidate) =>
-      isRecord(candidate) && typeOf(candidate) === event['type'] && hasSequenceNumber(candidate),
-  )
-  if (!isRecord(schema)) return [`: no event is called ${event['type']}`]
+  const schema = eventSchemas.get(event['type'])
+  if (schema === undefined) return [`: no event is called ${event['type']}`]
   return faultsOf(event, schema, '')
 }
 
@@ -125,10 +127,6 @@ function typeOf(schema: JsonObject): unknown {
   if (typeof ref === 'string') return typeOf(named(ref.replace('#/components/schemas/', '')))
   const { enum: choices } = object(object(schema['properties'])['type'])
   return Array.isArray(choices) && choices.length === 1 ? choices[0] : undefined
-}
-
-function hasSequenceNumber(schema: JsonObject): boolean {
-  return 'sequence_number' in object(schema['properties'])
 }
 
 function object(value: unknown): JsonObject {

@@ -15,18 +15,17 @@ export type Told = {
 
 /**
  * The failure that an HTTP answer tells of, after the checks that hold for every one of them: JSON
- * with exactly four keys, and a request id that stands in a log line too.
+ * in the shape of its surface, and a request id that stands in a log line too.
  */
 export async function readFailure(answer: Response, gateway: Gateway): Promise<Told> {
   const text = await answer.text()
   expect(answer.headers.get('content-type') ?? '').toStartWith('application/json')
-  const body: unknown = JSON.parse(text)
-  const error = isRecord(body) && isRecord(body['error']) ? body['error'] : {}
-  expect(Object.keys(Object(body)), text).toEqual(['error'])
-  expect(Object.keys(error).toSorted(), text).toEqual(['code', 'message', 'param', 'type'])
-  const { code, type, message, param } = error
-  for (const word of [code, type, message]) expect(typeof word).toBe('string')
   const requestId = answer.headers.get('x-request-id') ?? ''
+  // The header is of that surface alone, so an answer of it without one fails as the other's.
+  const { code, type, message, param } = answer.headers.has('request-id')
+    ? readMessagesError(text, answer.headers)
+    : readError(text)
+  for (const word of [code, type, message]) expect(typeof word).toBe('string')
   expect(requestId).toMatch(/^req_\w{26}$/)
   expect(logOf(gateway, requestId).map(({ status }) => status)).toContain(answer.status)
   return {
@@ -38,6 +37,27 @@ export async function readFailure(answer: Response, gateway: Gateway): Promise<T
     headers: answer.headers,
     seen: [...answer.headers].flat().join('\n') + text,
   }
+}
+
+function readError(text: string): JsonObject {
+  const body: unknown = JSON.parse(text)
+  const error = isRecord(body) && isRecord(body['error']) ? body['error'] : {}
+  expect(Object.keys(Object(body)), text).toEqual(['error'])
+  expect(Object.keys(error).toSorted(), text).toEqual(['code', 'message', 'param', 'type'])
+  return error
+}
+
+/** The shape of the Messages protocol, with the request id in the body and in its own header. */
+function readMessagesError(text: string, headers: Headers): JsonObject {
+  const body: JsonObject = JSON.parse(text)
+  expect(Object.keys(body).toSorted(), text).toEqual(['error', 'request_id', 'type'])
+  expect(body['type']).toBe('error')
+  expect<unknown>(body['request_id']).toBe(headers.get('x-request-id'))
+  expect(headers.get('request-id')).toBe(headers.get('x-request-id'))
+  const error = isRecord(body['error']) ? body['error'] : {}
+  expect(Object.keys(error).toSorted(), text).toEqual(['details', 'message', 'type'])
+  const details = isRecord(error['details']) ? error['details'] : {}
+  return { ...error, code: details['error_code'], param: null }
 }
 
 /** The log lines of one request. */

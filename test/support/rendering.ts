@@ -1,10 +1,11 @@
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
+import { offerTools } from '#inference/tool-names.ts'
 import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
-import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
-import { toAppError } from '#lib/errors.ts'
+import { type AppError, toAppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { isOver } from '#responses/response.ts'
 import { doneFrame } from '#surfaces/responses/frames.ts'
@@ -43,20 +44,33 @@ function openRenderer(): ResponseRenderer {
  * What a client receives of an upstream's bytes that arrive in these reads: parser, decoder and
  * renderer in memory, so that thousands of divisions can be tried.
  */
-export function renderReads(
-  protocol: 'chat-completions' | 'responses',
-  reads: readonly Uint8Array[],
-): string {
+export function renderReads(protocol: DecodedProtocol, reads: readonly Uint8Array[]): string {
+  return renderDecoded(decodeReads(protocol, reads))
+}
+
+/** The same of events: the stream of a response. */
+export function renderDecoded({ batches, failure }: Decoded): string {
+  const renderer = openRenderer()
+  let wire = batches.map(renderer.push).join('')
+  if (failure !== null) wire += `thrown: ${failure.kind}`
+  return wire.endsWith('\n\n') && isOver(renderer.result().status) ? wire + doneFrame : wire
+}
+
+export type DecodedProtocol = 'chat-completions' | 'responses' | 'messages'
+
+/** The events of each read, and what ended them before their end. */
+export type Decoded = { batches: GenerationEvent[][]; failure: AppError | null }
+
+export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Array[]): Decoded {
   const parser = createEventStreamParser(limits)
   const decoder = openDecoder(protocol)
-  const renderer = openRenderer()
-  let wire = ''
+  const batches: GenerationEvent[][] = []
   const take = (decode: (out: GenerationEvent[]) => void) => {
     const out: GenerationEvent[] = []
     try {
       decode(out)
     } finally {
-      if (out.length > 0) wire += renderer.push(out)
+      if (out.length > 0) batches.push(out)
     }
   }
   try {
@@ -70,19 +84,29 @@ export function renderReads(
       if (last !== null) decoder.push(last, out)
       decoder.end(out)
     })
+    return { batches, failure: null }
   } catch (error) {
-    wire += `thrown: ${toAppError(error).kind}`
+    return { batches, failure: toAppError(error) }
   }
-  return wire.endsWith('\n\n') && isOver(renderer.result().status) ? wire + doneFrame : wire
 }
 
-function openDecoder(protocol: 'chat-completions' | 'responses'): Decoder {
+function openDecoder(protocol: DecodedProtocol): Decoder {
   if (protocol === 'chat-completions') {
     return createChatDecoder({
       offer,
       thinkTags: false,
       logprobs: true,
       takenCallIds: new Set(),
+      ...limits,
+    })
+  }
+  if (protocol === 'messages') {
+    const maker = 'upstream/m'
+    return createMessagesDecoder({
+      offer,
+      maker,
+      takenCallIds: new Set(),
+      relays: false,
       ...limits,
     })
   }

@@ -150,6 +150,11 @@ function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
       open = []
       items.push(open)
     }
+    if (open !== null && isBreakingOff(frame)) {
+      // Nobody was there to end the item; it is not part of the output.
+      items.pop()
+      open = null
+    }
     const isOutside = isOfLifecycle(frame.type)
     expect(open === null, `${frame.type} is where it belongs`).toBe(isOutside)
     open?.push(frame)
@@ -163,11 +168,17 @@ function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
   return items
 }
 
+/** Where the process that ran a response is gone, or somebody deleted it while it ran. */
+function isBreakingOff({ type, code }: Frame): boolean {
+  return type === 'error' && (code === 'worker_lost' || code === 'not_found')
+}
+
 /** The rest of an item whose beginning came before; returns its index, or null without any. */
 function checkRest(frames: readonly Frame[], output: readonly JsonObject[]): number | null {
   const rest = frames.filter(({ type }) => !isOfLifecycle(type))
   const end = rest.at(-1)
   if (end === undefined) return null
+  if (end.type !== done && frames.some(isBreakingOff)) return null
   expect(end.type, 'the item that is open comes to its end').toBe(done)
   expect(rest.filter(({ type }) => type === done)).toHaveLength(1)
   const index = Number(end['output_index'])

@@ -9,7 +9,6 @@ import type { ContentPart } from '#inference/request.ts'
 import { assertNever } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { isRecord } from '#lib/json.ts'
-import type { Catalogue } from '#models/catalogue.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import type { MessageItem } from './compacted-context.ts'
@@ -20,7 +19,6 @@ import type { Turns } from './turn.ts'
 type CompactDeps = {
   auth: Auth
   turns: Pick<Turns, 'read'>
-  catalogue: Pick<Catalogue, 'resolve'>
   generations: Pick<Generations, 'generate'>
   sealer: Sealer
   config: Pick<Config, 'limits'>
@@ -37,14 +35,16 @@ export function compactRoutes(deps: CompactDeps) {
       server?.timeout(request, 0)
       const { signal } = request
       const requestId = requestIdOf(set)
-      const context = await deps.turns.read(fieldsOf(body), { principal, signal, requestId })
-      const { targets } = await deps.catalogue.resolve(context.model)
+      const asked = await deps.turns.read(fieldsOf(body), { principal, signal, requestId })
       const { questions, sealed, usage } = await compactContext(
         {
           summarise: deps.generations.generate,
           seal: createSeals(deps.sealer, principal.userId).compaction,
         },
-        { request: context, targets, signal, requestId, committed: () => false },
+        {
+          ...{ request: asked.request, targets: asked.targets },
+          ...{ signal, requestId, committed: () => false },
+        },
       )
       return Response.json({
         id: newId('resp_'),

@@ -1,3 +1,5 @@
+import { eventFrame, toLine } from '#http/frame-text.ts'
+
 /** The end of every stream, after its terminal event. */
 export const doneFrame = 'data: [DONE]\n\n'
 
@@ -18,8 +20,7 @@ export type DeltaHead = { readonly before: string; readonly after: string }
 export function createFrameWriter(first = 0): FrameWriter {
   let sequence = first
   return {
-    frame: (type, fields) =>
-      `event: ${type}\ndata: ${toLine({ type, sequence_number: sequence++, ...fields })}\n\n`,
+    frame: (type, fields) => eventFrame(type, { type, sequence_number: sequence++, ...fields }),
     delta: (head, text) => `${head.before}${toLine(text)}${head.after}${sequence++}}\n\n`,
     next: () => sequence,
     rewind(to) {
@@ -43,17 +44,4 @@ export function deltaHead(type: string, fields: object): DeltaHead {
     before: `event: ${type}\ndata: ${json.slice(0, -1)},"delta":`,
     after: ',"sequence_number":',
   }
-}
-
-/** JSON may hold them as they are, but a client on httpx takes each for the end of a line. */
-const lineSeparator = /[\u0085\u2028\u2029]/
-const lineSeparators = new RegExp(lineSeparator, 'g')
-
-function toLine(value: unknown): string {
-  const json = JSON.stringify(value)
-  return lineSeparator.test(json) ? json.replace(lineSeparators, escapeSign) : json
-}
-
-function escapeSign(sign: string): string {
-  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -1,6 +1,6 @@
 import type { OutputFormat } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { findSchemaFault } from './json-schema.ts'
+import { findSchemaFault } from '#lib/json-schema.ts'
 import { badField, createReader, readType } from './read-object.ts'
 import { jsonSchemaFormat, textOptions } from './schema.ts'
 

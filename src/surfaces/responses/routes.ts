@@ -5,18 +5,20 @@ import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
-import { estimateTokens } from '#inference/tokens.ts'
+import type { TokenCounter } from '#inference/token-count/counter.ts'
+import { tokenCountHeader } from '#surfaces/token-count-header.ts'
 import { doneFrame } from './frames.ts'
 import type { Turns } from './turn.ts'
 
 export type ResponsesDeps = {
   auth: Auth
   turns: Turns
-  config: Pick<Config, 'limits' | 'stream'>
+  tokenCounter: Pick<TokenCounter, 'count'>
+  config: Pick<Config, 'limits' | 'stream' | 'tokens'>
 }
 
 /** `POST /v1/responses`: one generation, streamed or folded into one answer. */
-export function responsesRoutes({ auth, turns, config }: ResponsesDeps) {
+export function responsesRoutes({ auth, turns, tokenCounter, config }: ResponsesDeps) {
   return new Elysia({ name: 'responses', prefix: '/v1/responses' })
     .use(guard(auth))
     .post(
@@ -42,13 +44,16 @@ export function responsesRoutes({ auth, turns, config }: ResponsesDeps) {
         const body = await readJsonBody(request, config.limits)
         const { signal } = request
         const caller = { principal, signal, requestId: requestIdOf(set) }
-        const counted = estimateTokens(await turns.read(body, caller))
-        return { object: 'response.input_tokens', input_tokens: counted }
+        const read = await turns.read(body, caller)
+        const waiting = { patienceMs: config.tokens.patienceMs, signal }
+        const { tokens, tier } = await tokenCounter.count(read.request, read.targets, waiting)
+        set.headers[tokenCountHeader] = tier
+        return { object: 'response.input_tokens', input_tokens: tokens }
       },
       {
         requires: 'can_access_api',
         parse: 'none',
-        detail: { tags: ['Responses'], summary: 'Estimate the input tokens of a response' },
+        detail: { tags: ['Responses'], summary: 'Count the input tokens of a response' },
       },
     )
 }

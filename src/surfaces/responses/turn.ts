@@ -1,14 +1,15 @@
+import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
-import type { Generations } from '#inference/generate.ts'
+import type { Generations, Target } from '#inference/generate.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import type { Catalogue } from '#models/catalogue.ts'
+import type { Offer } from '#models/offer.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ResponseRuns, RunJob } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
@@ -36,7 +37,7 @@ export type Turns = {
   /** Throws an `AppError` for a request that cannot be followed. */
   begin(body: unknown, caller: Caller): Promise<Turn>
   /** What a model would be given, without asking it. */
-  read(body: unknown, caller: Caller): Promise<GenerationRequest>
+  read(body: unknown, caller: Caller): Promise<Pick<Plan, 'request' | 'targets'>>
 }
 
 export type Caller = {
@@ -60,7 +61,7 @@ export type Turn = {
 }
 
 export type TurnDeps = {
-  catalogue: Catalogue
+  offer: Pick<Offer, 'resolve'>
   generations: Generations
   hostedTools: HostedToolbox
   runs: ResponseRuns
@@ -75,6 +76,9 @@ export type TurnDeps = {
 export type Plan = {
   readonly head: ResponseHead
   readonly parsed: ParsedCreate
+  /** What the model is asked: where an agent is called, with what the agent adds. */
+  readonly request: GenerationRequest
+  readonly targets: readonly Target[]
   readonly history: History
   readonly renderer: ResponseRenderer
   readonly generate: RunJob['generate']
@@ -98,7 +102,7 @@ export function createTurns(deps: TurnDeps): Turns {
       framesBefore: 0,
     })
   return {
-    read: async (body, caller) => (await plan(body, caller)).parsed.request,
+    read: plan,
     async begin(body, caller) {
       const planned = await plan(body, caller)
       logIgnored(deps.log, planned.parsed, caller.requestId)
@@ -128,7 +132,7 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
   const history = await loadHistory(deps.history, { ownerId, state, memory: given.memory })
   const seals = createSeals(deps.sealer, ownerId)
   const parsed = parseCreateResponse(body, { limits, history, seals })
-  const { echo, request } = parsed
+  const { echo } = parsed
   if (echo.background && given.memory !== undefined) {
     throw new AppError('invalid_request', 'A response in the background is asked for by POST.', {
       param: 'background',
@@ -136,15 +140,11 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
   }
   const link = linkOf(parsed, history, { state, isRemembered })
   if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
-  const model = await deps.catalogue.resolve(request.model)
-  if (model.mode !== 'generate') {
-    throw new AppError('invalid_request', `The model "${model.id}" does not generate text.`, {
-      param: 'model',
-    })
-  }
+  const { model, agent } = await resolveModel(deps, parsed.request, given)
+  const request = applyAgent(parsed.request, agent)
   const readWhole = !parsed.stream && given.memory === undefined
   const checked = withCheckedOutput(deps.generations.generate)
-  const hosted = await deps.hostedTools.open(parsed.hosted, {
+  const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
     groups: given.principal.groups,
     tools: request.tools,
   })
@@ -159,6 +159,8 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
   const { id, createdAt, framesBefore, requestId } = given
   return {
     parsed,
+    request,
+    targets: model.targets,
     history: link.history,
     head: {
       id,
@@ -185,6 +187,18 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
         ? warmUp()
         : generate({ request, targets: model.targets, requestId, readWhole, ...control }),
   }
+}
+
+async function resolveModel(
+  { offer }: Pick<TurnDeps, 'offer'>,
+  request: GenerationRequest,
+  { principal }: PlanFor,
+): ReturnType<Offer['resolve']> {
+  const resolved = await offer.resolve(principal, request.model, request.promptCacheKey)
+  if (resolved.model.mode === 'generate') return resolved
+  throw new AppError('invalid_request', `The model "${request.model}" does not generate text.`, {
+    param: 'model',
+  })
 }
 
 type Link = Pick<ResponseHead, 'previousResponseId' | 'input'> & { history: History }

@@ -203,7 +203,12 @@ test('an abort by the client ends the stream and the upstream request', async ()
   )
   const gateway = await startGateway({ upstream: [{ url: upstream.baseUrl }] })
   const client = await gateway.openai()
-  const stream = await client.responses.create({ model: 'm', input: 'x', stream: true })
+  const stream = await client.responses.create({
+    model: 'm',
+    input: 'x',
+    stream: true,
+    store: false,
+  })
   for await (const event of stream) {
     if (event.type === 'response.output_text.delta') stream.controller.abort()
   }

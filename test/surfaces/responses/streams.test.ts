@@ -147,7 +147,7 @@ describe('an upstream that is silent again and again', () => {
     const leaving = new AbortController()
     const answer = await lively.request('/v1/responses', {
       method: 'POST',
-      body: JSON.stringify({ model: 'm', input: 'x', stream: true }),
+      body: JSON.stringify({ model: 'm', input: 'x', stream: true, store: false }),
       signal: leaving.signal,
     })
     expect(answer.status).toBe(200)

@@ -1,16 +1,19 @@
 import { exchange } from '#inference/exchange.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { callIdsOf } from '#inference/tool-calls.ts'
+import { offerTools } from '#inference/tool-names.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { countTokens } from './count.ts'
 import { createChatDecoder } from './decode.ts'
 import { encodeChatRequest } from './encode.ts'
-import { offerTools } from './tools.ts'
 
 /** Any server that speaks chat completions: vLLM, llama.cpp, Ollama, a vendor. */
 export const chatCompletions: Adapter = {
   kind: 'chat',
   generate,
   listModels: fetchModelList,
+  countTokens,
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
@@ -22,15 +25,9 @@ function generate(request: GenerationRequest, context: AdapterContext) {
       offer,
       thinkTags: quirks.thinkTags,
       logprobs: request.sampling.topLogprobs !== null,
-      takenCallIds: readCallIds(request),
+      takenCallIds: callIdsOf(request),
       toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
     })
     return { body: JSON.stringify(body), decoder }
   })
-}
-
-function readCallIds(request: GenerationRequest): Set<string> {
-  const callIds = new Set<string>()
-  for (const item of request.items) if (item.type === 'tool-call') callIds.add(item.callId)
-  return callIds
 }

@@ -1,10 +1,10 @@
 import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createToolCalls, type ToolCallPiece, type ToolCalls } from '#inference/tool-calls.ts'
+import type { ToolOffer } from '#inference/tool-names.ts'
 import { isRecord } from '#lib/json.ts'
 import { type Blocks, createBlocks } from './blocks.ts'
 import { type Citations, createCitations } from './citations.ts'
 import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
-import type { ToolOffer } from './tools.ts'
 import type { ChatContentPart, ChatDelta, ChatFunctionPart, ChatToolCallPart } from './wire.ts'
 
 export type DeltaReaderOptions = {

@@ -1,7 +1,10 @@
+import { refusePrefill } from '#inference/prefill.ts'
 import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
+import type { ToolOffer } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
+import type { ChatMessage } from './message-form.ts'
 import { encodeMessages } from './messages.ts'
-import { encodeToolChoice, encodeTools, type ToolOffer } from './tools.ts'
+import { encodeToolChoice, encodeTools } from './tools.ts'
 
 export type ChatTarget = {
   /** The model's name at the upstream. */
@@ -24,7 +27,7 @@ export function encodeChatRequest(
   const tools = encodeTools(offer, quirks)
   return {
     model,
-    messages: encodeMessages(request, { quirks, offer }),
+    ...encodeConversation(request, { quirks, offer }),
     stream: true,
     stream_options: quirks.streamUsage ? { include_usage: true } : undefined,
     tools: tools.length === 0 ? undefined : tools,
@@ -42,6 +45,29 @@ export function encodeChatRequest(
     ...encodeEffort(request.reasoning.effort, quirks),
     ...(quirks.vendorFields ? encodeVendorFields(request) : {}),
   }
+}
+
+/** The messages, and what says that the last of them is not complete. */
+function encodeConversation(
+  request: GenerationRequest,
+  context: Pick<ChatTarget, 'quirks' | 'offer'>,
+): Record<string, unknown> {
+  const { prefill } = context.quirks
+  if (prefill === 'none') refusePrefill(request)
+  const messages = encodeMessages(request, context)
+  if (request.prefilled !== true) return { messages }
+  if (prefill === 'continue_final_message') {
+    return { messages, continue_final_message: true, add_generation_prompt: false }
+  }
+  return { messages: prefill === 'prefix' ? withPrefix(messages) : messages }
+}
+
+function withPrefix(messages: readonly ChatMessage[]): ChatMessage[] {
+  return messages.map((message, index) =>
+    message.role === 'assistant' && index === messages.length - 1
+      ? { ...message, prefix: true }
+      : message,
+  )
 }
 
 function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): unknown {

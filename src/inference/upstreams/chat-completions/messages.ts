@@ -4,42 +4,31 @@ import type {
   RequestItem,
   ToolCallItem,
 } from '#inference/request.ts'
+import { markFailure } from '#inference/tool-failure.ts'
+import type { ToolOffer } from '#inference/tool-names.ts'
+import {
+  indexResults,
+  missingResult,
+  refuseOrphans,
+  type ToolResultItem,
+} from '#inference/tool-results.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
-import type { ToolOffer } from './tools.ts'
-
-/** One message of a chat request. */
-export type ChatMessage =
-  | { role: 'system' | 'developer'; content: string }
-  | { role: 'user'; content: string | ChatPart[] }
-  | ({ role: 'assistant'; content: string; tool_calls?: ChatToolCall[] } & ReasoningFields)
-  | { role: 'tool'; tool_call_id: string; content: string }
-
-type ReasoningFields = { reasoning?: string; reasoning_content?: string }
-
-type ChatToolCall = {
-  id: string
-  type: 'function'
-  function: { name: string; arguments: string }
-}
-
-type ChatPart =
-  | { type: 'text'; text: string }
-  | { type: 'image_url'; image_url: { url: string; detail?: string } }
-  | { type: 'file'; file: { file_data: string; filename?: string } }
+import { createLateTexts, type LateTexts } from './late-texts.ts'
+import {
+  type ChatMessage,
+  type ChatPart,
+  type ChatToolCall,
+  joinContent,
+  type ReasoningFields,
+} from './message-form.ts'
 
 type Context = { quirks: UpstreamQuirks; offer: ToolOffer }
 
-type ToolResultItem = Extract<RequestItem, { type: 'tool-result' }>
 type MessageItem = Extract<RequestItem, { type: 'message' }>
 
 /** What an assistant did between two items of anybody else; it becomes one message. */
 type Turn = { reasoning: string[]; texts: string[]; calls: ToolCallItem[] }
-
-/** Said of a tool call whose result the caller never sent; chat servers refuse a call without. */
-const missingResult = 'aborted'
-/** Precedes an instruction that has to travel as a user message. */
-const lateSystemMarker = '[System instruction]'
 
 /**
  * Items in order become messages in turns: one system message at the head, each assistant turn as
@@ -55,9 +44,10 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
       content: head.texts.join('\n\n'),
     })
   }
+  const late = createLateTexts(messages)
   let turn: Turn = { reasoning: [], texts: [], calls: [] }
   const endTurn = () => {
-    encodeTurn(turn, { ...context, results, messages })
+    encodeTurn(turn, { ...context, results, messages, late })
     turn = { reasoning: [], texts: [], calls: [] }
   }
   for (const item of rest) {
@@ -69,10 +59,11 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
       turn.texts.push(readText(item.parts))
     } else {
       endTurn()
-      if (item.type === 'message') messages.push(encodeMessage(item, context.quirks))
+      if (item.type === 'message') encodeMessage(item, { ...context, messages, late })
     }
   }
   endTurn()
+  late.end()
   refuseOrphans(results)
   return messages
 }
@@ -99,13 +90,18 @@ function splitHead(request: GenerationRequest): {
 
 function encodeTurn(
   turn: Turn,
-  context: Context & { results: Map<string, ToolResultItem[]>; messages: ChatMessage[] },
+  context: Context & {
+    results: Map<string, ToolResultItem[]>
+    messages: ChatMessage[]
+    late: LateTexts
+  },
 ): void {
-  const { messages, results, quirks, offer } = context
+  const { messages, results, quirks, offer, late } = context
   const content = turn.texts.filter((text) => text !== '').join('\n\n')
   // Reasoning that led to nothing is not worth a message of its own.
   if (content === '' && turn.calls.length === 0) return
   const reasoning = turn.reasoning.filter((text) => text !== '').join('\n\n')
+  late.end()
   messages.push({
     role: 'assistant',
     content,
@@ -117,7 +113,7 @@ function encodeTurn(
   const attachments: ChatPart[] = []
   for (const call of turn.calls) {
     const result = results.get(call.callId)?.shift()
-    const content = result === undefined ? missingResult : readToolText(result.parts)
+    const content = result === undefined ? missingResult : readToolText(markFailure(result))
     messages.push({ role: 'tool', tool_call_id: call.callId, content })
     if (result !== undefined) attachments.push(...encodeAttachments(call, result, quirks))
   }
@@ -140,20 +136,22 @@ function encodeCall(call: ToolCallItem, offer: ToolOffer): ChatToolCall {
   }
 }
 
-function encodeMessage(item: MessageItem, quirks: UpstreamQuirks): ChatMessage {
-  if (item.role === 'user') return { role: 'user', content: encodeContent(item.parts, quirks) }
+function encodeMessage(
+  item: MessageItem,
+  { quirks, messages, late }: Context & { messages: ChatMessage[]; late: LateTexts },
+): void {
+  if (item.role === 'user') {
+    const parts = item.parts.map((part) => encodePart(part, quirks))
+    messages.push({ role: 'user', content: joinContent([...late.take(), ...parts]) })
+    return
+  }
   const text = readText(item.parts)
-  if (!quirks.lateSystemMessages) return { role: 'user', content: `${lateSystemMarker}\n${text}` }
+  if (!quirks.lateSystemMessages) {
+    if (text !== '') late.add(text)
+    return
+  }
   const isDeveloper = item.role === 'developer' && quirks.developerRole
-  return { role: isDeveloper ? 'developer' : 'system', content: text }
-}
-
-/** Many servers refuse a list of parts where a string would do. */
-function encodeContent(parts: readonly ContentPart[], quirks: UpstreamQuirks): string | ChatPart[] {
-  const encoded = parts.map((part) => encodePart(part, quirks))
-  const [first] = encoded
-  if (first === undefined) return ''
-  return encoded.length === 1 && first.type === 'text' ? first.text : encoded
+  messages.push({ role: isDeveloper ? 'developer' : 'system', content: text })
 }
 
 function encodePart(part: ContentPart, quirks: UpstreamQuirks): ChatPart {
@@ -222,27 +220,4 @@ function readText(parts: readonly ContentPart[]): string {
       })
     })
     .join('')
-}
-
-/** Results by call id. A caller may use an id again in a later turn, so each has a list. */
-function indexResults(items: readonly RequestItem[]): Map<string, ToolResultItem[]> {
-  const results = new Map<string, ToolResultItem[]>()
-  for (const item of items) {
-    if (item.type !== 'tool-result') continue
-    const sameId = results.get(item.callId)
-    if (sameId === undefined) results.set(item.callId, [item])
-    else sameId.push(item)
-  }
-  return results
-}
-
-function refuseOrphans(results: Map<string, ToolResultItem[]>): void {
-  for (const [callId, left] of results) {
-    if (left.length === 0) continue
-    throw new AppError(
-      'invalid_request',
-      `The input holds an output for the tool call ${callId}, but no such call.`,
-      { param: 'input' },
-    )
-  }
 }

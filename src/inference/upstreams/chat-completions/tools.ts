@@ -1,47 +1,7 @@
-import { createHash } from 'node:crypto'
-import type { ToolCallHead } from '#inference/events.ts'
-import type { GenerationRequest, Tool, ToolChoice, ToolName } from '#inference/request.ts'
-import { forbiddenCall, isSameTool, mayCall } from '#inference/tool-choice.ts'
+import type { Tool, ToolChoice } from '#inference/request.ts'
+import { describeTool, parametersOf, type ToolOffer } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
-
-/**
- * The tools of a request as a chat upstream is told them. Chat completions knows neither
- * namespaces nor freeform tools, so both become plain functions under names that lead back.
- */
-export type ToolOffer = {
-  /** What may be called: the tools of the request, less those that `toolChoice` rules out. */
-  readonly tools: readonly Tool[]
-  wireName(tool: ToolName): string
-  /** The call as its caller knows it. Throws when the tool was ruled out. */
-  head(wireName: string): Omit<ToolCallHead, 'callId'>
-}
-
-/** The longest function name that chat servers accept. */
-const nameCharsMax = 64
-const hashChars = 8
-
-export function offerTools(request: Pick<GenerationRequest, 'tools' | 'toolChoice'>): ToolOffer {
-  const wireNames = nameTools(request.tools)
-  const wireName = (tool: ToolName) => wireNames.get(keyOf(tool)) ?? flatten(tool)
-  // Many servers ignore `tool_choice`, so what must not be called is not offered.
-  const tools = request.tools.filter((tool) => mayCall(request.toolChoice, tool))
-  checkChoice(request.toolChoice, tools)
-  const heads = new Map(tools.map((tool) => [wireName(tool), headOf(tool)]))
-  const { type } = request.toolChoice
-  const isBound = type === 'none' || type === 'allowed'
-  return {
-    tools,
-    wireName,
-    head(name) {
-      const head = heads.get(name)
-      if (head === undefined && isBound) throw forbiddenCall()
-      // A tool that nobody gave: the caller tells the model so.
-      return head ?? { name, form: 'function' }
-    },
-  }
-}
 
 /** The tools as the fields of a chat request. */
 export function encodeTools(offer: ToolOffer, quirks: UpstreamQuirks): unknown[] {
@@ -49,10 +9,8 @@ export function encodeTools(offer: ToolOffer, quirks: UpstreamQuirks): unknown[]
     type: 'function',
     function: {
       name: offer.wireName(tool),
-      ...encodeDescription(tool),
-      ...(tool.type === 'custom'
-        ? { parameters: inputSchema }
-        : { parameters: tool.parameters ?? { type: 'object', properties: {} } }),
+      description: describeTool(tool) ?? undefined,
+      parameters: parametersOf(tool),
       ...(quirks.strictTools && tool.type === 'function' ? { strict: isStrict(tool) } : {}),
     },
   }))
@@ -66,86 +24,6 @@ export function encodeToolChoice(choice: ToolChoice, offer: ToolOffer): unknown 
   const isRequired =
     choice.type === 'required' || (choice.type === 'allowed' && choice.mode === 'required')
   return isRequired ? 'required' : undefined
-}
-
-/** How the free text of a custom tool travels. */
-const inputSchema = {
-  type: 'object',
-  properties: { input: { type: 'string' } },
-  required: ['input'],
-}
-
-function encodeDescription(tool: Tool): { description?: string } {
-  const grammar =
-    tool.type === 'custom' && tool.grammar !== null
-      ? `The input must match this ${tool.grammar.syntax} grammar:\n${tool.grammar.definition}`
-      : null
-  const { namespace, namespaceDescription } = tool
-  const group = namespaceDescription ? `${namespace}: ${namespaceDescription}` : null
-  const description = [tool.description, group, grammar]
-    .filter((text) => text !== null)
-    .join('\n\n')
-  return description === '' ? {} : { description }
-}
-
-/** Plain names first, so that a flattened name never takes one that the caller chose. */
-function nameTools(tools: readonly Tool[]): Map<string, string> {
-  const names = new Map<string, string>()
-  const taken = new Set<string>()
-  const inOrder = [
-    ...tools.filter((tool) => tool.namespace === undefined),
-    ...tools.filter((tool) => tool.namespace !== undefined),
-  ]
-  for (const tool of inOrder) {
-    if (names.has(keyOf(tool))) {
-      throw new AppError('invalid_request', `Two tools are named ${tool.name}.`, { param: 'tools' })
-    }
-    const flat = flatten(tool)
-    const name = taken.has(flat) ? shorten(flat, keyOf(tool)) : flat
-    names.set(keyOf(tool), name)
-    taken.add(name)
-  }
-  return names
-}
-
-function flatten(tool: ToolName): string {
-  if (tool.namespace === undefined) return tool.name
-  const flat = `${tool.namespace}__${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, '_')
-  return flat.length <= nameCharsMax ? flat : shorten(flat, keyOf(tool))
-}
-
-/** A name of legal length that ends in a hash of what it stands for. */
-function shorten(name: string, key: string): string {
-  const hash = createHash('sha256').update(key).digest('hex').slice(0, hashChars)
-  return `${name.slice(0, nameCharsMax - hashChars - 1)}_${hash}`
-}
-
-function keyOf(tool: ToolName): string {
-  return `${tool.namespace ?? ''}\n${tool.name}`
-}
-
-function headOf(tool: Tool): Omit<ToolCallHead, 'callId'> {
-  return {
-    name: tool.name,
-    form: tool.type,
-    ...(tool.namespace === undefined ? {} : { namespace: tool.namespace }),
-  }
-}
-
-function checkChoice(choice: ToolChoice, offered: readonly Tool[]): void {
-  const isMet =
-    choice.type === 'tool'
-      ? offered.some((tool) => isSameTool(tool, choice))
-      : offered.length > 0 ||
-        (choice.type !== 'required' && !(choice.type === 'allowed' && choice.mode === 'required'))
-  if (isMet) return
-  throw new AppError(
-    'invalid_request',
-    choice.type === 'tool'
-      ? `tool_choice names the tool ${choice.name}, which is not among the tools.`
-      : 'tool_choice demands a tool call, but there is no tool that can be called.',
-    { param: 'tool_choice' },
-  )
 }
 
 /** A caller who says nothing about `strict` means it, as far as the schema can bear it. */

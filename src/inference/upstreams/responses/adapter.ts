@@ -3,6 +3,7 @@ import { fetchModelList } from '#inference/model-list.ts'
 import { mayCall } from '#inference/tool-choice.ts'
 import type { Adapter } from '#inference/upstream.ts'
 import { newId } from '#lib/id.ts'
+import { countTokens } from './count.ts'
 import { createDecoder } from './decode.ts'
 import { encodeRequest } from './encode.ts'
 
@@ -24,4 +25,5 @@ export const responses: Adapter = {
       return { body, decoder }
     }),
   listModels: fetchModelList,
+  countTokens,
 }

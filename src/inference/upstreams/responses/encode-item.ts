@@ -1,4 +1,5 @@
 import type { ContentPart, ReasoningItem, RequestItem, Role } from '#inference/request.ts'
+import { markFailure } from '#inference/tool-failure.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
 import type { WireItem, WirePart } from './wire.ts'
@@ -18,14 +19,12 @@ export function encodeItem(item: RequestItem, { quirks, maker }: ItemTarget): Wi
         ? [{ type: 'function_call', ...head, arguments: item.arguments }]
         : [{ type: 'custom_tool_call', ...head, input: item.arguments }]
     }
-    case 'tool-result':
-      return [
-        {
-          type: item.form === 'function' ? 'function_call_output' : 'custom_tool_call_output',
-          call_id: item.callId,
-          output: textIfAlone(item.parts) ?? item.parts.map(inputPart),
-        },
-      ]
+    case 'tool-result': {
+      const type = item.form === 'function' ? 'function_call_output' : 'custom_tool_call_output'
+      const parts = markFailure(item)
+      const output = textIfAlone(parts) ?? parts.map(inputPart)
+      return [{ type, call_id: item.callId, output }]
+    }
     case 'reasoning':
       return encodeReasoning(item, { quirks, maker })
     default:

@@ -1,3 +1,4 @@
+import { refusePrefill } from '#inference/prefill.ts'
 import type {
   CustomTool,
   FunctionTool,
@@ -31,6 +32,7 @@ export function encodeRequest(
   request: GenerationRequest,
   target: { model: string; maker: string; quirks: UpstreamQuirks },
 ): ResponsesBody {
+  refusePrefill(request)
   const { quirks } = target
   const include = included(request, target)
   return {

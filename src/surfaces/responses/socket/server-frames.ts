@@ -1,4 +1,4 @@
-import { renderError } from '#http/request-lifecycle.ts'
+import { renderError } from '#http/error-envelope.ts'
 import type { AppError } from '#lib/errors.ts'
 
 /** How the events of a turn ended: null while its last one is still to come. */

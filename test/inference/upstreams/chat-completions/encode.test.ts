@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { FunctionTool, GenerationRequest, Tool, ToolChoice } from '#inference/request.ts'
+import { offerTools } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
-import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
 /** The body as it goes over the wire, where what is undefined does not exist. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
+import { offerTools } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
-import { offerTools } from '#inference/upstreams/chat-completions/tools.ts'
 import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'
 
 function encode(given: Partial<GenerationRequest>, quirks: Partial<UpstreamQuirks> = {}) {
@@ -65,20 +65,6 @@ describe('system texts', () => {
     ])
   })
 
-  test('a later one travels as a marked user message, or stays where the template takes it', () => {
-    const items = [userMessage('Hi'), says('developer', 'Be brief.')]
-    expect(encode({ items })).toEqual([
-      { role: 'user', content: 'Hi' },
-      { role: 'user', content: '[System instruction]\nBe brief.' },
-    ])
-    expect(encode({ items }, { lateSystemMessages: true })[1]).toEqual({
-      role: 'system',
-      content: 'Be brief.',
-    })
-    const quirks = { lateSystemMessages: true, developerRole: true }
-    expect(encode({ items }, quirks)[1]).toEqual({ role: 'developer', content: 'Be brief.' })
-  })
-
   test('an image in one is refused, because no server takes it', () => {
     const items: RequestItem[] = [{ type: 'message', role: 'system', parts: [image] }]
     expect(() => encode({ items })).toThrow('Only a user message can hold image content.')
@@ -97,6 +83,12 @@ describe('content', () => {
       wireImage,
     ])
     expect(content(image)).toEqual([wireImage])
+  })
+
+  test('several texts are one string, because many servers take nothing else', () => {
+    expect(content({ type: 'text', text: 'One.' }, { type: 'text', text: 'Two.' })).toBe(
+      'One.\n\nTwo.',
+    )
   })
 
   test('the detail of an image is passed on, original as high', () => {
@@ -202,6 +194,19 @@ describe('assistant turns', () => {
       { role: 'tool', tool_call_id: 'a', content: 'aborted' },
       { role: 'user', content: 'Stop.' },
     ])
+  })
+
+  test('a result says when the tool has failed', () => {
+    const failed = (...parts: (string | ContentPart)[]) => ({
+      ...returns('a', ...parts),
+      isError: true,
+    })
+    const told = (item: RequestItem) => encode({ items: [calls('a', 'look'), item] })[1]?.content
+    expect(told(failed('No such city.', 'Sorry.'))).toBe('[The tool failed]\nNo such city.\nSorry.')
+    expect(told(failed())).toBe('[The tool failed]')
+    expect(told(failed(image))).toBe(
+      '[The tool failed]\n[See the next message for what was returned.]',
+    )
   })
 
   test('a result without a call is refused', () => {

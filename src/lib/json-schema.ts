@@ -1,4 +1,4 @@
-import { isRecord } from '#lib/json.ts'
+import { isRecord } from './json.ts'
 
 /** No schema that a person or a code generator writes nests deeper; it bounds our recursion. */
 const schemaDepthMax = 64

@@ -1,5 +1,5 @@
-import type { ContentPart, RequestItem } from '#inference/request.ts'
 import { assertNever } from '#lib/assert.ts'
+import type { ContentPart, RequestItem } from './request.ts'
 
 /** How much text a model would read; images, files and sealed payloads are not text. */
 export function countChars(items: readonly RequestItem[]): number {

@@ -1,0 +1,28 @@
+import { sql } from 'drizzle-orm'
+import { check, index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+
+const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
+
+export const agent = pgTable(
+  'agent',
+  {
+    /** UUIDv7: sorting by id is sorting by age. */
+    id: uuid('id').primaryKey(),
+    /** No reference to `app_user`: a user is known by a token before their row is there. */
+    ownerId: uuid('owner_id').notNull(),
+    /** The agent as JSON. What follows is taken from it, so that the database can tell who sees it. */
+    definition: text('definition').notNull(),
+    visibility: text('visibility', { enum: ['owner', 'groups', 'users', 'everyone'] }).notNull(),
+    groups: text('groups').array().notNull(),
+    userIds: uuid('user_ids').array().notNull(),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (table) => [
+    check('agent_visibility', sql`${table.visibility} in ('owner', 'groups', 'users', 'everyone')`),
+    index('agent_owner_id').on(table.ownerId, table.id),
+    index('agent_groups').using('gin', table.groups),
+    index('agent_user_ids').using('gin', table.userIds),
+    index('agent_everyone').on(table.id).where(sql`${table.visibility} = 'everyone'`),
+  ],
+)

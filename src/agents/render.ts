@@ -1,0 +1,58 @@
+import type { Agent, AgentSampling, AgentTool } from './agents.ts'
+
+/**
+ * An agent as its reader sees it. How it is made (instructions, tools, whom it is shared with) is
+ * for those who may change it; who only calls it learns what it is for.
+ */
+export function renderAgent(
+  agent: Agent,
+  seen: { modelId: string; isReady: boolean; isOwner: boolean; isEditable: boolean },
+) {
+  return {
+    id: agent.id,
+    object: 'agent',
+    /** What to send as `model`. */
+    model_id: seen.modelId,
+    name: agent.name,
+    description: agent.description,
+    model: agent.model,
+    status: seen.isReady ? 'ready' : 'model_unavailable',
+    is_owner: seen.isOwner,
+    is_editable: seen.isEditable,
+    created_at: agent.createdAt.toISOString(),
+    updated_at: agent.updatedAt.toISOString(),
+    ...(seen.isEditable ? renderMaking(agent) : {}),
+  }
+}
+
+function renderMaking(agent: Agent) {
+  return {
+    instructions: agent.instructions,
+    tools: agent.tools.map(renderTool),
+    collections: agent.collections,
+    sampling: renderSampling(agent.sampling),
+    visibility: agent.visibility,
+  }
+}
+
+function renderTool(tool: AgentTool) {
+  if (tool.type === 'function') return tool
+  return {
+    type: 'mcp',
+    server_label: tool.label,
+    allowed_tools: tool.allowed,
+    require_approval: tool.approval,
+  }
+}
+
+function renderSampling(sampling: AgentSampling) {
+  return {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    presence_penalty: sampling.presencePenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    max_output_tokens: sampling.maxOutputTokens,
+    reasoning_effort: sampling.reasoningEffort,
+  }
+}

@@ -1,0 +1,114 @@
+import type { AppError } from '#lib/errors.ts'
+
+/** How a failure is told as an HTTP answer: under /compat as Messages clients read it. */
+export function errorAnswer(
+  error: AppError,
+  { path, requestId }: { path: string; requestId: string },
+): Response {
+  const headers = { ...retryHeaders(error), 'x-request-id': requestId }
+  if (!isMessagesPath(path)) {
+    return Response.json(renderError(error), { status: error.status, headers })
+  }
+  const own = { ...headers, 'request-id': requestId }
+  const { relay } = error
+  if (relay !== undefined) {
+    const type = { 'content-type': relay.contentType }
+    return new Response(relay.body, { status: relay.status, headers: { ...own, ...type } })
+  }
+  const body = { ...renderMessagesError(error), request_id: requestId }
+  return Response.json(body, { status: statusForMessages(error), headers: own })
+}
+
+/** Whether a path belongs to the Messages-compatible surface. */
+export function isMessagesPath(path: string): boolean {
+  return path === '/compat' || path.startsWith('/compat/')
+}
+
+/** The error body of everything under /v1: `{error: {message, type, param, code}}`. */
+export function renderError({ message, type, param, wireCode }: AppError) {
+  return { error: { message, type, param, code: wireCode } }
+}
+
+/**
+ * The error object of everything under /compat, in an HTTP answer and inside of a stream. The type
+ * is one of the protocol's; the code beside it is ours.
+ */
+export function renderMessagesError(error: AppError) {
+  return {
+    type: 'error' as const,
+    error: {
+      type: typeForMessages(error),
+      message: messageForMessages(error),
+      details: { error_code: error.wireCode },
+    },
+  }
+}
+
+/**
+ * SDKs repeat 408, 409, 429 and 5xx by themselves unless told otherwise. What the gateway already
+ * tried again, or what took long to fail, must not be multiplied by them.
+ */
+function retryHeaders(error: AppError): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (error.retryAfterS !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterS))
+  // A connection that is kept would bring the next request here again.
+  if (error.kind === 'draining') headers['connection'] = 'close'
+  if (error.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
+  if (error.status === 429 || error.status >= 500) {
+    headers['x-should-retry'] = String(error.kind === 'rate_limit_exceeded' || error.status === 503)
+  }
+  return headers
+}
+
+/** The protocol has statuses of its own for an overload and for credit that is used up. */
+function statusForMessages({ kind, status }: AppError): number {
+  if (kind === 'upstream_overloaded' || kind === 'too_many_streams') return 529
+  return kind === 'insufficient_quota' ? 402 : status
+}
+
+function typeForMessages({ kind, status }: AppError): string {
+  if (kind === 'insufficient_quota') return 'billing_error'
+  switch (status) {
+    case 401:
+      return 'authentication_error'
+    case 403:
+      return 'permission_error'
+    case 404:
+      return 'not_found_error'
+    case 409:
+      return 'conflict_error'
+    case 413:
+      return 'request_too_large'
+    case 429:
+      return 'rate_limit_error'
+    case 503:
+      return 'overloaded_error'
+    case 504:
+      return 'timeout_error'
+    default:
+      return status >= 500 ? 'api_error' : 'invalid_request_error'
+  }
+}
+
+/** Clients make room in a context that is full when they read these words, and no others. */
+const overflowWords = 'prompt is too long'
+
+function messageForMessages({ kind, message }: AppError): string {
+  if (kind !== 'context_length_exceeded' || message.includes(overflowWords)) return message
+  const sizes = readSizes(message)
+  if (sizes === null) return `${overflowWords}: ${message}`
+  return `${overflowWords}: ${sizes.tokens} tokens > ${sizes.maximum} maximum`
+}
+
+const sizeOfPrompt =
+  /(?:requested|resulted in|passed|prompt \(length|request \(|prompt (?:has|contains)|input (?:has|contains|length is))\D{0,20}(\d[\d,]*)/i
+const sizeOfContext = /(?:context|model) (?:length|size|window)\D{0,20}(\d[\d,]*)/i
+
+/** What was sent and what fits, as far as an upstream told both. */
+function readSizes(message: string): { tokens: number; maximum: number } | null {
+  const read = (pattern: RegExp) => Number(pattern.exec(message)?.[1]?.replaceAll(',', ''))
+  const tokens = read(sizeOfPrompt)
+  const maximum = read(sizeOfContext)
+  return tokens > maximum ? { tokens, maximum } : null
+}

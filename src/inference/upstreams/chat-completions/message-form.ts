@@ -1,0 +1,30 @@
+/** One message of a chat request. */
+export type ChatMessage =
+  | { role: 'system' | 'developer'; content: string }
+  | { role: 'user'; content: string | ChatPart[] }
+  | ({
+      role: 'assistant'
+      content: string
+      tool_calls?: ChatToolCall[]
+      prefix?: true
+    } & ReasoningFields)
+  | { role: 'tool'; tool_call_id: string; content: string }
+
+export type ReasoningFields = { reasoning?: string; reasoning_content?: string }
+
+export type ChatToolCall = {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+}
+
+export type ChatPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string; detail?: string } }
+  | { type: 'file'; file: { file_data: string; filename?: string } }
+
+/** Many servers refuse a list of parts where a string would do. */
+export function joinContent(parts: readonly ChatPart[]): string | ChatPart[] {
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  return texts.length === parts.length ? texts.join('\n\n') : [...parts]
+}

@@ -1,0 +1,46 @@
+import { exchange } from '#inference/exchange.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import { callIdsOf } from '#inference/tool-calls.ts'
+import { offerTools, type ToolOffer } from '#inference/tool-names.ts'
+import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { countTokens } from './count.ts'
+import { createMessagesDecoder } from './decode.ts'
+import { encodeMessagesRequest } from './encode.ts'
+import { headersFor, pathOf } from './endpoint.ts'
+import { listModels } from './models.ts'
+import { encodeOrigin } from './origin.ts'
+import { relayOfAnswer } from './relayed-error.ts'
+
+/** Upstreams that speak the Messages protocol themselves. */
+export const messages: Adapter = { kind: 'messages', generate, listModels, countTokens }
+
+function generate(request: GenerationRequest, context: AdapterContext) {
+  const { upstream, model, limits } = context
+  return exchange(context, pathOf(upstream, '/messages'), () => {
+    const { origin } = request
+    const maker = `${upstream.name}/${model}`
+    const target = { model, maker, quirks: upstream.quirks }
+    const reading = {
+      maker,
+      takenCallIds: callIdsOf(request),
+      toolArgumentCharsMax: limits.toolArgumentCharsMax,
+    }
+    if (origin !== undefined) {
+      return {
+        body: JSON.stringify(encodeOrigin(origin, target)),
+        // Whether a call is an answer is between the caller and the upstream.
+        decoder: createMessagesDecoder({ ...reading, offer: namesAsTheyAre, relays: true }),
+        headers: headersFor(upstream, 'text/event-stream', origin.headers),
+        relayError: relayOfAnswer,
+      }
+    }
+    const offer = offerTools(request)
+    return {
+      body: JSON.stringify(encodeMessagesRequest(request, { ...target, offer })),
+      decoder: createMessagesDecoder({ ...reading, offer, relays: false }),
+      headers: headersFor(upstream, 'text/event-stream'),
+    }
+  })
+}
+
+const namesAsTheyAre: Pick<ToolOffer, 'head'> = { head: (name) => ({ name, form: 'function' }) }

@@ -1,0 +1,89 @@
+import type { ContentPart } from '#inference/request.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { assertNever } from '#lib/assert.ts'
+import { AppError } from '#lib/errors.ts'
+import type { WireContent } from './wire.ts'
+
+/** The parts of a message as blocks; empty texts are left out, because the protocol refuses them. */
+export function encodeParts(parts: readonly ContentPart[], quirks: UpstreamQuirks): WireContent[] {
+  return parts.flatMap((part) => {
+    switch (part.type) {
+      case 'text':
+      case 'refusal':
+        return encodeText(part.text)
+      case 'image':
+        return encodeImage(part.url)
+      case 'file':
+        return encodeFile(part, quirks)
+      default:
+        return assertNever(part)
+    }
+  })
+}
+
+export function encodeText(text: string): WireContent[] {
+  return text === '' ? [] : [{ type: 'text', text }]
+}
+
+function encodeImage(url: string): WireContent[] {
+  const data = readDataUrl(url)
+  if (data === null) return [{ type: 'image', source: { type: 'url', url } }]
+  const { mediaType, base64 } = data
+  return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } }]
+}
+
+type FilePart = Extract<ContentPart, { type: 'file' }>
+
+function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireContent[] {
+  const title = part.filename === null ? {} : { title: part.filename }
+  const data = readDataUrl(part.data ?? part.url ?? '') ?? readBareData(part)
+  if (data?.mediaType.startsWith('text/')) {
+    const text = Buffer.from(data.base64, 'base64').toString('utf8')
+    if (!quirks.files) return encodeText(part.filename ? `${part.filename}:\n${text}` : text)
+    const source = { type: 'text', media_type: 'text/plain', data: text } as const
+    return [{ type: 'document', source, ...title }]
+  }
+  if (!quirks.files) throw cannotRead(part)
+  if (data !== null) {
+    const source = { type: 'base64', media_type: data.mediaType, data: data.base64 } as const
+    return [{ type: 'document', source, ...title }]
+  }
+  if (part.url === null) throw cannotRead(part)
+  return [{ type: 'document', source: { type: 'url', url: part.url }, ...title }]
+}
+
+/** Data without a type is a PDF, which is what the protocol takes. */
+function readBareData({ data }: FilePart): Data | null {
+  return data === null || data === '' ? null : { mediaType: 'application/pdf', base64: data }
+}
+
+function cannotRead({ filename }: FilePart): AppError {
+  const name = filename === null ? 'a file' : `the file ${filename}`
+  return new AppError(
+    'invalid_request',
+    `The model does not take files, but the input holds ${name}.`,
+    { param: 'input' },
+  )
+}
+
+type Data = { mediaType: string; base64: string }
+
+/** What a data URL holds; null for any other URL. */
+function readDataUrl(url: string): Data | null {
+  const comma = url.startsWith('data:') ? url.indexOf(',') : -1
+  if (comma === -1) return null
+  const [mediaType = '', ...rest] = url.slice('data:'.length, comma).split(';')
+  const body = url.slice(comma + 1)
+  const base64 = rest.includes('base64')
+    ? body
+    : Buffer.from(decodePercent(body)).toString('base64')
+  return { mediaType: mediaType === '' ? 'text/plain' : mediaType, base64 }
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,28 @@
+/** A map that forgets what was used least lately once it holds more than it may. */
+export type Lru<K, V> = {
+  get(key: K): V | undefined
+  set(key: K, value: V): void
+}
+
+export function createLru<K, V>(entriesMax: number): Lru<K, V> {
+  const entries = new Map<K, V>()
+  const put = (key: K, value: V) => {
+    entries.delete(key)
+    entries.set(key, value)
+  }
+  return {
+    get(key) {
+      const value = entries.get(key)
+      if (value !== undefined) put(key, value)
+      return value
+    },
+    set(key, value) {
+      put(key, value)
+      if (entries.size <= entriesMax) return
+      for (const oldest of entries.keys()) {
+        entries.delete(oldest)
+        return
+      }
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test'
+import type { Agent } from '#agents/agents.ts'
+import { applyAgent } from '#agents/apply.ts'
+import { makeRequest } from '#test/support/generation.ts'
+
+/** What only a caller of the Messages protocol can say, and what becomes of it. */
+
+const agent: Agent = {
+  id: '01a1ff5c-90a1-7723-840a-77023c0ccf4d',
+  ownerId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d',
+  createdAt: new Date(0),
+  updatedAt: new Date(0),
+  name: 'A',
+  description: null,
+  model: 'm',
+  instructions: null,
+  tools: [],
+  collections: [],
+  sampling: {
+    temperature: null,
+    topP: null,
+    topK: 7,
+    presencePenalty: null,
+    frequencyPenalty: null,
+    maxOutputTokens: null,
+    reasoningEffort: 'high',
+  },
+  visibility: { kind: 'owner' },
+}
+
+test('without an agent a request stays as it is', () => {
+  const request = makeRequest()
+  expect(applyAgent(request, null)).toBe(request)
+})
+
+test('the body as it was sent is no more what is meant', () => {
+  const body = { model: 'x' }
+  const origin = { protocol: 'messages', body, headers: {}, openSeal: () => null } as const
+  expect(applyAgent(makeRequest({ origin }), agent)).not.toHaveProperty('origin')
+})
+
+test('who says how much to think is not told how hard', () => {
+  const asked = makeRequest({ reasoning: { effort: null, summary: null, budgetTokens: 2_048 } })
+  expect(applyAgent(asked, agent).reasoning).toEqual(asked.reasoning)
+  expect(applyAgent(makeRequest(), agent).reasoning.effort).toBe('high')
+})
+
+test('the choice of tokens is narrowed as the agent says, unless the caller does', () => {
+  const { sampling } = makeRequest()
+  expect(applyAgent(makeRequest(), agent).sampling.topK).toBe(7)
+  const own = makeRequest({ sampling: { ...sampling, topK: 3 } })
+  expect(applyAgent(own, agent).sampling.topK).toBe(3)
+})
+
+test('an agent that says nothing changes nothing of the texts', () => {
+  const tools = makeRequest().tools
+  const own = makeRequest({ instructions: 'Be brief.', tools })
+  expect(applyAgent(own, agent)).toMatchObject({ instructions: 'Be brief.', tools })
+  expect(applyAgent(makeRequest(), agent).instructions).toBeNull()
+  expect(applyAgent(own, { ...agent, instructions: '' }).instructions).toBe('Be brief.')
+})

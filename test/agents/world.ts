@@ -1,0 +1,76 @@
+import { openDatabase } from '#db/client.ts'
+import { openTestDatabase, quietLog } from '#test/support/database.ts'
+import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
+
+/** Two gateways over one database, and callers of several groups. */
+export type AgentWorld = {
+  readonly here: Gateway
+  readonly there: Gateway
+  stop(): Promise<void>
+}
+
+export type Caller = { readonly subject: string; readonly groups: readonly string[] }
+
+export const ann: Caller = { subject: 'ann', groups: ['users'] }
+export const bob: Caller = { subject: 'bob', groups: ['users', 'staff'] }
+export const cy: Caller = { subject: 'cy', groups: ['users'] }
+export const admin: Caller = { subject: 'dora', groups: ['admins'] }
+
+export async function startAgentWorld(options: GatewayOptions = {}): Promise<AgentWorld> {
+  const database = await openTestDatabase()
+  const { databaseUrl, dataFolder } = database.place
+  // The embedded database has but one connection.
+  const again =
+    databaseUrl === undefined
+      ? null
+      : await openDatabase({ databaseUrl, dataFolder, connectionsMax: 4, log: quietLog })
+  const here = await startGateway({ ...options, database })
+  const there = await startGateway({ ...options, database: again ?? database })
+  return {
+    here,
+    there,
+    async stop() {
+      await here.stop()
+      await there.stop()
+      await again?.close()
+      await database.close()
+    },
+  }
+}
+
+export type Answer = { status: number; text: string; body: Record<string, unknown> }
+
+/** A request of a caller; `json` makes it a POST unless a method is given. */
+export async function send(
+  gateway: Gateway,
+  caller: Caller,
+  path: string,
+  { json, method }: { json?: unknown; method?: string } = {},
+): Promise<Answer> {
+  const answer = await gateway.request(path, {
+    method: method ?? (json === undefined ? 'GET' : 'POST'),
+    headers: {
+      authorization: `Bearer ${await gateway.token(caller.groups, caller.subject)}`,
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
+  })
+  const text = await answer.text()
+  return { status: answer.status, text, body: Object(JSON.parse(text)) }
+}
+
+/** Makes an agent and gives its id. */
+export async function makeAgent(
+  gateway: Gateway,
+  owner: Caller,
+  fields: Record<string, unknown> = {},
+): Promise<string> {
+  const json = { name: 'An agent', model: 'demo-fast', ...fields }
+  const { status, text, body } = await send(gateway, owner, '/v1/agents', { json })
+  if (status !== 200) throw new Error(text)
+  return String(body['id'])
+}
+
+export function codeOf({ body }: Answer): string {
+  return String(Object(body['error']).code)
+}

@@ -1,0 +1,88 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import type Anthropic from '@anthropic-ai/sdk'
+import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
+import { zodOutputFormat as olderZodOutputFormat } from '@anthropic-ai/sdk-0137/helpers/zod'
+import { z } from 'zod'
+import { begunAnswer } from '#test/support/begun-answers.ts'
+import {
+  type MessageClients,
+  scriptedAnswer,
+  sdkMatrix,
+  startMessageClients,
+} from '#test/support/message-clients.ts'
+
+/** Where an answer ends and what form it has, as users of the `@anthropic-ai/sdk` package ask for it. */
+
+let world: MessageClients
+beforeAll(async () => {
+  world = await startMessageClients()
+})
+afterAll(() => world.stop())
+afterEach(() => world.upstream.answer(scriptedAnswer))
+
+const hello = { max_tokens: 100, messages: [{ role: 'user' as const, content: 'Say hello.' }] }
+const textOf = ({ content }: Pick<Anthropic.Message, 'content'>) =>
+  content.map((block) => (block.type === 'text' ? block.text : '')).join('')
+
+describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
+  const { sdk, Sdk, kind, model } = row
+  let client: Anthropic
+  beforeAll(() => {
+    client = world.client(Sdk)
+  })
+  const whole = kind === 'demo' ? 'You said: Say hello.' : 'Hello wörld'
+  const [sequence, before] = kind === 'demo' ? ['ay hel', 'You said: S'] : ['o wör', 'Hell']
+
+  test.each([false, true])(
+    'cuts an answer before a stop sequence, and names it (stream: %p)',
+    async (stream) => {
+      const params = { ...hello, model, stop_sequences: ['never', sequence] }
+      const message = stream
+        ? await client.messages.stream(params).finalMessage()
+        : await client.messages.create(params)
+      expect(textOf(message)).toBe(before)
+      expect([message.stop_reason, message.stop_sequence]).toEqual(['stop_sequence', sequence])
+    },
+  )
+
+  test('leaves an answer whole in which no stop sequence comes', async () => {
+    const params = { ...hello, model, stop_sequences: ['wörlds', 'never', 'Say hello!'] }
+    const message = await client.messages.stream(params).finalMessage()
+    expect(textOf(message)).toStartWith(whole)
+    expect([message.stop_reason, message.stop_sequence]).toEqual(['end_turn', null])
+  })
+
+  test('gives up the upstream as soon as the sequence came', async () => {
+    if (kind === 'demo' || kind === 'messages') return
+    const { aborted } = world.upstream.connections
+    world.upstream.answer(begunAnswer(kind, ['one two E', 'ND three']))
+    const params = { ...hello, model, stop_sequences: ['END'] }
+    const message = await client.messages.stream(params).finalMessage()
+    expect(textOf(message)).toBe('one two ')
+    expect([message.stop_reason, message.stop_sequence]).toEqual(['stop_sequence', 'END'])
+    await world.upstream.until(({ connections }) => connections.aborted > aborted)
+  })
+
+  test.each([false, true])('parses an answer by a schema (stream: %p)', async (stream) => {
+    const define =
+      sdk === '0.137'
+        ? (olderZodOutputFormat as unknown as typeof zodOutputFormat)
+        : zodOutputFormat
+    const format = define(z.object({ answer: z.number() }))
+    const params = { ...hello, model, output_config: { format } }
+    const { parsed_output: parsed } = stream
+      ? await client.messages.stream(params).finalMessage()
+      : await client.messages.parse(params)
+    expect(typeof parsed?.answer).toBe('number')
+  })
+
+  test('hears of an answer that does not have the form', async () => {
+    if (kind === 'demo' || kind === 'messages') return
+    const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
+    const format = { type: 'json_schema' as const, schema }
+    const params = { ...hello, model, output_config: { format } }
+    const failure = await client.messages.create(params).catch((error) => error)
+    expect(failure).toBeInstanceOf(Sdk.InternalServerError)
+    expect(failure.error.error.type).toBe('api_error')
+  })
+})

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { JsonObject } from '#lib/json.ts'
+import { checkedFetch } from '#test/support/checked-fetch.ts'
+import { openResponsesExists } from '#test/support/open-responses.ts'
+import {
+  type ReplayAnswer,
+  type ReplayUpstream,
+  startReplayUpstream,
+} from '#test/support/replay-upstream.ts'
+import { checkBody } from '#test/support/response-objects.ts'
+
+/** The checks that run over every object that a test gets, and where they run. */
+
+const message = {
+  id: 'msg_1',
+  type: 'message',
+  status: 'completed',
+  role: 'user',
+  content: [{ type: 'input_text', text: 'Hello' }],
+}
+const usage = {
+  input_tokens: 1,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens: 1,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 2,
+}
+const compaction = {
+  id: 'resp_1',
+  object: 'response.compaction',
+  created_at: 1,
+  output: [message, { id: 'cmp_1', type: 'compaction', encrypted_content: 'sealed' }],
+  usage,
+}
+const page = {
+  object: 'list',
+  data: [message],
+  first_id: 'msg_1',
+  last_id: 'msg_1',
+  has_more: false,
+}
+const error = { message: 'No.', type: 'not_found_error', param: null, code: 'not_found' }
+const foreign = { id: 'mcp_1', type: 'mcp_call', name: 'n' }
+
+const right: [what: string, body: JsonObject][] = [
+  ['a compaction', compaction],
+  ['a page', page],
+  [
+    'a page with an item that Open Responses does not know',
+    { ...page, data: [message, foreign], last_id: 'mcp_1' },
+  ],
+  ['an empty page', { object: 'list', data: [], first_id: null, last_id: null, has_more: false }],
+  ['what was deleted', { id: 'resp_1', object: 'response.deleted', deleted: true }],
+  ['a count', { object: 'response.input_tokens', input_tokens: 1 }],
+  ['an error', { error }],
+  ['an object of other routes', { object: 'model', id: 'm' }],
+]
+
+const wrong: [what: string, body: JsonObject][] = [
+  ['a page whose last id is another', { ...page, last_id: 'msg_2' }],
+  ['a page with something that is no item', { ...page, data: [message, null] }],
+  [
+    'a page with an item without an id',
+    { ...page, data: [{ ...message, id: undefined }], first_id: undefined, last_id: undefined },
+  ],
+  ['a page that does not say whether there is more', { ...page, has_more: null }],
+  [
+    'something deleted that says more',
+    { id: 'resp_1', object: 'response.deleted', deleted: true, at: 1 },
+  ],
+  ['a count that is none', { object: 'response.input_tokens', input_tokens: null }],
+  ['an error that lacks a field', { error: { ...error, param: undefined } }],
+  ['an error that has another field', { error: { ...error, stack: 'at …' } }],
+  ['an error without words', { error: { ...error, message: null } }],
+]
+
+const wrongByDocument: [what: string, body: JsonObject][] = [
+  ['a compaction without usage', { ...compaction, usage: null }],
+  [
+    'a compaction with an item that is not whole',
+    { ...compaction, output: [{ ...message, role: undefined }] },
+  ],
+  ['a page with an item that is not whole', { ...page, data: [{ ...message, status: 'done' }] }],
+  ['a response without its fields', { object: 'response', id: 'resp_1' }],
+]
+
+describe('the check of objects', () => {
+  test.each(right)('takes %s', (_, body) => {
+    expect(() => checkBody(JSON.parse(JSON.stringify(body)))).not.toThrow()
+  })
+  test.each(wrong)('refuses %s', (_, body) => {
+    expect(() => checkBody(JSON.parse(JSON.stringify(body)))).toThrow()
+  })
+  test.skipIf(!openResponsesExists).each(wrongByDocument)('refuses %s', (_, body) => {
+    expect(() => checkBody(JSON.parse(JSON.stringify(body)))).toThrow()
+  })
+})
+
+describe('whoever reads what a gateway answers', () => {
+  let server: ReplayUpstream
+  beforeAll(async () => {
+    server = await startReplayUpstream({})
+  })
+  afterAll(() => server.stop())
+
+  const read = async (answer: ReplayAnswer, path = '/responses') => {
+    server.answer(answer)
+    return (await checkedFetch(`${server.baseUrl}${path}`, { method: 'POST', body: '{}' })).text()
+  }
+  const json = { 'content-type': 'application/json' }
+
+  test('is told of a stream that is broken', async () => {
+    await expect(read({ body: 'data: [DONE]\n\n' })).rejects.toThrow('the stream has an end')
+    await expect(read({ body: ': hello\n\n' })).rejects.toThrow('ends with [DONE]')
+  })
+
+  const begin = async () => {
+    server.answer({ body: ': hello\n\n', ending: 'hang' })
+    const answer = await checkedFetch(`${server.baseUrl}/responses`)
+    const reader = answer.body?.getReader()
+    if (reader === undefined) throw new Error('no body')
+    await reader.read()
+    return reader
+  }
+
+  test('is told of a stream that was broken before it was cut', async () => {
+    const reader = await begin()
+    server.cut()
+    await expect(reader.read()).rejects.toThrow('not a frame')
+  })
+
+  test('is told of a stream that was broken before it was left', async () => {
+    const reader = await begin()
+    await expect(reader.cancel()).rejects.toThrow('not a frame')
+  })
+
+  test('is told of a tail that does not begin where it was asked to', async () => {
+    const frame = { type: 'response.in_progress', sequence_number: 3 }
+    const body = `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\ndata: [DONE]\n\n`
+    const reading = read({ body }, '/responses/resp_1?stream=true&starting_after=3')
+    await expect(reading).rejects.toThrow('one counter from 4')
+  })
+
+  test('is told of an object that is broken', async () => {
+    const body = JSON.stringify({ error: {} })
+    await expect(read({ headers: json, status: 400, body })).rejects.toThrow()
+  })
+
+  test('gets everything else as it is', async () => {
+    expect(await read({ headers: json, body: '{"error":"of another server"}' }, '/../x')).toContain(
+      'another server',
+    )
+    expect(await read({ headers: json, body: JSON.stringify({ error }) })).toContain('not_found')
+  })
+})

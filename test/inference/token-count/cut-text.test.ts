@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'bun:test'
+import { cutRuns, cutText } from '#inference/token-count/cut-text.ts'
+
+describe('a long text is cut', () => {
+  test('before spaces, into pieces that are not too long and add up to it', () => {
+    const text = 'Some words of which there are many. '.repeat(500)
+    const pieces = cutText(text, 1_000)
+    expect(pieces.join('')).toBe(text)
+    expect(pieces.every(({ length }) => length <= 1_000)).toBeTrue()
+    expect(pieces.slice(1).every((piece) => piece.startsWith(' '))).toBeTrue()
+  })
+
+  test('anywhere where it has no space, but never inside a character', () => {
+    const text = '👋'.repeat(500)
+    const pieces = cutText(text, 101)
+    expect(pieces.join('')).toBe(text)
+    expect(pieces.every((piece) => piece.isWellFormed() && piece.length <= 101)).toBeTrue()
+  })
+
+  test('not at all where it is short', () => {
+    expect(cutText('short', 5)).toEqual(['short'])
+    expect(cutText('', 5)).toEqual([''])
+  })
+})
+
+describe('a text is cut in runs that would take long', () => {
+  test.each([
+    ['letters', 'a'.repeat(1_000)],
+    ['another script', '書'.repeat(1_000)],
+    ['spaces', ' '.repeat(1_000)],
+    ['marks', '=-'.repeat(500)],
+  ])('of %s', (_name, run) => {
+    const text = `before ${run} after`
+    const pieces = cutRuns(text)
+    expect(pieces.join('')).toBe(text)
+    expect(pieces.length).toBeGreaterThan(5)
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(200)
+  })
+
+  test('and is one piece where words are as long as words are', () => {
+    const text = 'A few words, and a_longer_one_of_forty_characters_or_so. '.repeat(50)
+    expect(cutRuns(text)).toEqual([text])
+  })
+})

@@ -1,0 +1,143 @@
+import { createEventStreamParser } from '#inference/event-stream.ts'
+import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
+import type { Decoder } from '#inference/exchange.ts'
+import { createGrammar } from '#inference/grammar.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import { offerTools } from '#inference/tool-names.ts'
+import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
+import { type AppError, toAppError } from '#lib/errors.ts'
+import { asRecord } from '#lib/json.ts'
+import { encode, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
+
+export type Decoded = {
+  events: GenerationEvent[]
+  frames: RelayFrame[]
+  error: AppError | null
+}
+
+type Options = Partial<Pick<GenerationRequest, 'tools' | 'toolChoice'>> & {
+  relays?: boolean
+  toolArgumentCharsMax?: number
+}
+
+export const maker = 'upstream/m'
+
+function openDecoder(options: Options = {}): Decoder {
+  const { tools = [], toolChoice = { type: 'auto' } } = options
+  return createMessagesDecoder({
+    offer: offerTools({ tools, toolChoice }),
+    maker,
+    relays: options.relays ?? true,
+    takenCallIds: new Set(),
+    toolArgumentCharsMax: options.toolArgumentCharsMax ?? 1_000_000,
+  })
+}
+
+/** Decodes a stream that arrives in the given reads, and holds it against the grammar. */
+export function decodeReads(reads: readonly Uint8Array[], options: Options = {}): Decoded {
+  const parser = createEventStreamParser({ eventBytesMax: 16_777_216 })
+  const decoder = openDecoder(options)
+  return collect(decoder, (events) => {
+    for (const bytes of reads) {
+      for (const message of parser.push(bytes)) decoder.push(message, events)
+    }
+    const last = parser.end()
+    if (last !== null) decoder.push(last, events)
+    decoder.end(events)
+  })
+}
+
+/** Decodes a body that is one JSON text. */
+export function decodeWhole(body: unknown, options: Options = {}): Decoded {
+  const decoder = openDecoder(options)
+  return collect(decoder, (events) => {
+    decoder.push({ event: '', data: JSON.stringify(body) }, events)
+    decoder.end(events)
+  })
+}
+
+/** The events and frames that a stream of these payloads becomes. */
+export function decode(payloads: readonly unknown[], options: Options = {}): Decoded {
+  return decodeReads([encode(sseOf(payloads))], options)
+}
+
+function collect(decoder: Decoder, run: (events: GenerationEvent[]) => void): Decoded {
+  const events: GenerationEvent[] = []
+  let error: AppError | null = null
+  try {
+    run(events)
+  } catch (thrown) {
+    error = toAppError(thrown)
+  }
+  const grammar = createGrammar()
+  for (const event of events) grammar.check(event)
+  if (error === null) grammar.end()
+  return { events, frames: [...(decoder.takeRelay?.()?.frames ?? [])], error }
+}
+
+/** Payloads of a stream, as the vendor sends them unless a test says otherwise. */
+export const begun = {
+  type: 'message_start',
+  message: {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 7, output_tokens: 1 },
+  },
+}
+export const opened = (block: unknown, index: number | null = 0) => ({
+  type: 'content_block_start',
+  ...place(index),
+  content_block: block,
+})
+export const grown = (delta: unknown, index: number | null = 0) => ({
+  type: 'content_block_delta',
+  ...place(index),
+  delta,
+})
+export const stopped = (index: number | null = 0) => ({
+  type: 'content_block_stop',
+  ...place(index),
+})
+export const textShell = { type: 'text', text: '' }
+export const thinkingShell = { type: 'thinking', thinking: '', signature: '' }
+export const text = (given: string, index?: number | null) =>
+  grown({ type: 'text_delta', text: given }, index)
+export const thought = (given: string, index?: number | null) =>
+  grown({ type: 'thinking_delta', thinking: given }, index)
+export const signature = (given: string, index?: number | null) =>
+  grown({ type: 'signature_delta', signature: given }, index)
+export const input = (given: string, index?: number | null) =>
+  grown({ type: 'input_json_delta', partial_json: given }, index)
+export const called = (id: string, name: string) => ({ type: 'tool_use', id, name, input: {} })
+export const ended = (reason = 'end_turn', more: object = {}) => ({
+  type: 'message_delta',
+  delta: { stop_reason: reason, stop_sequence: null, ...more },
+  usage: { output_tokens: 5 },
+})
+export const over = { type: 'message_stop' }
+export const saying = (given: string, index = 0) => [
+  opened(textShell, index),
+  text(given, index),
+  stopped(index),
+]
+
+function place(index: number | null): { index?: number } {
+  return index === null ? {} : { index }
+}
+
+/** Frames as a caller of the protocol would get them, with the names that a surface gives. */
+export function wireOf(frames: readonly RelayFrame[]): string {
+  return frames
+    .map(({ payload, data }) => {
+      const message = { ...asRecord(payload['message']), id: 'msg_ours', model: 'ours' }
+      const isStart = payload['type'] === 'message_start'
+      const told = isStart ? JSON.stringify({ ...payload, message }) : data
+      return `event: ${payload['type']}\ndata: ${told}\n\n`
+    })
+    .join('')
+}

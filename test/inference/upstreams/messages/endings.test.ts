@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'bun:test'
+import { blocksOf, encode, finishOf, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
+import { checkMessageBeginning } from '#test/support/message-frames.ts'
+import {
+  begun,
+  called,
+  decode,
+  decodeReads,
+  decodeWhole,
+  ended,
+  grown,
+  input,
+  opened,
+  over,
+  saying,
+  stopped,
+  text,
+  textShell,
+  wireOf,
+} from './decoding.ts'
+
+const hi = [begun, ...saying('Hi')]
+const ping = { type: 'ping' }
+
+describe('why a message ends', () => {
+  test.each([
+    ['end_turn', 'stop'],
+    ['pause_turn', 'stop'],
+    ['a_word_of_tomorrow', 'stop'],
+    ['tool_use', 'stop'],
+    ['max_tokens', 'length'],
+    ['model_context_window_exceeded', 'length'],
+    ['refusal', 'content-filter'],
+  ] as const)('%s', (rawReason, reason) => {
+    const decoded = decode([...hi, ended(rawReason), over])
+    expect(finishOf(decoded)).toMatchObject({ reason, rawReason })
+  })
+
+  test('a stop sequence is named', () => {
+    const decoded = decode([...hi, ended('stop_sequence', { stop_sequence: 'END' }), over])
+    expect(finishOf(decoded)).toMatchObject({ reason: 'stop-sequence', stopSequence: 'END' })
+  })
+
+  test('text and calls that were cut say so', () => {
+    expect(blocksOf(decode([...hi, ended('max_tokens'), over]))).toEqual([
+      { text: 'Hi', cut: true },
+    ])
+    const cut = [begun, opened(called('t_1', 'look')), input('{"a":'), stopped()]
+    expect(blocksOf(decode([...cut, ended('max_tokens'), over]))).toEqual([
+      { call: 'look', id: 't_1', input: '{"a":', cut: true },
+    ])
+  })
+
+  test('a call that is complete was not cut, though the message was', () => {
+    const whole = [begun, opened(called('t_1', 'look')), input('{"a":1}'), stopped()]
+    expect(blocksOf(decode([...whole, ended('max_tokens'), over]))).toEqual([
+      { call: 'look', id: 't_1', input: '{"a":1}' },
+    ])
+  })
+})
+
+describe('what was used', () => {
+  const usageOf = (start: object, end: object) => {
+    const head = { type: 'message_start', message: { ...begun.message, usage: start } }
+    const decoded = decode([head, { ...ended(), usage: end }, over])
+    const finish = decoded.events.at(-1)
+    return finish?.type === 'finish' ? finish.usage : null
+  }
+
+  test('the cache is a part of the input', () => {
+    const usage = usageOf(
+      { input_tokens: 5, cache_read_input_tokens: 100, cache_creation_input_tokens: 20 },
+      { output_tokens: 9, output_tokens_details: { thinking_tokens: 4 } },
+    )
+    expect(usage).toEqual({
+      inputTokens: 125,
+      cachedTokens: 100,
+      cacheWriteTokens: 20,
+      outputTokens: 9,
+      reasoningTokens: 4,
+      totalTokens: 134,
+    })
+  })
+
+  test('the end corrects the start, but not by saying nothing', () => {
+    expect(
+      usageOf({ input_tokens: 0, output_tokens: 1 }, { input_tokens: 61, output_tokens: 2 }),
+    ).toMatchObject({ inputTokens: 61, outputTokens: 2 })
+    expect(usageOf({ input_tokens: 43 }, { input_tokens: null, output_tokens: 2 })).toMatchObject({
+      inputTokens: 43,
+    })
+    expect(usageOf({ input_tokens: 43 }, { input_tokens: 0, output_tokens: 2 })).toMatchObject({
+      inputTokens: 43,
+    })
+  })
+
+  test('a server that counts nothing used nothing that we know of', () => {
+    const head = { type: 'message_start', message: {} }
+    const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' } }
+    expect(decode([head, ...saying('Hi'), end, over]).events.at(-1)).toMatchObject({ usage: null })
+  })
+
+  test('counts may come behind the end, and in the middle', () => {
+    const counts = { type: 'message_delta', delta: {}, usage: { output_tokens: 50 } }
+    const decoded = decode([begun, opened(textShell), counts, text('Hi'), ended(), counts, over])
+    expect(decoded.error).toBeNull()
+    expect(decoded.events.at(-1)).toMatchObject({ usage: { outputTokens: 50 } })
+    expect(decoded.frames.map(({ payload }) => payload['type']).slice(-4)).toEqual([
+      'content_block_stop',
+      'message_delta',
+      'message_delta',
+      'message_stop',
+    ])
+  })
+})
+
+describe('an answer that breaks off', () => {
+  test.each([
+    ['at once', []],
+    ['behind its start', [begun]],
+    ['in a block', hi.slice(0, 3)],
+    ['behind a block', hi],
+    ['with a stop and no reason', [...hi, over]],
+    ['with counts and no reason', [...hi, ended(''), over]],
+    ['with the marker of another protocol', [...hi, '[DONE]']],
+  ])('%s is truncated', (_, payloads) => {
+    const decoded = decode(payloads)
+    expect(decoded.error?.kind).toBe('upstream_truncated')
+    checkMessageBeginning(wireOf(decoded.frames))
+  })
+
+  test('behind its reason it is whole', () => {
+    for (const rest of [[], ['[DONE]'], [ping]]) {
+      const decoded = decode([...hi, ended(), ...rest])
+      expect(decoded.error).toBeNull()
+      expect(decoded.frames.at(-1)?.payload).toEqual(over)
+    }
+  })
+
+  test('in the middle of JSON it is truncated, and what follows that is no message', () => {
+    const cut = '{"type":"content_block_del'
+    expect(decode([...hi, cut]).error?.kind).toBe('upstream_truncated')
+    expect(decode([...hi, cut, ended(), over]).error?.kind).toBe('upstream_invalid_answer')
+  })
+
+  test('an answer of another protocol is no message', () => {
+    const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', choices: [] }
+    expect(decode([chunk, chunk]).error?.kind).toBe('upstream_invalid_answer')
+    expect(decodeWhole({ id: 'x', choices: [] }).error?.kind).toBe('upstream_invalid_answer')
+    expect(decodeWhole({ type: 'message', content: [] }).error?.kind).toBe('upstream_truncated')
+  })
+})
+
+describe('errors inside the stream', () => {
+  const saidBy = (type: string, message = 'Broken.') => ({
+    type: 'error',
+    error: { type, message },
+    request_id: 'req_1',
+  })
+
+  test.each([
+    ['overloaded_error', 'upstream_overloaded', 529],
+    ['rate_limit_error', 'rate_limit_exceeded', 429],
+    ['billing_error', 'insufficient_quota', 402],
+    ['api_error', 'upstream_error', 500],
+    ['timeout_error', 'upstream_error', 504],
+    ['not_found_error', 'upstream_refused', 404],
+    ['invalid_request_error', 'invalid_request', 400],
+    ['request_too_large', 'request_too_large', 413],
+  ] as const)('%s', (type, kind, status) => {
+    const payload = saidBy(type)
+    const { error } = decode([...hi, payload])
+    expect(error).toMatchObject({
+      kind,
+      message: 'Broken.',
+      relay: { status, body: JSON.stringify(payload), contentType: 'application/json' },
+    })
+  })
+
+  test('a refused credential is ours, and is told to nobody', () => {
+    const { error } = decode([saidBy('authentication_error', 'invalid x-api-key')])
+    expect(error?.kind).toBe('upstream_refused')
+    expect(error?.relay).toBeUndefined()
+  })
+
+  test('a prompt that is too long is told as that', () => {
+    const payload = saidBy('invalid_request_error', 'prompt is too long: 9 tokens > 8 maximum')
+    expect(decode([payload]).error?.kind).toBe('context_length_exceeded')
+  })
+
+  test('the words of other servers are heard, and a caller of another protocol gets only those', () => {
+    expect(decode([...hi, { error: { message: 'Out of memory.' } }]).error).toMatchObject({
+      kind: 'upstream_error',
+      message: 'Out of memory.',
+      relay: undefined,
+    })
+    expect(decode([saidBy('api_error')], { relays: false }).error?.relay).toBeUndefined()
+    const bare = decodeReads([encode('event: error\ndata: gone\n\n')])
+    expect(bare.error?.kind).toBe('upstream_error')
+  })
+
+  test('behind the end nothing is an error', () => {
+    expect(decode([...hi, ended(), saidBy('api_error'), over]).error).toBeNull()
+    expect(decode([...hi, ended(), over, saidBy('api_error')]).error).toBeNull()
+  })
+})
+
+describe('noise', () => {
+  test('is not heard', () => {
+    const decoded = decode([
+      ping,
+      ': comment',
+      'ping',
+      begun,
+      begun,
+      ping,
+      { type: 'vendor_trace', index: 0, span: 1 },
+      opened(textShell),
+      { ...text('H'), p: 'abc' },
+      grown({ type: 'delta_of_tomorrow', text: 'x' }),
+      ping,
+      text('i'),
+      text(''),
+      stopped(),
+      ended(),
+      over,
+      ...hi,
+    ])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+    expect(decoded.frames.map(({ payload }) => payload['type'])).not.toContain('vendor_trace')
+  })
+
+  test('what only a caller of the protocol can read reaches only them', () => {
+    const search = { type: 'tool_search_tool_result', tool_use_id: 'srv_1', content: {} }
+    const payloads = [begun, opened(search, 0), stopped(0), ...saying('Hi', 1), ended(), over]
+    const decoded = decode(payloads)
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+    expect(decoded.frames.map(({ payload }) => payload)).toEqual(payloads)
+    expect(decode(payloads, { relays: false }).frames).toEqual([])
+  })
+
+  test('the type may be in the name of the event alone', () => {
+    const body = sseOf([begun, ...saying('Hi'), ended(), over]).replace(
+      /"type":"(content|mess)\w+",?/g,
+      '',
+    )
+    const decoded = decodeReads([encode(body)])
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
+    expect(decoded.frames.map(({ payload }) => payload['type'])).toHaveLength(6)
+  })
+})

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'bun:test'
+import { isRecord, parseJson } from '#lib/json.ts'
+import { createDice } from '#test/support/dice.ts'
+import { recordedPayloads, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
+import { decode } from './decoding.ts'
+
+const manglingsEach = 40
+
+describe.skipIf(!recordingsExist)(
+  'a recorded stream with events lost, repeated and swapped',
+  () => {
+    test.each(recordedStreamNames('messages'))('%s never breaks an order', (name) => {
+      const payloads = recordedPayloads('messages', name)
+      const kinds = new Set<string>()
+      for (let seed = 0; seed < manglingsEach; seed++) {
+        // `decode` holds the events against the grammar, and throws where they break it.
+        const { error, frames } = decode(mangle(payloads, seed))
+        kinds.add(error?.kind ?? 'none')
+        expectOrder(frames.map(({ payload }) => payload))
+      }
+      expect([...kinds]).not.toContain('internal_error')
+    })
+  },
+)
+
+function mangle(payloads: readonly string[], seed: number): unknown[] {
+  const dice = createDice(seed)
+  const mangled = payloads.flatMap((payload) => {
+    const roll = dice.upTo(20)
+    if (roll < 2) return []
+    return roll < 4 ? [payload, payload] : [payload]
+  })
+  for (let swaps = dice.upTo(20); swaps > 0; swaps--) {
+    const [one, other] = [dice.upTo(mangled.length), dice.upTo(mangled.length)]
+    const [a, b] = [mangled[one], mangled[other]]
+    if (a !== undefined && b !== undefined) [mangled[one], mangled[other]] = [b, a]
+  }
+  return mangled.map(parseJson).filter(isRecord)
+}
+
+/** One message, its blocks one after the other and numbered without holes, its end behind them. */
+function expectOrder(frames: readonly { [field: string]: unknown }[]): void {
+  let open: unknown = null
+  let blocks = 0
+  let isEnding = false
+  for (const [at, { type, index }] of frames.entries()) {
+    expect(type === 'message_start', 'the message begins first, and once').toBe(at === 0)
+    if (type === 'content_block_start') {
+      expect([open, index, isEnding]).toEqual([null, blocks, false])
+      open = index
+      blocks++
+    } else if (type === 'content_block_delta') {
+      expect(index, 'a delta is of the open block').toBe(open)
+    } else if (type === 'content_block_stop') {
+      expect(index, 'the open block ends').toBe(open)
+      open = null
+    } else if (at > 0) {
+      expect(open, 'the end comes behind the last block').toBeNull()
+      isEnding = true
+    }
+  }
+}

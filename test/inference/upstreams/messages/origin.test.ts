@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'bun:test'
+import type { RequestOrigin } from '#inference/request.ts'
+import { encodeOrigin } from '#inference/upstreams/messages/origin.ts'
+import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
+import { defaultQuirks } from '#test/support/generation.ts'
+import { target } from './requests.ts'
+
+/** Seals are what they hold, as JSON behind a mark. */
+const seal = (payload: string | null, maker: string | null = target.maker) =>
+  `ours:${JSON.stringify({ payload, maker })}`
+
+const openSeal: RequestOrigin['openSeal'] = (signature) => {
+  if (signature === 'ours:broken') throw new AppError('invalid_encrypted_content', 'Broken.')
+  return signature.startsWith('ours:') ? JSON.parse(signature.slice(5)) : null
+}
+
+function encode(body: JsonObject, quirks = {}): JsonObject {
+  const origin = { protocol: 'messages', body, headers: {}, openSeal } as const
+  const all = { ...defaultQuirks, ...quirks }
+  return JSON.parse(JSON.stringify(encodeOrigin(origin, { ...target, quirks: all })))
+}
+
+const text = (said: string) => ({ type: 'text', text: said })
+const user = (...content: unknown[]) => ({ role: 'user', content })
+const assistant = (...content: unknown[]) => ({ role: 'assistant', content })
+const thinking = (signature: string) => ({ type: 'thinking', thinking: 'Hm', signature })
+const used = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
+const seen = { type: 'tool_result', tool_use_id: 'toolu_1' }
+const messagesOf = (...messages: unknown[]) => encode({ messages })['messages']
+
+test('a body goes out as it came, but for the model and that it is streamed', () => {
+  const body = {
+    model: 'vendor-model-x',
+    max_tokens: 10,
+    system: [{ ...text('Be kind.'), cache_control: { type: 'ephemeral', ttl: '1h' } }],
+    messages: [user(text('')), { role: 'system', content: 'x' }, assistant({ type: 'tomorrow' })],
+    tools: [{ type: 'web_search_20260318', name: 'web_search' }],
+    context_management: { edits: [] },
+    field_of_tomorrow: { deep: [1] },
+    stream: false,
+  }
+  const sent = encode(body)
+  expect(sent).toEqual({ ...body, model: 'm', stream: true })
+  expect(Object.keys(sent)).toEqual(Object.keys(body))
+})
+
+test('whatever is no message is left for the upstream to judge', () => {
+  expect(encode({ messages: 'x' })).toEqual({ messages: 'x', model: 'm', stream: true })
+  expect(messagesOf(1, { role: 'user' }, user(1, null))).toEqual([
+    1,
+    { role: 'user' },
+    user(1, null),
+  ])
+})
+
+describe('thoughts', () => {
+  test('that we sealed for this upstream are opened', () => {
+    const redacted = { type: 'redacted_thinking', data: seal('redacted:data') }
+    expect(messagesOf(assistant(thinking(seal('sig')), redacted, text('A')))).toEqual([
+      assistant(thinking('sig'), { type: 'redacted_thinking', data: 'data' }, text('A')),
+    ])
+  })
+
+  test.each([
+    ['for another upstream', seal('sig', 'another/m')],
+    ['without anything for an upstream', seal(null, null)],
+    ['with a key that is gone', 'ours:broken'],
+    ['as another kind of block', seal('redacted:data')],
+  ])('that we sealed %s are left out', (_, signature) => {
+    expect(messagesOf(assistant(thinking(signature), text('A')))).toEqual([assistant(text('A'))])
+  })
+
+  test('that somebody else signed pass as they came', () => {
+    const messages = [assistant(thinking('theirs')), assistant(thinking(''))]
+    expect(messagesOf(...messages)).toEqual(messages)
+  })
+
+  test('a message that held nothing else goes with them', () => {
+    const lost = assistant(thinking(seal('sig', 'another/m')))
+    expect(messagesOf(user(text('A')), lost, user(text('B')))).toEqual([
+      user(text('A')),
+      user(text('B')),
+    ])
+  })
+
+  test('a turn that lost its thoughts goes on without thinking', () => {
+    const lost = assistant(thinking(seal('sig', 'another/m')), used)
+    const asked = { type: 'enabled', budget_tokens: 2_000 }
+    const sent = (messages: unknown[], thoughts: object) =>
+      encode({ thinking: thoughts, messages })['thinking']
+    expect(sent([user(text('A')), lost, user(seen)], asked)).toEqual({ type: 'disabled' })
+    expect(sent([user(text('A')), lost, user(seen)], { type: 'adaptive' })).toEqual({
+      type: 'adaptive',
+    })
+    expect(sent([lost, user(seen), assistant(text('B')), user(text('C'))], asked)).toEqual(asked)
+    const kept = assistant(thinking(seal('sig')), used)
+    expect(sent([user(text('A')), kept, user(seen)], asked)).toEqual(asked)
+  })
+})
+
+test('call ids of other protocols are spelled in legal signs, the same in call and result', () => {
+  const foreign = { ...used, id: 'functions.look:0' }
+  const answered = { ...seen, tool_use_id: 'functions.look:0' }
+  const id = 'call64_ZnVuY3Rpb25zLmxvb2s6MA'
+  expect(messagesOf(assistant(foreign, used), user(answered, seen))).toEqual([
+    assistant({ ...foreign, id }, used),
+    user({ ...answered, tool_use_id: id }, seen),
+  ])
+})
+
+test('the account that a client gives of itself goes to its vendor alone', () => {
+  const billing = text('x-anthropic-billing-header: cch=1; v=2')
+  const system = [billing, text('Be kind.')]
+  expect(encode({ system })['system']).toEqual([text('Be kind.')])
+  expect(encode({ system }, { vendorFields: true })['system']).toEqual(system)
+  expect(encode({ system: 'Be kind.' })['system']).toBe('Be kind.')
+})

@@ -1,0 +1,225 @@
+import { describe, expect, test } from 'bun:test'
+import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { blocksOf, encode, mergeDeltas } from '#test/inference/upstreams/responses/decoding.ts'
+import { checkMessageStream } from '#test/support/message-frames.ts'
+import {
+  recordedBody,
+  recordedBodyNames,
+  recordedPayloads,
+  recordedStream,
+  recordedStreamNames,
+  recordingsExist,
+} from '#test/support/recordings.ts'
+import { type Decoded, decodeReads, decodeWhole, maker, wireOf } from './decoding.ts'
+
+const streamNames = recordedStreamNames('messages')
+const bodyNames = recordedBodyNames('messages')
+/** A server that broke off in the middle of a call, and began its answer anew. */
+const spliced = 'spliced-message-start.chunks.txt'
+const twiceBegun = 'duplicate-message-start.chunks.txt'
+const readable = (name: string) => name !== spliced
+
+/** What a message says, read with nothing of the decoder. */
+function told(message: JsonObject): unknown {
+  const content = records(message['content'])
+  const of = (type: string) => content.filter((block) => block['type'] === type)
+  const usage = asRecord(message['usage'])
+  const count = (name: string) => Number(usage[name] ?? 0)
+  const inputTokens =
+    count('input_tokens') + count('cache_read_input_tokens') + count('cache_creation_input_tokens')
+  return {
+    text: of('text')
+      .map((block) => block['text'])
+      .join(''),
+    cited: of('text').flatMap((block) => records(block['citations']).map(({ url }) => url)),
+    reasoning: of('thinking').map((block) => [block['thinking'], block['signature']]),
+    calls: of('tool_use').map(({ id, name, input }) => [id, name, input]),
+    counts: [inputTokens, count('output_tokens')],
+  }
+}
+
+/** The same of what was decoded. */
+function said({ events }: Decoded): unknown {
+  const blocks = blocksOf({ events })
+  const last = events.at(-1)
+  const usage = last?.type === 'finish' ? last.usage : null
+  return {
+    text: blocks.map((block) => ('text' in block ? block.text : '')).join(''),
+    cited: blocks
+      .flatMap((block) => ('text' in block ? (block.citations ?? []) : []))
+      .map((citation) => (citation.kind === 'url' ? citation.url : null)),
+    reasoning: blocks.flatMap((block) =>
+      'reasoning' in block ? [[block.reasoning.join(''), block.sealed]] : [],
+    ),
+    calls: blocks.flatMap((block) =>
+      'call' in block ? [[block.id, block.call, parseJson(block.input)]] : [],
+    ),
+    counts: [usage?.inputTokens ?? 0, usage?.outputTokens ?? 0],
+  }
+}
+
+/** The payloads of the first answer in a recording, but for pings; some hold several. */
+function firstAnswer(name: string): JsonObject[] {
+  const payloads = recordedPayloads('messages', name).map((text) => asRecord(parseJson(text)))
+  const end = payloads.findIndex(({ type }) => type === 'message_stop')
+  return payloads.slice(0, end + 1).filter(({ type }) => type !== 'ping')
+}
+
+/** The message that payloads add up to. */
+function addUp(payloads: readonly JsonObject[]): JsonObject {
+  const content: JsonObject[] = []
+  const usage: JsonObject = {}
+  let json = ''
+  for (const payload of payloads) {
+    const delta = asRecord(payload['delta'])
+    const last = content.at(-1) ?? {}
+    const add = (field: string, more: unknown) => {
+      last[field] = `${last[field] ?? ''}${more}`
+    }
+    Object.assign(usage, asRecord(payload['message'])['usage'], payload['usage'])
+    if (payload['type'] === 'content_block_start') {
+      content.push({ ...asRecord(payload['content_block']) })
+      json = ''
+    }
+    if (delta['type'] === 'text_delta') add('text', delta['text'])
+    if (delta['type'] === 'thinking_delta') add('thinking', delta['thinking'])
+    if (delta['type'] === 'signature_delta') last['signature'] = delta['signature']
+    if (delta['type'] === 'input_json_delta') json += delta['partial_json']
+    if (delta['type'] === 'citations_delta') {
+      last['citations'] = [...records(last['citations']), delta['citation']]
+    }
+    if (payload['type'] === 'content_block_stop' && json !== '') last['input'] = parseJson(json)
+  }
+  return { content, usage }
+}
+
+describe.skipIf(!recordingsExist)('recorded streams', () => {
+  test.each(streamNames.filter(readable))('%s says what it adds up to', (name) => {
+    const decoded = decodeReads([encode(recordedStream('messages', name))])
+    expect(decoded.error).toBeNull()
+    expect(said(decoded)).toEqual(told(addUp(firstAnswer(name))))
+  })
+
+  test.each(streamNames.filter(readable))('%s is relayed as it came', (name) => {
+    const { frames } = decodeReads([encode(recordedStream('messages', name))])
+    const came = firstAnswer(name)
+    if (name === twiceBegun) came.shift()
+    expect(frames.map(({ payload }) => payload)).toEqual(came)
+    expect(frames.map(({ data }) => parseJson(data))).toEqual(came)
+    expect(frames.filter(({ data }) => data.includes('\n'))).toEqual([])
+    checkMessageStream(wireOf(frames))
+  })
+
+  test('a signature is marked, so that nobody passes it on unsealed', () => {
+    const name = 'anthropic-clear-thinking.1.chunks.txt'
+    const { events, frames } = decodeReads([encode(recordedStream('messages', name))])
+    const signed = frames.filter(({ sealed }) => sealed !== undefined)
+    expect(signed.map(({ payload }) => asRecord(payload['delta'])['type'])).toEqual([
+      'signature_delta',
+    ])
+    const end = events.find(({ type }) => type === 'reasoning-end')
+    expect(end).toMatchObject({ sealed: signed[0]?.sealed, sealedBy: maker })
+  })
+
+  test('citations belong to the piece of the text that they are about', () => {
+    const name = 'anthropic-web-search-tool.1.chunks.txt'
+    const decoded = decodeReads([encode(recordedStream('messages', name))])
+    const text = blocksOf(decoded).find((block) => 'text' in block)
+    const citations = text !== undefined && 'text' in text ? (text.citations ?? []) : []
+    const cited = records(addUp(firstAnswer(name))['content']).flatMap((block) =>
+      records(block['citations']).map(() => String(block['text'])),
+    )
+    expect(
+      citations.map((citation) =>
+        citation.kind === 'url' && text !== undefined && 'text' in text
+          ? text.text.slice(citation.startIndex, citation.endIndex)
+          : '',
+      ),
+    ).toEqual(cited)
+    expect(cited.length).toBeGreaterThan(5)
+  })
+
+  test('an answer that begins anew in the middle is no answer', () => {
+    const { error, events } = decodeReads([encode(recordedStream('messages', spliced))])
+    expect(error?.kind).toBe('upstream_truncated')
+    expect(blocksOf({ events })).toMatchObject([
+      { reasoning: ['I will call the tool.'] },
+      { call: 'test-tool', input: '{"value":"Spark' },
+    ])
+  })
+
+  test('a message that begins whole is told in blocks', () => {
+    const name = 'anthropic-programmatic-tool-calling.1.chunks.txt'
+    const second = recordedPayloads('messages', name).slice(167)
+    const decoded = decodeReads([encode(second.map((text) => `data: ${text}\n\n`).join(''))])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([
+      { call: 'rollDie', id: 'toolu_015dGLMbwBKv1ZRQr6KdJzeH', input: '{"player":"player2"}' },
+    ])
+    const { message } = checkMessageStream(wireOf(decoded.frames))
+    const whole = asRecord(asRecord(parseJson(second[0] ?? ''))['message'])
+    expect(message).toMatchObject({
+      content: whole['content'],
+      stop_reason: 'tool_use',
+      container: whole['container'],
+    })
+  })
+})
+
+describe.skipIf(!recordingsExist)('recorded whole answers', () => {
+  test.each(bodyNames)('%s says the same in events and in frames', (name) => {
+    const body = asRecord(parseJson(recordedBody('messages', name)))
+    const decoded = decodeWhole(body)
+    expect(decoded.error).toBeNull()
+    expect(said(decoded)).toEqual(told(body))
+    const { message } = checkMessageStream(wireOf(decoded.frames))
+    expect(message?.['content']).toEqual(body['content'])
+    // One that was put together from several says that it just ended.
+    const isCall = records(body['content']).some(({ type }) => type === 'tool_use')
+    expect(message?.['stop_reason']).toEqual(isCall ? 'tool_use' : body['stop_reason'])
+    expect(message?.['stop_sequence']).toEqual(body['stop_sequence'] ?? null)
+    expect(message?.['usage']).toEqual(body['usage'])
+  })
+})
+
+const everyOffsetBytesMax = 16_384
+const seededOffsets = 500
+
+describe.skipIf(!recordingsExist)('however the bytes are divided', () => {
+  test.each(streamNames)(
+    '%s becomes the same',
+    (name) => {
+      const bytes = encode(recordedStream('messages', name))
+      const whole = outcome(decodeReads([bytes]))
+      let differing = 0
+      for (const cut of cutsOf(bytes.length)) {
+        const parts = [bytes.subarray(0, cut), bytes.subarray(cut)]
+        if (outcome(decodeReads(parts)) !== whole) differing++
+      }
+      expect(differing).toBe(0)
+    },
+    120_000,
+  )
+
+  test('also byte by byte', () => {
+    for (const name of streamNames) {
+      const bytes = encode(recordedStream('messages', name))
+      const reads = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+      expect(outcome(decodeReads(reads))).toBe(outcome(decodeReads([bytes])))
+    }
+  }, 120_000)
+})
+
+function outcome({ events, frames, error }: Decoded): string {
+  return JSON.stringify([mergeDeltas(events), frames, error?.kind, error?.message])
+}
+
+function cutsOf(length: number): number[] {
+  if (length <= everyOffsetBytesMax) return Array.from({ length }, (_, cut) => cut)
+  const step = length / seededOffsets
+  return Array.from({ length: seededOffsets }, (_, at) => Math.floor(at * step))
+}
+
+function records(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isRecord) : []
+}

@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { checkMessageStream } from '#test/support/message-frames.ts'
+import { errorAnswer, messagesAnswer, streamOf } from '#test/support/messages-answers.ts'
+import {
+  recordedBody,
+  recordedBodyNames,
+  recordedPayloads,
+  recordedStream,
+  recordedStreamNames,
+  recordingsExist,
+} from '#test/support/recordings.ts'
+import {
+  type ReplayAnswer,
+  type ReplayUpstream,
+  startReplayUpstream,
+} from '#test/support/replay-upstream.ts'
+
+/** Callers of /compat, whose model is at an upstream that speaks the same protocol. */
+
+const json = { 'content-type': 'application/json' }
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+let next: ((body: string) => ReplayAnswer) | null = null
+
+beforeAll(async () => {
+  upstream = await startReplayUpstream(({ body }) => (next ?? messagesAnswer)(body))
+  const entry = { api: 'messages' as const, url: upstream.baseUrl, models: ['m'] }
+  gateway = await startGateway({
+    upstream: [
+      { ...entry, name: 'one' },
+      { ...entry, name: 'two', models: ['n'] },
+    ],
+    retry: { retriesMax: 0 },
+  })
+})
+beforeEach(() => {
+  next = null
+})
+afterAll(async () => {
+  await gateway.stop()
+  await upstream.stop()
+})
+
+const hi = { model: 'm', max_tokens: 5_000, messages: [{ role: 'user', content: 'Hi' }] }
+
+function post(body: object, headers: Record<string, string> = {}): Promise<Response> {
+  return gateway.request('/compat/v1/messages', {
+    method: 'POST',
+    headers: { ...json, ...headers },
+    body: JSON.stringify({ ...hi, ...body }),
+  })
+}
+
+async function stream(body: object = {}) {
+  return checkMessageStream(await (await post({ stream: true, ...body })).text())
+}
+
+const sent = () => asRecord(parseJson(upstream.requests.at(-1)?.body ?? ''))
+
+test('what the caller said goes on, with the version and the features of their protocol', async () => {
+  const body = {
+    system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } }],
+    stop_sequences: ['END'],
+    field_of_tomorrow: 1,
+  }
+  const headers = { 'anthropic-version': '2026-10-21', 'anthropic-beta': 'context-1m' }
+  expect((await post(body, headers)).status).toBe(200)
+  expect(sent()).toEqual({ ...hi, ...body, stream: true })
+  expect(upstream.requests.at(-1)?.headers).toMatchObject(headers)
+})
+
+test('the name of the model, and the id of the message, are ours', async () => {
+  const { frames, message } = await stream({ model: 'vendor-model-m' })
+  expect(sent()['model']).toBe('m')
+  expect(asRecord(frames[0]?.['message'])).toMatchObject({ model: 'vendor-model-m' })
+  expect(JSON.stringify(frames)).not.toContain('msg_upstream')
+  expect(message).toMatchObject({ content: [{ type: 'text', text: 'Hello wörld' }] })
+})
+
+/** A message without what the gateway names itself and what it seals. */
+function withoutOurs(payload: JsonObject): JsonObject {
+  const { message, delta, content_block: block, content, ...rest } = payload
+  const without = (value: unknown, ...names: string[]) =>
+    Object.fromEntries(Object.entries(asRecord(value)).filter(([name]) => !names.includes(name)))
+  return {
+    ...without(rest, 'id', 'model'),
+    message: without(message, 'id', 'model'),
+    delta: without(delta, 'signature'),
+    block: without(block, 'signature'),
+    content: Array.isArray(content) ? content.map((each) => without(each, 'signature')) : [],
+  }
+}
+
+describe.skipIf(!recordingsExist)('recorded answers', () => {
+  const whole = (name: string) => !/spliced|duplicate/.test(name)
+
+  test.each(recordedStreamNames('messages').filter(whole))(
+    '%s goes on as it came',
+    async (name) => {
+      next = () => ({ body: recordedStream('messages', name) })
+      const { frames } = await stream()
+      const payloads = recordedPayloads('messages', name).map((text) => asRecord(parseJson(text)))
+      const end = payloads.findIndex(({ type }) => type === 'message_stop')
+      const came = payloads.slice(0, end + 1).filter(({ type }) => type !== 'ping')
+      const got = frames.filter(({ type }) => type !== 'ping')
+      expect(got.map(withoutOurs)).toEqual(came.map(withoutOurs))
+    },
+  )
+
+  test.each(recordedBodyNames('messages'))('%s goes on as it came', async (name) => {
+    const body = recordedBody('messages', name)
+    next = () => ({ body, headers: json })
+    const answer = withoutOurs(asRecord(await (await post({})).json()))
+    const { stop_reason: _, ...came } = withoutOurs(asRecord(parseJson(body)))
+    expect(answer).toMatchObject(came)
+  })
+})
+
+describe('thoughts', () => {
+  const weather = { name: 'get_weather', input_schema: { type: 'object' } }
+  const asked = { tools: [weather], thinking: { type: 'enabled', budget_tokens: 2_000 } }
+  const begin = { role: 'user', content: 'weather' }
+  const seen = (id: unknown) => ({
+    role: 'user',
+    content: [{ type: 'tool_result', tool_use_id: id, content: 'cold' }],
+  })
+  const turn = async (body: object) => asRecord(await (await post({ ...asked, ...body })).json())
+  const blocks = (message: JsonObject) =>
+    Array.isArray(message['content']) ? message['content'].map(asRecord) : []
+
+  test('come back to their maker as it signed them, and bear no signature of it on the way', async () => {
+    const first = blocks(await turn({ messages: [begin] }))
+    expect(first.map(({ type }) => type)).toEqual(['thinking', 'redacted_thinking', 'tool_use'])
+    expect(JSON.stringify(first)).not.toMatch(/sig-|b3BhcXVl/)
+    const history = [begin, { role: 'assistant', content: first }, seen(first[2]?.['id'])]
+    const second = blocks(await turn({ messages: history }))
+    expect(second.at(-1)).toMatchObject({ text: 'It is cold.' })
+    expect(JSON.stringify(sent())).toMatch(/sig-.*b3BhcXVl/)
+  })
+
+  test('are kept from another model, which goes on without', async () => {
+    const first = blocks(await turn({ messages: [begin] }))
+    const history = [begin, { role: 'assistant', content: first }, seen(first[2]?.['id'])]
+    const second = blocks(await turn({ model: 'n', messages: history }))
+    expect(second).toMatchObject([{ type: 'text', text: 'It is cold.' }])
+    expect(sent()).toMatchObject({ model: 'n', thinking: { type: 'disabled' } })
+  })
+
+  test('are signed in a stream as they are in an object', async () => {
+    const { message } = await stream({ ...asked, messages: [begin] })
+    const first = blocks(message ?? {})
+    const history = [begin, { role: 'assistant', content: first }, seen(first[2]?.['id'])]
+    expect(blocks(await turn({ messages: history })).at(-1)).toMatchObject({ text: 'It is cold.' })
+  })
+})
+
+describe('errors', () => {
+  test.each([
+    [400, 'invalid_request_error'],
+    [402, 'billing_error'],
+    [404, 'not_found_error'],
+    [413, 'request_too_large'],
+    [429, 'rate_limit_error'],
+    [500, 'api_error'],
+    [529, 'overloaded_error'],
+  ] as const)('%d goes on byte for byte', async (status, type) => {
+    const answer = errorAnswer(status, type, 'Said  so — ü.')
+    next = () => answer
+    const response = await post({ stream: true })
+    expect(response.status).toBe(status)
+    expect(await response.text()).toBe(String(answer.body))
+    expect(response.headers.get('request-id')).toBeTruthy()
+  })
+
+  test('a refusal of our own credential is ours', async () => {
+    next = () => errorAnswer(401, 'authentication_error', 'invalid x-api-key')
+    const response = await post({})
+    expect(response.status).toBe(502)
+    expect(await response.text()).not.toContain('x-api-key')
+  })
+
+  test('in the middle of a block the block ends, and the error is told', async () => {
+    const failure = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
+    const body = streamOf([{ type: 'text', text: 'Hello there' }])
+    const begun = body.slice(0, body.indexOf('event: content_block_stop'))
+    next = () => ({ body: `${begun}event: error\ndata: ${JSON.stringify(failure)}\n\n` })
+    const { error, frames } = await stream()
+    expect(error).toMatchObject({ type: 'overloaded_error', message: 'Overloaded' })
+    expect(frames.at(-2)?.type).toBe('content_block_stop')
+  })
+})

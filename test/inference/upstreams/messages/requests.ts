@@ -1,0 +1,22 @@
+import type { GenerationRequest } from '#inference/request.ts'
+import { offerTools } from '#inference/tool-names.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { encodeMessagesRequest } from '#inference/upstreams/messages/encode.ts'
+import type { MessagesBody } from '#inference/upstreams/messages/wire.ts'
+import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
+
+export const target = { model: 'm', maker: 'upstream/m' }
+
+/** The body that goes out for a request, as JSON. */
+export function bodyOf(
+  given: Partial<GenerationRequest>,
+  quirks: Partial<UpstreamQuirks> = {},
+): MessagesBody {
+  const request = makeRequest(given)
+  const body = encodeMessagesRequest(request, {
+    ...target,
+    quirks: { ...defaultQuirks, ...quirks },
+    offer: offerTools(request),
+  })
+  return JSON.parse(JSON.stringify(body))
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'bun:test'
+import { createLru } from '#lib/lru.ts'
+
+test('what was used least lately is forgotten first', () => {
+  const lru = createLru<string, number>(2)
+  lru.set('a', 1)
+  lru.set('b', 2)
+  expect(lru.get('a')).toBe(1)
+  lru.set('c', 3)
+  expect(lru.get('b')).toBeUndefined()
+  expect([lru.get('a'), lru.get('c')]).toEqual([1, 3])
+})
+
+test('a key that is set again holds the new value and takes no more room', () => {
+  const lru = createLru<string, number>(2)
+  lru.set('a', 1)
+  lru.set('b', 2)
+  lru.set('a', 3)
+  expect([lru.get('a'), lru.get('b')]).toEqual([3, 2])
+})

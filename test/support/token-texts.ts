@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Texts of six kinds with what real tokenizers make of them; bench/README.md says which. */
+export const textKinds = ['english', 'code', 'json', 'german', 'greek', 'chinese'] as const
+export type TextKind = (typeof textKinds)[number]
+
+/** The vocabularies of models in use; the first is the one that comes with the gateway. */
+export const vocabularies = ['o200k', 'qwen3', 'llama3', 'gemma3', 'deepseek-v3'] as const
+export type Vocabulary = (typeof vocabularies)[number]
+
+const folder = join(import.meta.dir, '../fixtures/token-count')
+
+export function textOf(kind: TextKind): string {
+  return readFileSync(join(folder, `${kind}.txt`), 'utf8')
+}
+
+/** Cut behind the first line that ends in the second half, or where that is the last, before it. */
+export function halvesOf(kind: TextKind): [string, string] {
+  const text = textOf(kind)
+  const middle = text.length >> 1
+  const behind = text.indexOf('\n', middle) + 1
+  const at = behind < text.length ? behind : text.lastIndexOf('\n', middle - 1) + 1
+  return [text.slice(0, at), text.slice(at)]
+}
+
+/** Of the whole text, and of each half: two pieces can have a token more than both together. */
+type Counts = readonly [whole: number, first: number, second: number]
+
+const counts: Record<TextKind, Record<Vocabulary, Counts>> = JSON.parse(
+  readFileSync(join(folder, 'counts.json'), 'utf8'),
+)
+
+export function realTokens(kind: TextKind, vocabulary: Vocabulary): number {
+  return counts[kind][vocabulary][0]
+}
+
+export function realHalves(kind: TextKind, vocabulary: Vocabulary): [number, number] {
+  const [, first, second] = counts[kind][vocabulary]
+  return [first, second]
+}

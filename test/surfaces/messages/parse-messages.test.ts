@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  assistant,
+  called,
+  itemsOf,
+  type Message,
+  parse,
+  refusalOfMessages,
+  returned,
+  said,
+  text,
+  toolResult,
+  toolUse,
+  user,
+} from './parsing.ts'
+
+const expectItems = (...messages: Message[]) => expect<unknown>(itemsOf(...messages))
+
+describe('turns', () => {
+  test('of one role that follow one another are one', () => {
+    expectItems(user('One.'), user(text('Two.'), text('Three.')), assistant('Yes.')).toEqual([
+      said('user', 'One.', 'Two.', 'Three.'),
+      said('assistant', 'Yes.'),
+    ])
+  })
+
+  test('may begin with the assistant, where a longer conversation was cut', () => {
+    expectItems(assistant('Hello.'), user('Hi.')).toEqual([
+      said('assistant', 'Hello.'),
+      said('user', 'Hi.'),
+    ])
+  })
+
+  test('of the assistant keep their texts in one piece, as citations cut them up', () => {
+    const cited = { ...text(' is red'), citations: [{ type: 'char_location' }] }
+    expectItems(
+      user('?'),
+      assistant(text('The sky'), cited, text('.')),
+      assistant('Often.'),
+    ).toEqual([
+      said('user', '?'),
+      said('assistant', 'The sky is red.'),
+      said('assistant', 'Often.'),
+    ])
+  })
+
+  test('lose empty texts, and messages that have nothing else', () => {
+    expectItems(user(''), user(text(''), text('Hi.')), assistant(''), user(text(''))).toEqual([
+      said('user', 'Hi.'),
+    ])
+    expect(refusalOfMessages(user(''), assistant(text('')))).toBe(
+      'messages: must hold something that a model can read',
+    )
+  })
+
+  test('are prefilled where the last of them is the beginning of the answer', () => {
+    const prefilled = (...messages: Message[]) => parse({ messages }).request.prefilled ?? false
+    expect(prefilled(user('Hi.'), assistant('{'))).toBe(true)
+    expect(prefilled(user('Hi.'))).toBe(false)
+    expect(prefilled(user('Hi.'), assistant(toolUse('a')))).toBe(false)
+    expect(prefilled(user('Hi.'), assistant('{'), { role: 'system', content: 'x' })).toBe(false)
+  })
+
+  test.each([
+    [[], 'messages: must hold at least one message'],
+    [
+      Array(21).fill(user('Hi.')),
+      'messages: must not hold more than 20 messages, calls and results',
+    ],
+    [
+      [assistant(...Array.from({ length: 21 }, (_, index) => toolUse(`a${index}`)))],
+      'messages: must not hold more than 20 messages, calls and results',
+    ],
+    [['Hi.'], 'messages.0: must be an object'],
+    [[user('Hi.'), { content: 'Hi.' }], 'messages.1.role: is required'],
+    [[{ role: 'tool', content: '' }], 'messages.0.role: must be one of user, assistant, system'],
+    [[{ role: 'user' }], 'messages.0.content: is required'],
+    [[user(1)], 'messages.0.content.0: must be an object'],
+    [[user({ text: 'Hi.' })], 'messages.0.content.0.type: is required'],
+    [[user(text('Hi.'), { type: 'text' })], 'messages.0.content.1.text: is required'],
+    [
+      [user({ type: 'video' })],
+      'messages.0.content.0.type: is "video", which is not a block that goes here',
+    ],
+    [
+      [assistant({ type: 'video' })],
+      'messages.0.content.0.type: is "video", which is not a block that goes here',
+    ],
+    [
+      [user({ type: 'thinking' })],
+      'messages.0.content.0.type: is "thinking", which only an assistant message can hold',
+    ],
+    [
+      [assistant(toolResult('a'))],
+      'messages.0.content.0.type: is "tool_result", which only a user message can hold',
+    ],
+  ])('as %j are refused: %s', (messages, message) => {
+    expect(refusalOfMessages(...(messages as Message[]))).toBe(message)
+  })
+})
+
+describe('system texts in the middle', () => {
+  test('stay where they are', () => {
+    const system = { role: 'system', content: [text('Be brief.'), text(''), text('Be kind.')] }
+    expectItems({ role: 'system', content: 'First.' }, user('Hi.'), system, assistant('Yes.'), {
+      role: 'system',
+      content: '',
+    }).toEqual([
+      said('system', 'First.'),
+      said('user', 'Hi.'),
+      said('system', 'Be brief.\n\nBe kind.'),
+      said('assistant', 'Yes.'),
+    ])
+  })
+
+  test('lose what changes the tools, and hold nothing else but text', () => {
+    const addition = { type: 'tool_addition', tool: { name: 'look' } }
+    const system = { role: 'system', content: [addition, text('Look.')] }
+    const parsed = parse({ messages: [user('Hi.'), system] })
+    expect<unknown>(parsed.request.items).toEqual([said('user', 'Hi.'), said('system', 'Look.')])
+    expect(parsed.leftOut).toEqual(['tool_addition'])
+    expect(refusalOfMessages({ role: 'system', content: [text('a'), { type: 'image' }] })).toBe(
+      'messages.0.content.1.type: is "image", but only text goes here',
+    )
+  })
+})
+
+describe('calls and results', () => {
+  test('are items of their own, and results come before what the user says beside them', () => {
+    expectItems(
+      user('Look.'),
+      assistant(text('I will.'), toolUse('a', 'look', { at: 'sky' }), toolUse('b')),
+      user(text('And?'), toolResult('b', { content: 'dark' })),
+      user(toolResult('a', { content: [text('red'), text(''), text('and blue')] })),
+    ).toEqual([
+      said('user', 'Look.'),
+      said('assistant', 'I will.'),
+      called('a', 'look', '{"at":"sky"}'),
+      called('b'),
+      returned('b', 'dark'),
+      returned('a', 'red', 'and blue'),
+      said('user', 'And?'),
+    ])
+  })
+
+  test('may have no input, no content, and an error', () => {
+    const call = { type: 'tool_use', id: 'a', name: 'look' }
+    expectItems(assistant(call), user(toolResult('a', { is_error: true }))).toEqual([
+      called('a'),
+      { ...returned('a'), isError: true },
+    ])
+  })
+
+  test('may use an id again once it was answered', () => {
+    const turn = [assistant(toolUse('a')), user(toolResult('a', { content: 'x' }))]
+    expectItems(...turn, ...turn).toEqual([
+      called('a'),
+      returned('a', 'x'),
+      called('a'),
+      returned('a', 'x'),
+    ])
+  })
+
+  test.each([
+    [
+      [user(toolResult('a'))],
+      'messages.0.content.0.tool_use_id: is "a", but no tool_use before it has this id',
+    ],
+    [
+      [assistant(toolUse('a')), user(toolResult('a'), toolResult('a'))],
+      'messages.1.content.1.tool_use_id: is "a", which has a result already',
+    ],
+    [
+      [assistant(toolUse('a'), toolUse('a'))],
+      'messages.0.content.1.id: is "a" a second time; ids of tool_use must be unique',
+    ],
+    [
+      [user(toolUse('a'))],
+      'messages.0.content.0.type: is "tool_use", which only an assistant message can hold',
+    ],
+    [
+      [assistant({ ...toolUse('a'), input: '{}' })],
+      'messages.0.content.0.input: must be an object',
+    ],
+    [[assistant({ type: 'tool_use', name: 'x' })], 'messages.0.content.0.id: is required'],
+    [
+      [assistant(toolUse('a')), user({ type: 'tool_result' })],
+      'messages.1.content.0.tool_use_id: is required',
+    ],
+    [
+      [assistant(toolUse('a')), user(toolResult('a', { content: [{ type: 'video' }] }))],
+      'messages.1.content.0.content.0.type: is "video", which is not a block that goes here',
+    ],
+  ])('as %j are refused: %s', (messages, message) => {
+    expect(refusalOfMessages(...messages)).toBe(message)
+  })
+})

@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'bun:test'
+import {
+  assistant,
+  type Message,
+  parse,
+  refusalOf,
+  text,
+  toolResult,
+  toolUse,
+  user,
+} from './parsing.ts'
+
+const schema = { type: 'object', properties: { city: { type: 'string' } } }
+const tool = (name: string, fields: object = {}) => ({ name, input_schema: schema, ...fields })
+const namesOf = (fields: object) => parse(fields).request.tools.map(({ name }) => name)
+
+describe('tools', () => {
+  test('of the caller are functions, strict only where that is said', () => {
+    const tools = [
+      tool('look', { description: 'Looks.', strict: true, cache_control: { type: 'ephemeral' } }),
+      tool('dig', { type: 'custom', eager_input_streaming: true, input_examples: [] }),
+      { name: 'wait', type: null, input_schema: { type: 'object' } },
+      { name: 'go', input_schema: {} },
+    ]
+    const nothing = { type: 'object', properties: {} }
+    expect<unknown>(parse({ tools }).request.tools).toEqual([
+      {
+        type: 'function',
+        name: 'look',
+        description: 'Looks.',
+        parameters: schema,
+        strict: true,
+      },
+      { type: 'function', name: 'dig', description: null, parameters: schema, strict: false },
+      { type: 'function', name: 'wait', description: null, parameters: nothing, strict: false },
+      { type: 'function', name: 'go', description: null, parameters: nothing, strict: false },
+    ])
+  })
+
+  test('that only their vendor knows are left out, and told', () => {
+    const tools = [
+      { type: 'web_search_20260318', name: 'web_search', max_uses: 5 },
+      { type: 'bash_20250124', name: 'bash' },
+      { type: 'mcp_toolset', mcp_server_name: 'x' },
+      tool('look'),
+    ]
+    expect(parse({ tools })).toMatchObject({
+      leftOut: ['web_search_20260318', 'bash_20250124', 'mcp_toolset'],
+      request: { tools: [{ name: 'look' }] },
+    })
+  })
+
+  test('of a type that is not known are like any other where they have a schema', () => {
+    expect(namesOf({ tools: [tool('look', { type: 'something_20310101' })] })).toEqual(['look'])
+  })
+
+  test.each([
+    [['look'], 'tools.0: must be an object'],
+    [[{ name: 'look' }], 'tools.0.input_schema: is required'],
+    [[{ input_schema: schema }], 'tools.0.name: is required'],
+    [[tool('a b')], 'tools.0.name: must be 1 to 128 letters, digits, underscores or dashes'],
+    [[tool('look'), tool('look')], 'tools.1.name: is "look" a second time'],
+    [
+      [tool('look', { input_schema: { type: 'array' } })],
+      'tools.0.input_schema.type: must be "object"',
+    ],
+    [[tool('look', { input_schema: 'object' })], 'tools.0.input_schema: must be an object'],
+    [Array(11).fill(tool('look')), 'tools: must not hold more than 10 tools'],
+  ])('as %j are refused: %s', (tools, message) => {
+    expect(refusalOf({ tools })).toBe(message)
+  })
+})
+
+describe('deferred tools', () => {
+  const tools = [
+    tool('find'),
+    tool('dig', { defer_loading: true }),
+    tool('look', { defer_loading: true }),
+  ]
+  const withMessages = (...messages: Message[]) =>
+    namesOf({ tools, messages: [user('Hi.'), ...messages] })
+  const reference = { type: 'tool_reference', tool_name: 'look' }
+
+  test('are hidden until something names them', () => {
+    expect(withMessages()).toEqual(['find'])
+    const found = user(toolResult('a', { content: [reference] }))
+    expect(withMessages(assistant(toolUse('a', 'find')), found)).toEqual(['find', 'look'])
+    const used = user(toolResult('a', { content: 'x' }))
+    expect(withMessages(assistant(toolUse('a', 'dig')), used)).toEqual(['find', 'dig'])
+    expect(namesOf({ tools, tool_choice: { type: 'tool', name: 'dig' } })).toEqual(['find', 'dig'])
+  })
+
+  test('are named by a search that ran at the vendor, too', () => {
+    const call = { type: 'server_tool_use', id: 's', name: 'tool_search_tool_bm25', input: {} }
+    const content = { type: 'tool_search_tool_search_result', tool_references: [reference] }
+    const result = { type: 'tool_search_tool_result', tool_use_id: 's', content }
+    expect(withMessages(assistant(call, result, text('There.')), user('Go.'))).toEqual([
+      'find',
+      'look',
+    ])
+  })
+
+  test('are all there where only the vendor could search them', () => {
+    const search = { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' }
+    expect(namesOf({ tools: [search, ...tools] })).toEqual(['find', 'dig', 'look'])
+  })
+})
+
+describe('the choice among tools', () => {
+  const tools = [tool('look'), tool('dig')]
+  const choose = (tool_choice: object) => parse({ tools, tool_choice }).request
+
+  test.each([
+    [{ type: 'auto' }, { type: 'auto' }],
+    [{ type: 'any' }, { type: 'required' }],
+    [{ type: 'none' }, { type: 'none' }],
+    [
+      { type: 'tool', name: 'dig' },
+      { type: 'tool', form: 'function', name: 'dig' },
+    ],
+  ])('%j', (asked, toolChoice) => {
+    expect<unknown>(choose(asked)).toMatchObject({ toolChoice, parallelToolCalls: true })
+    const single = choose({ ...asked, disable_parallel_tool_use: true })
+    expect<unknown>(single).toMatchObject({ toolChoice, parallelToolCalls: false })
+  })
+
+  test('may be free where there is none', () => {
+    for (const type of ['auto', 'none']) {
+      expect<unknown>(parse({ tool_choice: { type } }).request.toolChoice).toEqual({ type })
+    }
+  })
+
+  const search = { type: 'web_search_20260318', name: 'web_search' }
+  test.each([
+    [tools, 'auto', 'tool_choice: must be an object'],
+    [tools, {}, 'tool_choice.type: is required'],
+    [tools, { type: 'some' }, 'tool_choice.type: must be one of auto, any, tool, none'],
+    [tools, { type: 'tool' }, 'tool_choice.name: is required'],
+    [tools, { type: 'tool', name: 'go' }, 'tool_choice.name: is "go", which is not in tools'],
+    [
+      [search, ...tools],
+      { type: 'tool', name: 'web_search' },
+      'tool_choice.name: is "web_search", which is of type "web_search_20260318"; such tools are not offered here',
+    ],
+    [[], { type: 'any' }, 'tool_choice: demands a call, but there is no tool that can be called'],
+    [
+      [search],
+      { type: 'any' },
+      'tool_choice: demands a call, but there is no tool that can be called; tools of type "web_search_20260318" are not offered here',
+    ],
+  ])('of %j as %j is refused: %s', (given, choice, message) => {
+    expect(refusalOf({ tools: given, tool_choice: choice })).toBe(message)
+  })
+})
