@@ -1,7 +1,7 @@
 import type { CountedRequest } from '#inference/countable.ts'
 import type { Calibration } from './calibration.ts'
-import type { KnownTexts } from './known-texts.ts'
-import { byEstimate, charsOf, measure } from './measured.ts'
+import { estimateKnown, type KnownTexts } from './known-texts.ts'
+import { byEstimate, charsOf, type Measured, measure } from './measured.ts'
 import { builtInTokenizer } from './thread-messages.ts'
 import { countByTokenizer } from './tokenizer-counts.ts'
 import type { Tokenizers } from './tokenizers.ts'
@@ -19,9 +19,13 @@ export type UsageLearningDeps = {
   everyMs: number
 }
 
-/** Longer requests cost too much to look at twice. */
-const learnedCharsMax = 262_144
-const waitMs = 5_000
+/** Longer requests, and longer texts, cost too much to look at twice. */
+const learnedCharsMax = 1_048_576
+const textCharsMax = 131_072
+/** What is estimated at one go: half a millisecond, in which nothing else happens. */
+const charsAtOnce = 32_768
+/** Nobody waits for what is learned. */
+const tokenizerMs = 5_000
 
 export function createUsageLearning(deps: UsageLearningDeps): UsageLearning {
   const { known, tokenizers, calibrations, everyMs } = deps
@@ -30,12 +34,13 @@ export function createUsageLearning(deps: UsageLearningDeps): UsageLearning {
   const learnNow = async (model: string, request: CountedRequest, reportedTokens: number) => {
     const measured = measure(request, known)
     // What an image or a file costs is a guess, so it cannot tell about texts.
-    if (measured.opaqueTokens > 0 || charsOf(measured.texts) > learnedCharsMax) return
+    if (measured.opaqueTokens > 0 || !isShort(measured)) return
+    await estimateInTurns(measured)
     calibrations.estimate.learn(model, byEstimate(measured), reportedTokens)
     // It is not loaded for this.
     if (!tokenizers.isReady(builtInTokenizer)) return
     const given = { tokenizers, tokenizer: builtInTokenizer }
-    const counted = await countByTokenizer(given, measured, waitMs)
+    const counted = await countByTokenizer(given, measured, tokenizerMs)
     if (counted !== null) calibrations.tokenizer.learn(model, counted, reportedTokens)
   }
   return {
@@ -45,5 +50,22 @@ export function createUsageLearning(deps: UsageLearningDeps): UsageLearning {
       // The answer that this was learned from goes out first.
       setTimeout(learnNow, 0, model, request, reportedTokens)
     },
+  }
+}
+
+function isShort({ texts }: Measured): boolean {
+  return charsOf(texts) <= learnedCharsMax && texts.every(({ text }) => text.length <= textCharsMax)
+}
+
+/** Estimates what was not estimated yet, and lets others work in between. */
+async function estimateInTurns({ texts }: Measured): Promise<void> {
+  let chars = 0
+  for (const { known, text } of texts) {
+    if (known.estimatedTokens !== null) continue
+    estimateKnown(known, text)
+    chars += text.length
+    if (chars < charsAtOnce) continue
+    chars = 0
+    await new Promise((resolve) => setImmediate(resolve))
   }
 }

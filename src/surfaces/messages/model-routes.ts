@@ -2,10 +2,10 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { AppError } from '#lib/errors.ts'
-import { modelNotFound } from '#models/catalogue.ts'
 import { decodeName, longContextMark } from '#models/names.ts'
 import type { Offer, OfferedModel } from '#models/offer.ts'
 import { type ModelInfo, modelInfos, newestFirst } from './model-info.ts'
+import { unknownModel } from './unknown-model.ts'
 
 /** Clients append `/v1/models` to their base or only `/models`, and bases end in `/v1` or not. */
 const paths = ['/v1/models', '/models', '/v1/v1/models']
@@ -32,7 +32,7 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
           async ({ principal, params }) => {
             const name = decodeName(params['*'])
             const model = await offer.find(principal, name)
-            if (model === undefined || !answersMessages(model)) throw modelNotFound(name)
+            if (model === undefined || !answersMessages(model)) throw unknownModel(name)
             const [plain, long = plain] = modelInfos(model)
             return name.endsWith(longContextMark) ? long : plain
           },

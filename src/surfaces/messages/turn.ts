@@ -23,6 +23,7 @@ import { generateNothing } from './generate-nothing.ts'
 import type { MessageObject } from './message.ts'
 import { type ParseContext, parseCountTokens, parseCreateMessage } from './parse.ts'
 import { createMessageRenderer } from './render.ts'
+import { unknownModel } from './unknown-model.ts'
 
 /** One request for a message. */
 export type MessageTurns = {
@@ -122,7 +123,7 @@ async function resolveRequest(
     if (model.mode === 'generate') return { request: applyAgent(asked, agent), model, agent }
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
-    throw new AppError('model_not_found', `model: ${name}`, { param: 'model', cause: error })
+    throw unknownModel(name, error)
   }
   const message = `model: ${name} does not generate text`
   throw new AppError('invalid_request', message, { param: 'model' })

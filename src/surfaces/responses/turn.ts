@@ -5,6 +5,7 @@ import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import type { Generations, Target } from '#inference/generate.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { withSingleCall } from '#inference/single-call.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
@@ -85,7 +86,7 @@ export type Plan = {
 }
 
 /** What a plan is made for: a caller, or a request that waited. */
-export type PlanFor = Pick<Caller, 'requestId' | 'memory'> & {
+type PlanFor = Pick<Caller, 'requestId' | 'memory'> & {
   readonly principal: Pick<Principal, 'userId' | 'groups'>
   readonly id: string
   readonly createdAt: Date
@@ -143,7 +144,7 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
   const { model, agent } = await resolveModel(deps, parsed.request, given)
   const request = applyAgent(parsed.request, agent)
   const readWhole = !parsed.stream && given.memory === undefined
-  const checked = withCheckedOutput(deps.generations.generate)
+  const checked = withCheckedOutput(withSingleCall(deps.generations.generate))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
     groups: given.principal.groups,
     tools: request.tools,

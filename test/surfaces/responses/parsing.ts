@@ -5,7 +5,7 @@ import { type ParsedCreate, parseCreateResponse } from '#surfaces/responses/pars
 import { testSeals } from '#test/support/sealing.ts'
 
 /** Small, so that a test can pass them. */
-export const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
+const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
 
 export const context = { limits, history: noHistory, seals: testSeals }
 
