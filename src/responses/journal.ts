@@ -40,7 +40,7 @@ const writeWaitMaxMs = 5_000
 const pauseMinMs = 50
 const pauseMaxMs = 1_000
 /** The frames of one write. What does not fit goes into the next. */
-const writeCharsMax = 8_388_608
+const writeCharsMax = 1_048_576
 
 /** What is written at once, and written again exactly so when it is not known to be written. */
 type Portion = {

@@ -171,7 +171,11 @@ test('a second signal kills at once', async () => {
 
 test('an answer that is generated but not yet read is kept for its reader', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '3600000' } })
-  const answering = await askWithoutReading(gateway, { model: 'demo-fast', input: hugePrompt })
+  const answering = await askWithoutReading(gateway, {
+    model: 'demo-fast',
+    input: hugePrompt,
+    store: false,
+  })
   await gateway.logged('generation ended')
   gateway.signal('SIGTERM')
   expect(await gateway.logged('stopping')).toMatchObject({ running: 1 })
@@ -190,6 +194,7 @@ test('a finished stream reaches a slow reader to its last byte', async () => {
   const answering = await askWithoutReading(gateway, {
     model: 'demo-fast',
     input: hugePrompt,
+    store: false,
     stream: true,
   })
   gateway.signal('SIGTERM')
@@ -205,6 +210,7 @@ test('a reader that never reads does not keep the process beyond the grace perio
   const answering = await askWithoutReading(gateway, {
     model: 'demo-fast',
     input: hugePrompt,
+    store: false,
     stream: true,
   })
   gateway.signal('SIGTERM')

@@ -26,7 +26,7 @@ const connectingMax = 100
 const [port = 0, token = '', model = '', count = 0] = readArguments(Bun.argv.slice(2))
 const report: CrowdReport = { served: 0, statuses: {}, ended: 0 }
 const over = Promise.withResolvers<void>()
-const body = JSON.stringify({ model, input: 'count', stream: true })
+const body = JSON.stringify({ model, input: 'count', stream: true, store: false })
 const request =
   `POST /v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${token}\r\n` +
   `Content-Length: ${body.length}\r\n\r\n${body}`
