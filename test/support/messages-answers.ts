@@ -7,8 +7,9 @@ type Block = JsonObject & { type: string }
 type Message = { role: string; content: Block[] }
 
 /** What it signs its thoughts with. */
-const signatureOf = (thinking: string) => `sig-${Bun.hash(thinking).toString(36)}`
-const redactedThought = 'b3BhcXVl'
+export const signatureOf = (thinking: string) => `sig-${Bun.hash(thinking).toString(36)}`
+/** Thoughts that it shows to nobody. */
+export const redactedThought = 'b3BhcXVl'
 
 export function messagesAnswer(body: string): ReplayAnswer {
   const request = asRecord(JSON.parse(body))
@@ -131,7 +132,7 @@ function textOf(block: Block): string {
 }
 
 /** What the vendor refuses, in words like theirs; null for a request that may pass. */
-function faultOf(request: JsonObject, messages: readonly Message[]): string | null {
+export function faultOf(request: JsonObject, messages: readonly Message[]): string | null {
   const { max_tokens: max, thinking } = request
   if (typeof max !== 'number' || max < 1) return 'max_tokens: Field required'
   const budget = asRecord(thinking)['budget_tokens']
@@ -155,7 +156,8 @@ function faultOfMessage(message: Message, before: Message | undefined, ids: Set<
     .map(({ id }) => id)
   const results = content.filter(({ type }) => type === 'tool_result')
   const given = results.map((result) => result['tool_use_id'])
-  if (asked.join() !== given.join()) return '`tool_use` ids were found without `tool_result` blocks'
+  if (asked.toSorted().join() !== given.toSorted().join())
+    return '`tool_use` ids were found without `tool_result` blocks'
   if (results.some((result, at) => content[at] !== result)) return 'tool_result blocks come first'
   for (const block of content) {
     if (block.type === 'text' && block['text'] === '')
@@ -180,7 +182,7 @@ function faultOfMessage(message: Message, before: Message | undefined, ids: Set<
 }
 
 /** Messages with their content as blocks, and neighbours of one role as one, as the vendor reads it. */
-function readMessages(value: unknown): Message[] {
+export function readMessages(value: unknown): Message[] {
   const list = Array.isArray(value) ? value.map(asRecord) : []
   return list.map(({ role, content }) => ({
     role: String(role),

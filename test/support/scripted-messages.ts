@@ -1,33 +1,24 @@
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import {
+  errorAnswer,
+  faultOf,
+  readMessages,
+  redactedThought,
+  signatureOf,
+} from './messages-answers.ts'
 import type { ReplayAnswer } from './replay-upstream.ts'
 
-/** A native Messages upstream that answers by what it is asked. */
-
-/** What it signs its thoughts with; it refuses thoughts that come back with anything else. */
-export const upstreamSignature = 'c2lnbmVkIGJ5IHRoZSB1cHN0cmVhbQ=='
-/** Thoughts that it shows to nobody. */
-export const redactedThoughts = 'b3BhcXVlIHRob3VnaHRz'
-
-const json = { 'content-type': 'application/json' }
+/** A native Messages upstream that answers by what it is asked, as the others of the client tests do. */
 
 export function messagesAnswer(body: string): ReplayAnswer {
   const request: JsonObject = JSON.parse(body)
-  const messages = listOf(request['messages'])
-  const fault = findForeignThoughts(messages)
-  if (fault !== null)
-    return { status: 400, headers: json, body: errorBody('invalid_request_error', fault) }
-  const { blocks, stopSequence } = cutAt(
-    answerTo(request, messages),
-    textsOf(request['stop_sequences']),
-  )
+  const fault = faultOf(request, readMessages(request['messages']))
+  if (fault !== null) return errorAnswer(400, 'invalid_request_error', fault)
+  const answer = answerTo(request, listOf(request['messages']))
+  const { blocks, stopSequence } = cutAt(answer, textsOf(request['stop_sequences']))
   const called = blocks.some(({ type }) => type === 'tool_use')
   const stopReason = stopSequence !== null ? 'stop_sequence' : called ? 'tool_use' : 'end_turn'
   return { body: messageStream(blocks, { stop_reason: stopReason, stop_sequence: stopSequence }) }
-}
-
-/** The body of an error of the protocol. */
-export function errorBody(type: string, message: string): string {
-  return JSON.stringify({ type: 'error', error: { type, message }, request_id: 'req_upstream' })
 }
 
 /** Frames as they stand on the wire. */
@@ -52,7 +43,7 @@ export const messageStart = {
 }
 
 /** The stream of a message that has these blocks, in small pieces. */
-export function messageStream(blocks: readonly JsonObject[], end: JsonObject): string {
+function messageStream(blocks: readonly JsonObject[], end: JsonObject): string {
   return messageWire([
     messageStart,
     { type: 'ping' },
@@ -100,22 +91,24 @@ function answerTo(request: JsonObject, messages: readonly JsonObject[]): JsonObj
   const prompt = JSON.stringify(last)
   const tools = listOf(request['tools']).filter((tool) => 'input_schema' in tool)
   const [tool] = tools
+  // The vendor refuses an id that comes twice in a conversation.
+  const withTurn = (block: JsonObject) => ({ ...block, id: `${block['id']}${messages.length}` })
   const result = last.find(({ type }) => type === 'tool_result')
   if (result !== undefined) return [say(`It is ${readBlocks(result['content'])}.`)]
   if (prompt.includes('recall')) return [say(messages.map(recall).join('; '))]
-  if (prompt.includes('parallel')) return [call('a', 'Oslo'), call('b', 'Rome')]
+  if (prompt.includes('parallel')) return [call('a', 'Oslo'), call('b', 'Rome')].map(withTurn)
   if (tool !== undefined) {
     const { city, answer } = asRecord(asRecord(tool['input_schema'])['properties'])
     const input = answer !== undefined ? { answer: 42 } : city !== undefined ? { city: 'Oslo' } : {}
-    return [{ ...call('a', 'Oslo'), name: tool['name'], input }]
+    return [{ ...call('a', 'Oslo'), name: tool['name'], input }].map(withTurn)
   }
   if (isRecord(asRecord(request['output_config'])['format'])) return [say('{"answer": 42}')]
   if (prompt.includes('redacted')) {
-    return [{ type: 'redacted_thinking', data: redactedThoughts }, say('Yes.')]
+    return [{ type: 'redacted_thinking', data: redactedThought }, say('Yes.')]
   }
   if (prompt.includes('think')) {
-    const thoughts = { thinking: 'Hm, yes.', signature: upstreamSignature }
-    return [{ type: 'thinking', ...thoughts }, say('Yes.')]
+    const thinking = 'Hm, yes.'
+    return [{ type: 'thinking', thinking, signature: signatureOf(thinking) }, say('Yes.')]
   }
   return [say('Hello wörld')]
 }
@@ -138,19 +131,6 @@ function readBlocks(content: unknown): string {
       inner === undefined ? String(text ?? thinking ?? '') : readBlocks(inner),
     )
     .join(' ')
-}
-
-function findForeignThoughts(messages: readonly JsonObject[]): string | null {
-  for (const [at, { content }] of messages.entries()) {
-    for (const [place, { type, signature, data }] of blocksOf(content).entries()) {
-      const isForeign =
-        (type === 'thinking' && signature !== upstreamSignature) ||
-        (type === 'redacted_thinking' && data !== redactedThoughts)
-      if (isForeign)
-        return `messages.${at}.content.${place}: Invalid \`signature\` in \`${type}\` block`
-    }
-  }
-  return null
 }
 
 function cutAt(blocks: JsonObject[], stopSequences: readonly string[]) {

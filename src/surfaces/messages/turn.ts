@@ -4,6 +4,7 @@ import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import type { HostedToolbox, HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
 import type { Generate, Generations } from '#inference/generate.ts'
+import { withObjectArguments } from '#inference/object-arguments.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
 import { withStopSequences } from '#inference/stop-sequences.ts'
@@ -144,10 +145,11 @@ async function composeGenerate(
       tools: request.tools,
     },
   )
-  if (hosted === null) return checked
+  if (hosted === null) return withObjectArguments(checked)
   const { limits } = config
   const { hostedTurnsMax: turnsMax } = limits
-  return withHostedTools(checked, hosted, { ...limits, maxToolCalls: null, turnsMax })
+  const looped = withHostedTools(checked, hosted, { ...limits, maxToolCalls: null, turnsMax })
+  return withObjectArguments(looped)
 }
 
 /** A caller of this protocol asks for none that run here; an agent may have some. */

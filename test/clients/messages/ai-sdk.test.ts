@@ -20,7 +20,7 @@ import {
   scriptedAnswer,
   startMessageClients,
 } from '#test/support/message-clients.ts'
-import { errorBody, upstreamSignature } from '#test/support/scripted-messages.ts'
+import { errorAnswer, signatureOf } from '#test/support/messages-answers.ts'
 
 /** What users of the AI SDK see by its provider of the Messages format. */
 
@@ -140,7 +140,8 @@ describe.each(messageKinds)(
       })
       expect(second.text).not.toBe('')
       if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain('Hm, yes.')
-      if (kind === 'messages') expect(JSON.stringify(world.asked())).toContain(upstreamSignature)
+      if (kind === 'messages')
+        expect(JSON.stringify(world.asked())).toContain(signatureOf('Hm, yes.'))
     })
 
     test.each([false, true])('structured output is an object (stream: %p)', async (stream) => {
@@ -207,8 +208,7 @@ describe('the AI SDK', () => {
     const broken = await fail('demo-fail')
     expect(broken.statusCode).toBe(502)
     expect(broken.message).toContain('as it was asked to')
-    const headers = { 'content-type': 'application/json' }
-    world.upstream.answer({ status: 529, headers, body: errorBody('overloaded_error', 'Busy.') })
+    world.upstream.answer(errorAnswer(529, 'overloaded_error', 'Busy.'))
     const busy = await fail('messages')
     expect([busy.statusCode, busy.message, busy.isRetryable]).toEqual([529, 'Busy.', true])
   })

@@ -9,8 +9,8 @@ import {
   sdks,
   startMessageClients,
 } from '#test/support/message-clients.ts'
+import { errorAnswer } from '#test/support/messages-answers.ts'
 import type { ReplayAnswer } from '#test/support/replay-upstream.ts'
-import { errorBody } from '#test/support/scripted-messages.ts'
 
 /** How failures look to users of the `@anthropic-ai/sdk` package, in each of its dialects. */
 
@@ -37,6 +37,7 @@ async function failures(client: Anthropic, params: Anthropic.MessageCreateParams
   return [whole, streamed]
 }
 
+const errorBody = (type: string, message: string) => String(errorAnswer(400, type, message).body)
 const openAiError = (type: string, message: string, code: string | null = null) =>
   JSON.stringify({ error: { message, type, param: null, code } })
 

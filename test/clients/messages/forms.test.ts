@@ -52,15 +52,19 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
     expect([message.stop_reason, message.stop_sequence]).toEqual(['end_turn', null])
   })
 
-  test('gives up the upstream as soon as the sequence came', async () => {
-    if (kind === 'demo' || kind === 'messages') return
-    const { aborted } = world.upstream.connections
-    world.upstream.answer(begunAnswer(kind, ['one two E', 'ND three']))
-    const params = { ...hello, model, stop_sequences: ['END'] }
-    const message = await client.messages.stream(params).finalMessage()
-    expect(textOf(message)).toBe('one two ')
-    expect([message.stop_reason, message.stop_sequence]).toEqual(['stop_sequence', 'END'])
-    await world.upstream.until(({ connections }) => connections.aborted > aborted)
+  test('goes on from the beginning of an answer where the upstream can, and else is told', async () => {
+    const begun = { role: 'assistant' as const, content: 'Hello' }
+    const messages = [...hello.messages, begun]
+    const answer = await client.messages
+      .create({ ...hello, model, messages })
+      .catch((error) => error)
+    if (kind === 'chat' || kind === 'responses') {
+      expect(answer).toBeInstanceOf(Sdk.BadRequestError)
+      expect(answer.message).toContain('the last message must be one of the user')
+    } else {
+      expect(answer.stop_reason).toBe('end_turn')
+      if (kind === 'messages') expect(world.asked()['messages']).toEqual(messages)
+    }
   })
 
   test.each([false, true])('parses an answer by a schema (stream: %p)', async (stream) => {
@@ -75,13 +79,30 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
       : await client.messages.parse(params)
     expect(typeof parsed?.answer).toBe('number')
   })
+})
+
+/** A native Messages upstream looks for the sequences and holds the form itself. */
+const translated = sdkMatrix.filter(({ kind }) => kind === 'chat' || kind === 'responses')
+
+describe.each(translated)('the package $sdk over a $kind upstream', ({ Sdk, kind, model }) => {
+  test('gives up the upstream as soon as the sequence came', async () => {
+    const { aborted } = world.upstream.connections
+    world.upstream.answer(begunAnswer(kind, ['one two E', 'ND three']))
+    const params = { ...hello, model, stop_sequences: ['END'] }
+    const message = await world.client(Sdk).messages.stream(params).finalMessage()
+    expect(textOf(message)).toBe('one two ')
+    expect([message.stop_reason, message.stop_sequence]).toEqual(['stop_sequence', 'END'])
+    await world.upstream.until(({ connections }) => connections.aborted > aborted)
+  })
 
   test('hears of an answer that does not have the form', async () => {
-    if (kind === 'demo' || kind === 'messages') return
     const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
     const format = { type: 'json_schema' as const, schema }
     const params = { ...hello, model, output_config: { format } }
-    const failure = await client.messages.create(params).catch((error) => error)
+    const failure = await world
+      .client(Sdk)
+      .messages.create(params)
+      .catch((error) => error)
     expect(failure).toBeInstanceOf(Sdk.InternalServerError)
     expect(failure.error.error.type).toBe('api_error')
   })

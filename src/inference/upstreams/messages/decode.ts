@@ -11,7 +11,7 @@ import { type BlockOrder, createBlockOrder } from './order.ts'
 import { relayOfPayload } from './relayed-error.ts'
 import { addUsage, createUsageCount, readUsage, type UsageCount } from './usage.ts'
 import { divideMessage } from './whole.ts'
-import { readText } from './wire.ts'
+import { readText, withoutNulls } from './wire.ts'
 
 export type DecoderOptions = BlockReaderOptions & {
   /** Whether the caller speaks the same protocol, and gets what comes as frames of it too. */
@@ -179,7 +179,9 @@ function start(state: State, { payload, data }: Arrival, out: GenerationEvent[])
 /** Whether a start is as it should be, and holds nothing of what is still to be told. */
 function isOpening({ content, stop_reason, usage }: JsonObject): boolean {
   const isEmpty = Array.isArray(content) && content.length === 0
-  return isEmpty && isRecord(usage) && (stop_reason === null || stop_reason === undefined)
+  const { input_tokens: input, output_tokens: output } = asRecord(usage)
+  const isCounted = typeof input === 'number' && typeof output === 'number'
+  return isEmpty && isCounted && (stop_reason === null || stop_reason === undefined)
 }
 
 /** The fields that strict clients read at once. */
@@ -192,7 +194,7 @@ function complete(message: JsonObject): JsonObject {
     stop_reason: null,
     stop_sequence: null,
     stop_details: null,
-    usage: { input_tokens: 0, output_tokens: 0, ...asRecord(message['usage']) },
+    usage: { input_tokens: 0, output_tokens: 0, ...withoutNulls(asRecord(message['usage'])) },
   }
 }
 
@@ -221,8 +223,9 @@ function pushDelta(state: State, { payload, data }: Arrival, out: GenerationEven
     closeBlocks(state, { word, stopSequence: delta['stop_sequence'] }, out)
   }
   const isCall = word === 'end_turn' && state.ending.reason === 'tool-calls'
-  const isWhole = isRecord(payload['usage']) && isRecord(payload['delta']) && !isCall
-  const usage = { output_tokens: state.usage.outputTokens, ...asRecord(payload['usage']) }
+  const given = withoutNulls(asRecord(payload['usage']))
+  const isWhole = 'output_tokens' in given && isRecord(payload['delta']) && !isCall
+  const usage = { output_tokens: state.usage.outputTokens, ...given }
   const told = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
   relay(state, isWhole ? frameOf(payload, data) : frameOf({ ...payload, delta: told, usage }))
 }

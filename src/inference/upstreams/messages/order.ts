@@ -5,7 +5,7 @@ import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { legalCallId } from './call-id.ts'
 import { frameOf } from './frame.ts'
 import { divideBlock } from './whole.ts'
-import { blockOfDelta, isToolUse, readText } from './wire.ts'
+import { blockOfDelta, isToolUse, readText, withoutNulls } from './wire.ts'
 
 /**
  * Makes one line of the blocks of a message: one after the other, numbered without gaps, each with
@@ -41,6 +41,8 @@ type State = {
   waiting: Block[]
   nextIndex: number
   heldChars: number
+  /** Of the calls so far. */
+  callIds: Set<string>
 }
 
 /** The most that may wait for another block to end, in characters. */
@@ -49,7 +51,7 @@ const heldCharsMax = 8_388_608
 const blocksMax = 4_096
 
 export function createBlockOrder(): BlockOrder {
-  const state: State = { open: null, waiting: [], nextIndex: 0, heldChars: 0 }
+  const state: State = { open: null, waiting: [], nextIndex: 0, heldChars: 0, callIds: new Set() }
   return {
     push(payload, data, out) {
       const place = typeof payload['index'] === 'number' ? payload['index'] : null
@@ -78,10 +80,20 @@ function takeStart(state: State, { payload, data, place, out }: Arrival): void {
   const isTwin = (other: Block) =>
     !other.stopped && other.place === place && other.type === block.type && other.id === block.id
   if ([state.open, ...state.waiting].some((other) => other !== null && isTwin(other))) return
-  const isSame = shell === given
-  const whole = isSame ? payload : { ...payload, content_block: shell }
+  const told = withUniqueId(state, shell)
+  const isSame = told === given
+  const whole = isSame ? payload : { ...payload, content_block: told }
   begin(state, block, { payload: whole, data: isSame ? data : '', out })
   for (const delta of deltas) add(state, block, { payload: deltaOf(delta), data: '', out })
+}
+
+/** Servers exist that number all calls alike; their results could not be told apart. */
+function withUniqueId({ callIds }: State, shell: JsonObject): JsonObject {
+  if (shell['type'] !== 'tool_use') return shell
+  const id = readText(shell['id'])
+  const unique = callIds.has(id) ? newId('toolu_') : id
+  callIds.add(unique)
+  return unique === id ? shell : { ...shell, id: unique }
 }
 
 function createBlock(shell: JsonObject, place: number | null): Block {
@@ -132,10 +144,6 @@ function completeShell(shell: JsonObject): JsonObject {
   return { input: {}, ...withoutNulls(shell), id }
 }
 
-function withoutNulls(record: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
-}
-
 /** Opens a block, or has it wait where another one cannot give way. */
 function begin(state: State, block: Block, start: Omit<Arrival, 'place'>): void {
   if (state.nextIndex + state.waiting.length >= blocksMax) {
@@ -178,7 +186,9 @@ function takeDelta(state: State, { payload, data, place, out }: Arrival): void {
   const shell = shellFor(deltaType)
   if (shell === null) return
   const start = { type: 'content_block_start', index: place ?? -1, content_block: shell }
-  const block = createBlock(shell, place)
+  // A call under the same number is not over: what is no part of it waits until it is.
+  const isInCall = meant !== null && isToolUse(meant.type)
+  const block = createBlock(shell, isInCall ? null : place)
   begin(state, block, { payload: start, data: '', out })
   add(state, block, { payload, data, out })
 }

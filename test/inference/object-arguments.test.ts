@@ -1,0 +1,74 @@
+import { afterEach, expect, test } from 'bun:test'
+import { checkEvents } from '#inference/grammar.ts'
+import { withObjectArguments } from '#inference/object-arguments.ts'
+import { makeRequest } from '#test/support/generation.ts'
+import {
+  collect,
+  failure,
+  start,
+  stopUpstreams,
+  target,
+  upstreamThat,
+} from '#test/support/generations.ts'
+import { chatStream } from '#test/support/recordings.ts'
+import { chunk } from '#test/support/scripted-answers.ts'
+
+/** A call whose arguments are no object is no answer. */
+
+afterEach(stopUpstreams)
+
+const call = (index: number, args: string) =>
+  chunk({
+    tool_calls: [{ index, id: `c${index}`, function: { name: `tool_${index}`, arguments: args } }],
+  })
+const whole = (...chunks: object[]) => chatStream([...chunks, chunk({}, 'tool_calls')])
+
+async function run(baseUrl: string) {
+  const { generations } = start()
+  const generate = withObjectArguments(generations.generate)
+  const job = {
+    request: makeRequest({ model: 'asked-name' }),
+    targets: [target(baseUrl)],
+    signal: new AbortController().signal,
+    committed: () => false,
+    requestId: 'req_1',
+  }
+  return { batches: checkEvents(generate(job)), generations }
+}
+
+test('an answer whose calls are objects is left as it is', async () => {
+  const body = whole(chunk({ content: 'I look.' }), call(0, '{"a":'), call(0, '1}'), call(1, ''))
+  const upstream = await upstreamThat({ body })
+  const { batches } = await run(upstream.baseUrl)
+  const events = await collect(batches)
+  expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'tool-calls' })
+  const pieces = events.flatMap((event) => (event.type === 'tool-call-delta' ? [event.text] : []))
+  expect(pieces.join('')).toBe('{"a":1}{}')
+})
+
+test.each(['{"a": "b', '["a"]', '"a"', 'null', '{"a":1}}'])(
+  '%s is told as a failure',
+  async (args) => {
+    const body = whole(chunk({ content: 'I look.' }), call(0, args))
+    const upstream = await upstreamThat({ body, cutsAt: [body.indexOf('data:', 1)], pauseMs: 20 })
+    const { batches, generations } = await run(upstream.baseUrl)
+    const events = await collect(batches)
+    const last = events.at(-1)
+    expect(last?.type === 'error' && last.error.message).toContain('tool_0')
+    expect(last?.type === 'error' && last.error.kind).toBe('upstream_invalid_answer')
+    expect(generations.running()).toBe(0)
+  },
+)
+
+test('an answer that comes at once fails before any of it was told', async () => {
+  const upstream = await upstreamThat({ body: whole(call(0, '["a"]')) })
+  const { batches } = await run(upstream.baseUrl)
+  expect((await failure(batches)).kind).toBe('upstream_invalid_answer')
+})
+
+test('a call that the limit of the output cut is what it is', async () => {
+  const body = chatStream([call(0, '{"a": "b'), chunk({}, 'length')])
+  const upstream = await upstreamThat({ body })
+  const { batches } = await run(upstream.baseUrl)
+  expect((await collect(batches)).at(-1)).toMatchObject({ type: 'finish', reason: 'length' })
+})
