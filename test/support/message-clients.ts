@@ -15,7 +15,7 @@ import { messagesAnswer } from './scripted-messages.ts'
 
 /** The package at its two dialects. What the tests call of both is the same. */
 export const sdks = [
-  { sdk: '1.11', version: '2026-10-21', Sdk: Anthropic },
+  { sdk: '1.12', version: '2026-10-21', Sdk: Anthropic },
   { sdk: '0.137', version: '2023-06-01', Sdk: OlderAnthropic as unknown as typeof Anthropic },
 ] as const
 
