@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
+import { isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 import type { AgentSampling, AgentTool } from './agents.ts'
 
@@ -182,8 +182,4 @@ export function refused(param: string, sentence: string, code?: string): AppErro
     ...(param === '' ? {} : { param }),
     ...(code === undefined ? {} : { code }),
   })
-}
-
-function withoutNulls(record: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
 }

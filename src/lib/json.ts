@@ -18,3 +18,9 @@ export function parseJson(text: string): unknown {
     return undefined
   }
 }
+
+/** A field that is null counts as not given, as the SDKs mean it. */
+export function withoutNulls(record: JsonObject): JsonObject {
+  if (!Object.values(record).includes(null)) return record
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
+}

@@ -1,4 +1,5 @@
-import { badField, quote } from './read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField } from './read-object.ts'
 
 /** Which calls of tools still want their result. */
 export type CallBook = {

@@ -1,6 +1,7 @@
 import type { ContentPart } from '#inference/request.ts'
+import { quote } from '#surfaces/read-object.ts'
 import { parseDocument, parseImage } from './parse-media.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import { searchResultBlock, textBlock, toolReferenceBlock } from './schema.ts'
 
 const readText = createReader(textBlock)

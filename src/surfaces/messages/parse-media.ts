@@ -1,7 +1,8 @@
 import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
+import { quote } from '#surfaces/read-object.ts'
 import { checkMediaUrl } from './media-url.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import {
   base64Source,
   contentSource,

@@ -1,7 +1,8 @@
 import type { ToolChoice } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { quote } from '#surfaces/read-object.ts'
 import type { ParsedTools } from './parse-tools.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import { toolChoiceFields } from './schema.ts'
 
 const readFields = createReader(toolChoiceFields)

@@ -1,7 +1,8 @@
 import type { FunctionTool } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { quote } from '#surfaces/read-object.ts'
 import { findNamedTools } from './named-tools.ts'
-import { badField, createReader, quote } from './read-object.ts'
+import { badField, createReader } from './read-object.ts'
 import { customTool } from './schema.ts'
 
 const readTool = createReader(customTool)

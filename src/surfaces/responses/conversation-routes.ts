@@ -8,6 +8,7 @@ import type { Conversations } from '#responses/conversations/conversations.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { quote } from '#surfaces/read-object.ts'
 import {
   answersCall,
   namedIds,
@@ -20,7 +21,6 @@ import {
 } from './conversation-schema.ts'
 import { type HistorySources, noHistory } from './history.ts'
 import { readInclude, readPage, renderPage } from './query.ts'
-import { quote } from './read-object.ts'
 import { showItem } from './show.ts'
 
 export type ConversationRoutesDeps = {

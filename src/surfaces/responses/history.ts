@@ -2,7 +2,8 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { isOver, type StoredItem } from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
-import { badField, createReader, quote } from './read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField, createReader } from './read-object.ts'
 import { stateFields } from './schema.ts'
 
 /** What a request says about state, read before the rest, since the rest builds on it. */

@@ -1,5 +1,6 @@
 import type { ContentPart } from '#inference/request.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import { filePart, imagePart, refusalPart, textPart } from './schema.ts'
 
 const readText = createReader(textPart)

@@ -2,7 +2,8 @@ import { mcpToolName } from '#hosted-tools/mcp/names.ts'
 import type { ApprovedCall, McpHistory, McpTool } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
-import { badField, createReader, quote } from './read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField, createReader } from './read-object.ts'
 import {
   mcpApprovalRequestItem,
   mcpApprovalResponseItem,

@@ -4,13 +4,14 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
+import { quote } from '#surfaces/read-object.ts'
 import { applyCompaction } from './compacted-context.ts'
 import { type History, isReference } from './history.ts'
 import { parseCompaction } from './parse-compaction.ts'
 import { parseContent } from './parse-content.ts'
 import { createHostedItems } from './parse-hosted-items.ts'
 import { parseReasoning } from './parse-reasoning.ts'
-import { badField, createReader, quote } from './read-object.ts'
+import { badField, createReader } from './read-object.ts'
 import {
   customToolCallItem,
   functionCallItem,

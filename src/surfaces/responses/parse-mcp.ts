@@ -6,7 +6,8 @@ import type {
   ToolFilter,
 } from '#hosted-tools/mcp/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import {
   allowedTools,
   mcpApprovalFilters,

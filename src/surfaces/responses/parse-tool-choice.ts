@@ -1,7 +1,8 @@
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
+import { quote } from '#surfaces/read-object.ts'
 import type { ParsedTools } from './parse-tools.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import { allowedTools, toolChoiceByName } from './schema.ts'
 
 const readByName = createReader(toolChoiceByName)

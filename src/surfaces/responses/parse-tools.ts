@@ -1,8 +1,9 @@
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { CustomTool, FunctionTool, Tool } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { quote } from '#surfaces/read-object.ts'
 import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
-import { badField, createReader, quote, readType } from './read-object.ts'
+import { badField, createReader, readType } from './read-object.ts'
 import { customTool, functionTool, grammarFormat, namespaceTool } from './schema.ts'
 
 const readFunction = createReader(functionTool)

@@ -3,7 +3,7 @@ import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
-import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
 import { type BlockReader, type BlockReaderOptions, createBlockReader } from './blocks.ts'
 import { type Ending, isCut, readEnding } from './finish.ts'
 import { frameOf } from './frame.ts'
@@ -11,7 +11,7 @@ import { type BlockOrder, createBlockOrder } from './order.ts'
 import { relayOfPayload } from './relayed-error.ts'
 import { addUsage, createUsageCount, readUsage, type UsageCount } from './usage.ts'
 import { divideMessage } from './whole.ts'
-import { readText, withoutNulls } from './wire.ts'
+import { readText } from './wire.ts'
 
 export type DecoderOptions = BlockReaderOptions & {
   /** Whether the caller speaks the same protocol, and gets what comes as frames of it too. */

@@ -1,11 +1,11 @@
 import type { RelayFrame } from '#inference/events.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { legalCallId } from './call-id.ts'
 import { frameOf } from './frame.ts'
 import { divideBlock } from './whole.ts'
-import { blockOfDelta, isToolUse, readText, withoutNulls } from './wire.ts'
+import { blockOfDelta, isToolUse, readText } from './wire.ts'
 
 /**
  * Makes one line of the blocks of a message: one after the other, numbered without gaps, each with

@@ -90,8 +90,3 @@ export function readInput(value: unknown): string {
   const text = JSON.stringify(value)
   return text === '{}' ? '' : text
 }
-
-/** The fields that say something: servers send null for what they leave out. */
-export function withoutNulls(record: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
-}

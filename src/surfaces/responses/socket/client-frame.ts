@@ -2,7 +2,8 @@ import type { Config } from '#config/schema.ts'
 import { readJsonText } from '#http/body.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { badField, quote } from '#surfaces/responses/read-object.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { badField } from '#surfaces/responses/read-object.ts'
 
 /** What a client sends over its connection; `streamId` is its own name for what it asks. */
 export type ClientFrame = { readonly streamId: string | null } & (
