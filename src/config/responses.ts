@@ -12,10 +12,13 @@ export const responsesKeys = {
       default: 86_400,
       minimum: 1,
     }),
-    storedCharsMax: whole('The most JSON of one stored response, input and output together.', {
-      default: 67_108_864,
-      minimum: 1024,
-    }),
+    storedCharsMax: whole(
+      'The most JSON of the input of one stored response, and of all that it follows.',
+      {
+        default: 67_108_864,
+        minimum: 1024,
+      },
+    ),
     perOwnerMax: whole('Stored responses of one user; the oldest are dropped.', {
       default: 100_000,
       minimum: 1,

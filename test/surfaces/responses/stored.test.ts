@@ -100,6 +100,21 @@ describe('a stored response', () => {
   })
 })
 
+test('an input that is too long to be stored is refused, and taken where it is not stored', async () => {
+  const small = await startGateway({
+    upstream: [{ url: upstream.baseUrl, models: ['m'] }],
+    responses: { storedCharsMax: 1024 },
+  })
+  upstream.answer({ body: whole })
+  const ask = (body: object) =>
+    small.post('/v1/responses', { model: 'm', input: 'x'.repeat(2000), ...body })
+  const refused = await ask({})
+  expect([refused.status, Object(await refused.json())['error']['param']]).toEqual([413, 'input'])
+  expect((await ask({ store: false })).status).toBe(200)
+  expect((await ask({ input: 'short' })).status).toBe(200)
+  await small.stop()
+})
+
 describe('a client that leaves a stored stream', () => {
   test('can come back to it, and misses nothing', async () => {
     const { id } = await openStream()
