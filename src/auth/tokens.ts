@@ -3,6 +3,7 @@ import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify } from 'jo
 import type { Config } from '#config/schema.ts'
 import { assert } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { notThreeParts } from './credentials.ts'
 import { createKeySet } from './jwks.ts'
@@ -51,7 +52,7 @@ export async function signDevelopmentToken(
   return secretTokens(settings.secret).sign({
     sub: bearer.subject,
     [settings.groupsClaim]: [...bearer.groups],
-    exp: Math.floor(bearer.now.getTime() / 1000) + bearer.validS,
+    exp: unixSeconds(bearer.now) + bearer.validS,
     ...(settings.issuer === undefined ? {} : { iss: settings.issuer }),
     ...(settings.audience === undefined ? {} : { aud: settings.audience }),
   })

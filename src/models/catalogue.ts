@@ -3,6 +3,7 @@ import type { Target } from '#inference/generate.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Adapter, Upstream, UpstreamKind, UpstreamModel } from '#inference/upstream.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { balance } from './balance.ts'
 
@@ -75,7 +76,7 @@ type Listing = {
 type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string, Model> }
 
 export function createCatalogue(deps: CatalogueDeps): Catalogue {
-  const startedAt = Math.floor(deps.now().getTime() / 1000)
+  const startedAt = unixSeconds(deps.now())
   const stopped = new AbortController()
   const listings = deps.upstreams.map(openListing)
   const changing = listings.filter(({ source }) => source.models === null)

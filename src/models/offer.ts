@@ -1,5 +1,6 @@
 import type { Agent, Agents, Reader } from '#agents/agents.ts'
 import { AppError } from '#lib/errors.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
@@ -113,7 +114,7 @@ function offeredAgent(agent: Agent, base: Model, names: ModelNames): OfferedMode
     mode: base.mode,
     capabilities: base.capabilities,
     contextWindow: base.contextWindow,
-    created: Math.floor(agent.createdAt.getTime() / 1000),
+    created: unixSeconds(agent.createdAt),
     isDated: true,
     ownedBy: 'agent',
     isAgent: true,

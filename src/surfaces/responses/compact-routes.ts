@@ -9,6 +9,7 @@ import type { ContentPart } from '#inference/request.ts'
 import { assertNever } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { isRecord } from '#lib/json.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import type { MessageItem } from './compacted-context.ts'
@@ -49,7 +50,7 @@ export function compactRoutes(deps: CompactDeps) {
       return Response.json({
         id: newId('resp_'),
         object: 'response.compaction',
-        created_at: Math.floor(deps.now().getTime() / 1000),
+        created_at: unixSeconds(deps.now()),
         output: [
           ...questions.map(renderQuestion),
           { id: newId('cmp_'), type: 'compaction', encrypted_content: sealed },

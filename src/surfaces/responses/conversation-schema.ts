@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Conversation, Metadata } from '#responses/conversations/conversations.ts'
 import type { Page, StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
@@ -85,7 +86,7 @@ export function renderConversation({ id, createdAt, metadata }: Conversation) {
   return {
     id,
     object: 'conversation',
-    created_at: Math.floor(createdAt.getTime() / 1000),
+    created_at: unixSeconds(createdAt),
     metadata,
   }
 }

@@ -1,6 +1,7 @@
 import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { ResponseStatus } from '#responses/response.ts'
 import type { RunRenderer } from '#responses/runs.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
@@ -78,7 +79,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
     return told + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
   }
   const close = (end: Omit<Ending, 'completed_at'>) => {
-    const completedAt = end.status === 'completed' ? seconds(options.now()) : null
+    const completedAt = end.status === 'completed' ? unixSeconds(options.now()) : null
     ending = { ...end, completed_at: completedAt }
     terminalAt = frames.next()
     return terminal()
@@ -146,7 +147,7 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
 }
 
 function responseHead({ id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt'>) {
-  return { id, object: 'response' as const, created_at: seconds(createdAt) }
+  return { id, object: 'response' as const, created_at: unixSeconds(createdAt) }
 }
 
 function endingOf(reason: FinishReason, usage: Usage | null): Omit<Ending, 'completed_at'> {
@@ -217,8 +218,4 @@ const lostError: WireError = {
 
 function isWireError(value: unknown): value is WireError {
   return typeof value === 'object' && value !== null && 'code' in value && 'message' in value
-}
-
-function seconds(date: Date): number {
-  return Math.floor(date.getTime() / 1000)
 }
