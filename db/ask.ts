@@ -4,8 +4,8 @@ import { createCircuit, DatabaseUnavailableError } from './circuit.ts'
 /** Runs a question that a request waits for; fails with `service_unavailable`, soon. */
 export type Ask = <T>(question: () => Promise<T>) => Promise<T>
 
-export function createAsk(): Ask {
-  const circuit = createCircuit()
+export function createAsk(answerWaitMaxMs?: number): Ask {
+  const circuit = createCircuit(answerWaitMaxMs)
   return async (question) => {
     try {
       return await circuit(question)

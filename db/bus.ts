@@ -1,3 +1,4 @@
+import { type SQL, sql } from 'drizzle-orm'
 import type { Sql } from 'postgres'
 import type { Log } from '#telemetry/log.ts'
 
@@ -11,7 +12,11 @@ export type ChannelListener = {
 export type MessageBus = {
   listen(channel: string, listener: ChannelListener): Promise<void>
   notify(channel: string, payload: string): Promise<void>
+  notifyOnCommit(transaction: Executes, channel: string, payload: string): Promise<void>
 }
+
+/** A transaction, as far as it is needed to take a message along. */
+export type Executes = { execute(query: SQL): PromiseLike<unknown> }
 
 /** PostgreSQL refuses 8,000 bytes, the channel's name included. */
 const messageBytesMax = 7_999
@@ -26,6 +31,10 @@ export function createLocalBus(log: Pick<Log, 'error'>): MessageBus {
       listeners.add(channel, listener)
     },
     async notify(channel, payload) {
+      listeners.deliver(encodeMessage(channel, payload))
+    },
+    async notifyOnCommit(_transaction, channel, payload) {
+      // Whatever a listener asks has to wait for the one connection, so until the commit.
       listeners.deliver(encodeMessage(channel, payload))
     },
   }
@@ -53,6 +62,10 @@ export function createServerBus(client: Sql, log: Pick<Log, 'error' | 'info'>): 
     },
     async notify(channel, payload) {
       await client.notify(sharedChannel, encodeMessage(channel, payload))
+    },
+    async notifyOnCommit(transaction, channel, payload) {
+      const message = encodeMessage(channel, payload)
+      await transaction.execute(sql`select pg_notify(${sharedChannel}, ${message})`)
     },
   }
 }

@@ -8,14 +8,14 @@ export class DatabaseUnavailableError extends Error {
 /** Runs a question to the database, or fails with a `DatabaseUnavailableError` without waiting long. */
 export type Circuit = <T>(ask: () => Promise<T>) => Promise<T>
 
-/** How long an answer is waited for. */
-const answerWaitMaxMs = 2_000
+/** How long an answer is waited for, unless the questions are known to take longer. */
+const usualWaitMaxMs = 2_000
 /** After a failure nobody is kept waiting for this long: the client would queue without limit. */
 const pauseMs = 1_000
 const pendingMax = 1_000
 
 /** Keeps requests short while the database is away. For questions on the path of a request. */
-export function createCircuit(): Circuit {
+export function createCircuit(answerWaitMaxMs = usualWaitMaxMs): Circuit {
   let pending = 0
   let pausedUntil = Number.NEGATIVE_INFINITY
   /** A question is pending until it is answered, also when nobody waits for it any more. */

@@ -3,7 +3,13 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres, { type Options, type Sql } from 'postgres'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type ChannelListener, createLocalBus, createServerBus, type MessageBus } from './bus.ts'
+import {
+  type ChannelListener,
+  createLocalBus,
+  createServerBus,
+  type Executes,
+  type MessageBus,
+} from './bus.ts'
 import { startEmbeddedServer } from './embedded.ts'
 import { migrateDatabase } from './migrate.ts'
 import { DatabaseStartError } from './start-error.ts'
@@ -20,6 +26,8 @@ export type Database = {
   listen(channel: string, listener: ChannelListener): Promise<void>
   /** Tells every process that listens. A payload may have 7,900 bytes. */
   notify(channel: string, payload: string): Promise<void>
+  /** The same once this transaction is committed; where it is not, at most a needless message. */
+  notifyOnCommit(transaction: Executes, channel: string, payload: string): Promise<void>
   /** Resolves when the database answers, rejects when it does not. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -118,6 +126,7 @@ function assemble(
     drizzle: handle,
     listen: parts.bus.listen,
     notify: parts.bus.notify,
+    notifyOnCommit: parts.bus.notifyOnCommit,
     async ping() {
       await handle.execute(sql`select 1`)
     },

@@ -20,6 +20,7 @@ export async function migrateDatabase(client: Sql): Promise<void> {
     await client`select set_config('lock_timeout', ${`${lockWaitMaxMs}ms`}, false)`
     await client`select pg_advisory_lock(${migrationLock})`
     await createVectorExtension(client)
+    await refuseOldVectors(client)
     await refuseUnknownMigrations(client)
     await migrate(drizzle(client), { migrationsFolder })
     // Also releases the lock. The embedded engine has one session for all clients to come.
@@ -47,6 +48,17 @@ async function createVectorExtension(client: Sql): Promise<void> {
       { cause: error },
     )
   }
+}
+
+/** Before 0.8 a search through a filter finds a part of what is there, and nothing says so. */
+async function refuseOldVectors(client: Sql): Promise<void> {
+  const [found] = await client<{ version: string }[]>`
+    select extversion as version from pg_extension where extname = 'vector'`
+  const [major = 0, minor = 0] = (found?.version ?? '').split('.').map(Number)
+  if (major > 0 || minor >= 8) return
+  throw new DatabaseStartError(
+    `The database has pgvector ${found?.version}, and 0.8 or later is needed: install it on the PostgreSQL server and run "alter extension vector update" as its administrator.`,
+  )
 }
 
 /** A migration that we do not have was applied by a newer program, whose tables we would misread. */

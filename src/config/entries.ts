@@ -57,6 +57,11 @@ const quirks = {
     'The max_tokens that a messages upstream is sent where the caller set no limit.',
     { default: 32_000, minimum: 1 },
   ),
+  rerankFields: Type.Union([Type.Literal('documents'), Type.Literal('texts')], {
+    description:
+      'What /rerank takes: documents (Cohere, Jina, vLLM), or texts (text-embeddings-inference).',
+    default: 'documents',
+  }),
   tokenCounter: Type.Union(
     [Type.Literal('none'), Type.Literal('native'), Type.Literal('vllm'), Type.Literal('llama.cpp')],
     {
@@ -130,6 +135,12 @@ export const modelEntry = entry('A model under a name of your own.', {
   }),
   contextWindow: Type.Optional(
     Type.Integer({ description: 'Its context window in tokens.', minimum: 1 }),
+  ),
+  queryPrefix: Type.Optional(
+    text('What a model of mode embed wants before a text that is asked, such as "query: ".'),
+  ),
+  passagePrefix: Type.Optional(
+    text('What a model of mode embed wants before a text that is kept, such as "passage: ".'),
   ),
   tokenizer: Type.Optional(
     text('The path of its tokenizer.json, by which its tokens are counted here.'),

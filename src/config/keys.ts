@@ -7,7 +7,7 @@ export const text = (description: string, notes: KeyNotes & { default?: string }
   Type.String({ minLength: 1, description, ...notes })
 export const whole = (
   description: string,
-  options: KeyNotes & { default: number; minimum: number },
+  options: KeyNotes & { default: number; minimum: number; maximum?: number },
 ) => Type.Integer({ description, ...options })
 export const flag = (description: string, value: boolean) =>
   Type.Boolean({ description, default: value })

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { type Config, configSchema } from './schema.ts'
+import { contradictions } from './contradictions.ts'
+import { type Config, type ConfigSource, configSchema } from './schema.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -27,16 +28,24 @@ export function childEnvironment(added: Record<string, string>): Environment {
   return { ...process.env, ...added }
 }
 
+/** What a program of an operator finds in its environment: nothing that configures this process. */
+export function programEnvironment(): Environment {
+  return { PATH: process.env['PATH'] }
+}
+
 /** File and environment, checked; throws one `ConfigError` that names every bad key. */
 export function loadConfig(environment: Environment): Config {
   const faults: string[] = []
   const values = readFile(environment, faults)
-  overlayEnvironment(configSchema, { values, environment, path: '', faults })
+  const sources: Record<string, ConfigSource> = {}
+  overlayEnvironment(configSchema, { values, environment, path: '', sources })
   overlayUpstream(values, environment)
+  overlayEngine(values, environment)
   const config = Value.Default(configSchema, values)
   faults.push(...schemaFaults(config))
   // Keys of the right type are held against one another even where others are wrong.
-  const usable = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
+  const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
+  const usable: Config = { ...checked, sources }
   readKeyVariables(usable, environment, faults)
   faults.push(...contradictions(usable))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
@@ -44,8 +53,8 @@ export function loadConfig(environment: Environment): Config {
 }
 
 /** A copy that may be shown: every secret that is set reads "[redacted]". */
-export function redactConfig(config: Config): unknown {
-  return redactBy(configSchema, config)
+export function redactConfig({ sources: _, ...values }: Config): unknown {
+  return redactBy(configSchema, values)
 }
 
 /** The configuration as the file would spell it. */
@@ -89,9 +98,15 @@ function fromFile(schema: TSchema, value: unknown): unknown {
   )
 }
 
+/** Notes where each key that has one value got it from. */
 function overlayEnvironment(
   schema: TObject,
-  context: { values: JsonObject; environment: Environment; path: string; faults: string[] },
+  context: {
+    values: JsonObject
+    environment: Environment
+    path: string
+    sources: Record<string, ConfigSource>
+  },
 ): void {
   for (const [key, property] of Object.entries(schema.properties)) {
     const path = context.path + toSnake(key)
@@ -105,7 +120,12 @@ function overlayEnvironment(
     }
     const variable: unknown = property['env']
     const text = typeof variable === 'string' ? context.environment[variable] : undefined
-    if (text !== undefined && text !== '') context.values[key] = fromText(property, text)
+    if (text !== undefined && text !== '') {
+      context.values[key] = fromText(property, text)
+      context.sources[path] = { kind: 'environment', variable: String(variable) }
+    } else if (context.values[key] !== undefined) {
+      context.sources[path] = { kind: 'file' }
+    }
   }
 }
 
@@ -125,6 +145,17 @@ function overlayUpstream(values: JsonObject, environment: Environment): void {
     ...listed,
     { name: 'default', url, ...(api ? { api } : {}), ...(key ? { key } : {}) },
   ]
+}
+
+/** SLUICE_STT_URL and SLUICE_STT_ENGINE: one speech engine without a file. */
+function overlayEngine(values: JsonObject, environment: Environment): void {
+  const place = environment['SLUICE_STT_URL']
+  const kind = environment['SLUICE_STT_ENGINE']
+  if (!place && !kind) return
+  const listed = Array.isArray(values['engine']) ? values['engine'] : []
+  // The place of a program is its command line.
+  const where = kind === 'exec' ? { command: place?.split(/ +/) ?? [] } : { url: place }
+  values['engine'] = [...listed, { name: 'default', kind: kind || 'openai-realtime', ...where }]
 }
 
 function schemaFaults(config: unknown): string[] {
@@ -149,7 +180,7 @@ function faultOf(schema: TSchema, otherwise: string): string {
 }
 
 function readKeyVariables(config: Config, environment: Environment, faults: string[]): void {
-  const named = { upstream: config.upstream, mcp_server: config.mcpServer }
+  const named = { upstream: config.upstream, mcp_server: config.mcpServer, engine: config.engine }
   for (const [section, entries] of Object.entries(named)) {
     entries.forEach((entry, at) => {
       if (entry.keyEnv === undefined) return
@@ -158,70 +189,6 @@ function readKeyVariables(config: Config, environment: Environment, faults: stri
       else faults.push(`${section}.${at}.key_env: the variable ${entry.keyEnv} is not set.`)
     })
   }
-}
-
-/** What the schema cannot say: keys that need, exclude or name one another. */
-/** A shorter text could be guessed. */
-const sealKeyCharsMin = 32
-
-function contradictions(config: Config): string[] {
-  const faults: string[] = []
-  const { jwt } = config
-  if (jwt.jwksUrl !== undefined) {
-    if (jwt.issuer === undefined) faults.push('jwt.issuer (JWT_ISSUER): required with jwks_url.')
-    if (jwt.audience === undefined) {
-      faults.push('jwt.audience (JWT_AUDIENCE): required with jwks_url.')
-    }
-    if (!URL.canParse(jwt.jwksUrl)) faults.push('jwt.jwks_url (JWT_JWKS_URL): not a URL.')
-  }
-  if (config.workers > 1 && config.databaseUrl === undefined) {
-    faults.push('workers (SLUICE_WORKERS): more than one needs DATABASE_URL.')
-  }
-  const sealKeys = config.sealKeys?.split(',') ?? []
-  if (sealKeys.some((key) => key.trim().length < sealKeyCharsMin)) {
-    faults.push(`seal_keys (SLUICE_SEAL_KEYS): each key needs ${sealKeyCharsMin} characters.`)
-  }
-  const names = new Set<string>()
-  config.upstream.forEach((upstream, at) => {
-    if (names.has(upstream.name)) faults.push(`upstream.${at}.name: "${upstream.name}" is taken.`)
-    names.add(upstream.name)
-    if (upstream.api !== 'demo' && !isHttpUrl(upstream.url)) {
-      faults.push(`upstream.${at}.url: an http or https URL is needed.`)
-    }
-  })
-  const labels = new Set<string>()
-  config.mcpServer.forEach((server, at) => {
-    if (labels.has(server.label)) faults.push(`mcp_server.${at}.label: "${server.label}" is taken.`)
-    labels.add(server.label)
-    if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(server.label)) {
-      faults.push(
-        `mcp_server.${at}.label: a letter and up to 63 letters, digits, _ or - are needed.`,
-      )
-    }
-    if (!isHttpUrl(server.url)) {
-      faults.push(`mcp_server.${at}.url: an http or https URL without credentials is needed.`)
-    }
-  })
-  const models = new Set<string>()
-  config.model.forEach((model, at) => {
-    for (const name of [model.name, ...model.aliases]) {
-      if (models.has(name)) faults.push(`model.${at}: the name "${name}" is taken.`)
-      models.add(name)
-    }
-    if (model.tokenizer !== undefined && !existsSync(model.tokenizer)) {
-      faults.push(`model.${at}.tokenizer: there is no file ${model.tokenizer}.`)
-    }
-    for (const upstream of model.upstreams) {
-      if (!names.has(upstream)) faults.push(`model.${at}.upstreams: no upstream "${upstream}".`)
-    }
-  })
-  return faults
-}
-
-function isHttpUrl(url: string | undefined): boolean {
-  if (url === undefined || !URL.canParse(url)) return false
-  const { protocol, username } = new URL(url)
-  return (protocol === 'http:' || protocol === 'https:') && username === ''
 }
 
 function redactBy(schema: TSchema, value: unknown): unknown {

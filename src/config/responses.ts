@@ -7,6 +7,8 @@ export const responsesKeys = {
     ttlS: whole('How long a response is kept after it, or one that follows it, was made.', {
       default: 2_592_000,
       minimum: 1,
+      maximum: 315_360_000,
+      env: 'SLUICE_RESPONSES_TTL_S',
     }),
     streamTtlS: whole('How long the stream of a finished response can be read again.', {
       default: 86_400,

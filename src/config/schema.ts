@@ -2,7 +2,10 @@ import { type Static, Type } from '@sinclair/typebox'
 import { modelEntry, upstreamEntry } from './entries.ts'
 import { hostedToolLimits, mcpKeys } from './hosted-tools.ts'
 import { section, text, whole } from './keys.ts'
+import { portalKeys } from './portal.ts'
 import { responsesKeys } from './responses.ts'
+import { retrievalKeys } from './retrieval.ts'
+import { speechKeys } from './speech.ts'
 import { tokensKeys } from './tokens.ts'
 
 export const permissionNames = ['can_access_api', 'can_manage_models', 'can_edit_config'] as const
@@ -180,7 +183,10 @@ export const configSchema = Type.Object(
         minimum: 10,
       }),
     }),
+    ...portalKeys,
     ...responsesKeys,
+    ...retrievalKeys,
+    ...speechKeys,
     ...tokensKeys,
     limits: section('What one request, and one worker, may use.', {
       requestBytesMax: whole('The longest request body, in bytes.', {
@@ -223,6 +229,15 @@ export const configSchema = Type.Object(
   { additionalProperties: false },
 )
 
-export type Config = Static<typeof configSchema>
+/** What gave a key its value; a key that has its default is given by nothing. */
+export type ConfigSource =
+  | { readonly kind: 'file' }
+  | { readonly kind: 'environment'; readonly variable: string }
+
+export type Config = Static<typeof configSchema> & {
+  /** By key, spelled as in the file: `retrieval.rerank_top_n`. */
+  readonly sources: Readonly<Record<string, ConfigSource>>
+}
 export type UpstreamConfig = Config['upstream'][number]
 export type ModelConfig = Config['model'][number]
+export type EngineConfig = Config['engine'][number]

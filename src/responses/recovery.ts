@@ -1,7 +1,7 @@
 import type { Config } from '#config/schema.ts'
+import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
 import { endAsLost } from './lost.ts'
-import { repeat } from './repeat.ts'
 import { isOver, type ResponseStatus } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { LostResponse } from './stored.ts'

@@ -61,6 +61,25 @@ test('the file is read in snake_case, and the environment wins over it', () => {
   })
 })
 
+test('it is known what gave a key its value', () => {
+  const path = fileWith(`
+    log_level = "debug"
+    [retrieval]
+    k = 5
+    embedding_model = "of-the-file"
+  `)
+  const { sources } = loadConfig({
+    SLUICE_CONFIG: path,
+    SLUICE_EMBEDDING_MODEL: 'of-the-environment',
+    SLUICE_RERANK_TOP_N: '',
+  })
+  expect(sources).toEqual({
+    log_level: { kind: 'file' },
+    'retrieval.k': { kind: 'file' },
+    'retrieval.embedding_model': { kind: 'environment', variable: 'SLUICE_EMBEDDING_MODEL' },
+  })
+})
+
 test('SLUICE_UPSTREAM_URL is an upstream without a file', () => {
   const config = loadConfig({
     SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',

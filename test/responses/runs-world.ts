@@ -115,6 +115,7 @@ export function jobOf(
     createdAt: head.createdAt,
     echo,
     includeSealed: true,
+    includeSearchResults: true,
     reasoningSeal: openSeal,
     stream: true,
     framesBefore,

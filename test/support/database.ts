@@ -2,6 +2,7 @@ import {
   cpSync,
   existsSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -113,10 +114,13 @@ async function templateCluster(): Promise<string> {
 /** Another one for every release of the engine and every set of migrations. */
 function templateVersion(): string {
   const project = join(import.meta.dir, '../..')
+  const migrations = readdirSync(join(project, 'db/migrations'))
+    .filter((name) => name.endsWith('.sql'))
+    .map((name) => `db/migrations/${name}`)
   const contents = [
     'node_modules/@electric-sql/pglite/package.json',
-    'db/migrations/meta/_journal.json',
     'db/pglite-engine.ts',
+    ...migrations.toSorted(),
   ].map((path) => readFileSync(join(project, path), 'utf8'))
   return new Bun.CryptoHasher('sha256').update(contents.join('\0')).digest('hex').slice(0, 16)
 }

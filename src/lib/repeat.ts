@@ -1,5 +1,4 @@
-import { orAfter } from '#lib/time-limit.ts'
-import type { Log } from '#telemetry/log.ts'
+import { orAfter } from './time-limit.ts'
 
 /** Work that is done again and again, never twice at a time. */
 export type Repeated = {
@@ -14,7 +13,11 @@ const stopWaitMaxMs = 2_000
 /** The pause lies between the end of one time and the begin of the next. */
 export function repeat(
   work: () => Promise<void>,
-  options: { everyMs: number; log: Pick<Log, 'warn'>; failed: string },
+  options: {
+    everyMs: number
+    log: { warn(message: string, fields: { error: unknown }): void }
+    failed: string
+  },
 ): Repeated {
   let timer: ReturnType<typeof setTimeout> | undefined
   let running: Promise<void> | undefined

@@ -1,0 +1,115 @@
+import { sql } from 'drizzle-orm'
+import {
+  type AnyPgColumn,
+  bigint,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  smallint,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
+
+/** Files and folders: one tree for each owner, who owns everything that is put into it. */
+export const node = pgTable(
+  'node',
+  {
+    /** UUIDv7: sorting by id is sorting by age. */
+    id: uuid('id').primaryKey(),
+    kind: text('kind', { enum: ['file', 'folder'] }).notNull(),
+    /** Null at the top of its owner's tree. */
+    parentId: uuid('parent_id').references((): AnyPgColumn => node.id, { onDelete: 'cascade' }),
+    /** No reference to `app_user`: a user is known by a token before their row is there. */
+    ownerId: uuid('owner_id').notNull(),
+    createdBy: uuid('created_by').notNull(),
+    /** As it was given, in Unicode form NFC. */
+    name: text('name').notNull(),
+    /** What may stand only once among the live children of a folder: the name without its case. */
+    nameKey: text('name_key').notNull(),
+    /** In the trash since then; `trash_id` is the node whose deletion took it along. */
+    trashedAt: instant('trashed_at'),
+    trashId: uuid('trash_id'),
+    /** 1, 2, 3 … with each change. */
+    version: integer('version').notNull().default(1),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (table) => [
+    check('node_kind', sql`${table.kind} in ('file', 'folder')`),
+    uniqueIndex('node_name')
+      .on(
+        table.ownerId,
+        sql`coalesce(${table.parentId}, '00000000-0000-0000-0000-000000000000'::uuid)`,
+        table.nameKey,
+      )
+      .where(sql`${table.trashedAt} is null`),
+    index('node_parent').on(table.parentId, table.kind, table.nameKey, table.id),
+    index('node_owner').on(table.ownerId, table.id),
+    index('node_trash').on(table.trashId).where(sql`${table.trashId} is not null`),
+    index('node_trashed_at').on(table.trashedAt).where(sql`${table.trashedAt} is not null`),
+  ],
+)
+
+export const file = pgTable(
+  'file',
+  {
+    nodeId: uuid('node_id')
+      .primaryKey()
+      .references(() => node.id, { onDelete: 'cascade' }),
+    bytes: bigint('bytes', { mode: 'number' }).notNull(),
+    mimeType: text('mime_type').notNull(),
+    /** In hex; also where the storage keeps the content. */
+    sha256: text('sha256')
+      .notNull()
+      .references(() => blob.sha256),
+    /** Flat: text, numbers, booleans. */
+    attributes: jsonb('attributes').notNull().$type<Record<string, string | number | boolean>>(),
+    purpose: text('purpose').notNull(),
+    expiresAt: instant('expires_at'),
+  },
+  (table) => [
+    index('file_sha256').on(table.sha256),
+    index('file_expires_at').on(table.expiresAt).where(sql`${table.expiresAt} is not null`),
+  ],
+)
+
+/** A content that the storage holds; one that no file names any more is removed after a while. */
+export const blob = pgTable('blob', {
+  sha256: text('sha256').primaryKey(),
+  bytes: bigint('bytes', { mode: 'number' }).notNull(),
+  /** When it was last put, so that a content that is just being filed is not removed. */
+  putAt: instant('put_at').notNull(),
+})
+
+/** What was given to somebody on a file, a folder and all that is in it, or a collection. */
+export const share = pgTable(
+  'share',
+  {
+    id: uuid('id').primaryKey(),
+    resourceType: text('resource_type', { enum: ['node', 'collection'] }).notNull(),
+    resourceId: uuid('resource_id').notNull(),
+    principalType: text('principal_type', { enum: ['user', 'group', 'everyone'] }).notNull(),
+    /** A user's id, a group's name, or `*`. */
+    principalId: text('principal_id').notNull(),
+    /** 1 viewer, 2 editor, 3 manager; the owner, who has no row, is 4. */
+    role: smallint('role').notNull(),
+    grantedBy: uuid('granted_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    check('share_role', sql`${table.role} between 1 and 3`),
+    uniqueIndex('share_once').on(
+      table.resourceType,
+      table.resourceId,
+      table.principalType,
+      table.principalId,
+    ),
+    index('share_principal').on(table.principalType, table.principalId, table.resourceType),
+  ],
+)

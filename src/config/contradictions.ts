@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { portalFaults } from './portal.ts'
+import type { Config } from './schema.ts'
+
+/** What the schema cannot say: keys that need, exclude or name one another; one line a fault. */
+export function contradictions(config: Config): string[] {
+  return [
+    ...jwtFaults(config),
+    ...processFaults(config),
+    ...upstreamFaults(config),
+    ...mcpServerFaults(config),
+    ...modelFaults(config),
+    ...engineFaults(config),
+    ...portalFaults(config),
+  ]
+}
+
+function* jwtFaults({ jwt }: Config): Generator<string> {
+  if (jwt.jwksUrl === undefined) return
+  if (jwt.issuer === undefined) yield 'jwt.issuer (JWT_ISSUER): required with jwks_url.'
+  if (jwt.audience === undefined) yield 'jwt.audience (JWT_AUDIENCE): required with jwks_url.'
+  if (!URL.canParse(jwt.jwksUrl)) yield 'jwt.jwks_url (JWT_JWKS_URL): not a URL.'
+}
+
+/** A shorter text could be guessed. */
+const sealKeyCharsMin = 32
+
+function* processFaults(config: Config): Generator<string> {
+  if (config.workers > 1 && config.databaseUrl === undefined) {
+    yield 'workers (SLUICE_WORKERS): more than one needs DATABASE_URL.'
+  }
+  const sealKeys = config.sealKeys?.split(',') ?? []
+  if (sealKeys.some((key) => key.trim().length < sealKeyCharsMin)) {
+    yield `seal_keys (SLUICE_SEAL_KEYS): each key needs ${sealKeyCharsMin} characters.`
+  }
+}
+
+function* upstreamFaults({ upstream }: Config): Generator<string> {
+  const names = new Set<string>()
+  for (const [at, { name, api, url }] of upstream.entries()) {
+    if (names.has(name)) yield `upstream.${at}.name: "${name}" is taken.`
+    names.add(name)
+    if (api !== 'demo' && !isUrl(url, webProtocols)) {
+      yield `upstream.${at}.url: an http or https URL is needed.`
+    }
+  }
+}
+
+function* mcpServerFaults({ mcpServer }: Config): Generator<string> {
+  const labels = new Set<string>()
+  for (const [at, { label, url }] of mcpServer.entries()) {
+    const where = `mcp_server.${at}`
+    if (labels.has(label)) yield `${where}.label: "${label}" is taken.`
+    labels.add(label)
+    if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(label)) {
+      yield `${where}.label: a letter and up to 63 letters, digits, _ or - are needed.`
+    }
+    if (!isUrl(url, webProtocols)) {
+      yield `${where}.url: an http or https URL without credentials is needed.`
+    }
+  }
+}
+
+function* modelFaults({ model, upstream }: Config): Generator<string> {
+  const upstreams = new Set(upstream.map(({ name }) => name))
+  const names = new Set<string>()
+  for (const [at, { name, aliases, tokenizer, upstreams: servedBy }] of model.entries()) {
+    for (const spelling of [name, ...aliases]) {
+      if (names.has(spelling)) yield `model.${at}: the name "${spelling}" is taken.`
+      names.add(spelling)
+    }
+    if (tokenizer !== undefined && !existsSync(tokenizer)) {
+      yield `model.${at}.tokenizer: there is no file ${tokenizer}.`
+    }
+    for (const name of servedBy) {
+      if (!upstreams.has(name)) yield `model.${at}.upstreams: no upstream "${name}".`
+    }
+  }
+}
+
+function* engineFaults({ engine }: Config): Generator<string> {
+  const names = new Set<string>()
+  for (const [at, { name, kind, url, command }] of engine.entries()) {
+    if (names.has(name)) yield `engine.${at}.name: "${name}" is taken.`
+    names.add(name)
+    if (kind === 'exec' && command.length === 0) yield `engine.${at}.command: a program is needed.`
+    if (kind !== 'exec' && kind !== 'demo' && !isUrl(url, socketProtocols)) {
+      yield `engine.${at}.url (SLUICE_STT_URL): a ws, wss, http or https URL is needed.`
+    }
+  }
+}
+
+const webProtocols = ['http:', 'https:']
+const socketProtocols = [...webProtocols, 'ws:', 'wss:']
+
+function isUrl(url: string | undefined, protocols: readonly string[]): boolean {
+  if (url === undefined || !URL.canParse(url)) return false
+  const { protocol, username } = new URL(url)
+  return protocols.includes(protocol) && username === ''
+}

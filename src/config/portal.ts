@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { Type } from '@sinclair/typebox'
+import { isRecord } from '#lib/json.ts'
+import { flag, section, text } from './keys.ts'
+
+/** The keys about how the portal looks and speaks. */
+export const portalKeys = {
+  branding: section('How the portal looks.', {
+    enforceContrast: flag(
+      'Whether a theme is refused whose colours are too close to one another to be read.',
+      false,
+    ),
+  }),
+  translations: section("Texts of the portal that stand in place of the portal's own.", {
+    languages: Type.Array(Type.String({ minLength: 1 }), {
+      description: 'The languages that may be translated, as BCP 47 tags; none: any.',
+      default: [],
+    }),
+    catalogue: Type.Optional(
+      text(
+        "A JSON file of the portal's own texts, language → namespace → key → text, against which others are checked.",
+      ),
+    ),
+  }),
+}
+
+/** What the schema cannot say of these keys. */
+export function* portalFaults({
+  translations,
+}: {
+  translations: { languages: string[]; catalogue?: string }
+}): Generator<string> {
+  for (const [at, tag] of translations.languages.entries()) {
+    if (!isLanguageTag(tag)) yield `translations.languages.${at}: "${tag}" is no language tag.`
+  }
+  if (translations.catalogue === undefined) return
+  try {
+    readCatalogueFile(translations.catalogue)
+  } catch (error) {
+    yield `translations.catalogue: ${error instanceof Error ? error.message : error}`
+  }
+}
+
+/** Language → namespace → key → text. */
+export type CatalogueTexts = Readonly<Record<string, NamespaceTexts>>
+type NamespaceTexts = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** Throws an error whose message is a sentence for the operator. */
+export function readCatalogueFile(path: string): CatalogueTexts {
+  const texts: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (!isTree(texts, isNamespaces)) {
+    throw new Error(`${path} must hold texts as language → namespace → key → text.`)
+  }
+  return texts
+}
+
+function isNamespaces(value: unknown): value is NamespaceTexts {
+  return isTree(value, (keys) => isTree(keys, (item) => typeof item === 'string'))
+}
+
+function isTree<T>(
+  value: unknown,
+  isBranch: (item: unknown) => item is T,
+): value is Record<string, T> {
+  return isRecord(value) && Object.values(value).every(isBranch)
+}
+
+function isLanguageTag(tag: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(tag).length === 1
+  } catch {
+    return false
+  }
+}

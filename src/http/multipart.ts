@@ -1,0 +1,167 @@
+import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy'
+import { AppError, toAppError } from '#lib/errors.ts'
+import { type BodyDeadlines, readLongBody } from './long-body.ts'
+
+/** Of `multipart/form-data`: what stands beside the files is small. */
+export type MultipartLimits = BodyDeadlines & {
+  readonly fieldsMax: number
+  readonly fieldBytesMax: number
+  readonly filesMax: number
+}
+
+export type FilePart = {
+  readonly field: string
+  readonly filename: string | null
+  /** What the client says; nothing to rely on. */
+  readonly mimeType: string
+}
+
+export type Multipart<T> = {
+  /** The last value of each name. */
+  readonly fields: ReadonlyMap<string, string>
+  /** Every value of each name, in their order. */
+  readonly values: ReadonlyMap<string, readonly string[]>
+  readonly files: readonly { readonly part: FilePart; readonly taken: T }[]
+}
+
+/** The name of a part, or of its file, and its headers. */
+const headerBytesMax = 16_384
+
+/**
+ * Reads a form as it comes: each file is handed to `take` as a stream, one after the other, and the
+ * client waits while it is being taken. Nothing of a file is held here. A `take` that leaves its
+ * stream early throws, or the rest is read and dropped.
+ *
+ * Throws `invalid_request` for what is no such form or ends too early, `request_too_large` past a
+ * limit, what `readLongBody` throws, and what `take` throws.
+ */
+export async function readMultipart<T>(
+  request: Request,
+  limits: MultipartLimits,
+  take: (part: FilePart, bytes: AsyncIterable<Uint8Array>) => Promise<T>,
+): Promise<Multipart<T>> {
+  const fields = new Map<string, string>()
+  const values = new Map<string, string[]>()
+  const files: { part: FilePart; taken: T }[] = []
+  const parser = openParser(request, limits)
+  const flow = createFlow(parser)
+  const { failed, fail } = flow
+  const takings: Promise<void>[] = []
+  const streams: BusboyFileStream[] = []
+
+  parser.on('field', (name, value, _nameCut, valueCut) => {
+    if (valueCut) fail(tooLarge(`The field "${name}" is too long.`))
+    fields.set(name, value)
+    values.set(name, [...(values.get(name) ?? []), value])
+  })
+  parser.on('file', (field, stream, filename, _encoding, mimeType) => {
+    const part = { field, filename: filename ?? null, mimeType }
+    // Whoever takes it hears of its failure; it may come before anybody does.
+    stream.on('error', () => {})
+    streams.push(stream)
+    takings.push(takeFile(part, stream))
+  })
+  parser.on('fieldsLimit', () => fail(tooLarge('The form has too many fields.')))
+  parser.on('filesLimit', () => fail(tooLarge('The form has too many files.')))
+  parser.on('partsLimit', () => fail(tooLarge('The form has too many parts.')))
+  parser.on('error', (cause) => fail(malformed(cause)))
+
+  async function takeFile(part: FilePart, stream: BusboyFileStream): Promise<void> {
+    try {
+      files.push({ part, taken: await take(part, stream) })
+    } catch (error) {
+      fail(error)
+    } finally {
+      // What nobody reads would hold up the rest of the form.
+      stream.resume()
+    }
+  }
+
+  const finished = new Promise<void>((resolve) => parser.on('finish', () => resolve()))
+  try {
+    await feed(readLongBody(request, limits), parser, flow)
+    await Promise.race([finished, failed])
+    await Promise.race([Promise.all(takings), failed])
+  } catch (error) {
+    parser.destroy()
+    // The parser leaves them as they are, and who reads one would wait for ever.
+    for (const stream of streams) stream.destroy(toAppError(error))
+    await Promise.allSettled(takings)
+    throw error
+  }
+  return { fields, values, files }
+}
+
+function openParser(request: Request, limits: MultipartLimits): BusboyInstance {
+  const contentType = request.headers.get('content-type') ?? ''
+  if (!contentType.toLowerCase().startsWith('multipart/form-data')) {
+    throw new AppError('invalid_request', 'Send the file as multipart/form-data.')
+  }
+  try {
+    return new Busboy({
+      headers: { 'content-type': contentType },
+      limits: {
+        fieldNameSize: headerBytesMax,
+        fieldSize: limits.fieldBytesMax,
+        fields: limits.fieldsMax,
+        files: limits.filesMax,
+        parts: limits.fieldsMax + limits.filesMax,
+        headerSize: headerBytesMax,
+      },
+    })
+  } catch (cause) {
+    throw malformed(cause)
+  }
+}
+
+type Flow = {
+  /** Rejects with the first failure. */
+  readonly failed: Promise<never>
+  fail(error: unknown): void
+  hasFailed(): boolean
+  /** Resolves when the parser takes more, or will never do so. */
+  drained(): Promise<void>
+}
+
+/** One listener for the whole form: a long file makes a parser wait thousands of times. */
+function createFlow(parser: BusboyInstance): Flow {
+  const { promise: failed, reject } = Promise.withResolvers<never>()
+  failed.catch(() => {})
+  let hasFailed = false
+  let goOn = () => {}
+  parser.on('drain', () => goOn())
+  return {
+    failed,
+    fail(error) {
+      hasFailed = true
+      reject(error)
+      goOn()
+    },
+    hasFailed: () => hasFailed,
+    drained: () =>
+      new Promise((resolve) => {
+        goOn = resolve
+      }),
+  }
+}
+
+/** The body into the parser, at the speed at which the files are taken. */
+async function feed(
+  body: AsyncIterable<Uint8Array>,
+  parser: BusboyInstance,
+  flow: Flow,
+): Promise<void> {
+  for await (const chunk of body) {
+    if (!parser.write(chunk) && !flow.hasFailed()) await flow.drained()
+    if (flow.hasFailed()) await flow.failed
+  }
+  parser.end()
+}
+
+function tooLarge(sentence: string): AppError {
+  return new AppError('request_too_large', sentence)
+}
+
+function malformed(cause: unknown): AppError {
+  return new AppError('invalid_request', 'The body is not a complete multipart form.', { cause })
+}

@@ -1,0 +1,87 @@
+import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '#lib/errors.ts'
+import type { StoredContent } from './storage.ts'
+
+/** What telling the kind of a file takes. */
+const headBytesMax = 4_100
+/** An upload that was not finished for so long belongs to a process that died. */
+const unfinishedMsMax = 86_400_000
+
+/**
+ * Writes a content to a file of its own, at the speed of the disk, and makes it durable. Whatever
+ * goes wrong, the file is gone then.
+ */
+export async function spool(
+  source: AsyncIterable<Uint8Array>,
+  path: string,
+  { bytesMax }: { bytesMax: number },
+): Promise<StoredContent> {
+  const file = await open(path, 'wx')
+  try {
+    const content = await writeAll(source, file, bytesMax)
+    await file.sync()
+    await file.close()
+    return content
+  } catch (error) {
+    await file.close()
+    await rm(path, { force: true })
+    throw isFull(error) ? noRoom(error) : error
+  }
+}
+
+/** Removes from a folder of contents that are on their way those that will never arrive. */
+export async function removeUnfinished(folder: string, now: Date): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name)
+    const { mtimeMs } = await stat(path)
+    if (mtimeMs < now.getTime() - unfinishedMsMax) await rm(path, { force: true })
+  }
+}
+
+async function writeAll(
+  source: AsyncIterable<Uint8Array>,
+  file: FileHandle,
+  bytesMax: number,
+): Promise<StoredContent> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const heads: Uint8Array[] = []
+  let headBytes = 0
+  let bytes = 0
+  for await (const chunk of source) {
+    bytes += chunk.length
+    if (bytes > bytesMax) {
+      throw new AppError('request_too_large', `A file may have ${bytesMax} bytes.`, {
+        code: 'file_too_large',
+      })
+    }
+    if (headBytes < headBytesMax) {
+      const part = chunk.slice(0, headBytesMax - headBytes)
+      heads.push(part)
+      headBytes += part.length
+    }
+    hasher.update(chunk)
+    await writeWhole(file, chunk)
+  }
+  return { sha256: hasher.digest('hex'), bytes, head: Buffer.concat(heads, headBytes) }
+}
+
+/** One call may write a part only. */
+async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let written = 0; written < chunk.length; ) {
+    const { bytesWritten } = await file.write(chunk, written)
+    written += bytesWritten
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+  )
+}
+
+function noRoom(cause: unknown): AppError {
+  return new AppError('insufficient_storage', 'There is no room for this file.', { cause })
+}

@@ -1,0 +1,52 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '#config/load.ts'
+
+/** How the portal looks and speaks, as far as a file says it. */
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'))
+
+function write(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const load = (text: string) =>
+  loadConfig({
+    SLUICE_CONFIG: write('sluice.toml', text),
+    JWT_SECRET: 'a-secret-of-at-least-32-characters-here',
+  })
+
+test('nothing need be said', () => {
+  const { branding, translations } = load('')
+  expect([branding, translations]).toEqual([{ enforceContrast: false }, { languages: [] }])
+})
+
+test('languages, the texts of the portal and the contrast are set', () => {
+  const catalogue = write('catalogue.json', '{"en": {"common": {"save": "Save"}}}')
+  const config = load(
+    `[branding]\nenforce_contrast = true\n[translations]\nlanguages = ["de", "pt-br"]\ncatalogue = "${catalogue}"`,
+  )
+  expect(config.branding.enforceContrast).toBe(true)
+  expect(config.translations).toEqual({ languages: ['de', 'pt-br'], catalogue })
+})
+
+test('a language that is none is told at start', () => {
+  expect(() => load('[translations]\nlanguages = ["de", "de_DE"]')).toThrow(
+    'translations.languages.1: "de_DE" is no language tag.',
+  )
+})
+
+test('a file of texts that cannot be used is told at start', () => {
+  const name = (path: string) => `[translations]\ncatalogue = "${path}"`
+  expect(() => load(name('/nowhere/texts.json'))).toThrow('translations.catalogue: ')
+  expect(() => load(name(write('broken.json', '{')))).toThrow('translations.catalogue: ')
+  for (const text of ['[]', '{"en": {"a": "b"}}', '{"en": {"a": {"b": {"c": "d"}}}}']) {
+    expect(() => load(name(write('wrong.json', text)))).toThrow(
+      'must hold texts as language → namespace → key → text.',
+    )
+  }
+})

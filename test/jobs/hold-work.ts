@@ -1,0 +1,27 @@
+/** A program: adds two pieces of work, takes one up, and stays at it until it is killed. */
+import { openDatabase } from '#db/client.ts'
+import { createJobs } from '#jobs/jobs.ts'
+import { quietLog } from '#test/support/database.ts'
+
+const [dataFolder = '', databaseUrl = ''] = Bun.argv.slice(2)
+const database = await openDatabase({
+  dataFolder,
+  databaseUrl: databaseUrl === '' ? undefined : databaseUrl,
+  connectionsMax: 2,
+  log: quietLog,
+})
+const jobs = await createJobs({ database, log: quietLog, times: { leaseMs: 1_000 } })
+await database.drizzle.transaction(async (transaction) => {
+  for (const payload of ['held', 'waiting']) {
+    await jobs.add(transaction, { queue: 'q', key: null, payload })
+  }
+})
+jobs.work('q', {
+  atOnceMax: 1,
+  attemptsMax: 3,
+  gaveUp: async () => {},
+  run() {
+    process.stdout.write('at work\n')
+    return new Promise(() => {})
+  },
+})

@@ -1,0 +1,77 @@
+import { createJobs, type Jobs, type JobTimes, type RunningJob, type Worker } from '#jobs/jobs.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+
+/** Queues on a database of their own, each as another process would have it. */
+export type JobsWorld = {
+  readonly database: TestDatabase
+  start(times?: Partial<JobTimes>): Promise<Jobs>
+  add(queue: string, job?: { key?: string; payload?: unknown; runAt?: Date }): Promise<void>
+  rows(): Promise<readonly JobRow[]>
+  /** Closes what was started, and forgets all work. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+type JobRow = { key: string | null; attempts: number; is_held: boolean; last_error: string | null }
+
+export async function startJobsWorld(): Promise<JobsWorld> {
+  const database = await openTestDatabase()
+  const started: Jobs[] = []
+  const start = async (times?: Partial<JobTimes>) => {
+    const jobs = await createJobs({
+      database,
+      log: quietLog,
+      times: { lookEveryMs: 50, ...times },
+    })
+    started.push(jobs)
+    return jobs
+  }
+  const adding = await createJobs({ database, log: quietLog })
+  const clear = async () => {
+    await Promise.all(started.splice(0).map((jobs) => jobs.close()))
+    await database.drizzle.execute('delete from job')
+  }
+  return {
+    database,
+    start,
+    add: (queue, { key, payload = null, runAt } = {}) =>
+      database.drizzle.transaction((transaction) =>
+        adding.add(transaction, {
+          ...{ queue, key: key ?? null, payload },
+          ...(runAt === undefined ? {} : { runAt }),
+        }),
+      ),
+    async rows() {
+      return database.drizzle.execute<JobRow>(
+        'select key, attempts, locked_by is not null as is_held, last_error from job order by id',
+      )
+    },
+    clear,
+    async close() {
+      await clear()
+      await adding.close()
+      await database.close()
+    },
+  }
+}
+
+/** A worker that runs so; it gives up at the first failure, and nobody hears of it. */
+export function worker(
+  run: (job: RunningJob) => Promise<void> | void,
+  rest: Partial<Worker> = {},
+): Worker {
+  return {
+    atOnceMax: 4,
+    attemptsMax: 1,
+    gaveUp: async () => {},
+    run: async (job) => run(job),
+    ...rest,
+  }
+}
+
+export function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

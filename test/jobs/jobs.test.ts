@@ -1,0 +1,261 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type JobsWorld, startJobsWorld, worker } from './jobs-world.ts'
+
+let world: JobsWorld
+
+beforeAll(async () => {
+  world = await startJobsWorld()
+})
+afterEach(() => world.clear())
+afterAll(() => world.close())
+
+const isEmpty = async () => (await world.rows()).length === 0
+
+describe('work', () => {
+  test('is done once, with its payload, and forgotten', async () => {
+    const done: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(({ payload, attempt }) => void done.push([payload, attempt])),
+    )
+    await world.add('q', { payload: { text: 'Ünïcode \u0000 and \ud800', list: [1, null] } })
+    await eventually('the work is done', isEmpty)
+    expect(done).toEqual([[{ text: 'Ünïcode \u0000 and \ud800', list: [1, null] }, 1]])
+  })
+
+  test('is there only when the transaction that added it was committed', async () => {
+    const done: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(({ payload }) => void done.push(payload)),
+    )
+    const failing = world.database.drizzle.transaction(async (transaction) => {
+      await jobs.add(transaction, { queue: 'q', key: null, payload: 'never' })
+      throw new Error('rolled back')
+    })
+    await expect(failing).rejects.toThrow('rolled back')
+    await world.add('q', { payload: 'after it' })
+    await eventually('the work is done', isEmpty)
+    expect(done).toEqual(['after it'])
+  })
+
+  test('is done by exactly one of many who look for it', async () => {
+    const done: number[] = []
+    const all = Array.from({ length: 60 }, (_, at) => at)
+    for (const at of all) await world.add('q', { payload: at })
+    for (let at = 0; at < 5; at++) {
+      const jobs = await world.start()
+      jobs.work(
+        'q',
+        worker(({ payload }) => void done.push(Number(payload))),
+      )
+    }
+    await eventually('all is done', isEmpty)
+    expect(done.toSorted((a, b) => a - b)).toEqual(all)
+  })
+
+  test('begins at the process that works on its queue as soon as another adds it', async () => {
+    const done: unknown[] = []
+    // Nobody would look by themselves within the patience of this test.
+    const working = await world.start({ lookEveryMs: 3_600_000 })
+    working.work(
+      'q',
+      worker(({ payload }) => void done.push(payload)),
+    )
+    for (let at = 0; at < 5; at++) {
+      await world.add('q', { payload: at })
+      await eventually('it is done', () => done.length === at + 1)
+    }
+  })
+
+  test('does not begin before its time', async () => {
+    const done: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(({ payload }) => void done.push(payload)),
+    )
+    await world.add('q', { payload: 'tomorrow', runAt: new Date(Date.now() + 86_400_000) })
+    await world.add('q', { payload: 'long due', runAt: new Date(0) })
+    await eventually('what is due is done', async () => (await world.rows()).length === 1)
+    expect(done).toEqual(['long due'])
+    expect(await world.rows()).toMatchObject([{ attempts: 0, is_held: false }])
+  })
+
+  test('is done so many at once and no more, in each queue by itself', async () => {
+    const open: (() => void)[] = []
+    const running = { a: 0, b: 0, most: 0 }
+    const jobs = await world.start()
+    const held = (queue: 'a' | 'b') =>
+      worker(
+        async () => {
+          running[queue] += 1
+          running.most = Math.max(running.most, running.a)
+          await new Promise<void>((resolve) => open.push(resolve))
+          running[queue] -= 1
+        },
+        { atOnceMax: queue === 'a' ? 2 : 1 },
+      )
+    for (let at = 0; at < 6; at++) await world.add('a')
+    await world.add('b')
+    jobs.work('a', held('a'))
+    jobs.work('b', held('b'))
+    await eventually('both queues are busy', () => running.a === 2 && running.b === 1)
+    const letGo = setInterval(() => open.shift()?.(), 5)
+    await eventually('all is done', isEmpty)
+    clearInterval(letGo)
+    expect(running).toEqual({ a: 0, b: 0, most: 2 })
+  })
+
+  test('of a queue has one worker in a process', async () => {
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(() => {}),
+    )
+    expect(() =>
+      jobs.work(
+        'q',
+        worker(() => {}),
+      ),
+    ).toThrow('two workers')
+  })
+})
+
+describe('work with a key', () => {
+  test('stays as it is while it waits', async () => {
+    await world.add('q', { key: 'k', payload: 'first' })
+    await world.add('q', { key: 'k', payload: 'second' })
+    await world.add('q', { key: 'other', payload: 'third' })
+    const done: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(({ payload }) => void done.push(payload), { atOnceMax: 1 }),
+    )
+    await eventually('all is done', isEmpty)
+    expect(done).toEqual(['first', 'third'])
+  })
+
+  test('is done once more when it is added while it runs, however often', async () => {
+    const letGo = Promise.withResolvers<void>()
+    const attempts: number[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(async ({ attempt }) => {
+        attempts.push(attempt)
+        if (attempts.length === 1) await letGo.promise
+      }),
+    )
+    await world.add('q', { key: 'k' })
+    await eventually('it runs', () => attempts.length === 1)
+    for (let at = 0; at < 3; at++) await world.add('q', { key: 'k' })
+    expect(await world.rows()).toHaveLength(1)
+    letGo.resolve()
+    await eventually('all is done', isEmpty)
+    expect(attempts).toEqual([1, 1])
+  })
+
+  test('is not begun between its addition and the commit of it', async () => {
+    await world.add('q', { key: 'k', payload: 'waits' })
+    let isCommitted = false
+    const seen: boolean[] = []
+    const adding = await world.start()
+    const working = await world.start()
+    await world.database.drizzle.transaction(async (transaction) => {
+      await adding.add(transaction, { queue: 'q', key: 'k', payload: 'again' })
+      working.work(
+        'q',
+        worker(() => void seen.push(isCommitted)),
+      )
+      await Bun.sleep(200)
+      isCommitted = true
+    })
+    await eventually('it is done', isEmpty)
+    expect(seen).toEqual([true])
+  })
+})
+
+describe('work that fails', () => {
+  test('is tried again after a pause that grows, then given up and forgotten', async () => {
+    const tries: number[] = []
+    const givenUp: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(
+        ({ attempt }) => {
+          tries.push(attempt)
+          throw new Error(`try ${attempt}`)
+        },
+        {
+          attemptsMax: 3,
+          gaveUp: async ({ payload, attempt }, error) => {
+            givenUp.push([payload, attempt, String(error)])
+          },
+        },
+      ),
+    )
+    await world.add('q', { payload: 'p' })
+    await eventually('it is given up', isEmpty)
+    expect(tries).toEqual([1, 2, 3])
+    expect(givenUp).toEqual([['p', 3, 'Error: try 3']])
+  })
+
+  test('waits as long as its failure asks for', async () => {
+    const jobs = await world.start()
+    const failed = () => {
+      throw new AppError('rate_limit_exceeded', 'Slow down.', { retryAfterS: 1_000 })
+    }
+    jobs.work('q', worker(failed, { attemptsMax: 9 }))
+    await world.add('q', { key: 'k' })
+    await eventually('it failed', async () => (await world.rows())[0]?.last_error === 'Slow down.')
+    const [row] = await world.database.drizzle.execute<{ pause_s: number }>(
+      'select extract(epoch from run_at - now())::float8 as pause_s from job',
+    )
+    expect(row?.pause_s).toBeGreaterThan(900)
+    expect(row?.pause_s).toBeLessThanOrEqual(1_000)
+  })
+
+  test('is given up again when giving it up failed', async () => {
+    let asked = 0
+    const jobs = await world.start()
+    const gaveUp = async () => {
+      asked += 1
+      if (asked === 1) throw new Error('no way to tell')
+    }
+    const fail = () => {
+      throw new Error('no')
+    }
+    jobs.work('q', worker(fail, { gaveUp }))
+    await world.add('q')
+    await eventually('it is given up', isEmpty)
+    expect(asked).toBe(2)
+  })
+
+  test('that was added again meanwhile is not forgotten when it is given up', async () => {
+    const running = Promise.withResolvers<void>()
+    const letGo = Promise.withResolvers<void>()
+    let tries = 0
+    const jobs = await world.start()
+    const run = async () => {
+      tries += 1
+      running.resolve()
+      if (tries > 1) return
+      await letGo.promise
+      throw new Error('no')
+    }
+    jobs.work('q', worker(run))
+    await world.add('q', { key: 'k' })
+    await running.promise
+    await world.add('q', { key: 'k' })
+    letGo.resolve()
+    await eventually('all is done', isEmpty)
+    expect(tries).toBe(2)
+  })
+})

@@ -1,0 +1,175 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { fileURLToPath } from 'node:url'
+import { openDatabase } from '#db/client.ts'
+import { createJobs } from '#jobs/jobs.ts'
+import { createTestPlace, quietLog, serverUrl, type TestPlace } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { startTcpProxy } from '#test/support/tcp-proxy.ts'
+import { type JobsWorld, startJobsWorld, untilAborted, worker } from './jobs-world.ts'
+
+let world: JobsWorld
+const places: TestPlace[] = []
+
+beforeAll(async () => {
+  world = await startJobsWorld()
+})
+afterEach(async () => {
+  await world.clear()
+  for (const place of places.splice(0)) await place.remove()
+})
+afterAll(() => world.close())
+
+const isEmpty = async () => (await world.rows()).length === 0
+
+/** As if another process had taken all work over, or as if nobody had held it for long. */
+function loseLeases(claim: string): Promise<unknown> {
+  return world.database.drizzle.execute(`update job set locked_by = '${claim}'`)
+}
+
+describe('a lease', () => {
+  test('is renewed for as long as the work takes', async () => {
+    const letGo = Promise.withResolvers<void>()
+    let begun = 0
+    const run = async () => {
+      begun += 1
+      await letGo.promise
+    }
+    for (let at = 0; at < 3; at++) {
+      const jobs = await world.start({ leaseMs: 1_500 })
+      jobs.work('q', worker(run))
+    }
+    await world.add('q')
+    await eventually('it runs', () => begun > 0)
+    const begunAt = performance.now()
+    await eventually('a lease has passed', () => performance.now() - begunAt > 2_000)
+    expect(begun).toBe(1)
+    letGo.resolve()
+    await eventually('it is done', isEmpty)
+    expect(begun).toBe(1)
+  })
+
+  test('that is lost ends the work here, and its outcome counts for nothing', async () => {
+    const stranger = crypto.randomUUID()
+    const aborted: unknown[] = []
+    const outcomes = ['succeeds', 'fails']
+    const jobs = await world.start({ leaseMs: 200 })
+    jobs.work(
+      'q',
+      worker(async ({ payload, signal }) => {
+        await untilAborted(signal).catch(() => aborted.push(payload))
+        if (payload === 'fails') throw new Error('too late')
+      }),
+    )
+    for (const payload of outcomes) await world.add('q', { key: payload, payload })
+    await eventually('both run', async () => (await world.rows()).every((row) => row.is_held))
+    await loseLeases(stranger)
+    await eventually('both were told', () => aborted.length === 2)
+    await jobs.close()
+    const row = { attempts: 1, is_held: true, last_error: null }
+    expect(await world.rows()).toEqual([
+      { key: 'succeeds', ...row },
+      { key: 'fails', ...row },
+    ])
+  })
+
+  test('that ran out is taken over, as a further try', async () => {
+    await world.add('q', { payload: 'p' })
+    await world.database.drizzle.execute(`
+      update job set attempts = 1, locked_by = gen_random_uuid(),
+        locked_until = now() - interval '1 second'`)
+    const done: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(({ attempt }) => void done.push(attempt), { attemptsMax: 3 }),
+    )
+    await eventually('it is done', isEmpty)
+    expect(done).toEqual([2])
+  })
+
+  test('of work that ends every process is not given for ever', async () => {
+    await world.add('q', { payload: 'deadly' })
+    await world.database.drizzle.execute(`
+      update job set attempts = 3, locked_by = gen_random_uuid(),
+        locked_until = now() - interval '1 second'`)
+    const told: unknown[] = []
+    const jobs = await world.start()
+    jobs.work(
+      'q',
+      worker(() => void told.push('run'), {
+        attemptsMax: 3,
+        gaveUp: async ({ payload }, error) => void told.push([payload, String(error)]),
+      }),
+    )
+    await eventually('it is given up', isEmpty)
+    expect(told).toEqual([['deadly', 'Error: every process that did this work has died']])
+  })
+})
+
+describe('a process that is killed', () => {
+  test('loses nothing: another does what it was doing', async () => {
+    const place = await createTestPlace()
+    places.push(place)
+    const child = Bun.spawn(
+      [
+        process.execPath,
+        fileURLToPath(new URL('./hold-work.ts', import.meta.url)),
+        place.dataFolder,
+        place.databaseUrl ?? '',
+      ],
+      { stdout: 'pipe', stderr: 'inherit' },
+    )
+    const reader = child.stdout.getReader()
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe('at work\n')
+    child.kill('SIGKILL')
+    await child.exited
+    const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
+    const jobs = await createJobs({ database, log: quietLog, times: { lookEveryMs: 50 } })
+    const done: unknown[] = []
+    jobs.work(
+      'q',
+      worker(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
+    )
+    const left = async () => (await database.drizzle.execute('select id from job')).length
+    await eventually('all is done', async () => (await left()) === 0)
+    expect(done.toSorted()).toEqual([
+      ['held', 2],
+      ['waiting', 1],
+    ])
+    await jobs.close()
+    await database.close()
+  })
+})
+
+describe.skipIf(serverUrl === undefined)('a database that is away', () => {
+  test('ends nothing: what was done is written down when it is back', async () => {
+    const direct = new URL(world.database.place.databaseUrl ?? '')
+    const proxy = await startTcpProxy({ host: direct.hostname, port: Number(direct.port) })
+    const indirect = new URL(direct)
+    indirect.port = String(proxy.port)
+    const place = { ...world.database.place, databaseUrl: indirect.href }
+    const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
+    const jobs = await createJobs({ database, log: quietLog, times: { lookEveryMs: 50 } })
+    const letGo = Promise.withResolvers<void>()
+    const done: unknown[] = []
+    jobs.work(
+      'q',
+      worker(async ({ payload }) => {
+        if (payload === 'slow') await letGo.promise
+        done.push(payload)
+      }),
+    )
+    await world.add('q', { payload: 'slow' })
+    await eventually('it runs', async () => (await world.rows())[0]?.is_held === true)
+    await proxy.goDown()
+    letGo.resolve()
+    await eventually('it has run', () => done.length === 1)
+    await world.add('q', { payload: 'added meanwhile' })
+    await proxy.comeUp()
+    await eventually('all is done', isEmpty)
+    expect(done).toEqual(['slow', 'added meanwhile'])
+    await jobs.close()
+    await database.close()
+    await proxy.stop()
+  })
+})
