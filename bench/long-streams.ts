@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadProgress, LoadReport } from './support/load-job.ts'
+import { formatSlope, type MemorySample, toMebibytes } from './support/memory-samples.ts'
 import type { Protocol } from './support/mock-frames.ts'
 import { numberIn, oneOf } from './support/options.ts'
 import { type Plan, tokensWithin } from './support/plan.ts'
@@ -19,7 +20,7 @@ export const usage =
 const streamsMax = 10_000
 const secondsMax = 3_600
 const sampleEveryMs = 10_000
-/** Two minutes: memory that has just been taken into use says nothing about growth. */
+/** Two minutes. */
 const samplesForSlope = 12
 const rampMs = 2_000
 /** A token so late would be seen by a person. */
@@ -38,8 +39,6 @@ type Options = {
   readonly databaseUrl: string | undefined
   readonly jsonFile: string | undefined
 }
-
-type MemorySample = { readonly atMs: number; readonly bytes: number }
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
@@ -154,28 +153,8 @@ function print(options: Options, report: LoadReport, memory: readonly MemorySamp
     ['longest gap, s', (gap.max / 1000).toFixed(1)],
     ['memory at the start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
     ['memory at most', `${toMebibytes(Math.max(...bytes))} MiB`],
-    ['memory, second half', formatSlope(memory)],
+    ['memory, second half', formatSlope(memory, samplesForSlope)],
   ]
   console.log(`\n${formatTable(['what', `Sluice, upstream ${options.upstreamApi}`], rows)}`)
   console.log(formatSamples(report.faults))
-}
-
-function formatSlope(memory: readonly MemorySample[]): string {
-  if (memory.length < samplesForSlope) return 'the run is too short to tell'
-  return `${slopePerMinute(memory).toFixed(2)} MiB a minute`
-}
-
-/** The least-squares slope over the second half of the samples, in MiB a minute. */
-function slopePerMinute(memory: readonly MemorySample[]): number {
-  const half = memory.slice(Math.floor(memory.length / 2))
-  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
-  const meanMs = mean(half.map(({ atMs }) => atMs))
-  const meanBytes = mean(half.map(({ bytes }) => bytes))
-  const covariance = mean(half.map(({ atMs, bytes }) => (atMs - meanMs) * (bytes - meanBytes)))
-  const variance = mean(half.map(({ atMs }) => (atMs - meanMs) ** 2))
-  return variance === 0 ? 0 : (covariance / variance / 2 ** 20) * 60_000
-}
-
-function toMebibytes(bytes: number): string {
-  return (bytes / 2 ** 20).toFixed(1)
 }

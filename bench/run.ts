@@ -4,8 +4,10 @@
 import * as countTokens from './count-tokens.ts'
 import * as longStreams from './long-streams.ts'
 import * as overhead from './overhead.ts'
+import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
 import { isUsageError } from './support/options.ts'
+import * as upload from './upload.ts'
 
 type Bench = {
   /** What it answers, in one sentence. */
@@ -20,6 +22,8 @@ const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['overhead', overhead],
   ['long-streams', longStreams],
   ['count-tokens', countTokens],
+  ['stt', stt],
+  ['upload', upload],
 ])
 
 const failureExitCode = 1

@@ -2,27 +2,47 @@ import { join } from 'node:path'
 import { isRecord } from '#lib/json.ts'
 import { startChild } from './children.ts'
 import type { LoadJob, LoadProgress, LoadReport } from './load-job.ts'
+import type { SpeechJob, SpeechProgress, SpeechReport } from './speech-job.ts'
 
 const benchFolder = join(import.meta.dir, '..')
 
 /** Starts the mock upstream in its own process; gives the port that it listens on. */
-export async function startMockUpstream(lifetimeS: number): Promise<number> {
-  const script = join(benchFolder, 'mock-upstream.ts')
-  const child = startChild([process.execPath, script, String(lifetimeS)], { stdin: 'pipe' })
-  const { stdout } = child
-  if (!(stdout instanceof ReadableStream)) throw new Error('the mock upstream has no output')
+export function startMockUpstream(lifetimeS: number): Promise<number> {
+  return startServer('mock-upstream.ts', [String(lifetimeS)])
+}
+
+/** Starts a server of the benches that prints `{"port":…}`; gives the port that it listens on. */
+export async function startServer(script: string, args: readonly string[]): Promise<number> {
+  const command = [process.execPath, join(benchFolder, script), ...args]
+  const { stdout } = startChild(command, { stdin: 'pipe' })
+  if (!(stdout instanceof ReadableStream)) throw new Error(`${script} has no output`)
   const { value } = await stdout.getReader().read()
   const ready: unknown = JSON.parse(new TextDecoder().decode(value))
   return isRecord(ready) ? Number(ready['port']) : Number.NaN
 }
 
 /** Runs one job in a load client of its own process. */
-export async function runLoad(
+export function runLoad(
   job: LoadJob,
   onProgress?: (progress: LoadProgress['progress']) => void,
 ): Promise<LoadReport> {
-  const script = join(benchFolder, 'load-client.ts')
-  const child = startChild([process.execPath, script], {
+  return runClient('load-client.ts', job, onProgress)
+}
+
+/** Runs the speech clients of one job in a process of their own. */
+export function runSpeechLoad(
+  job: SpeechJob,
+  onProgress: (progress: SpeechProgress['progress']) => void,
+): Promise<SpeechReport> {
+  return runClient('speech-load.ts', job, onProgress)
+}
+
+async function runClient<Report, Progress>(
+  script: string,
+  job: object,
+  onProgress?: (progress: Progress) => void,
+): Promise<Report> {
+  const child = startChild([process.execPath, join(benchFolder, script)], {
     stdin: 'pipe',
     stderr: onProgress === undefined ? 'inherit' : 'pipe',
   })
@@ -40,13 +60,13 @@ export async function runLoad(
   await child.exited
   await following
   if (answer === '') throw new Error(`the load client ended with ${child.exitCode} and no report`)
-  // The load client prints nothing but a LoadReport.
-  return JSON.parse(answer) as LoadReport
+  // A client prints nothing but its report.
+  return JSON.parse(answer) as Report
 }
 
-async function followProgress(
+async function followProgress<Progress>(
   lines: ReadableStream<Uint8Array>,
-  onProgress: (progress: LoadProgress['progress']) => void,
+  onProgress: (progress: Progress) => void,
 ): Promise<void> {
   const decoder = new TextDecoder()
   let unread = ''
@@ -55,8 +75,9 @@ async function followProgress(
     unread = parts.pop() ?? ''
     for (const line of parts) {
       // A line of the client itself; what a crash prints is passed on as it is.
-      if (line.startsWith('{"progress"')) onProgress((JSON.parse(line) as LoadProgress).progress)
-      else console.error(line)
+      if (line.startsWith('{"progress"')) {
+        onProgress((JSON.parse(line) as { progress: Progress }).progress)
+      } else console.error(line)
     }
   }
 }

@@ -28,6 +28,19 @@ export function treeMemoryBytes(rootPid: number): number {
   return own + Math.max(0, ...members.map((member) => member.sharedBytes))
 }
 
+/**
+ * How long the main threads of the process tree could have run and were not given a core; null
+ * where the kernel does not count it.
+ */
+export function treeWaitMs(rootPid: number): number | null {
+  const waits = treePids(rootPid).map((pid) => {
+    const [, waitNs] = (readText(`/proc/${pid}/schedstat`) ?? '').split(' ')
+    return waitNs === undefined ? null : Number(waitNs) / 1e6
+  })
+  if (waits.includes(null)) return null
+  return waits.reduce<number>((sum, waitMs) => sum + (waitMs ?? 0), 0)
+}
+
 export function treePids(rootPid: number): number[] {
   return treeOf(rootPid).map(({ pid }) => pid)
 }

@@ -1,0 +1,94 @@
+/**
+ * A speech server that costs little: its own process, which speaks the protocol of Vosk and
+ * understands spoken numbers, so that what is lost on the way to it shows.
+ *
+ *     bun bench/speech-engine.ts [pace]
+ *
+ * `pace` is how many times faster than speech it takes audio in; without it, at once. It prints
+ * `{"port":…}` when it listens, and ends when its standard input does.
+ */
+import type { ServerWebSocket } from 'bun'
+import { createListener, type Listener, type SpokenWord } from '#test/support/spoken-numbers.ts'
+import { sampleRateHz } from './support/speech-plan.ts'
+
+type Recogniser = {
+  readonly listener: Listener
+  words: SpokenWord[]
+  /** Replies that are not due yet. */
+  readonly waiting: { readonly dueMs: number; readonly reply: string }[]
+  dueMs: number
+}
+
+type Socket = ServerWebSocket<Recogniser>
+
+const endpointMs = 300
+const lookMs = 10
+const eof = '{"eof" : 1}'
+const reset = '{"reset" : 1}'
+
+const pace = Number(process.argv[2] ?? Number.POSITIVE_INFINITY)
+const sockets = new Set<Socket>()
+
+function hear(socket: Socket, bytes: Buffer): void {
+  const recogniser = socket.data
+  const { listener, words } = recogniser
+  // A copy: a message may lie at an odd place.
+  const samples = new Int16Array(new Uint8Array(bytes).buffer)
+  words.push(...listener.hear(samples))
+  const text = words.map(({ word }) => word).join(' ')
+  const isFinal = words.length > 0 && listener.silenceMs() >= endpointMs
+  reply(socket, isFinal ? conclude(recogniser) : JSON.stringify({ partial: text }), samples.length)
+}
+
+function conclude(recogniser: Recogniser): string {
+  const result = recogniser.words.map(({ word, startMs, endMs }) => ({
+    ...{ word, start: startMs / 1000, end: endMs / 1000, conf: 1 },
+  }))
+  recogniser.words = []
+  return JSON.stringify({ result, text: result.map(({ word }) => word).join(' ') })
+}
+
+/** In order, and when so much audio could have been taken in. */
+function reply(socket: Socket, text: string, samples: number): void {
+  if (pace === Number.POSITIVE_INFINITY) {
+    socket.send(text)
+    return
+  }
+  const recogniser = socket.data
+  const takesMs = (samples * 1000) / sampleRateHz / pace
+  recogniser.dueMs = Math.max(recogniser.dueMs, performance.now()) + takesMs
+  recogniser.waiting.push({ dueMs: recogniser.dueMs, reply: text })
+}
+
+function sendDue(): void {
+  const nowMs = performance.now()
+  for (const socket of sockets) {
+    const { waiting } = socket.data
+    while ((waiting[0]?.dueMs ?? Number.POSITIVE_INFINITY) <= nowMs) {
+      socket.send(waiting.shift()?.reply ?? '')
+    }
+  }
+}
+
+const server = Bun.serve<Recogniser>({
+  hostname: '127.0.0.1',
+  port: 0,
+  fetch(request, own) {
+    const data = { listener: createListener(), words: [], waiting: [], dueMs: 0 }
+    if (own.upgrade(request, { data })) return undefined
+    return new Response('a WebSocket is wanted', { status: 426 })
+  },
+  websocket: {
+    open: (socket) => void sockets.add(socket),
+    close: (socket) => void sockets.delete(socket),
+    message(socket, message) {
+      if (typeof message !== 'string') return hear(socket, message)
+      if (message !== eof && message !== reset) return
+      reply(socket, conclude(socket.data), 0)
+    },
+  },
+})
+
+if (pace !== Number.POSITIVE_INFINITY) setInterval(sendDue, lookMs)
+console.log(JSON.stringify({ port: server.port }))
+process.stdin.on('end', () => process.exit(0)).resume()

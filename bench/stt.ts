@@ -1,0 +1,170 @@
+import { parseArgs } from 'node:util'
+import { stopChildren } from './support/children.ts'
+import { startGateway } from './support/gateway.ts'
+import { Histogram } from './support/histogram.ts'
+import { kernelSocketBytes } from './support/kernel-memory.ts'
+import { runSpeechLoad, startMockUpstream, startServer } from './support/load.ts'
+import { numberIn, oneOf } from './support/options.ts'
+import { treeMemoryBytes, treeUsage, treeWaitMs } from './support/process-tree.ts'
+import { writeResult } from './support/report.ts'
+import type { SpeechJob, SpeechProgress } from './support/speech-job.ts'
+import { frameMs, utteranceMs } from './support/speech-plan.ts'
+import {
+  formatSpeechResult,
+  type PartName,
+  type PartResult,
+  type Scale,
+} from './support/speech-results.ts'
+
+export const question =
+  'Do hundreds of speech sessions lose a word, keep up with those who speak, and stay within ' +
+  'their memory, even where clients flood a slow engine?'
+export const usage =
+  '[--part all|soak|live|flood] [--quick] [--sessions N] [--seconds N] [--json FILE]'
+
+const parts = ['soak', 'live', 'flood'] as const
+
+/** `soak`: ten minutes each. `live`: as many as one worker shall serve. `flood`: past an engine at 1x. */
+const scales: Readonly<Record<PartName, { readonly full: Scale; readonly quick: Scale }>> = {
+  soak: { full: { sessions: 100, seconds: 600 }, quick: { sessions: 100, seconds: 40 } },
+  live: { full: { sessions: 500, seconds: 120 }, quick: { sessions: 500, seconds: 40 } },
+  flood: { full: { sessions: 200, seconds: 60 }, quick: { sessions: 200, seconds: 30 } },
+}
+
+const sampleEveryMs = 5_000
+const probeEveryMs = 20
+const rampMs = 5_000
+/** After the last frame, for the last finals. */
+const slackMs = 30_000
+
+type Options = {
+  readonly parts: readonly PartName[]
+  readonly isQuick: boolean
+  readonly sessions: number | null
+  readonly seconds: number | null
+  readonly jsonFile: string | undefined
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  const results: PartResult[] = []
+  for (const part of options.parts) {
+    results.push(await runPart(part, options))
+    await stopChildren()
+  }
+  for (const result of results) console.log(formatSpeechResult(result))
+  if (options.jsonFile !== undefined) writeResult(options.jsonFile, { bench: 'stt', results })
+  return results.every(isClean) ? 0 : 1
+}
+
+function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      part: { type: 'string', default: 'all' },
+      quick: { type: 'boolean', default: false },
+      sessions: { type: 'string' },
+      seconds: { type: 'string' },
+      json: { type: 'string' },
+    },
+  })
+  const part = oneOf(values.part, { name: 'part', words: ['all', ...parts] })
+  const whole = (text: string | undefined, name: string) =>
+    text === undefined ? null : Math.round(numberIn(text, { name, from: 2, to: 3_600 }))
+  const seconds = whole(values.seconds, 'seconds')
+  return {
+    parts: part === 'all' ? parts : [part],
+    isQuick: values.quick,
+    sessions: whole(values.sessions, 'sessions'),
+    // Utterances are whole.
+    seconds: seconds === null ? null : seconds - (seconds % (utteranceMs / 1000)),
+    jsonFile: values.json,
+  }
+}
+
+async function runPart(part: PartName, options: Options): Promise<PartResult> {
+  const preset = options.isQuick ? scales[part].quick : scales[part].full
+  const scale = {
+    sessions: options.sessions ?? preset.sessions,
+    seconds: options.seconds ?? preset.seconds,
+  }
+  console.log(`${part}: ${scale.sessions} sessions of ${scale.seconds} s`)
+  const isFlood = part === 'flood'
+  const enginePort = await startServer('speech-engine.ts', isFlood ? ['1'] : [])
+  const gateway = await startGateway({
+    upstreamPort: await startMockUpstream(scale.seconds + 300),
+    upstreamApi: 'chat',
+    configLines: configuration(enginePort, scale.sessions),
+  })
+  const job: SpeechJob = {
+    ...{ port: gateway.port, bearer: gateway.bearer, ...scale, rampMs },
+    mode: isFlood ? 'flood' : 'live',
+    deadlineMs: rampMs + scale.seconds * 1000 + slackMs,
+    progressMs: sampleEveryMs,
+  }
+  const watch = watchGateway(gateway)
+  const report = await runSpeechLoad(job, (progress) => {
+    watch.sample(progress.elapsedMs)
+    printProgress(progress)
+  })
+  return { part, scale, report, ...watch.end() }
+}
+
+/** All sessions are those of one user, with one engine; else the defaults. */
+function configuration(enginePort: number, sessions: number): string {
+  return [
+    `[speech]\nsessions_per_user_max = ${sessions}`,
+    '[[engine]]\nname = "stub"\nkind = "vosk"\nlanguages = ["en"]',
+    `url = "ws://127.0.0.1:${enginePort}"\nsessions_max = ${sessions * 2}\n`,
+  ].join('\n')
+}
+
+/** Memory, CPU time and patience of a gateway, from outside of it. */
+function watchGateway({ pid, port }: { pid: number; port: number }) {
+  const memory = [{ atMs: 0, bytes: treeMemoryBytes(pid) }]
+  const idleCpuMs = treeUsage(pid).cpuMs
+  const idleWaitMs = treeWaitMs(pid)
+  const probes = new Histogram()
+  let kernelBytesMax = 0
+  let isOver = false
+
+  async function probe(): Promise<void> {
+    while (!isOver) {
+      const askedAt = performance.now()
+      await (await fetch(`http://127.0.0.1:${port}/livez`)).text()
+      const tookMs = performance.now() - askedAt
+      probes.record(tookMs)
+      await Bun.sleep(Math.max(0, probeEveryMs - tookMs))
+    }
+  }
+  const probing = probe().catch((error: unknown) => console.error(`/livez: ${String(error)}`))
+  void probing
+  return {
+    sample(atMs: number) {
+      memory.push({ atMs, bytes: treeMemoryBytes(pid) })
+      kernelBytesMax = Math.max(kernelBytesMax, kernelSocketBytes())
+    },
+    end() {
+      isOver = true
+      const cpuMs = treeUsage(pid).cpuMs - idleCpuMs
+      const waitMs = treeWaitMs(pid)
+      const waitedMs = waitMs === null || idleWaitMs === null ? null : waitMs - idleWaitMs
+      return { memory, kernelBytesMax, probeMs: probes.quantiles(), cpuMs, waitedMs }
+    },
+  }
+}
+
+function isClean({ report, part }: PartResult): boolean {
+  const { lost, wrong, failed } = report.faults
+  const isWhole = part === 'flood' || report.untranscribedMs === 0
+  return lost + wrong + failed === 0 && isWhole
+}
+
+function printProgress({ elapsedMs, ...progress }: SpeechProgress['progress']): void {
+  const { sessionsOpen, framesSent, finals, faults } = progress
+  const audioS = Math.round((framesSent * frameMs) / 1000)
+  console.log(
+    `${Math.round(elapsedMs / 1000)} s: ${sessionsOpen} sessions, ${audioS} s of audio sent, ` +
+      `${finals} finals; ${faults.lost} words lost, ${faults.failed} sessions failed`,
+  )
+}

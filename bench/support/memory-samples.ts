@@ -1,0 +1,22 @@
+export type MemorySample = { readonly atMs: number; readonly bytes: number }
+
+/** Memory that has just been taken into use says nothing about growth. */
+export function formatSlope(memory: readonly MemorySample[], samplesMin: number): string {
+  if (memory.length < samplesMin) return 'the run is too short to tell'
+  return `${slopePerMinute(memory).toFixed(2)} MiB a minute`
+}
+
+export function toMebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1)
+}
+
+/** The least-squares slope over the second half of the samples, in MiB a minute. */
+function slopePerMinute(memory: readonly MemorySample[]): number {
+  const half = memory.slice(Math.floor(memory.length / 2))
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const meanMs = mean(half.map(({ atMs }) => atMs))
+  const meanBytes = mean(half.map(({ bytes }) => bytes))
+  const covariance = mean(half.map(({ atMs, bytes }) => (atMs - meanMs) * (bytes - meanBytes)))
+  const variance = mean(half.map(({ atMs }) => (atMs - meanMs) ** 2))
+  return variance === 0 ? 0 : (covariance / variance / 2 ** 20) * 60_000
+}

@@ -1,0 +1,101 @@
+import { type Speech, speak } from '#test/support/spoken-numbers.ts'
+
+/** All sessions say the same, round and round; each begins with another utterance. */
+export const frameMs = 20
+export const sampleRateHz = 16_000
+export const wordsPerUtterance = 15
+const silenceMs = 500
+export const utteranceMs = 2_000
+export const framesPerUtterance = utteranceMs / frameMs
+const frameSamples = (sampleRateHz * frameMs) / 1000
+
+/** The sound of so many whole utterances; each word is a number that is said once. */
+export function makeSpeech(seconds: number): Speech {
+  const count = Math.ceil((seconds * 1000) / utteranceMs)
+  return speak(Array.from({ length: count }, () => ({ silenceMs, words: wordsPerUtterance })))
+}
+
+/** The frames of one session, as PCM of 16 bit. */
+export function framesOf({ samples }: Speech, session: number): (frame: number) => Uint8Array {
+  const frames = samples.length / frameSamples
+  const first = firstUtterance(frames, session) * framesPerUtterance
+  return (frame) => {
+    const at = ((first + frame) % frames) * frameSamples
+    return new Uint8Array(samples.buffer, at * 2, frameSamples * 2)
+  }
+}
+
+/** Neighbours begin far from one another, so that what belongs to another session shows. */
+function firstUtterance(frames: number, session: number): number {
+  return (session * 7) % (frames / framesPerUtterance)
+}
+
+export type SpeechFaults = {
+  /** Words that were said and not heard. */
+  lost: number
+  /** Words that were heard before, or belong to another session. */
+  wrong: number
+  /** Sessions that did not end as they should. */
+  failed: number
+  /** The first few, in words. */
+  readonly samples: string[]
+}
+
+const samplesMax = 5
+
+export function noSpeechFaults(): SpeechFaults {
+  return { lost: 0, wrong: 0, failed: 0, samples: [] }
+}
+
+export function noteSpeechFault(faults: SpeechFaults, sentence: string): void {
+  if (faults.samples.length < samplesMax) faults.samples.push(sentence)
+}
+
+/** Holds the finals of one session against what it says: every word once, in order. */
+export class SpeechCheck {
+  readonly #words: number
+  readonly #first: number
+  readonly #session: number
+  readonly #faults: SpeechFaults
+  heard = 0
+
+  constructor({ samples, words }: Speech, session: number, faults: SpeechFaults) {
+    this.#words = words.length
+    this.#first = firstUtterance(samples.length / frameSamples, session) * wordsPerUtterance
+    this.#session = session
+    this.#faults = faults
+  }
+
+  /** The utterances that were heard whole. */
+  utterances(): number {
+    return Math.floor(this.heard / wordsPerUtterance)
+  }
+
+  final(text: string): void {
+    for (const word of text.split(' ')) {
+      const ahead = (Number(word) - 1 - this.#first - this.heard) % this.#words
+      const skipped = ahead < 0 ? ahead + this.#words : ahead
+      if (skipped === 0) this.heard += 1
+      else this.#note(word, skipped)
+    }
+  }
+
+  /** So many frames were sent, and no more comes. */
+  end(frames: number): void {
+    const missing = Math.floor(frames / framesPerUtterance) * wordsPerUtterance - this.heard
+    if (missing <= 0) return
+    this.#faults.lost += missing
+    noteSpeechFault(this.#faults, `session ${this.#session}: the last ${missing} words are missing`)
+  }
+
+  /** A word that is a little ahead means a hole before it; anything else is out of place. */
+  #note(word: string, skipped: number): void {
+    const isHole = skipped < this.#words / 2
+    if (isHole) {
+      this.#faults.lost += skipped
+      this.heard += skipped + 1
+    } else this.#faults.wrong += 1
+    const what = isHole ? `${skipped} words missing before` : 'out of place is'
+    noteSpeechFault(this.#faults, `session ${this.#session}: ${what} word "${word}"`)
+  }
+}

@@ -1,0 +1,89 @@
+import type { Quantiles } from './histogram.ts'
+import { formatSlope, type MemorySample, toMebibytes } from './memory-samples.ts'
+import type { SpeechReport } from './speech-job.ts'
+import { utteranceMs, wordsPerUtterance } from './speech-plan.ts'
+import { formatTable } from './table.ts'
+
+export type PartName = 'soak' | 'live' | 'flood'
+
+export type Scale = { readonly sessions: number; readonly seconds: number }
+
+export type PartResult = {
+  readonly part: PartName
+  readonly scale: Scale
+  readonly report: SpeechReport
+  /** Of the gateway's whole process tree, the first before there was a session. */
+  readonly memory: readonly MemorySample[]
+  /** What the kernel keeps for all TCP sockets of this machine, at most. */
+  readonly kernelBytesMax: number
+  /** Answers to /livez: what the event loop lets wait. */
+  readonly probeMs: Quantiles
+  /** Of the gateway's whole process tree. */
+  readonly cpuMs: number
+  /** When it could have run and was not given a core. */
+  readonly waitedMs: number | null
+}
+
+/** Two minutes. */
+const samplesForSlope = 24
+
+export function formatSpeechResult(result: PartResult): string {
+  const { part, report, scale } = result
+  const title = `${part}: ${scale.sessions} × ${scale.seconds} s`
+  const own = part === 'flood' ? floodRows(result) : liveRows(result)
+  const table = formatTable(['what', title], [...own, ...gatewayRows(result)])
+  return `\n${table}${report.faults.samples.map((sample) => `\n    ${sample}`).join('')}`
+}
+
+function liveRows({ report }: PartResult): string[][] {
+  const { closeCodes, faults, finalMs, latenessMs } = report
+  return [
+    ['sessions that were closed with 1000', `${closeCodes['1000'] ?? 0}`],
+    ['frames of 20 ms that were sent', `${report.framesSent}`],
+    ['finals, partials', `${report.finals} with ${report.words} words, ${report.partials}`],
+    [
+      'faults',
+      `${faults.lost} words lost, ${faults.wrong} wrong, ${faults.failed} sessions failed`,
+    ],
+    ['speech without words', `${report.untranscribedMs} ms`],
+    ['fresh engines within sessions', `${report.rollovers}`],
+    ['a final after its utterance, ms', formatQuantiles(finalMs)],
+    ['a frame was sent late by, ms', formatQuantiles(latenessMs)],
+  ]
+}
+
+function floodRows({ report, scale }: PartResult): string[][] {
+  const { faults, heardMs } = report
+  const heard = heardMs.map((ms) => (ms / 1000).toFixed(0)).join(' / ')
+  return [
+    ['frames of 20 ms that the sockets took', `${report.framesSent}`],
+    [`audio heard of each, in ${scale.seconds} s (least / middle / most)`, `${heard} s`],
+    [
+      'faults',
+      `${faults.lost} words lost, ${faults.wrong} wrong, ${faults.failed} sessions failed`,
+    ],
+  ]
+}
+
+function gatewayRows({ memory, report, scale, ...result }: PartResult): string[][] {
+  const bytes = memory.map((sample) => sample.bytes)
+  const first = bytes[0] ?? 0
+  const most = Math.max(...bytes)
+  const share = (ms: number) => `${((ms / report.elapsedMs) * 100).toFixed(0)} %`
+  const audioS = (report.words / wordsPerUtterance) * (utteranceMs / 1000)
+  const cpuOfAudio = `${(result.cpuMs / audioS).toFixed(2)} ms for each second of audio`
+  return [
+    ['an answer to /livez, ms', formatQuantiles(result.probeMs)],
+    ['CPU of the gateway', `${share(result.cpuMs)} of one core, ${cpuOfAudio}`],
+    ['… when it had to wait for a core', result.waitedMs === null ? '-' : share(result.waitedMs)],
+    ['memory at the start', `${toMebibytes(first)} MiB`],
+    ['memory at most', `${toMebibytes(most)} MiB`],
+    ['… more for each session', `${toMebibytes((most - first) / scale.sessions)} MiB`],
+    ['memory, second half', formatSlope(memory, samplesForSlope)],
+    ['sockets of the machine in the kernel', `${toMebibytes(result.kernelBytesMax)} MiB`],
+  ]
+}
+
+function formatQuantiles({ p50, p99, max }: Quantiles): string {
+  return `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, at most ${max.toFixed(1)}`
+}

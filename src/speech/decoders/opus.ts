@@ -1,0 +1,105 @@
+import { type AudioDecoder, AudioError, type AudioFaults } from './decoder.ts'
+import { countCorrupt, createFaults } from './faults.ts'
+import { type Libopus, libopusRatesHz, openLibopus, packetBytesMax } from './libopus.ts'
+import { createOggDemuxer } from './ogg.ts'
+import { packetSamples48, plainOpusHead } from './opus-head.ts'
+import type { OpusDemuxer, OpusPart } from './opus-parts.ts'
+import { createSampleOutput, type SampleOutput } from './sample-output.ts'
+import { createWebmDemuxer } from './webm.ts'
+
+export type OpusContainer = 'ogg' | 'webm' | 'raw'
+
+const opusRateHz = 48_000
+
+/**
+ * Opus in one of its containers. libopus gives out the engine's rate where it can; `container` is
+ * asked once, with the first bytes.
+ */
+export async function openOpusDecoder(
+  engineRateHz: number,
+  container: () => OpusContainer,
+): Promise<AudioDecoder> {
+  const rateHz = libopusRatesHz.find((rate) => rate === engineRateHz) ?? opusRateHz
+  const libopus = await openLibopus(rateHz)
+  const faults = createFaults()
+  const output = createSampleOutput(engineRateHz, faults)
+  const stream = createOpusStream(libopus, rateHz, output, faults)
+  let demuxer: OpusDemuxer | null = null
+  return {
+    faults,
+    sourceRateHz: opusRateHz,
+    *decode(bytes) {
+      demuxer ??= createDemuxer(container(), faults)
+      for (const part of demuxer.parts(bytes)) yield* stream(part)
+    },
+    end: () => output.end(),
+    close: () => libopus.close(),
+  }
+}
+
+function createDemuxer(container: OpusContainer, faults: AudioFaults): OpusDemuxer {
+  switch (container) {
+    case 'ogg':
+      return createOggDemuxer(faults)
+    case 'webm':
+      return createWebmDemuxer(faults)
+    case 'raw':
+      return createRawDemuxer()
+  }
+}
+
+/** One packet each time. */
+function createRawDemuxer(): OpusDemuxer {
+  let begun = false
+  return {
+    *parts(packet) {
+      if (packet.length > packetBytesMax) {
+        throw new AudioError(
+          'bad_audio',
+          `A raw Opus packet has at most ${packetBytesMax} bytes; send each in a message of its own.`,
+          { packet_bytes_max: packetBytesMax },
+        )
+      }
+      if (!begun) yield { type: 'head', head: plainOpusHead }
+      begun = true
+      yield { type: 'packet', packet, trimmed48: 0 }
+    },
+  }
+}
+
+/** Heads and packets → pieces: what is to be skipped, trimmed and amplified is done here. */
+function createOpusStream(
+  libopus: Libopus,
+  rateHz: number,
+  output: SampleOutput,
+  faults: AudioFaults,
+): (part: OpusPart) => Iterable<Int16Array> {
+  let skip = 0
+  let gain = 1
+  const atRate = (samples48: number) => Math.round((samples48 * rateHz) / opusRateHz)
+
+  const decode = (packet: Uint8Array): Float32Array => {
+    const samples = libopus.decode(packet)
+    if (samples !== null) return samples
+    countCorrupt(faults)
+    // Silence in its place, so that what follows keeps its time.
+    return new Float32Array(atRate(packetSamples48(packet)))
+  }
+
+  return function* (part) {
+    if (part.type === 'head') {
+      libopus.begin(part.head)
+      skip = atRate(part.head.preSkip48)
+      gain = part.head.gain
+      return
+    }
+    // An empty packet stands for a lost one; libopus would invent sound for it.
+    if (part.packet.length === 0) return
+    const samples = decode(part.packet)
+    const kept = Math.max(0, samples.length - atRate(part.trimmed48))
+    const sound = samples.subarray(Math.min(skip, kept), kept)
+    skip = Math.max(0, skip - samples.length)
+    if (gain !== 1) for (let at = 0; at < sound.length; at++) sound[at] = (sound[at] ?? 0) * gain
+    yield* output.write(sound, rateHz)
+  }
+}

@@ -1,0 +1,67 @@
+import { type AudioFaults, pieceMsMax } from './decoder.ts'
+import { createResampler, type Resampler } from './resample.ts'
+
+/** What every decoder ends in: mono samples of any rate → pieces of 16 bit at the engine's rate. */
+export type SampleOutput = {
+  /** Samples of -1 to 1. Another rate than before begins a stretch of its own. */
+  write(samples: Float32Array, rateHz: number): Iterable<Int16Array>
+  end(): Iterable<Int16Array>
+}
+
+/** The rates between which audio is taken; beyond them it is no speech, or no audio. */
+export const sourceRateHzMin = 4000
+export const sourceRateHzMax = 192_000
+
+export function createSampleOutput(engineRateHz: number, faults: AudioFaults): SampleOutput {
+  const pieceSamplesMax = Math.floor((engineRateHz * pieceMsMax) / 1000)
+  let rateHz = engineRateHz
+  let resampler: Resampler | null = null
+
+  function* end(): Generator<Int16Array> {
+    if (resampler === null) return
+    const rest = resampler.flush()
+    resampler = null
+    if (rest.length > 0) yield toInt16(rest, faults)
+  }
+
+  return {
+    *write(samples, sourceRateHz) {
+      if (sourceRateHz !== rateHz) {
+        yield* end()
+        rateHz = sourceRateHz
+      }
+      if (rateHz !== engineRateHz) resampler ??= createResampler(rateHz, engineRateHz)
+      // One sample may become the last of two output samples, so the bound leaves room for one.
+      const slice = Math.floor(((pieceSamplesMax - 1) * rateHz) / engineRateHz)
+      for (let from = 0; from < samples.length; from += slice) {
+        const part = cleaned(samples.subarray(from, from + slice), faults)
+        const piece = resampler === null ? part : resampler.push(part)
+        if (piece.length > 0) yield toInt16(piece, faults)
+      }
+    },
+    end,
+  }
+}
+
+/** A single NaN would spoil every sample that the resampler makes of it. */
+function cleaned(samples: Float32Array, faults: AudioFaults): Float32Array {
+  // A sum is finite only if all of its parts are; of samples it cannot grow beyond what fits.
+  let sum = 0
+  for (let at = 0; at < samples.length; at++) sum += samples[at] as number
+  if (Number.isFinite(sum)) return samples
+  return samples.map((sample) => {
+    if (Number.isFinite(sample)) return sample
+    faults.invalidSamples += 1
+    return 0
+  })
+}
+
+function toInt16(samples: Float32Array, faults: AudioFaults): Int16Array {
+  const output = new Int16Array(samples.length)
+  for (let at = 0; at < samples.length; at++) {
+    const sample = samples[at] as number
+    if (sample > 1 || sample < -1) faults.clippedSamples += 1
+    output[at] = Math.max(-32_768, Math.min(32_767, Math.round(sample * 32_768)))
+  }
+  return output
+}

@@ -1,0 +1,48 @@
+import type { Encoding } from './decoder.ts'
+
+/** What the first bytes of a stream tell about the rest. */
+export type Sniffed = {
+  readonly kind: 'wav' | 'ogg' | 'webm' | 'mp3' | 'mp4' | 'flac' | 'aiff' | 'aac'
+  readonly name: string
+  /** What it would have to be declared as; null where it is not taken at all. */
+  readonly encoding: Encoding | null
+}
+
+/** As many bytes as `sniff` looks at. */
+export const sniffBytes = 12
+
+const wav: Sniffed = { kind: 'wav', name: 'WAV', encoding: 'wav' }
+const ogg: Sniffed = { kind: 'ogg', name: 'Ogg', encoding: 'opus' }
+const webm: Sniffed = { kind: 'webm', name: 'WebM', encoding: 'opus' }
+const mp3: Sniffed = { kind: 'mp3', name: 'MP3', encoding: 'mp3' }
+const mp4: Sniffed = { kind: 'mp4', name: 'MP4', encoding: null }
+const flac: Sniffed = { kind: 'flac', name: 'FLAC', encoding: null }
+const aiff: Sniffed = { kind: 'aiff', name: 'AIFF', encoding: null }
+const aac: Sniffed = { kind: 'aac', name: 'AAC', encoding: null }
+
+/** What cannot be anything else; bare samples do not begin so by chance. */
+export function sniff(bytes: Uint8Array): Sniffed | null {
+  const text = String.fromCharCode(...bytes.subarray(0, sniffBytes))
+  if (/^(RIFF|RF64)....WAVE/s.test(text)) return wav
+  if (text.startsWith('OggS') && bytes[4] === 0 && (bytes[5] ?? 0) < 8) return ogg
+  if (text.startsWith('\x1a\x45\xdf\xa3')) return webm
+  if (text.startsWith('ID3') && bytes.subarray(3, 10).every((byte) => byte < 0x80)) return mp3
+  if (text.slice(4, 8) === 'ftyp') return mp4
+  if (text.startsWith('fLaC')) return flac
+  if (/^FORM....AIF[FC]/s.test(text)) return aiff
+  return null
+}
+
+/**
+ * What looks like frames of MP3 or AAC. Only twelve bits mark them, so bare samples may well begin
+ * like this: it is a hint for those who declared a container that is not there.
+ */
+export function sniffFrames(bytes: Uint8Array): Sniffed | null {
+  const [first = 0, second = 0, third = 0] = bytes
+  if (first !== 0xff || (second & 0xe0) !== 0xe0) return null
+  if ((second & 0xf6) === 0xf0) return aac
+  const layer3 = (second & 0x06) === 0x02
+  const knownVersion = (second & 0x18) !== 0x08
+  const knownRates = third >> 4 !== 15 && (third & 0x0c) !== 0x0c
+  return layer3 && knownVersion && knownRates ? mp3 : null
+}

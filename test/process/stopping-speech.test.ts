@@ -1,0 +1,31 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import { patienceMs, signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
+import { openSpeech } from '#test/support/speech-client.ts'
+
+/** What becomes of speech sessions when the process is told to stop. */
+
+setDefaultTimeout(2 * patienceMs)
+afterEach(stopProcesses)
+
+test('SIGTERM ends live sessions behind their last results, and the process in order', async () => {
+  const gateway = await startGatewayProcess()
+  const token = await signToken()
+  const [live, lost] = [
+    await openSpeech(gateway.port(), { token }),
+    await openSpeech(gateway.port(), { token }),
+  ]
+  await live.start({ options: { flow: 'credit' } })
+  await lost.start()
+  live.sendAudio(new Uint8Array(48_000))
+  await eventually('it has arrived', () => live.of('audio_ack').at(-1)?.received_bytes === 48_000)
+  lost.socket.destroy()
+
+  gateway.signal('SIGTERM')
+  expect(await live.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+  expect(live.of('error')[0]?.stats).toMatchObject({ audio_ms: 1_500, untranscribed_ms: 0 })
+  expect(await gateway.exited).toBe(0)
+  const ended = gateway.log().filter(({ message }) => message === 'speech session ended')
+  expect(ended.map(({ reason }) => reason)).toEqual(['draining', 'draining'])
+  expect(JSON.stringify(gateway.log())).not.toContain(token)
+})

@@ -1,0 +1,140 @@
+import {
+  AudioError,
+  type AudioFaults,
+  type AudioFormat,
+  pieceMsMax,
+} from '#speech/decoders/decoder.ts'
+import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
+import { createDice } from '#test/support/dice.ts'
+import type { SpeechForm } from '#test/support/speech-material.ts'
+
+export type Decoded = {
+  readonly samples: Int16Array
+  readonly faults: AudioFaults
+  readonly sourceRateHz: number | null
+}
+
+type DeclaredFormat = Pick<AudioFormat, 'encoding'> & Partial<AudioFormat>
+
+/** Decodes bytes, cut as they are given, and holds every piece to its bound. */
+export async function decodeAll(
+  format: DeclaredFormat,
+  bytes: Uint8Array | readonly Uint8Array[],
+  engineRateHz = 16_000,
+): Promise<Decoded> {
+  const decoder = await openAudioDecoder(
+    { container: 'auto', sampleRateHz: null, channels: 1, ...format },
+    engineRateHz,
+  )
+  const pieces: Int16Array[] = []
+  try {
+    for (const part of bytes instanceof Uint8Array ? [bytes] : bytes) {
+      pieces.push(...decoder.decode(part))
+    }
+    pieces.push(...decoder.end())
+  } finally {
+    decoder.close()
+  }
+  const pieceSamplesMax = (engineRateHz * pieceMsMax) / 1000
+  if (pieces.some(({ length }) => length === 0 || length > pieceSamplesMax)) {
+    throw new Error('a piece is empty or too long')
+  }
+  return {
+    samples: joinSamples(pieces),
+    faults: { ...decoder.faults },
+    sourceRateHz: decoder.sourceRateHz,
+  }
+}
+
+/** The error that decoding ends in; anything but an `AudioError` is thrown on. */
+export async function decodingError(
+  format: DeclaredFormat,
+  bytes: Uint8Array | readonly Uint8Array[],
+): Promise<AudioError> {
+  try {
+    await decodeAll(format, bytes)
+  } catch (error) {
+    if (error instanceof AudioError) return error
+    throw error
+  }
+  throw new Error('it was decoded')
+}
+
+/** How the forms of the material are declared. */
+export function formatOf(form: SpeechForm): DeclaredFormat {
+  switch (form) {
+    case 'ogg':
+    case 'webm':
+      return { encoding: 'opus' }
+    case 'pcm_int16':
+    case 'pcm_float32':
+      return { encoding: form, sampleRateHz: 16_000 }
+    default:
+      return { encoding: form }
+  }
+}
+
+export function cutEvery(bytes: Uint8Array, count: number): Uint8Array[] {
+  return Array.from({ length: Math.ceil(bytes.length / count) }, (_, index) =>
+    bytes.subarray(index * count, (index + 1) * count),
+  )
+}
+
+export function cutByDice(bytes: Uint8Array, seed: number, countMax: number): Uint8Array[] {
+  const dice = createDice(seed)
+  const parts: Uint8Array[] = []
+  for (let from = 0; from < bytes.length; ) {
+    const to = from + dice.upTo(countMax)
+    parts.push(bytes.subarray(from, to))
+    from = to
+  }
+  return parts
+}
+
+export function bytesByDice(seed: number, count: number): Uint8Array {
+  const dice = createDice(seed)
+  return Uint8Array.from({ length: count }, () => dice.upTo(256))
+}
+
+export function joinBytes(...parts: readonly Uint8Array[]): Uint8Array {
+  return new Uint8Array(Buffer.concat(parts))
+}
+
+export function joinSamples(parts: readonly Int16Array[]): Int16Array {
+  const joined = new Int16Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const part of parts) {
+    joined.set(part, at)
+    at += part.length
+  }
+  return joined
+}
+
+/** Bytes of PCM in 16 bit → samples. */
+export function int16Samples(bytes: Uint8Array): Int16Array {
+  return new Int16Array(bytes.slice().buffer)
+}
+
+export function int16Bytes(samples: ArrayLike<number>): Uint8Array {
+  return new Uint8Array(Int16Array.from(samples).buffer)
+}
+
+/** A tone with the amplitude of a half. */
+export function tone(hz: number, rateHz: number, count: number): Float32Array {
+  return Float32Array.from(
+    { length: count },
+    (_, at) => Math.sin((2 * Math.PI * hz * at) / rateHz) / 2,
+  )
+}
+
+/** How far what differs is below what should be there, over the samples that both have. */
+export function snrDb(reference: ArrayLike<number>, samples: ArrayLike<number>): number {
+  let signal = 0
+  let noise = 0
+  for (let at = 0; at < Math.min(reference.length, samples.length); at++) {
+    const wanted = reference[at] ?? 0
+    signal += wanted ** 2
+    noise += (wanted - (samples[at] ?? 0)) ** 2
+  }
+  return 10 * Math.log10(signal / noise)
+}

@@ -1,0 +1,113 @@
+/** EBML elements put together by hand. */
+export const ids = {
+  ebml: 0x1a45dfa3,
+  docType: 0x4282,
+  segment: 0x18538067,
+  seekHead: 0x114d9b74,
+  info: 0x1549a966,
+  tracks: 0x1654ae6b,
+  trackEntry: 0xae,
+  trackNumber: 0xd7,
+  trackType: 0x83,
+  codecId: 0x86,
+  codecPrivate: 0x63a2,
+  codecDelay: 0x56aa,
+  contentEncodings: 0x6d80,
+  audio: 0xe1,
+  cluster: 0x1f43b675,
+  timecode: 0xe7,
+  simpleBlock: 0xa3,
+  blockGroup: 0xa0,
+  block: 0xa1,
+  discardPadding: 0x75a2,
+  void: 0xec,
+  cues: 0x1c53bb6b,
+} as const
+
+type Size = 'known' | 'unknown' | 8
+
+/** One element; its size may be left open, or be written in eight bytes. */
+export function element(
+  id: number,
+  content: Uint8Array | readonly Uint8Array[],
+  size: Size = 'known',
+): Uint8Array {
+  const body = content instanceof Uint8Array ? content : Buffer.concat([...content])
+  return new Uint8Array(Buffer.concat([idBytes(id), sizeBytes(body.length, size), body]))
+}
+
+export function numberElement(id: number, value: number): Uint8Array {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64BE(BigInt(value))
+  return element(id, bytes)
+}
+
+function textElement(id: number, text: string): Uint8Array {
+  return element(id, new TextEncoder().encode(text))
+}
+
+export function trackEntry(fields: {
+  readonly number: number
+  readonly type: number
+  readonly codec: string
+  readonly codecPrivate?: Uint8Array
+  readonly codecDelayNs?: number
+  readonly more?: readonly Uint8Array[]
+}): Uint8Array {
+  return element(ids.trackEntry, [
+    numberElement(ids.trackNumber, fields.number),
+    numberElement(ids.trackType, fields.type),
+    textElement(ids.codecId, fields.codec),
+    ...(fields.codecPrivate ? [element(ids.codecPrivate, fields.codecPrivate)] : []),
+    ...(fields.codecDelayNs === undefined
+      ? []
+      : [numberElement(ids.codecDelay, fields.codecDelayNs)]),
+    ...(fields.more ?? []),
+  ])
+}
+
+function blockContent(track: number, packet: Uint8Array, flags = 0x80): Uint8Array {
+  return new Uint8Array(Buffer.concat([Uint8Array.of(0x80 | track, 0, 0, flags), packet]))
+}
+
+export function simpleBlock(track: number, packet: Uint8Array, flags?: number): Uint8Array {
+  return element(ids.simpleBlock, blockContent(track, packet, flags))
+}
+
+export function blockGroup(track: number, packet: Uint8Array, discardNs = 0): Uint8Array {
+  return element(ids.blockGroup, [
+    element(ids.block, blockContent(track, packet, 0)),
+    ...(discardNs === 0 ? [] : [numberElement(ids.discardPadding, discardNs)]),
+  ])
+}
+
+export function webmStart(tracks: readonly Uint8Array[]): Uint8Array {
+  return new Uint8Array(
+    Buffer.concat([
+      element(ids.ebml, textElement(ids.docType, 'webm')),
+      element(ids.segment, [], 'unknown'),
+      element(ids.info, textElement(0x4d80, 'a muxer')),
+      element(ids.tracks, tracks),
+    ]),
+  )
+}
+
+export function cluster(blocks: readonly Uint8Array[], size: Size = 'unknown'): Uint8Array {
+  return element(ids.cluster, [numberElement(ids.timecode, 0), ...blocks], size)
+}
+
+function idBytes(id: number): Uint8Array {
+  const hex = id.toString(16)
+  return Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
+}
+
+function sizeBytes(length: number, size: Size): Uint8Array {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64BE(BigInt(length))
+  bytes[0] = 1
+  if (size === 'unknown') bytes.fill(0xff, 1)
+  if (size !== 'known' || length >= 2 ** 14 - 1) return bytes
+  return length < 127
+    ? Uint8Array.of(0x80 | length)
+    : Uint8Array.of(0x40 | (length >> 8), length & 0xff)
+}

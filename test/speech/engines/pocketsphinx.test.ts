@@ -1,0 +1,119 @@
+import { afterAll, expect, test } from 'bun:test'
+import { programEnvironment } from '#config/load.ts'
+import type { Engine } from '#speech/engine.ts'
+import { createExecEngine } from '#speech/engines/exec/engine.ts'
+import { engineConfig, engineDeps, openSession, silence } from '#test/support/engine-session.ts'
+import { feedAudio, joined } from '#test/support/feed-audio.ts'
+import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
+import {
+  type Sentence,
+  sentences,
+  speechFile,
+  speechRateHz,
+  speechToolsExist,
+} from '#test/support/speech-material.ts'
+
+const isMissing = !(pocketsphinxExists && speechToolsExist)
+const secondsPerTest = 60
+
+const engines: Engine[] = []
+afterAll(async () => {
+  await Promise.all(engines.map((engine) => engine.close()))
+})
+
+test.skipIf(isMissing)(
+  'a real recogniser gives two sentences word for word, with the times of their words',
+  async () => {
+    const heard = await openSession(recogniser())
+    await feedAudio(heard, joined(samplesOf('fox'), samplesOf('door')))
+    heard.session.end()
+    await heard.told('ended')
+
+    expect(heard.finals()).toEqual([sentences.fox, sentences.door])
+    const [fox, door] = heard.of('final')
+    expectNear([fox?.startMs, fox?.endMs], [740, 4_460])
+    expectNear([door?.startMs, door?.endMs], [6_530, 10_040])
+    expect(fox?.words.map(({ word }) => word).join(' ')).toBe(sentences.fox)
+    const middle = fox?.words.find(({ word }) => word === 'over')
+    expectNear([middle?.startMs, middle?.endMs], [2_670, 2_950])
+    for (const { confidence } of fox?.words ?? []) expect(confidence).toBeGreaterThan(0.1)
+    expect(heard.of('partial').length).toBeGreaterThan(10)
+    expect(heard.of('partial').some(({ text }) => text.startsWith('the quick brown'))).toBe(true)
+    expect(heard.of('progress').at(-1)?.processedMs).toBe(11_365)
+  },
+  secondsPerTest * 1_000,
+)
+
+test.skipIf(isMissing)(
+  'finals asked for come before the speaker pauses, and later times stay where they are',
+  async () => {
+    for (const framed of [false, true]) {
+      const heard = await openSession(recogniser({ framed }))
+      // Up to where the sentence has just ended, so that no pause has closed it.
+      const fox = samplesOf('fox').slice(0, 4.56 * speechRateHz)
+      await feedAudio(heard, fox)
+      expect(heard.finals()).toEqual([])
+      heard.session.finalize()
+      await heard.told('finalized')
+      expect(heard.finals()).toEqual([sentences.fox])
+
+      const rest = joined(silence(5_705 - 4_560, speechRateHz), samplesOf('door'))
+      await feedAudio(heard, rest, { writtenMs: 4_560 })
+      heard.session.end()
+      await heard.told('ended')
+      expect(heard.finals()).toEqual([sentences.fox, sentences.door])
+      const [, door] = heard.of('final')
+      expectNear([door?.startMs, door?.endMs], [6_530, 10_040])
+    }
+  },
+  secondsPerTest * 1_000,
+)
+
+test.skipIf(isMissing)(
+  'two sessions at once do not hear one another',
+  async () => {
+    const engine = recogniser({ warm: 2 })
+    const spoken: Sentence[] = ['fox', 'door']
+    const finals = await Promise.all(
+      spoken.map(async (sentence) => {
+        const heard = await openSession(engine)
+        await feedAudio(heard, samplesOf(sentence))
+        heard.session.end()
+        await heard.told('ended')
+        return heard.finals()
+      }),
+    )
+    expect(finals).toEqual([[sentences.fox], [sentences.door]])
+  },
+  secondsPerTest * 1_000,
+)
+
+function recogniser({ framed = false, warm = 0 } = {}) {
+  const config = engineConfig({
+    kind: 'exec',
+    name: 'pocketsphinx',
+    command: pocketsphinxCommand({ framed }),
+    languages: ['en'],
+    framed,
+    warm,
+    openMs: 30_000,
+  })
+  const engine = createExecEngine(config, {
+    log: engineDeps().log,
+    environment: programEnvironment(),
+  })
+  engines.push(engine)
+  return engine
+}
+
+function samplesOf(sentence: Sentence): Int16Array {
+  const bytes = speechFile(sentence, 'pcm_int16')
+  return new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2)
+}
+
+/** Within a tenth of a second. */
+function expectNear(told: readonly (number | null | undefined)[], expected: readonly number[]) {
+  for (const [at, ms] of expected.entries()) {
+    expect(Math.abs((told[at] ?? Number.NaN) - ms)).toBeLessThanOrEqual(100)
+  }
+}

@@ -1,0 +1,266 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import { createGatedEngine } from '#test/support/gated-engine.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { createScriptedEngine } from '#test/support/scripted-engine.ts'
+import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-client.ts'
+import {
+  type SpeechServer,
+  type SpeechServerOptions,
+  startSpeechServer,
+} from '#test/support/speech-server.ts'
+import { speak } from '#test/support/spoken-numbers.ts'
+
+/** How sessions end that nobody asked to end, and who is not let in at all. */
+
+let gateway: Gateway
+let token: string
+const servers: SpeechServer[] = []
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  token = await gateway.token()
+})
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop()
+})
+afterAll(() => gateway.stop())
+
+function start(options: SpeechServerOptions = {}): SpeechServer {
+  const server = startSpeechServer(gateway, options)
+  servers.push(server)
+  return server
+}
+
+const speech = speak([{ silenceMs: 200, words: 6 }])
+const bytes = pcmBytes(speech.samples)
+const wordsSaid = speech.words.map(({ word }) => word).join(' ')
+
+async function begin(server: SpeechServer): Promise<SpeechClient> {
+  const client = await openSpeech(server.port, { token })
+  await client.start({ options: { flow: 'credit' } })
+  return client
+}
+
+/** Says everything, and knows that it has arrived. */
+async function say(client: SpeechClient): Promise<void> {
+  client.sendAudio(bytes)
+  const received = () => client.of('audio_ack').at(-1)?.received_bytes
+  await eventually('it has arrived', () => received() === bytes.length)
+}
+
+async function nothingIsLeft(server: SpeechServer): Promise<void> {
+  const { gauges } = server.sessions
+  await eventually('nothing is left', () => gauges().connections + gauges().sessions === 0)
+  expect(gauges()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
+  expect(server.openSockets()).toBe(0)
+}
+
+describe('a limit of time', () => {
+  test('ends a session that is silent, behind the finals of what it said', async () => {
+    const engine = createScriptedEngine()
+    const server = start({ engines: [engine], speech: { idleMs: 100 } })
+    const client = await begin(server)
+    client.sendAudio(bytes)
+    expect(await client.refusal()).toMatchObject({ code: 'idle_timeout', closeCode: 1008 })
+    expect(client.finals()).toEqual([wordsSaid])
+    expect(client.of('error')[0]?.stats).toMatchObject({ finals: 1, untranscribed_ms: 0 })
+    await nothingIsLeft(server)
+    expect(engine.running()).toBe(0)
+  })
+
+  test('is put off by keepalives', async () => {
+    const server = start({ speech: { idleMs: 400 } })
+    const [silent, kept] = [await begin(server), await begin(server)]
+    const keeping = setInterval(() => kept.send({ type: 'keepalive' }), 20)
+    expect(await silent.refusal()).toMatchObject({ code: 'idle_timeout' })
+    clearInterval(keeping)
+    expect(kept.of('error')).toEqual([])
+    kept.sendAudio(bytes)
+    await kept.end()
+    expect(kept.finals()).toEqual([wordsSaid])
+  })
+
+  test('ends the longest session, however busy it is', async () => {
+    const server = start({ speech: { sessionMsMax: 300 } })
+    const client = await begin(server)
+    const talking = setInterval(() => client.sendAudio(new Uint8Array(640)), 5)
+    const refusal = await client.refusal()
+    clearInterval(talking)
+    expect(refusal).toMatchObject({ code: 'max_session', closeCode: 1008 })
+    expect(client.of('error')[0]?.stats?.untranscribed_ms).toBe(0)
+    await nothingIsLeft(server)
+  })
+})
+
+describe('an engine', () => {
+  const failing = (script: object) => createScriptedEngine({ scripts: Array(20).fill(script) })
+
+  test('that cannot be opened is told as such', async () => {
+    const server = start({ engines: [failing({ refusal: 'unreachable' })] })
+    const client = await openSpeech(server.port, { token })
+    client.send({})
+    expect(await client.refusal()).toMatchObject({ code: 'engine_failed', closeCode: 1011 })
+    expect(client.frames().length).toBe(1)
+    await nothingIsLeft(server)
+  })
+
+  test('that has no place is a matter of time', async () => {
+    const server = start({ engines: [createScriptedEngine({ sessionsMax: 1 })] })
+    const first = await begin(server)
+    const second = await openSpeech(server.port, { token })
+    second.send({})
+    expect(await second.refusal()).toMatchObject({
+      code: 'capacity',
+      closeCode: 1013,
+      details: { limit: 'engine', retry_after_ms: 1_000 },
+    })
+    await first.end()
+    await (await begin(server)).end()
+  })
+
+  test('that breaks again and again ends the session with what is known of it', async () => {
+    const engine = failing({ crashAtMs: 300 })
+    const server = start({ engines: [engine], speech: { rolloversMax: 0 } })
+    const client = await begin(server)
+    client.sendAudio(bytes)
+    expect(await client.refusal()).toMatchObject({ code: 'engine_failed', closeCode: 1011 })
+    const stats = client.of('error')[0]?.stats
+    expect(stats?.received_bytes).toBe(bytes.length)
+    expect(stats?.untranscribed_ms).toBeGreaterThan(0)
+    await nothingIsLeft(server)
+  })
+
+  test('that stalls is given up, and its client told', async () => {
+    const engine = failing({ stallAtMs: 300 })
+    const speechSettings = { engineStallMs: 200, rolloversMax: 0 }
+    const server = start({ engines: [engine], speech: speechSettings })
+    const client = await begin(server)
+    for (let times = 0; times < 3; times++) client.sendAudio(bytes)
+    expect(await client.refusal()).toMatchObject({ code: 'engine_stalled', closeCode: 1011 })
+    await nothingIsLeft(server)
+    expect(engine.running()).toBe(0)
+  })
+
+  test('that never says that it has ended is not waited for', async () => {
+    const server = start({ engines: [failing({ isEndless: true })], speech: { finalizeMs: 200 } })
+    const client = await begin(server)
+    client.sendAudio(bytes)
+    client.send({ type: 'session_end' })
+    expect(await client.refusal()).toMatchObject({ code: 'finalize_timeout', closeCode: 1011 })
+    await nothingIsLeft(server)
+  })
+})
+
+describe('room', () => {
+  test('is for so many sessions in all, and comes back with each that ends', async () => {
+    const server = start({ speech: { sessionsMax: 2 } })
+    const [first, second] = [await begin(server), await begin(server)]
+    const other = await gateway.token(['users'], 'another-user')
+    const third = await openSpeech(server.port, { token: other })
+    expect(await third.refusal()).toMatchObject({
+      code: 'capacity',
+      closeCode: 1013,
+      details: { limit: 'sessions', retry_after_ms: 1_000 },
+    })
+    await first.end()
+    await second.end()
+    await (await begin(server)).end()
+    await nothingIsLeft(server)
+  })
+
+  test('is for so many of one user', async () => {
+    const server = start({ speech: { sessionsPerUserMax: 1 } })
+    const own = await begin(server)
+    const second = await openSpeech(server.port, { token })
+    second.send({})
+    expect(await second.refusal()).toMatchObject({
+      code: 'capacity',
+      details: { limit: 'sessions_of_user' },
+    })
+    const other = await gateway.token(['users'], 'another-user')
+    const others = await openSpeech(server.port, { token: other })
+    await others.start()
+    await others.end()
+    await own.end()
+  })
+
+  test('is not taken for ever by those who say nothing at all', async () => {
+    const server = start({ speech: { sessionsPerUserMax: 2, handshakeMs: 300 } })
+    const mute = [
+      await openSpeech(server.port, { token }),
+      await openSpeech(server.port, { token }),
+    ]
+    const crowded = await openSpeech(server.port, { token })
+    expect(await crowded.refusal()).toMatchObject({ code: 'capacity' })
+    for (const client of mute) expect((await client.refusal()).code).toBe('handshake_timeout')
+    await (await begin(server)).end()
+  })
+
+  test('is left behind by hundreds that come and go in every way', async () => {
+    const server = start({ speech: { resumeMs: 0 } })
+    const leave = [
+      (client: SpeechClient) => client.socket.destroy(),
+      (client: SpeechClient) => client.send({ type: 'session_end' }),
+      (client: SpeechClient) => client.sendFrame(8, new Uint8Array([0x03, 0xe8])),
+      (client: SpeechClient) => client.sendFrame(1, 'nonsense'),
+    ]
+    await Promise.all(
+      Array.from({ length: 80 }, async (_, at) => {
+        const client = await openSpeech(server.port, { token })
+        if (at % 5 > 0) client.send({})
+        if (at % 5 > 1) client.sendAudio(bytes)
+        if (at % 5 > 2) await client.told('session_ready')
+        leave[at % leave.length]?.(client)
+      }),
+    )
+    await eventually('all are over', () => server.sessions.gauges().sessions === 0)
+  })
+})
+
+describe('a process that stops', () => {
+  test('lets each session finish what was said, and closes it as going away', async () => {
+    const engine = createGatedEngine(createScriptedEngine())
+    const server = start({ engines: [engine] })
+    const [busy, silent] = [await begin(server), await openSpeech(server.port, { token })]
+    await say(busy)
+    await eventually('both are known', () => server.openSockets() === 2)
+    server.drain()
+    expect(await silent.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+    expect(server.busySockets()).toBe(1)
+    busy.sendAudio(bytes)
+    engine.release()
+    expect(await busy.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+    expect(busy.finals()).toEqual([wordsSaid])
+    expect(busy.of('error')[0]).toMatchObject({
+      error: { retryable: true },
+      stats: { audio_ms: 800, untranscribed_ms: 0 },
+    })
+    await nothingIsLeft(server)
+  })
+
+  test('does not wait for an engine beyond its time', async () => {
+    const engine = createGatedEngine(createScriptedEngine())
+    const server = start({ engines: [engine], drain: { graceMs: 100 } })
+    const client = await begin(server)
+    await say(client)
+    server.drain()
+    expect(await client.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+    expect(client.of('error')[0]?.stats?.untranscribed_ms).toBeGreaterThan(0)
+    await nothingIsLeft(server)
+  })
+
+  test('ends what waits for a client, and takes nobody in', async () => {
+    const engine = createScriptedEngine()
+    const server = start({ engines: [engine] })
+    const client = await begin(server)
+    client.socket.destroy()
+    await eventually('it waits', () => server.sessions.gauges().waiting === 1)
+    server.drain()
+    server.sessions.close()
+    expect(server.sessions.gauges().sessions).toBe(0)
+    expect(engine.running()).toBe(0)
+    const late = await openSpeech(server.port, { token })
+    expect(await late.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
+  })
+})

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { openSpeech, pcmBytes } from '#test/support/speech-client.ts'
+import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
+import { speak } from '#test/support/spoken-numbers.ts'
+
+/** What the first message may be, and what every other may not. */
+
+let gateway: Gateway
+let server: SpeechServer
+let token: string
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  server = startSpeechServer(gateway, { speech: { handshakeMs: 300 } })
+  token = await gateway.token()
+})
+afterAll(async () => {
+  await server.stop()
+  await gateway.stop()
+})
+
+const open = (query?: string) =>
+  openSpeech(server.port, { token, ...(query === undefined ? {} : { query }) })
+
+/** The refusal of what is sent first. */
+async function refusalOf(first: string | Uint8Array, query?: string) {
+  const client = await open(query)
+  client.sendFrame(typeof first === 'string' ? 1 : 2, first)
+  const refusal = await client.refusal()
+  expect(client.of('session_ready')).toEqual([])
+  return refusal
+}
+
+describe('the first message', () => {
+  test.each(['{}', '{"type":"session_start"}', '{"type":null,"options":{"words":null}}'])(
+    '%s begins a session with the defaults',
+    async (message) => {
+      const client = await open()
+      client.sendFrame(1, message)
+      expect(await client.told('session_ready')).toMatchObject({
+        audio: { container: 'auto', channels: 1 },
+        flow: { mode: 'none' },
+        limits: { max_frame_bytes: 262_144, idle_timeout_ms: 30_000, max_session_ms: 14_400_000 },
+      })
+      await client.end()
+    },
+  )
+
+  test.each(['', 'hello', '[]', '"session_start"', 'null', '{"type":', '[['.repeat(20_000)])(
+    'that is no JSON object (%#) is refused',
+    async (message) => {
+      expect(await refusalOf(message)).toMatchObject({ code: 'invalid_handshake', closeCode: 1008 })
+    },
+  )
+
+  test.each([
+    ['{"type":"start"}', 'type'],
+    ['{"protocol":2}', 'protocol'],
+    ['{"audio":{"channels":3}}', 'audio.channels'],
+    ['{"audio":{"container":"mp4"}}', 'audio.container'],
+    ['{"audio":{"container":"ogg"}}', 'audio.container'],
+    ['{"options":{"max_partial_hz":0}}', 'options.max_partial_hz'],
+    ['{"options":{"flow":"all"}}', 'options.flow'],
+    [`{"options":{"vocabulary":${JSON.stringify(Array(257).fill('x'))}}}`, 'options.vocabulary'],
+    ['{"metadata":{"k":1}}', 'metadata.k'],
+    ['{"resume":{"session_id":"stt_1"}}', 'resume.token'],
+  ])('%s is refused with the place of the fault', async (message, param) => {
+    const refusal = await refusalOf(message)
+    expect(refusal).toMatchObject({ code: 'invalid_handshake', closeCode: 1008 })
+    expect(String(refusal.param)).toStartWith(param.split('.')[0] ?? '')
+  })
+
+  test('of Opus may name its container, but not that there is none', async () => {
+    const opus = 'encoding=opus'
+    expect(await refusalOf('{"audio":{"container":"none"}}', opus)).toMatchObject({
+      code: 'invalid_handshake',
+      param: 'audio.container',
+    })
+    for (const container of ['auto', 'ogg', 'webm', 'raw']) {
+      const client = await open(opus)
+      const ready = await client.start({ audio: { container } })
+      expect(ready.audio.container).toBe(container as 'ogg')
+      await client.end()
+    }
+  })
+
+  test.each([new Uint8Array(320), new Uint8Array(0)])('must not be audio (%#)', async (bytes) => {
+    expect(await refusalOf(bytes)).toMatchObject({ code: 'handshake_required', closeCode: 1008 })
+  })
+
+  test.each(['keepalive', 'finalize', 'session_end'])('must not be a %s', async (type) => {
+    expect(await refusalOf(JSON.stringify({ type }))).toMatchObject({ code: 'handshake_required' })
+  })
+
+  test('must come in time', async () => {
+    const client = await open()
+    expect(await client.refusal()).toMatchObject({ code: 'handshake_timeout', closeCode: 1008 })
+    await eventually('nothing is left', () => server.sessions.gauges().connections === 0)
+  })
+
+  test('and only it may be long text', async () => {
+    expect(await refusalOf(`{"x":"${'a'.repeat(70_000)}"}`)).toMatchObject({
+      code: 'frame_too_large',
+      closeCode: 1009,
+    })
+  })
+})
+
+test('audio that comes before the session is ready is kept, and heard in full', async () => {
+  const speech = speak([{ silenceMs: 200, words: 12 }], 400)
+  const client = await open()
+  client.send({ type: 'session_start' })
+  const bytes = pcmBytes(speech.samples)
+  for (let at = 0; at < bytes.length; at += 3_200) client.sendAudio(bytes.subarray(at, at + 3_200))
+  client.send({ type: 'session_end' })
+  const { stats } = await client.told('session_end')
+  expect(client.frames()[0]?.type).toBe('session_ready')
+  expect(client.finals().join(' ')).toBe(speech.words.map(({ word }) => word).join(' '))
+  expect(stats.received_bytes).toBe(bytes.length)
+})
+
+describe('a later message', () => {
+  test.each(['hello', '[]', '{}', '{"type":"finalise"}', '{"type":"session_start"}'])(
+    '%s is refused',
+    async (message) => {
+      const client = await open()
+      await client.start()
+      client.sendFrame(1, message)
+      expect(await client.refusal()).toMatchObject({ code: 'invalid_message', closeCode: 1008 })
+      expect(client.of('error')[0]?.stats?.received_bytes).toBe(0)
+    },
+  )
+
+  test('that is too long is refused before the server itself would cut it off', async () => {
+    const client = await open()
+    await client.start()
+    client.sendAudio(new Uint8Array(262_144))
+    client.sendAudio(new Uint8Array(262_145))
+    expect(await client.refusal()).toMatchObject({ code: 'frame_too_large', closeCode: 1009 })
+  })
+})

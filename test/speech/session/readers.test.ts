@@ -1,0 +1,112 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { openSpeech } from '#test/support/speech-client.ts'
+import {
+  type SpeechServer,
+  type SpeechServerOptions,
+  startSpeechServer,
+} from '#test/support/speech-server.ts'
+import { createTalkativeEngine } from '#test/support/talkative-engine.ts'
+
+/** Clients that do not read what they are told. */
+
+const finalChars = 20_000
+const utteranceBytes = 19_200
+
+let gateway: Gateway
+let token: string
+const servers: SpeechServer[] = []
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  token = await gateway.token()
+})
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop()
+})
+afterAll(() => gateway.stop())
+
+function start(speech: NonNullable<SpeechServerOptions['speech']>): SpeechServer {
+  const engines = [createTalkativeEngine(finalChars)]
+  const server = startSpeechServer(gateway, { engines, speech })
+  servers.push(server)
+  return server
+}
+
+type Gauges = ReturnType<SpeechServer['sessions']['gauges']>
+
+/** Speaks and reads nothing, until the kernel holds what it can and enough waits beside that. */
+async function stall(server: SpeechServer, isEnough: (gauges: Gauges) => boolean) {
+  const client = await openSpeech(server.port, { token })
+  await client.start({ options: { max_partial_hz: 50 } })
+  client.socket.pause()
+  let utterances = 0
+  await eventually('enough waits for it', () => {
+    // Its audio must not pile up either where it is not listened to.
+    if (client.socket.writableLength > 1_000_000) return isEnough(server.sessions.gauges())
+    for (let said = 0; said < 10; said++) client.sendAudio(new Uint8Array(utteranceBytes))
+    utterances += 10
+    return isEnough(server.sessions.gauges())
+  })
+  return { client, utterances }
+}
+
+const isHeldBack = ({ queuedBytes, unreadBytes }: Gauges) => queuedBytes > 0 && unreadBytes > 65_536
+
+test('a reader that pauses loses no final, and of partials only those that were overtaken', async () => {
+  const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
+  const { client, utterances } = await stall(server, isHeldBack)
+  client.socket.resume()
+  const { stats } = await client.end()
+  const numbers = client.finals().map((text) => Number.parseInt(text, 10))
+  expect(numbers).toEqual(Array.from({ length: utterances }, (_, at) => at + 1))
+  expect(client.finals().every((text) => text.length === finalChars)).toBe(true)
+  expect(client.frames().map(({ seq }) => seq)).toEqual(client.frames().map((_, at) => at + 1))
+  const partials = client.of('transcript').filter(({ is_final }) => !is_final)
+  expect(stats.partials_sent).toBe(partials.length)
+  expect(stats.finals).toBe(utterances)
+  expect(stats.received_bytes).toBe(utterances * utteranceBytes)
+  expect(stats.pauses).toBeGreaterThan(0)
+})
+
+test('of what a reader has not read, only the newest partial waits', async () => {
+  const server = start({ readerBytesMax: 16_000_000, readerStallMs: 60_000 })
+  const { client, utterances } = await stall(server, ({ unreadBytes }) => unreadBytes > 200_000)
+  const isHeard = () => server.sessions.gauges().queuedBytes === 0
+  await eventually('all of it is heard', () => client.socket.writableLength === 0 && isHeard())
+  const stalledFrom = utterances + 1
+  for (let piece = 0; piece < 9; piece++) {
+    client.sendAudio(new Uint8Array(utteranceBytes / 3))
+    // As many partials as may be told in a second.
+    await Bun.sleep(30)
+  }
+  client.socket.resume()
+  const { stats } = await client.end()
+  expect(stats.partials_dropped).toBeGreaterThan(0)
+  const told = client
+    .of('transcript')
+    .filter(({ text }) => Number.parseInt(text, 10) >= stalledFrom)
+  expect(told.map(({ is_final }) => is_final)).toEqual([true, true, true])
+})
+
+test('what is not read waits within a limit, and what would become of it waits as audio', async () => {
+  const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
+  const { client } = await stall(server, isHeldBack)
+  // What the engine had been given already, one piece more, and the partials of it.
+  const inFlight = Math.ceil(server.settings.inFlightMsMax / 600) + 1
+  expect(server.sessions.gauges().unreadBytes).toBeLessThan(65_536 + 2 * inFlight * finalChars)
+  client.socket.destroy()
+})
+
+test('a reader that does not go on is let go, and its engine with it', async () => {
+  const server = start({ readerBytesMax: 65_536, readerStallMs: 300 })
+  const { client } = await stall(server, isHeldBack)
+  await eventually('its session is over', () => server.sessions.gauges().sessions === 0)
+  await eventually('its socket is gone', () => server.sessions.gauges().connections === 0)
+  expect(server.logLines.join()).toContain('"reason":"slow_consumer"')
+  client.socket.resume()
+  await eventually('it finds out', client.isClosed)
+  const numbers = client.finals().map((text) => Number.parseInt(text, 10))
+  expect(numbers).toEqual(numbers.map((_, at) => at + 1))
+})

@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type OpenAI from 'openai'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { createScriptedEngine } from '#test/support/scripted-engine.ts'
+import { said, spokenFile } from '#test/support/spoken-files.ts'
+import {
+  startTranscriptionServer,
+  type TranscriptionServer,
+} from '#test/support/transcription-server.ts'
+
+/** The forms of an answer, as the openai package reads them. */
+
+let gateway: Gateway
+let server: TranscriptionServer
+let openai: OpenAI
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  const engine = { ...createScriptedEngine(), languages: ['cs', 'en'] as const }
+  server = await startTranscriptionServer(gateway, { engines: [engine] })
+  openai = await server.openai()
+})
+afterAll(async () => {
+  await server.stop()
+  await gateway.stop()
+})
+
+const { file, words } = spokenFile([3, 12])
+const text = said(words)
+const seconds = file.size > 44 ? (file.size - 44) / 32_000 : Number.NaN
+const usage = { type: 'duration', seconds }
+const first = { start: 0.5, end: 0.8, text: said(words.slice(0, 3)) }
+const second = { start: 1.3, end: 2.5, text: said(words.slice(3)) }
+
+/** The package's types tell its forms apart; here all of them are values. */
+const create = (more: object = {}): Promise<unknown> =>
+  openai.audio.transcriptions.create({ file, model: 'whisper-1', ...more })
+
+test('a file becomes text, and the seconds that it took are counted', async () => {
+  expect(await create()).toEqual({ text, usage })
+  expect(await create({ language: 'cs', response_format: 'json' })).toEqual({ text, usage })
+})
+
+test('a plain text ends with a line feed', async () => {
+  expect(await create({ response_format: 'text' })).toBe(`${text}\n`)
+})
+
+test('SubRip captions have the times of the segments', async () => {
+  expect(await create({ response_format: 'srt' })).toBe(
+    `1\n00:00:00,500 --> 00:00:00,800\n${first.text}\n\n` +
+      `2\n00:00:01,300 --> 00:00:02,500\n${second.text}\n\n`,
+  )
+})
+
+test('WebVTT captions have the times of the segments', async () => {
+  expect(await create({ response_format: 'vtt' })).toBe(
+    `WEBVTT\n\n00:00:00.500 --> 00:00:00.800\n${first.text}\n\n` +
+      `00:00:01.300 --> 00:00:02.500\n${second.text}\n\n`,
+  )
+})
+
+describe('a verbose answer', () => {
+  const head = { task: 'transcribe', language: 'en', duration: seconds, text, usage }
+  const whole = { untranscribed_ms: 0, gaps: [] }
+
+  test('holds segments in the form of Whisper', async () => {
+    const answer = await create({ response_format: 'verbose_json' })
+    expect(answer).toEqual({
+      ...head,
+      ...whole,
+      segments: [first, second].map((segment, id) => ({
+        ...segment,
+        id,
+        seek: segment.start * 100,
+        tokens: [],
+        temperature: 0,
+        avg_logprob: 0,
+        compression_ratio: expect.any(Number),
+        no_speech_prob: 0,
+      })),
+    })
+  })
+
+  test('holds words, and segments beside them, as they are asked for', async () => {
+    const asked = { response_format: 'verbose_json' }
+    const spans = words.map(({ word, startMs, endMs }) => ({
+      word,
+      start: startMs / 1000,
+      end: endMs / 1000,
+    }))
+    const alone = await create({ ...asked, timestamp_granularities: ['word'] })
+    expect(alone).toEqual({ ...head, ...whole, words: spans })
+    const both = Object(await create({ ...asked, timestamp_granularities: ['word', 'segment'] }))
+    expect(both.words).toEqual(spans)
+    expect(both.segments).toHaveLength(2)
+  })
+})
+
+describe('a stream', () => {
+  test('tells each final once, then the whole', async () => {
+    const events: unknown[] = await Array.fromAsync(
+      await openai.audio.transcriptions.create({ file, model: 'stt', stream: true }),
+    )
+    expect(events).toEqual([
+      { type: 'transcript.text.delta', delta: first.text },
+      { type: 'transcript.text.delta', delta: ` ${second.text}` },
+      { type: 'transcript.text.done', text, usage },
+    ])
+  })
+
+  test('of a verbose answer tells the segments with their times', async () => {
+    const events = await Array.fromAsync(
+      await openai.audio.transcriptions.create({
+        ...{ file, model: 'stt', stream: true },
+        response_format: 'verbose_json',
+      }),
+    )
+    expect(events.filter(({ type }) => type === 'transcript.text.segment')).toEqual([
+      { type: 'transcript.text.segment', id: 'seg_0', speaker: '', ...first },
+      { type: 'transcript.text.segment', id: 'seg_1', speaker: '', ...second },
+    ])
+  })
+
+  test('is plain events that end with the usual word', async () => {
+    const answer = await server.post({ file, model: 'stt', stream: 'True' })
+    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const wire = await answer.text()
+    expect(wire).toMatch(/^(data: [^\n]+\n\n)+$/)
+    expect(wire).toEndWith('}\n\ndata: [DONE]\n\n')
+  })
+})
+
+test('the whole product serves it, with the engine that is built in', async () => {
+  const form = new FormData()
+  for (const [name, value] of Object.entries({
+    file,
+    model: 'whisper-1',
+    response_format: 'text',
+  })) {
+    form.append(name, value)
+  }
+  const answer = await gateway.request('/v1/audio/transcriptions', { method: 'POST', body: form })
+  expect(answer.status).toBe(200)
+  expect(await answer.text()).toMatch(/^(\[speech \d\.\d\d s, level -\d+ dBFS\] ?)+\n$/)
+})
+
+test('what is done is given back, and nothing of a file stays', async () => {
+  expect(server.transcriptions.running()).toBe(0)
+  expect(server.filesLeft()).toEqual([])
+  const ends = server.logLines.filter((line) => line.includes('"transcription ended"'))
+  expect(Object(JSON.parse(ends[0] ?? '{}'))).toMatchObject({
+    model: 'whisper-1',
+    lang: 'en',
+    bytes: file.size,
+    audio_ms: seconds * 1000,
+    untranscribed_ms: 0,
+  })
+})

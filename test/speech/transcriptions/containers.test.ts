@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type OpenAI from 'openai'
+import { programEnvironment } from '#config/load.ts'
+import { builtInEngine, createDemoEngine } from '#speech/engines/demo.ts'
+import { createExecEngine } from '#speech/engines/exec/engine.ts'
+import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
+import {
+  type SpeechForm,
+  sentences,
+  speechFile,
+  speechToolsExist,
+} from '#test/support/speech-material.ts'
+import {
+  startTranscriptionServer,
+  type TranscriptionServer,
+} from '#test/support/transcription-server.ts'
+
+/** Every container that callers send, in front of a recogniser that understands speech. */
+
+let gateway: Gateway
+let server: TranscriptionServer
+let openai: OpenAI
+
+const secondsPerTest = 60
+const isMissing = !(pocketsphinxExists && speechToolsExist)
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  const { log } = engineDeps()
+  const recogniser = createExecEngine(
+    engineConfig({
+      ...{ kind: 'exec', name: 'pocketsphinx', languages: ['en'] },
+      ...{ command: pocketsphinxCommand(), openMs: 30_000 },
+    }),
+    { log, environment: programEnvironment() },
+  )
+  const engines = [recogniser, createDemoEngine(builtInEngine)]
+  server = await startTranscriptionServer(gateway, { engines })
+  openai = await server.openai()
+})
+afterAll(async () => {
+  await server.stop()
+  await gateway.stop()
+})
+
+const forms: [SpeechForm, string][] = [
+  ['wav', 'fox.wav'],
+  ['ogg', 'fox.ogg'],
+  ['webm', 'fox.webm'],
+  ['mp3', 'fox.mp3'],
+  // The bytes tell what it is; a name may say anything.
+  ['ogg', 'fox.wav'],
+  ['webm', 'blob'],
+]
+
+test.skipIf(isMissing).each(forms)(
+  'speech in %s, sent as %s, comes back word for word, with the times of its words',
+  async (form, name) => {
+    const answer = await openai.audio.transcriptions.create({
+      file: new File([speechFile('fox', form).slice()], name),
+      ...{ model: 'pocketsphinx', language: 'en', prompt: 'A fox and a dog.' },
+      response_format: 'verbose_json',
+      timestamp_granularities: ['word', 'segment'],
+    })
+    expect(answer.text).toBe(sentences.fox)
+    expect(answer.words?.map(({ word }) => word).join(' ')).toBe(sentences.fox)
+    const [segment] = answer.segments ?? []
+    expect(Math.abs((segment?.start ?? 0) - 0.74)).toBeLessThanOrEqual(0.1)
+    expect(Math.abs((segment?.end ?? 0) - 4.46)).toBeLessThanOrEqual(0.1)
+    expect(segment?.avg_logprob).toBeLessThan(0)
+    expect(Object(answer)['untranscribed_ms']).toBe(0)
+  },
+  secondsPerTest * 1_000,
+)
+
+test.skipIf(isMissing)(
+  'the chances of words are told to those who ask for them',
+  async () => {
+    const { logprobs, text } = await openai.audio.transcriptions.create({
+      file: new File([speechFile('door', 'wav').slice()], 'door.wav'),
+      ...{ model: 'pocketsphinx', include: ['logprobs'] },
+    })
+    expect(text).toBe(sentences.door)
+    expect(logprobs?.map(({ token }) => token).join(' ')).toBe(sentences.door)
+    for (const { logprob } of logprobs ?? []) expect(logprob).toBeWithin(-14, 0.001)
+  },
+  secondsPerTest * 1_000,
+)
+
+test.skipIf(!speechToolsExist)(
+  'the built-in engine tells when somebody spoke, in any language',
+  async () => {
+    for (const form of ['wav', 'ogg', 'webm', 'mp3'] as const) {
+      const answer = await openai.audio.transcriptions.create({
+        file: new File([speechFile('door', form).slice()], `door.${form}`),
+        ...{ model: 'stt', language: 'sk', response_format: 'verbose_json' },
+      })
+      expect(answer.text).toMatch(/^(\[speech \d\.\d\d s, level -\d+ dBFS\] ?)+$/)
+      expect(answer.language).toBe('sk')
+      expect(Math.abs(answer.duration - 5.66)).toBeLessThan(0.1)
+    }
+  },
+)

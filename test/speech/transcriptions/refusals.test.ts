@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { wavFile } from '#test/speech/decoders/wav-writing.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { createScriptedEngine } from '#test/support/scripted-engine.ts'
+import { spokenFile } from '#test/support/spoken-files.ts'
+import {
+  startTranscriptionServer,
+  type TranscriptionServer,
+} from '#test/support/transcription-server.ts'
+
+/** What is no file that can be transcribed, and how its caller is told. */
+
+let gateway: Gateway
+let server: TranscriptionServer
+
+const engine = createScriptedEngine()
+const czech = { ...createScriptedEngine({ name: 'czech' }), languages: ['cs', 'sk'] as const }
+const fileBytesMax = 200_000
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  server = await startTranscriptionServer(gateway, {
+    engines: [engine, czech],
+    speech: { fileBytesMax },
+  })
+})
+afterAll(async () => {
+  await server.stop()
+  await gateway.stop()
+})
+
+const { file } = spokenFile([2])
+const model = 'stt'
+
+type Fields = Parameters<TranscriptionServer['post']>[0]
+
+async function refusalOf(fields: Fields, init?: RequestInit) {
+  const answer = await server.post(fields, init)
+  const { error } = Object(await answer.json())
+  const { message, type, param, code } = Object(error)
+  expect(message, String(answer.status)).toBeString()
+  expect(type).toBeString()
+  await eventually('it is given back', () => server.transcriptions.running() === 0)
+  expect(server.filesLeft()).toEqual([])
+  return { status: answer.status, param, code, message }
+}
+
+describe('a form', () => {
+  test('without a file, or with one in another field, is told where it belongs', async () => {
+    const refusal = { status: 400, code: 'invalid_request', param: 'file' }
+    expect(await refusalOf({ model })).toMatchObject(refusal)
+    expect(await refusalOf({ model, file: 'a text' })).toMatchObject(refusal)
+    expect(await refusalOf({ model, audio: file })).toMatchObject(refusal)
+  })
+
+  test('with two files is refused', async () => {
+    expect(await refusalOf({ file, second: file, model })).toMatchObject({ status: 413 })
+  })
+
+  test('that is none is refused', async () => {
+    const headers = {
+      authorization: `Bearer ${await gateway.token()}`,
+      'content-type': 'application/json',
+    }
+    const init = { headers, body: JSON.stringify({ model }) }
+    expect(await refusalOf({}, init)).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test.each([
+    ['model', '', 'is required'],
+    ['response_format', 'yaml', 'json, text, srt, verbose_json, vtt'],
+    ['response_format', 'diarized_json', 'json, text, srt, verbose_json, vtt'],
+    ['stream', 'perhaps', 'true, false'],
+    ['timestamp_granularities[]', 'letter', 'word, segment'],
+  ])('with %s=%s is told what there is', async (name, value, words) => {
+    const refusal = await refusalOf({ file, model, [name]: value })
+    expect(refusal).toMatchObject({ status: 400, param: name.replace('[]', '') })
+    expect(refusal.message).toContain(words)
+  })
+
+  test('with fields of other services is taken', async () => {
+    const answer = await server.post({
+      ...{ file, model, temperature: '0.2', chunking_strategy: 'auto', user: 'somebody' },
+      'include[]': 'anything',
+    })
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('a model', () => {
+  test('that nobody knows does not exist', async () => {
+    expect(await refusalOf({ file, model: 'gpt-4' })).toMatchObject({
+      ...{ status: 404, code: 'model_not_found', param: 'model' },
+    })
+  })
+
+  test('serves the languages of its engine, or of all of them', async () => {
+    const refusal = { status: 400, code: 'unsupported_language', param: 'language' }
+    for (const language of ['xx', 'EN', 'english', 'de']) {
+      const told = await refusalOf({ file, model, language })
+      expect(told).toMatchObject(refusal)
+      expect(told.message).toContain('cs, en, sk')
+    }
+    const ofEngine = await refusalOf({ file, model: 'czech' })
+    expect(ofEngine).toMatchObject(refusal)
+    expect(ofEngine.message).toContain('cs, sk')
+    expect((await server.post({ file, model: 'czech', language: 'sk' })).status).toBe(200)
+    expect((await server.post({ file, model: 'scripted' })).status).toBe(200)
+  })
+})
+
+describe('a file', () => {
+  const bytesOf = (text: string) => Buffer.from(text, 'latin1')
+  const named = (bytes: Uint8Array, name: string) => new File([bytes.slice()], name)
+  const mp4 = bytesOf('\0\0\0\x20ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0')
+
+  test.each([
+    ['MP4', named(mp4, 'memo.m4a')],
+    ['FLAC', named(bytesOf(`fLaC\0\0\0\x22${'\0'.repeat(40)}`), 'a.flac')],
+    ['cannot be told', named(bytesOf('hello, this is a text'), 'notes.txt')],
+    ['cannot be told', named(bytesOf(''), 'empty.wav')],
+  ])('of another format (%s) is told which are taken', async (what, other) => {
+    const refusal = await refusalOf({ file: other, model })
+    expect(refusal).toMatchObject({ status: 400, code: 'unsupported_file_format', param: 'file' })
+    expect(refusal.message).toContain(what)
+    expect(refusal.message).toContain('WAV, MP3, or Opus in Ogg or WebM')
+  })
+
+  test('whose sound is of another encoding, or none, is refused', async () => {
+    const adpcm = wavFile(new Uint8Array(4_000), { format: 2, bits: 4 })
+    expect(await refusalOf({ file: named(adpcm, 'a.wav'), model })).toMatchObject({
+      ...{ status: 400, code: 'unsupported_audio', param: 'file' },
+    })
+    const silent = wavFile(new Uint8Array(0))
+    expect(await refusalOf({ file: named(silent, 'a.wav'), model })).toMatchObject({
+      ...{ status: 400, code: 'bad_audio', param: 'file' },
+    })
+    const noise = named(bytesOf('noise '.repeat(5_000)), 'noise.mp3')
+    expect(await refusalOf({ file: noise, model })).toMatchObject({ status: 400, param: 'file' })
+  })
+
+  test('past the limit is refused, by its announced length or by its own', async () => {
+    const long = named(wavFile(new Uint8Array(fileBytesMax + 1)), 'long.wav')
+    expect(await refusalOf({ file: long, model })).toMatchObject({
+      ...{ status: 413, code: 'file_too_large' },
+    })
+    const longer = named(new Uint8Array(fileBytesMax + 2_000_000), 'longer.wav')
+    expect(await refusalOf({ file: longer, model })).toMatchObject({
+      ...{ status: 413, code: 'file_too_large' },
+    })
+  })
+
+  test('that breaks off in the middle leaves nothing behind', async () => {
+    const socket = connect(server.port, '127.0.0.1')
+    const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
+    const head = [
+      'POST /v1/audio/transcriptions HTTP/1.1',
+      ...['Host: gateway', 'Content-Length: 100000'],
+      'Content-Type: multipart/form-data; boundary=b',
+      `Authorization: Bearer ${await gateway.token()}`,
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n${part}RIFF`)
+    await eventually('it is on the disk', () => server.filesLeft().length === 1)
+    socket.destroy()
+    await eventually('it is gone', () => server.filesLeft().length === 0)
+    expect(server.transcriptions.running()).toBe(0)
+    expect(engine.running()).toBe(0)
+  })
+})
+
+test('callers need a credential, and translations are not offered', async () => {
+  const refusal = await server.post({ file, model }, { headers: {} })
+  expect(refusal.status).toBe(401)
+  const elsewhere = await fetch(`${server.url}/v1/audio/translations`, { method: 'POST' })
+  expect(elsewhere.status).toBe(404)
+})

@@ -1,0 +1,122 @@
+import type { EngineConfig } from '#config/schema.ts'
+import type { Engine, EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
+import type { EngineDeps } from '#speech/engines/engine-deps.ts'
+import { createLog } from '#telemetry/log.ts'
+import { eventually } from './eventually.ts'
+
+/** A session of an engine, and what it has said. */
+export type HeardSession = {
+  readonly session: EngineSession
+  readonly events: readonly EngineEvent[]
+  of<T extends EngineEvent['type']>(type: T): Extract<EngineEvent, { type: T }>[]
+  /** Resolves once there are so many events of the type; throws when the session failed before. */
+  told(type: EngineEvent['type'], count?: number): Promise<void>
+  /** The texts of the finals. */
+  finals(): string[]
+}
+
+/** The settings of an engine, without those that a test does not care about. */
+export function engineConfig(given: Partial<EngineConfig> & Pick<EngineConfig, 'kind'>) {
+  const config: EngineConfig = {
+    name: 'engine',
+    command: [],
+    languages: [],
+    dialect: 'ga',
+    framed: false,
+    sessionsMax: 8,
+    sessionMsMax: 480_000,
+    warm: 0,
+    openMs: 5_000,
+    paceMax: 1_000,
+    ...given,
+  }
+  return config
+}
+
+/** What an engine is given; `lines` is what it wrote into the log. */
+export function engineDeps(): EngineDeps & { readonly lines: readonly string[] } {
+  const lines: string[] = []
+  const log = createLog({
+    level: 'debug',
+    format: 'json',
+    write: (line) => void lines.push(line),
+    now: () => new Date(0),
+  })
+  return { log, environment: {}, lines }
+}
+
+export async function openSession(
+  engine: Engine,
+  options: Partial<EngineOpenOptions> = {},
+): Promise<HeardSession> {
+  const events: EngineEvent[] = []
+  const session = await engine.open({
+    language: 'en',
+    vocabulary: [],
+    endpointingMs: 600,
+    signal: new AbortController().signal,
+    listener: (event) => {
+      checkEvent(event, events)
+      events.push(event)
+    },
+    ...options,
+  })
+  const of: HeardSession['of'] = (type) => events.filter((event) => isOf(event, type))
+  return {
+    session,
+    events,
+    of,
+    async told(type, count = 1) {
+      await eventually(`${count} of ${type}, after ${JSON.stringify(events.slice(-3))}`, () => {
+        const failure = of('failed')[0]
+        if (failure !== undefined && type !== 'failed') throw failure.error
+        return of(type).length >= count
+      })
+    },
+    finals: () => of('final').map(({ text }) => text),
+  }
+}
+
+/** A tone, or silence, as samples. */
+export function tone(ms: number, sampleRateHz: number, amplitude = 8_000): Int16Array {
+  const samples = new Int16Array(Math.round((ms * sampleRateHz) / 1000))
+  return samples.map((_, at) =>
+    Math.round(amplitude * Math.sin((at * 2 * Math.PI * 440) / sampleRateHz)),
+  )
+}
+
+export function silence(ms: number, sampleRateHz: number): Int16Array {
+  return tone(ms, sampleRateHz, 0)
+}
+
+function isOf<T extends EngineEvent['type']>(
+  event: EngineEvent,
+  type: T,
+): event is Extract<EngineEvent, { type: T }> {
+  return event.type === type
+}
+
+const endings = ['ended', 'failed']
+
+/** What holds for the events of every engine. */
+function checkEvent(event: EngineEvent, before: readonly EngineEvent[]): void {
+  const fault = faultOf(event, before)
+  if (fault === null) return
+  // A throw inside a listener would be the adapter's to handle; this one fails the test.
+  queueMicrotask(() => {
+    throw new Error(`${fault}: ${JSON.stringify(event)}`)
+  })
+}
+
+function faultOf(event: EngineEvent, before: readonly EngineEvent[]): string | null {
+  if (before.some(({ type }) => endings.includes(type))) return 'an event after the ending'
+  if ((event.type === 'partial' || event.type === 'final') && event.text.trim() === '') {
+    return 'an empty text'
+  }
+  if (event.type === 'final' && event.startMs !== null && event.endMs !== null) {
+    if (event.startMs > event.endMs) return 'a final that ends before it begins'
+  }
+  if (event.type !== 'progress') return null
+  const last = before.findLast((earlier) => earlier.type === 'progress')
+  return (last?.processedMs ?? 0) > event.processedMs ? 'progress runs backwards' : null
+}

@@ -1,0 +1,41 @@
+import type { Engine, EngineSession } from '#speech/engine.ts'
+
+/** An engine that takes audio only as far as a test lets it. */
+export type GatedEngine = Engine & {
+  /** Takes everything from now on. */
+  release(): void
+  /** Takes nothing until it is released. */
+  hold(): void
+}
+
+type Job = (session: EngineSession) => void
+
+/** `inner` does the work; what it is given waits at the gate, in order. */
+export function createGatedEngine(inner: Engine): GatedEngine {
+  const waiting: (() => void)[] = []
+  let isOpen = false
+  const pass = (job: () => void) => {
+    if (isOpen) job()
+    else waiting.push(job)
+  }
+  return {
+    ...inner,
+    async open(options) {
+      const session = await inner.open(options)
+      const later = (job: Job) => pass(() => job(session))
+      return {
+        write: (samples) => later(({ write }) => write.call(session, samples)),
+        finalize: () => later(({ finalize }) => finalize.call(session)),
+        end: () => later(({ end }) => end.call(session)),
+        abort: () => session.abort(),
+      }
+    },
+    release() {
+      isOpen = true
+      for (const job of waiting.splice(0)) job()
+    },
+    hold() {
+      isOpen = false
+    },
+  }
+}

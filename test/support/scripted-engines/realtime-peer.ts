@@ -1,0 +1,230 @@
+import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { createPieces } from './loudness.ts'
+import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
+
+/**
+ * A server that speaks OpenAI's realtime transcription to the letter, the present one or the one
+ * before. It finds turns in audio that is loud and then silent, and calls the n-th one
+ * "item n", in two deltas.
+ */
+export type RealtimePeer = Peer & { heard(index?: number): RealtimeHeard }
+
+type RealtimeHeard = {
+  readonly session: JsonObject | null
+  /** Decoded appends, in bytes. */
+  readonly appends: readonly number[]
+  readonly commits: number
+  /** Commits that were refused for want of audio. */
+  readonly emptyCommits: number
+  readonly fault: string | null
+}
+
+export type RealtimeScript = {
+  readonly dialect?: 'ga' | 'beta'
+  readonly key?: string
+  /** Its model has no turn detection, and says so. */
+  readonly refusesTurns?: boolean
+  /** Never answers the configuration. */
+  readonly neverReady?: boolean
+  /** Items are told of and not transcribed; the test does it. */
+  readonly manual?: boolean
+  readonly sessionError?: JsonObject
+} & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
+
+type Hearing = {
+  script: RealtimeScript
+  session: JsonObject | null
+  pieces: ReturnType<typeof createPieces>
+  appends: number[]
+  commits: number
+  emptyCommits: number
+  fault: string | null
+  silenceMs: number | null
+  audioMs: number
+  bufferFromMs: number
+  items: number
+  openItem: string | null
+  lastLoudMs: number
+}
+
+const rateHz = 24_000
+const commitMsMin = 100
+
+export function startRealtimePeer(script: RealtimeScript = {}): RealtimePeer {
+  const hearings = new Map<PeerConnection, Hearing>()
+  const peer = startPeer({
+    ...script,
+    refusal({ url, headers }) {
+      if (url.pathname !== '/v1/realtime') return 404
+      const isBeta = headers.get('openai-beta') === 'realtime=v1'
+      if (isBeta !== (script.dialect === 'beta')) return 400
+      const isKnown = headers.get('authorization') === `Bearer ${script.key}`
+      return script.key === undefined || isKnown ? null : 401
+    },
+    opened(connection) {
+      hearings.set(connection, createHearing(script))
+      connection.send({ type: 'session.created', session: { id: 'sess_1' } })
+    },
+    text(connection, text) {
+      const hearing = hearings.get(connection)
+      if (hearing !== undefined) take(connection, hearing, asRecord(parseJson(text)))
+    },
+    binary(connection) {
+      const hearing = hearings.get(connection)
+      if (hearing !== undefined) hearing.fault = 'binary'
+      connection.close(1003, 'only text is understood')
+    },
+  })
+  return {
+    ...peer,
+    heard(index = 0) {
+      const connection = peer.connections[index]
+      const hearing = connection && hearings.get(connection)
+      if (hearing === undefined) throw new Error(`no connection ${index}`)
+      return hearing
+    },
+  }
+}
+
+function createHearing(script: RealtimeScript): Hearing {
+  return {
+    script,
+    session: null,
+    pieces: createPieces(rateHz),
+    appends: [],
+    commits: 0,
+    emptyCommits: 0,
+    fault: null,
+    silenceMs: null,
+    audioMs: 0,
+    bufferFromMs: 0,
+    items: 0,
+    openItem: null,
+    lastLoudMs: 0,
+  }
+}
+
+function take(connection: PeerConnection, hearing: Hearing, frame: JsonObject): void {
+  const isBeta = hearing.script.dialect === 'beta'
+  switch (frame['type']) {
+    case isBeta ? 'transcription_session.update' : 'session.update':
+      connection.send(configure(hearing, asRecord(frame['session'])))
+      break
+    case 'input_audio_buffer.append':
+      append(connection, hearing, String(frame['audio']))
+      break
+    case 'input_audio_buffer.commit':
+      commit(connection, hearing)
+      break
+    default:
+      hearing.fault = `unknown: ${frame['type']}`
+      connection.send(errorOf('invalid_value', `Invalid value: ${frame['type']}`, 'type'))
+  }
+}
+
+/** What a configuration is answered with. */
+function configure(hearing: Hearing, session: JsonObject): JsonObject {
+  const { script } = hearing
+  const isBeta = script.dialect === 'beta'
+  const input = asRecord(asRecord(session['audio'])['input'])
+  const turns = isBeta ? session['turn_detection'] : input['turn_detection']
+  const rate = asRecord(input['format'])['rate']
+  if (script.sessionError !== undefined) return script.sessionError
+  if (script.neverReady === true) return { type: 'rate_limits.updated' }
+  if (!isBeta && rate !== rateHz) {
+    return errorOf('invalid_value', 'rate', 'session.audio.input.format.rate')
+  }
+  if (script.refusesTurns === true && turns !== null) {
+    const param = 'session.audio.input.turn_detection'
+    return errorOf('invalid_value', 'Turn detection is not supported', param)
+  }
+  hearing.silenceMs = turns === null ? null : Number(asRecord(turns)['silence_duration_ms'])
+  hearing.session = session
+  return { type: isBeta ? 'transcription_session.updated' : 'session.updated', session }
+}
+
+function append(connection: PeerConnection, hearing: Hearing, audio: string): void {
+  const bytes = Buffer.from(audio, 'base64')
+  if (bytes.length === 0 || bytes.length % 2 === 1 || bytes.toString('base64') !== audio) {
+    hearing.fault = 'audio'
+    connection.send(errorOf('invalid_value', 'Invalid audio', 'audio'))
+  }
+  hearing.appends.push(bytes.length)
+  for (const { endMs, isLoud } of hearing.pieces.push(bytes)) {
+    hearing.audioMs = endMs
+    if (hearing.silenceMs !== null) listen(connection, hearing, isLoud)
+  }
+}
+
+function listen(connection: PeerConnection, hearing: Hearing, isLoud: boolean): void {
+  const { audioMs, silenceMs } = hearing
+  if (isLoud) hearing.lastLoudMs = audioMs
+  if (isLoud && hearing.openItem === null) {
+    hearing.openItem = nextItem(hearing)
+    const started = { audio_start_ms: audioMs - 10, item_id: hearing.openItem }
+    connection.send({ type: 'input_audio_buffer.speech_started', ...started })
+  }
+  const quietMs = audioMs - hearing.lastLoudMs
+  const isOver = quietMs >= (silenceMs ?? Number.POSITIVE_INFINITY)
+  if (hearing.openItem === null || !isOver) return
+  const stopped = { audio_end_ms: hearing.lastLoudMs, item_id: hearing.openItem }
+  connection.send({ type: 'input_audio_buffer.speech_stopped', ...stopped })
+  closeItem(connection, hearing)
+}
+
+function commit(connection: PeerConnection, hearing: Hearing): void {
+  hearing.commits += 1
+  if (hearing.audioMs - hearing.bufferFromMs >= commitMsMin) {
+    closeItem(connection, hearing)
+  } else {
+    hearing.emptyCommits += 1
+    const message = 'Error committing input audio buffer: buffer too small.'
+    connection.send(errorOf('input_audio_buffer_commit_empty', message, null))
+  }
+}
+
+function nextItem(hearing: Hearing): string {
+  hearing.items += 1
+  return `item_${hearing.items}`
+}
+
+function closeItem(connection: PeerConnection, hearing: Hearing): void {
+  const item_id = hearing.openItem ?? nextItem(hearing)
+  const number = Number(item_id.slice('item_'.length))
+  const previous_item_id = number === 1 ? null : `item_${number - 1}`
+  hearing.openItem = null
+  hearing.bufferFromMs = hearing.audioMs
+  connection.send({ type: 'input_audio_buffer.committed', item_id, previous_item_id })
+  if (hearing.script.manual === true) return
+  connection.send(deltaOf(number, 'item'))
+  connection.send(deltaOf(number, ` ${number}`))
+  connection.send(completedOf(number, `item ${number}`))
+}
+
+export function deltaOf(number: number, delta: string): JsonObject {
+  return {
+    type: 'conversation.item.input_audio_transcription.delta',
+    item_id: `item_${number}`,
+    content_index: 0,
+    delta,
+  }
+}
+
+export function completedOf(number: number, transcript: string): JsonObject {
+  return {
+    type: 'conversation.item.input_audio_transcription.completed',
+    item_id: `item_${number}`,
+    content_index: 0,
+    transcript,
+    usage: { type: 'duration', seconds: 1 },
+  }
+}
+
+export function errorOf(code: string, message: string, param: string | null): JsonObject {
+  const type = 'invalid_request_error'
+  return {
+    type: 'error',
+    event_id: 'event_1',
+    error: { type, code, message, param, event_id: null },
+  }
+}

@@ -1,0 +1,81 @@
+import { Elysia } from 'elysia'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createOpenSockets } from '#http/open-sockets.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import type { Engine } from '#speech/engine.ts'
+import { poolEngines } from '#speech/engines/pool.ts'
+import { openRecognition } from '#speech/recognition/recognition.ts'
+import { speechSocket } from '#speech/routes.ts'
+import { createSpeechSessions, type SpeechSessions } from '#speech/session/sessions.ts'
+import { socketSettings } from '#surfaces/responses/websocket.ts'
+import { createLog } from '#telemetry/log.ts'
+import type { Gateway } from './gateway.ts'
+import { createScriptedEngine } from './scripted-engine.ts'
+
+/** `/v1/stt` alone, with engines of a test, on a free port. */
+export type SpeechServer = {
+  readonly port: number
+  readonly sessions: SpeechSessions
+  readonly logLines: readonly string[]
+  readonly settings: Config['speech']
+  openSockets(): number
+  busySockets(): number
+  /** As a worker does when it is told to stop. */
+  drain(): void
+  stop(): Promise<void>
+}
+
+export type SpeechServerOptions = {
+  readonly engines?: readonly Engine[]
+  readonly speech?: Partial<Config['speech']>
+  readonly drain?: Partial<Config['drain']>
+}
+
+/** Callers are those of `gateway`. */
+export function startSpeechServer(
+  gateway: Gateway,
+  options: SpeechServerOptions = {},
+): SpeechServer {
+  const logLines: string[] = []
+  const log = createLog({
+    level: 'debug',
+    format: 'json',
+    write: (line) => logLines.push(line),
+    now: () => new Date(),
+  })
+  const base = loadConfig({ JWT_SECRET: 'a-secret-for-tests-of-at-least-32-characters' })
+  const config = {
+    ...base,
+    speech: { ...base.speech, ...options.speech },
+    drain: { ...base.drain, ...options.drain },
+  }
+  const settings = config.speech
+  const pool = poolEngines(options.engines ?? [createScriptedEngine()], log)
+  const sockets = createOpenSockets()
+  const sessions = createSpeechSessions({
+    ...{ config, log },
+    languages: pool.languages,
+    openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
+  })
+  const { auth } = gateway.deps
+  const app = new Elysia({ websocket: socketSettings(config) })
+    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(speechSocket({ auth, sessions, sockets }))
+    .listen({ hostname: '127.0.0.1', port: 0, development: false })
+  return {
+    port: app.server?.port ?? 0,
+    sessions,
+    logLines,
+    settings,
+    openSockets: sockets.count,
+    busySockets: sockets.busy,
+    drain: sockets.drain,
+    async stop() {
+      sessions.close()
+      await app.stop(true)
+      await pool.close()
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import OpenAI from 'openai'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import type { Engine } from '#speech/engine.ts'
+import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
+import { openRecognition } from '#speech/recognition/recognition.ts'
+import { transcriptionRoutes } from '#speech/transcriptions/routes.ts'
+import { createTranscriptions, type Transcriptions } from '#speech/transcriptions/transcriptions.ts'
+import { createLog } from '#telemetry/log.ts'
+import type { Gateway } from './gateway.ts'
+
+/** `/v1/audio/transcriptions` alone, with engines of a test, on a free port. */
+export type TranscriptionServer = {
+  readonly port: number
+  readonly url: string
+  readonly pool: EnginePool
+  readonly transcriptions: Transcriptions
+  readonly logLines: readonly string[]
+  /** Files of callers that still have a name on the disk. */
+  filesLeft(): string[]
+  openai(): Promise<OpenAI>
+  /** A form of these fields; a file among them is sent as one. */
+  post(fields: Readonly<Record<string, string | File>>, init?: RequestInit): Promise<Response>
+  stop(): Promise<void>
+}
+
+export type TranscriptionServerOptions = {
+  readonly engines: readonly Engine[]
+  readonly speech?: Partial<Config['speech']>
+  readonly stream?: Partial<Config['stream']>
+}
+
+/** Callers are those of `gateway`. */
+export async function startTranscriptionServer(
+  gateway: Gateway,
+  options: TranscriptionServerOptions,
+): Promise<TranscriptionServer> {
+  const logLines: string[] = []
+  const now = () => new Date()
+  const write = (line: string) => logLines.push(line)
+  const log = createLog({ level: 'debug', format: 'json', write, now })
+  const data = mkdtempSync(join(tmpdir(), 'sluice-transcriptions-'))
+  const base = loadConfig({ JWT_SECRET: 'a-secret-for-tests-of-at-least-32-characters' })
+  const settings = { ...base.speech, ...options.speech }
+  const config = { ...base, data, speech: settings, stream: { ...base.stream, ...options.stream } }
+  const pool = poolEngines(options.engines, log)
+  const transcriptions = await createTranscriptions({
+    ...{ config, pool, log, now },
+    openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
+  })
+  const { auth } = gateway.deps
+  const app = new Elysia()
+    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(transcriptionRoutes({ auth, transcriptions, config }))
+    .listen({ hostname: '127.0.0.1', port: 0, development: false })
+  const port = app.server?.port ?? 0
+  const url = `http://127.0.0.1:${port}`
+  return {
+    ...{ port, url, pool, transcriptions, logLines },
+    filesLeft: () => readdirSync(join(data, 'speech')),
+    openai: async () =>
+      new OpenAI({ baseURL: `${url}/v1`, apiKey: await gateway.token(), maxRetries: 0 }),
+    async post(fields, init = {}) {
+      const form = new FormData()
+      for (const [name, value] of Object.entries(fields)) form.append(name, value)
+      const headers = { authorization: `Bearer ${await gateway.token()}` }
+      const path = `${url}/v1/audio/transcriptions`
+      return fetch(path, { method: 'POST', headers, body: form, ...init })
+    },
+    async stop() {
+      await app.stop(true)
+      await pool.close()
+      rmSync(data, { recursive: true, force: true })
+    },
+  }
+}
