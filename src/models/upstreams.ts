@@ -41,6 +41,7 @@ const demo: ConfiguredUpstream = {
       thinking: 'none',
       outputFormat: true,
       defaultMaxTokens: 32_000,
+      rerankFields: 'documents',
       tokenCounter: 'none',
     },
   },

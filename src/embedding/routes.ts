@@ -1,0 +1,57 @@
+import { Elysia } from 'elysia'
+import type { Auth } from '#auth/auth.ts'
+import { guard } from '#auth/guard.ts'
+import type { Config } from '#config/schema.ts'
+import { readJsonBody } from '#http/body.ts'
+import type { Embedders } from './embedder.ts'
+import { readEmbeddingRequest } from './read-request.ts'
+
+export type EmbeddingRoutesDeps = {
+  auth: Auth
+  embedders: Embedders
+  config: Pick<Config, 'limits'>
+}
+
+/** `POST /v1/embeddings`, as OpenAI's. */
+export function embeddingRoutes({ auth, embedders, config }: EmbeddingRoutesDeps) {
+  return new Elysia({ name: 'embeddings', prefix: '/v1/embeddings' }).use(guard(auth)).post(
+    '/',
+    async ({ request }) => {
+      const body = await readJsonBody(request, config.limits)
+      const { model, texts, dimensions, encoding_format } = readEmbeddingRequest(
+        body,
+        config.limits,
+      )
+      const embedder = await embedders.find(model)
+      const { vectors, inputTokens } = await embedder.embed(texts, {
+        purpose: 'passage',
+        signal: request.signal,
+        ...(dimensions === undefined ? {} : { dims: dimensions }),
+      })
+      const spell = encoding_format === 'base64' ? toBase64 : toNumbers
+      return {
+        object: 'list',
+        data: vectors.map((vector, index) => ({
+          object: 'embedding',
+          index,
+          embedding: spell(vector),
+        })),
+        model,
+        usage: { prompt_tokens: inputTokens ?? 0, total_tokens: inputTokens ?? 0 },
+      }
+    },
+    {
+      requires: 'can_access_api',
+      parse: 'none',
+      detail: { tags: ['Models'], summary: 'Turn texts into vectors' },
+    },
+  )
+}
+
+function toNumbers(vector: Float32Array): number[] {
+  return [...vector]
+}
+
+function toBase64({ buffer, byteOffset, byteLength }: Float32Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+}

@@ -1,0 +1,50 @@
+import { AppError } from '#lib/errors.ts'
+import { isRecord } from '#lib/json.ts'
+import type { Attributes } from './files.ts'
+
+const attributesMax = 16
+const valueCharsMax = 512
+const keyForm = /^[A-Za-z0-9_.-]{1,64}$/
+
+/** The attributes of a new file; throws a 422. */
+export function readAttributes(value: unknown, param = 'attributes'): Attributes {
+  return readChangedAttributes({}, value, param)
+}
+
+/**
+ * What attributes are after a change: those that are given take the place of theirs, one that is
+ * null is taken away, and null for all of them takes all away. Throws a 422.
+ */
+export function readChangedAttributes(
+  known: Attributes,
+  change: unknown,
+  param = 'attributes',
+): Attributes {
+  if (change === null) return {}
+  if (!isRecord(change)) throw refused(param, 'must be an object')
+  const merged = new Map(Object.entries(known))
+  for (const [key, value] of Object.entries(change)) {
+    if (!keyForm.test(key)) {
+      throw refused(param, 'must have keys of 1 to 64 letters, digits, "_", "." or "-"')
+    }
+    if (value === null) merged.delete(key)
+    else merged.set(key, readValue(value, `${param}.${key}`))
+  }
+  if (merged.size > attributesMax) throw refused(param, `must have at most ${attributesMax} keys`)
+  return Object.fromEntries(merged)
+}
+
+function readValue(value: unknown, param: string): string | number | boolean {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  if (typeof value !== 'string') throw refused(param, 'must be a text, a number or a boolean')
+  if (value.length > valueCharsMax) {
+    throw refused(param, `must have at most ${valueCharsMax} characters`)
+  }
+  if (!value.isWellFormed() || value.includes('\0')) throw refused(param, 'must be plain text')
+  return value
+}
+
+function refused(param: string, complaint: string): AppError {
+  return new AppError('unprocessable', `"${param}" ${complaint}.`, { param })
+}

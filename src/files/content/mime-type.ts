@@ -1,0 +1,76 @@
+import { fileTypeFromBuffer } from 'file-type'
+
+/**
+ * What a file is, by its first bytes, then by the ending of its name; never by what its sender says.
+ */
+export async function mimeTypeOf(head: Uint8Array, name: string): Promise<string> {
+  const ending = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''
+  const found = await magicOf(head)
+  if (found !== null && !containers.has(found)) return found
+  const named = endings[ending]
+  if (found !== null) return named !== undefined && isPackage(named) ? named : found
+  if (!looksLikeText(head)) return 'application/octet-stream'
+  if (/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)*<svg[\s>]/i.test(textOf(head))) {
+    return 'image/svg+xml'
+  }
+  return named !== undefined && isText(named) ? named : 'text/plain'
+}
+
+async function magicOf(head: Uint8Array): Promise<string | null> {
+  try {
+    const found = await fileTypeFromBuffer(head)
+    // XML is text, and may be more than that.
+    return found === undefined || found.mime === 'application/xml' ? null : found.mime
+  } catch {
+    // The head of an archive may end in the middle of what was being looked at.
+    return null
+  }
+}
+
+/** What many kinds of files are wrapped in; the ending tells which. */
+const containers: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb'])
+
+const office = 'application/vnd.openxmlformats-officedocument'
+const endings: Readonly<Record<string, string>> = {
+  csv: 'text/csv',
+  css: 'text/css',
+  doc: 'application/msword',
+  docx: `${office}.wordprocessingml.document`,
+  epub: 'application/epub+zip',
+  htm: 'text/html',
+  html: 'text/html',
+  js: 'text/javascript',
+  json: 'application/json',
+  jsonl: 'application/jsonl',
+  md: 'text/markdown',
+  markdown: 'text/markdown',
+  odt: 'application/vnd.oasis.opendocument.text',
+  ppt: 'application/vnd.ms-powerpoint',
+  pptx: `${office}.presentationml.presentation`,
+  tsv: 'text/tab-separated-values',
+  txt: 'text/plain',
+  xls: 'application/vnd.ms-excel',
+  xlsx: `${office}.spreadsheetml.sheet`,
+  xml: 'application/xml',
+  yaml: 'application/yaml',
+  yml: 'application/yaml',
+}
+
+function isPackage(mimeType: string): boolean {
+  return /officedocument|opendocument|epub|msword|ms-excel|ms-powerpoint/.test(mimeType)
+}
+
+function isText(mimeType: string): boolean {
+  return mimeType.startsWith('text/') || /\/(json|jsonl|xml|yaml)$/.test(mimeType)
+}
+
+/** Texts have no bytes of zero, unless they say by a mark that they are in UTF-16. */
+function looksLikeText(head: Uint8Array): boolean {
+  const [first, second] = head
+  const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+  return isUtf16 || !head.includes(0)
+}
+
+function textOf(head: Uint8Array): string {
+  return new TextDecoder().decode(head)
+}

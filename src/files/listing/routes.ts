@@ -1,0 +1,102 @@
+import { Elysia } from 'elysia'
+import type { Auth } from '#auth/auth.ts'
+import { guard } from '#auth/guard.ts'
+import type { Config } from '#config/schema.ts'
+import type { Caller } from '#files/files.ts'
+import { renderFile, renderFolder, renderNode } from '#files/render.ts'
+import type { Files } from '#files/tree.ts'
+import { readJsonBody } from '#http/body.ts'
+import { highlight } from './highlight.ts'
+import { fromQuery, readChildrenAsk, readListAsk, readSearchAsk, readTrashAsk } from './schema.ts'
+
+export type ListingRoutesDeps = {
+  auth: Auth
+  files: Files
+  config: Pick<Config, 'limits'>
+}
+
+/** Lists of files and folders. Children and search are asked for by a query or by a body. */
+export function listingRoutes({ auth, files, config: { limits } }: ListingRoutesDeps) {
+  const children = (caller: Caller, given: unknown) => answerChildren(files, caller, given)
+  const search = (caller: Caller, given: unknown) => answerSearch(files, caller, given)
+  return new Elysia({ name: 'file-lists', prefix: '/v1/files' })
+    .use(guard(auth))
+    .get(
+      '/',
+      ({ principal, query }) => answerList(files, principal, query),
+      route('List your files and those shared with you, newest first'),
+    )
+    .get(
+      '/children',
+      ({ principal, query }) => children(principal, fromQuery(query)),
+      route('List what is in a folder, or at the top'),
+    )
+    .post(
+      '/children',
+      async ({ principal, request }) => children(principal, await readJsonBody(request, limits)),
+      { ...route('List what is in a folder, or at the top'), parse: 'none' },
+    )
+    .get(
+      '/search',
+      ({ principal, query }) => search(principal, fromQuery(query)),
+      route('Find files and folders by name'),
+    )
+    .post(
+      '/search',
+      async ({ principal, request }) => search(principal, await readJsonBody(request, limits)),
+      { ...route('Find files and folders by name'), parse: 'none' },
+    )
+    .get(
+      '/trash',
+      async ({ principal, query }) => {
+        const items = await files.trash(principal, readTrashAsk(query))
+        const data = items.map(({ id, kind, name, trashedAt }) => ({
+          ...{ id, object: kind, name },
+          trashed_at: trashedAt.toISOString(),
+        }))
+        return { object: 'list', data }
+      },
+      route('List what you have deleted and can restore, the latest first'),
+    )
+}
+
+function route(summary: string) {
+  return { requires: 'can_access_api' as const, detail: { tags: ['Files'], summary } }
+}
+
+async function answerList(files: Files, caller: Caller, query: unknown) {
+  const { items, hasMore, next } = await files.list(caller, readListAsk(query))
+  return {
+    object: 'list',
+    data: items.map(renderFile),
+    has_more: hasMore,
+    first_id: items[0]?.id ?? null,
+    last_id: items.at(-1)?.id ?? null,
+    next,
+  }
+}
+
+async function answerChildren(files: Files, caller: Caller, given: unknown) {
+  const { folder, items, hasMore, next } = await files.children(caller, readChildrenAsk(given))
+  return {
+    object: 'list',
+    folder: folder === null ? null : renderFolder(folder),
+    data: items.map(renderNode),
+    has_more: hasMore,
+    next,
+  }
+}
+
+async function answerSearch(files: Files, caller: Caller, given: unknown) {
+  const ask = readSearchAsk(given)
+  const { items, hasMore, next } = await files.search(caller, ask)
+  return {
+    object: 'list',
+    data: items.map((node) => ({
+      ...renderNode(node),
+      match: { name: node.name, highlight: highlight(node.name, ask.query) },
+    })),
+    has_more: hasMore,
+    next,
+  }
+}

@@ -1,0 +1,170 @@
+import { type SQL, sql } from 'drizzle-orm'
+import { createAsk } from '#db/ask.ts'
+import type { Caller } from '#files/files.ts'
+import { rankOfRole, roleOfRank } from '#files/roles.ts'
+import { asCaller, type Handle, millis, rankOn } from '#files/rows/store.ts'
+import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
+import type { GrantedRole, Principal, PrincipalType, Share } from './shares.ts'
+
+type ShareRow = {
+  readonly id: string
+  readonly from_id: string
+  readonly from_name: string | null
+  readonly is_inherited: boolean
+  readonly principal_type: PrincipalType
+  readonly principal_id: string
+  readonly subject: string | null
+  readonly role: number
+  readonly granted_by: string
+  readonly created_ms: number
+}
+
+/** Where a share is: its own rows are of this type and id. */
+export type SharedPlace = { readonly type: 'node' | 'collection'; readonly id: string }
+
+/** For whom shares are looked at, and whether only those that give that person something. */
+type Reading = { readonly reader: Caller; readonly of: Caller | null }
+
+export type NewShare = {
+  readonly principal: Omit<Principal, 'name'>
+  readonly role: GrantedRole
+  readonly grantedBy: string
+  readonly now: Date
+}
+
+/** What was given to whom. */
+export function createShareStore({ drizzle }: FilesDatabase) {
+  const ask = createAsk()
+  return {
+    findNode: (caller: Caller, id: string): Promise<TreeNode | undefined> =>
+      ask(() => findNode(drizzle, caller, id)),
+
+    /** Those of the place and of the folders above it, oldest first. */
+    list: (place: SharedPlace, reading: Reading): Promise<readonly Share[]> =>
+      ask(() => readShares(drizzle, place, reading)),
+
+    /** The groups of somebody as they were last seen, and whether anybody was. */
+    findUser: (id: string): Promise<(Caller & { subject: string }) | undefined> =>
+      ask(async () => {
+        const [row] = await drizzle.execute<{ subject: string; groups: readonly string[] }>(sql`
+          select subject, coalesce((select json_agg(distinct group_name) from group_member
+            where user_id = app_user.id), '[]'::json) as groups
+          from app_user where id = ${id}::uuid`)
+        return row === undefined ? undefined : { userId: id, ...row }
+      }),
+
+    /** Users and groups whose name has the text, those that begin with it first. */
+    findPrincipals: (text: string, limit: number): Promise<readonly Principal[]> =>
+      ask(async () => {
+        const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+        return drizzle.execute<Principal>(sql`
+          select * from (
+            select 'user' as type, id::text as id, subject as name from app_user
+            union all
+            select 'group', name, name from (
+              select name from app_group union select group_name from group_member) known
+          ) principal
+          where lower(name) like ${pattern}
+          order by not starts_with(lower(name), ${text.toLowerCase()}), lower(name), type
+          limit ${limit}::integer`)
+      }),
+  }
+}
+
+/** With `only`, one share by its id. */
+export async function readShares(
+  handle: Handle,
+  place: SharedPlace,
+  { reader, of }: Reading,
+  only?: string,
+): Promise<readonly Share[]> {
+  const conditions = [
+    ...(of === null
+      ? []
+      : [sql`is_granted_to(share.principal_type, share.principal_id, ${asCaller(of)})`]),
+    ...(only === undefined ? [] : [sql`share.id = ${only}::uuid`]),
+  ]
+  const rows = await handle.execute<ShareRow>(sql`
+    with recursive ${placesOf(place)}
+    select share.id, place.id as from_id, place.height > 0 as is_inherited,
+      case when place.height > 0 and ${rankOn(sql`place.id`, reader)} is not null
+        then place.name end as from_name,
+      share.principal_type, share.principal_id, app_user.subject, share.role, share.granted_by,
+      ${millis(sql`share.created_at`)} as created_ms
+    from place
+    join share on share.resource_type = ${place.type} and share.resource_id = place.id
+    left join app_user on share.principal_type = 'user'
+      and app_user.id::text = share.principal_id
+    where ${sql.join([sql`true`, ...conditions], sql` and `)}
+    order by place.height, share.id`)
+  return rows.map(shareOf)
+}
+
+/** The place itself at height 0; above a node, the folders that it is in. */
+function placesOf({ type, id }: SharedPlace): SQL {
+  if (type === 'collection') {
+    return sql`place (id, name, height) as (select ${id}::uuid, null::text, 0)`
+  }
+  return sql`up (id, name, parent_id, height) as (
+      select id, name, parent_id, 0 from node where id = ${id}::uuid
+      union all
+      select parent.id, parent.name, parent.parent_id, up.height + 1
+      from up join node parent on parent.id = up.parent_id),
+    place as (select id, name, height from up)`
+}
+
+function shareOf(row: ShareRow): Share {
+  const role = roleOfRank(row.role)
+  if (role === 'owner') throw new Error('a share cannot make an owner')
+  return {
+    id: row.id,
+    principal: {
+      type: row.principal_type,
+      id: row.principal_id,
+      name: row.principal_type === 'group' ? row.principal_id : row.subject,
+    },
+    role,
+    inheritedFrom: row.is_inherited ? { id: row.from_id, name: row.from_name } : null,
+    grantedBy: row.granted_by,
+    createdAt: new Date(row.created_ms),
+  }
+}
+
+/** Gives a role, in place of the one that was given to the same principal; says whether it is new. */
+export async function writeShare(
+  handle: Handle,
+  { type, id }: SharedPlace,
+  { principal, role, grantedBy, now }: NewShare,
+): Promise<{ id: string; isNew: boolean }> {
+  const [row] = await handle.execute<{ id: string; is_new: boolean }>(sql`
+    insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
+      granted_by, created_at)
+    values (${Bun.randomUUIDv7()}::uuid, ${type}, ${id}::uuid, ${principal.type}, ${principal.id},
+      ${rankOfRole(role)}::smallint, ${grantedBy}::uuid, ${now.toISOString()}::timestamptz)
+    on conflict (resource_type, resource_id, principal_type, principal_id)
+    do update set role = excluded.role, granted_by = excluded.granted_by
+    returning id, xmax = 0 as is_new`)
+  if (row === undefined) throw new Error('a share was not written')
+  return { id: row.id, isNew: row.is_new }
+}
+
+export async function changeShare(
+  handle: Handle,
+  id: string,
+  { role, grantedBy }: Pick<NewShare, 'role' | 'grantedBy'>,
+): Promise<void> {
+  await handle.execute(sql`
+    update share set role = ${rankOfRole(role)}::smallint, granted_by = ${grantedBy}::uuid
+    where id = ${id}::uuid`)
+}
+
+export async function deleteShare(handle: Handle, id: string): Promise<void> {
+  await handle.execute(sql`delete from share where id = ${id}::uuid`)
+}
+
+export async function countShares(handle: Handle, { type, id }: SharedPlace): Promise<number> {
+  const [row] = await handle.execute<{ count: number }>(sql`
+    select count(*)::integer as count from share
+    where resource_type = ${type} and resource_id = ${id}::uuid`)
+  return row?.count ?? 0
+}

@@ -1,0 +1,127 @@
+import type { Caller, OnConflict, Role } from '#files/files.ts'
+import { nameKey, numberedName } from '#files/names.ts'
+import { isAtLeast } from '#files/roles.ts'
+import type { Transaction } from '#jobs/jobs.ts'
+import { AppError } from '#lib/errors.ts'
+import {
+  countNodes,
+  depthOf,
+  findNode,
+  findTaken,
+  type Member,
+  type Place,
+  type TreeNode,
+} from './store.ts'
+
+/** Folders in folders. */
+const depthMax = 32
+const numbersPerQuestion = 100
+const numbersMax = 10_000
+
+export type Kind = 'file' | 'folder'
+
+/** What the caller may not read is not found, whatever they wanted to do with it. */
+export function absent(kind: Kind, id: string, param = 'id'): AppError {
+  return new AppError('not_found', `There is no ${kind} with the id "${id}".`, { param })
+}
+
+/** Throws `not_found`, or `permission_denied` for what the caller may read and no more. */
+export function demandNode(
+  found: TreeNode | undefined,
+  wanted: { kind: Kind; id: string; role: Role; param?: string },
+): TreeNode {
+  if (found === undefined || found.kind !== wanted.kind) {
+    throw absent(wanted.kind, wanted.id, wanted.param)
+  }
+  demandRole(found.role, wanted.role, wanted.kind)
+  return found
+}
+
+export function demandRole(held: Role, wanted: Role, what: string): void {
+  if (isAtLeast(held, wanted)) return
+  throw new AppError('permission_denied', `This takes the role ${wanted} on the ${what}.`)
+}
+
+/** Throws `precondition_failed` where the node has another version than all of those named. */
+export function demandVersion(
+  { version }: Pick<TreeNode, 'version'>,
+  versions: readonly number[] | null,
+): void {
+  if (versions === null || versions.includes(version)) return
+  throw new AppError('precondition_failed', `The version is now "${version}".`)
+}
+
+/** Where the caller may put something: a folder, or null for the top of their own tree. */
+export async function findPlace(
+  transaction: Transaction,
+  caller: Caller,
+  folderId: string | null,
+): Promise<Place & { depth: number }> {
+  if (folderId === null) return { ownerId: caller.userId, parentId: null, depth: 0 }
+  const wanted = { kind: 'folder', id: folderId, role: 'editor', param: 'folder_id' } as const
+  const folder = demandNode(await findNode(transaction, caller, folderId), wanted)
+  const depth = await depthOf(transaction, folderId)
+  return { ownerId: folder.ownerId, parentId: folderId, depth }
+}
+
+/** Throws a 422 where folders would be deeper than they may; `height` of a file is 0. */
+export function demandDepth({ depth }: { depth: number }, height: number): void {
+  if (height === 0 || depth + height <= depthMax) return
+  throw new AppError('unprocessable', `Folders may be ${depthMax} deep at most.`, {
+    param: 'folder_id',
+    code: 'folder_too_deep',
+  })
+}
+
+/** Throws a 422 where a tree would have more than it may. */
+export async function demandRoom(
+  transaction: Transaction,
+  { ownerId }: Place,
+  room: { added: number; perOwnerMax: number },
+): Promise<void> {
+  if ((await countNodes(transaction, ownerId)) + room.added <= room.perOwnerMax) return
+  throw new AppError(
+    'unprocessable',
+    `The owner of the folder has ${room.perOwnerMax} files and folders, which is the limit.`,
+    { code: 'too_many_files' },
+  )
+}
+
+/** What has this name in a place, other than the node that is to get it. */
+export async function findNamed(
+  transaction: Transaction,
+  place: Place,
+  name: string,
+  exceptId: string | null,
+): Promise<Member | undefined> {
+  const taken = await findTaken(transaction, place, [nameKey(name)])
+  return taken.find(({ id }) => id !== exceptId)
+}
+
+/** A name that is free in a place: the wanted one, or with `rename` one with a number. */
+export async function freeName(
+  transaction: Transaction,
+  place: Place,
+  wanted: { name: string; onConflict: OnConflict; exceptId: string | null },
+): Promise<string> {
+  const { name, exceptId } = wanted
+  if ((await findNamed(transaction, place, name, exceptId)) === undefined) return name
+  if (wanted.onConflict !== 'rename') throw nameConflict(name)
+  for (let first = 2; first < numbersMax; first += numbersPerQuestion) {
+    const names = Array.from({ length: numbersPerQuestion }, (_, at) =>
+      numberedName(name, first + at),
+    )
+    const taken = await findTaken(transaction, place, names.map(nameKey))
+    const keys = new Set(taken.filter(({ id }) => id !== exceptId).map(({ key }) => key))
+    const free = names.find((each) => !keys.has(nameKey(each)))
+    if (free !== undefined) return free
+  }
+  throw nameConflict(name)
+}
+
+export function nameConflict(name: string): AppError {
+  return new AppError('conflict', `There is already something with the name "${name}".`, {
+    param: 'name',
+    code: 'name_conflict',
+  })
+}

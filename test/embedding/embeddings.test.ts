@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { asRecord, parseJson } from '#lib/json.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import {
+  type ReplayAnswer,
+  type ReplayRequest,
+  type ReplayUpstream,
+  startReplayUpstream,
+} from '#test/support/replay-upstream.ts'
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+
+beforeAll(async () => {
+  upstream = await startReplayUpstream(embedByLength)
+  gateway = await startGateway({
+    upstream: [{ name: 'tei', url: upstream.baseUrl, models: ['chatty'] }],
+    model: [
+      {
+        name: 'embedder',
+        mode: 'embed',
+        upstreams: ['tei'],
+        upstreamModel: 'e5',
+        passagePrefix: 'passage: ',
+      },
+      { name: 'sorter', mode: 'rerank', upstreams: ['tei'] },
+    ],
+    retry: { retriesMax: 2 },
+  })
+})
+afterAll(async () => {
+  await gateway.stop()
+  await upstream.stop()
+})
+
+test('the openai package gets the vectors of an upstream, in order, with its usage', async () => {
+  upstream.answer(embedByLength)
+  const client = await gateway.openai()
+  const input = ['one', 'three', 'twenty']
+  for (const encoding_format of ['float', 'base64'] as const) {
+    const answer = await client.embeddings.create({ model: 'embedder', input, encoding_format })
+    const firsts = answer.data.map(({ embedding }) =>
+      typeof embedding === 'string' ? firstOf(embedding) : embedding[0],
+    )
+    expect(firsts).toEqual(input.map((text) => 'passage: '.length + text.length))
+    expect(answer.usage).toEqual({ prompt_tokens: 7, total_tokens: 7 })
+    expect(answer.model).toBe('embedder')
+  }
+  expect(parseJson(upstream.requests.at(-1)?.body ?? '')).toMatchObject({ model: 'e5' })
+})
+
+test('more texts than an upstream takes are asked for in halves', async () => {
+  const textsMax = 5
+  upstream.answer((request) => {
+    const { input } = bodyOf(request)
+    if (input.length <= textsMax) return embedByLength(request)
+    return { ...json({ error: 'batch size is too large' }), status: 422 }
+  })
+  const input = Array.from({ length: 23 }, (_, at) => 'x'.repeat(at + 1))
+  const client = await gateway.openai()
+  const { data } = await client.embeddings.create({ model: 'embedder', input })
+  expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((text) => text.length + 9))
+})
+
+test('an answer that is no set of vectors is an error of the upstream, and told as such', async () => {
+  const bad = {
+    'fewer vectors': { data: [] },
+    'no data': { data: null },
+    'two of one place': { data: [vector([1], 0), vector([1], 0)] },
+    'several lengths': { data: [vector([1], 0), vector([1, 2], 1)] },
+    'no numbers': { data: [vector([null], 0), vector([1], 1)] },
+    'nothing but zeros': { data: [vector([0], 0), vector([1], 1)] },
+    'an empty vector': { data: [vector([], 0), vector([], 1)] },
+  }
+  for (const [what, answer] of Object.entries(bad)) {
+    upstream.answer(json(answer))
+    const refused = await embed(['a', 'b'])
+    expect([what, refused.status, refused.code]).toEqual([what, 502, 'upstream_invalid_answer'])
+  }
+  upstream.answer({ ...json({}), body: '{"data":[{"embedding":[1e999]},{"embedding":[1]}]}' })
+  expect(await embed(['a', 'b'])).toMatchObject({ status: 502 })
+})
+
+test('an upstream that has too much to do is asked again', async () => {
+  let failures = 2
+  upstream.answer((request) =>
+    failures-- > 0 ? { ...json({ error: 'busy' }), status: 429 } : embedByLength(request),
+  )
+  expect(await embed(['a'])).toMatchObject({ status: 200 })
+})
+
+test('the built-in embedder answers without any upstream, alike for alike texts', async () => {
+  const client = await gateway.openai()
+  const { data } = await client.embeddings.create({
+    model: 'local-hash',
+    input: ['Holiday carry-over', 'holidays are carried over', 'cooking pasta'],
+    dimensions: 128,
+  })
+  const [asked = [], near = [], far = []] = data.map(({ embedding }) => embedding)
+  expect(asked).toHaveLength(128)
+  expect(dot(asked, asked)).toBeCloseTo(1, 4)
+  expect(dot(asked, near)).toBeGreaterThan(dot(asked, far))
+})
+
+test('a request that is not right is refused with the field at fault', async () => {
+  const refusals: [unknown, string][] = [
+    [{ input: 'a' }, 'model'],
+    [{ model: 'embedder' }, 'input'],
+    [{ model: 'embedder', input: [] }, 'input'],
+    [{ model: 'embedder', input: '' }, 'input'],
+    [{ model: 'embedder', input: ['a', ''] }, 'input[1]'],
+    [{ model: 'embedder', input: [[1, 2]] }, 'input[0]'],
+    [{ model: 'embedder', input: 'a', dimensions: 0 }, 'dimensions'],
+    [{ model: 'embedder', input: 'a', encoding_format: 'hex' }, 'encoding_format'],
+    [{ model: 'embedder', input: Array(2_049).fill('a') }, 'input'],
+  ]
+  for (const [body, param] of refusals) {
+    const answer = await gateway.post('/v1/embeddings', body)
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ error: { param } })
+  }
+})
+
+test('a model of another mode is refused on either side', async () => {
+  const embedding = await gateway.post('/v1/embeddings', { model: 'chatty', input: 'a' })
+  expect(await embedding.json()).toMatchObject({ error: { code: 'model_mode_mismatch' } })
+  const response = await gateway.post('/v1/responses', { model: 'embedder', input: 'a' })
+  expect(response.status).toBe(400)
+  expect(await response.json()).toMatchObject({ error: { param: 'model' } })
+  const absent = await gateway.post('/v1/embeddings', { model: 'nobody', input: 'a' })
+  expect(absent.status).toBe(404)
+})
+
+async function embed(input: string[]): Promise<{ status: number; code: unknown }> {
+  const answer = await gateway.post('/v1/embeddings', { model: 'embedder', input })
+  const body: unknown = await answer.json()
+  return { status: answer.status, code: asRecord(asRecord(body)['error'])['code'] ?? null }
+}
+
+function embedByLength(request: ReplayRequest): ReplayAnswer {
+  const data = bodyOf(request).input.map((text, at) => vector([text.length, 1], at))
+  return json({ data: data.toReversed(), usage: { prompt_tokens: 7 } })
+}
+
+function vector(embedding: readonly unknown[], index: number) {
+  return { object: 'embedding', index, embedding }
+}
+
+function bodyOf(request: ReplayRequest): { input: string[] } {
+  return JSON.parse(request.body)
+}
+
+function json(value: unknown): ReplayAnswer {
+  return { headers: { 'content-type': 'application/json' }, body: JSON.stringify(value) }
+}
+
+function firstOf(base64: string): number {
+  return Buffer.from(base64, 'base64').readFloatLE(0)
+}
+
+function dot(a: readonly number[], b: readonly number[]): number {
+  return a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+}

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { toFile } from 'openai'
+import { asRecord } from '#lib/json.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+
+const bytesMax = 1_000_000
+
+let gateway: Gateway
+
+beforeAll(async () => {
+  gateway = await startGateway({ files: { bytesMax, uploadsMax: 3, uploadGapMs: 1_000 } })
+})
+afterAll(() => gateway.stop())
+
+test('the openai package files, lists, reads and deletes', async () => {
+  const client = await gateway.openai()
+  const content = 'Zeile eins\nZeile zwei\n'
+  const made = await client.files.create({
+    file: await toFile(Buffer.from(content), 'größe.txt', { type: 'application/pdf' }),
+    purpose: 'assistants',
+    expires_after: { anchor: 'created_at', seconds: 7_200 },
+  })
+  expect(made).toMatchObject({ object: 'file', filename: 'größe.txt', purpose: 'assistants' })
+  expect(made.bytes).toBe(Buffer.byteLength(content))
+  const listed: string[] = []
+  for await (const file of client.files.list({ limit: 1 })) listed.push(file.id)
+  expect(listed).toContain(made.id)
+  expect((await client.files.retrieve(made.id)).status).toBe('processed')
+  expect(await (await client.files.content(made.id)).text()).toBe(content)
+  expect(await client.files.delete(made.id)).toMatchObject({ id: made.id, deleted: true })
+  expect((await gateway.request(`/v1/files/${made.id}`)).status).toBe(404)
+})
+
+test('what a file is comes from its bytes and its name, whatever its sender says', async () => {
+  const png = Buffer.from(
+    '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489',
+    'hex',
+  )
+  const kinds: [string, Uint8Array, string][] = [
+    ['picture.txt', png, 'image/png'],
+    ['paper.pdf', Buffer.from('%PDF-1.7\n%\xe2\xe3\n'), 'application/pdf'],
+    ['notes.md', Buffer.from('# Notes'), 'text/markdown'],
+    ['data.csv', Buffer.from('a,b\n1,2'), 'text/csv'],
+    ['paper.pdf.txt', Buffer.from('plain'), 'text/plain'],
+    ['fake.png', Buffer.from('no picture'), 'text/plain'],
+    ['drawing.xml', Buffer.from('<?xml version="1.0"?><svg xmlns="x"/>'), 'image/svg+xml'],
+    ['blob', Buffer.from([0, 1, 2, 3]), 'application/octet-stream'],
+    ['wide.txt', Buffer.from([0xff, 0xfe, 0x41, 0x00]), 'text/plain'],
+  ]
+  for (const [name, bytes, mimeType] of kinds) {
+    const file = await upload(bytes, { name, on_conflict: 'rename' }, 'application/x-evil')
+    expect([name, file['mime_type']]).toEqual([name, mimeType])
+  }
+})
+
+test('an empty file is a file', async () => {
+  const file = await upload(new Uint8Array(), { name: 'empty.txt' })
+  expect(file).toMatchObject({ bytes: 0, filename: 'empty.txt' })
+  const answer = await gateway.request(`/v1/files/${file['id']}/content`)
+  expect(answer.status).toBe(200)
+  expect(await answer.text()).toBe('')
+})
+
+test('bare bytes are taken with a name in the query', async () => {
+  const answer = await gateway.request('/v1/files?name=bare.txt&on_conflict=rename', {
+    method: 'POST',
+    body: 'bare bytes',
+  })
+  expect(answer.status).toBe(201)
+  expect(await answer.json()).toMatchObject({ filename: 'bare.txt', bytes: 10 })
+  const nameless = await gateway.request('/v1/files', { method: 'POST', body: 'x' })
+  expect(nameless.status).toBe(422)
+  expect(await nameless.json()).toMatchObject({ error: { param: 'name' } })
+})
+
+test('a field that is unknown, removed or wrong is refused by its name', async () => {
+  const refusals: [Record<string, string>, string, string][] = [
+    [{ folder_path: '/a' }, 'folder_path_removed', 'folder_path'],
+    [{ colour: 'red' }, 'unknown_field', 'colour'],
+    [{ folder_id: 'abc' }, 'unprocessable', 'folder_id'],
+    [{ attributes: '{' }, 'unprocessable', 'attributes'],
+    [{ attributes: '{"a":{}}' }, 'unprocessable', 'attributes.a'],
+    [{ collections: '"x"' }, 'unprocessable', 'collections'],
+    [{ on_conflict: 'ask' }, 'unprocessable', 'on_conflict'],
+    [{ purpose: 'a b' }, 'unprocessable', 'purpose'],
+    [{ 'expires_after[anchor]': 'now' }, 'unprocessable', 'expires_after[anchor]'],
+    [
+      { 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': '5' },
+      'unprocessable',
+      'expires_after[seconds]',
+    ],
+  ]
+  for (const [fields, code, param] of refusals) {
+    const answer = await send(Buffer.from('x'), { name: 'refused.txt', ...fields })
+    expect([fields, answer.status]).toEqual([fields, 422])
+    expect(await answer.json()).toMatchObject({ error: { code, param } })
+  }
+  const children = await gateway.request('/v1/files/search?q=refused')
+  expect(asRecord(await children.json())['data']).toEqual([])
+})
+
+test('a folder of somebody else, or none, is not found', async () => {
+  const stranger = await gateway.token(['users'], 'stranger')
+  const made = await gateway.request('/v1/folders', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stranger}` },
+    body: JSON.stringify({ name: 'private' }),
+  })
+  const { id } = asRecord(await made.json())
+  for (const folderId of [String(id), crypto.randomUUID()]) {
+    const answer = await send(Buffer.from('x'), { name: 'lost.txt', folder_id: folderId })
+    expect(answer.status).toBe(404)
+  }
+})
+
+test('a file of exactly the limit is taken, one byte more is not, announced or not', async () => {
+  const whole = Buffer.alloc(bytesMax, 'a')
+  expect((await send(whole, { name: 'whole.txt' })).status).toBe(201)
+  const more = Buffer.alloc(bytesMax + 1, 'a')
+  const refused = await send(more, { name: 'more.txt' })
+  expect(refused.status).toBe(413)
+  expect(await refused.json()).toMatchObject({ error: { code: 'file_too_large' } })
+  const bare = await gateway.request('/v1/files?name=more.txt', { method: 'POST', body: more })
+  expect(bare.status).toBe(413)
+  const streamed = await gateway.request('/v1/files?name=more.txt', {
+    method: 'POST',
+    body: new Blob([more]).stream(),
+  })
+  expect(streamed.status).toBe(413)
+})
+
+test('a body that is shorter than it was said to be leaves nothing', async () => {
+  const token = await gateway.token()
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(
+    `POST /v1/files?name=short.txt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
+      'Content-Length: 1000\r\n\r\nonly this',
+  )
+  await Bun.sleep(50)
+  socket.destroy()
+  const found = async () => {
+    const answer = await gateway.request('/v1/files/search?q=short.txt')
+    return asRecord(await answer.json())['data']
+  }
+  await eventually('the upload ends', () =>
+    gateway.logLines.some((line) => line.includes('client_closed')),
+  )
+  expect(await found()).toEqual([])
+})
+
+test('uploads that fall silent are given up; until then there is no room for more', async () => {
+  const token = await gateway.token()
+  const answers = Array.from({ length: 5 }, () => {
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write(
+      `POST /v1/files?name=silent.txt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
+        'Content-Length: 1000\r\n\r\n',
+    )
+    return new Promise<string>((resolve) => {
+      socket.once('data', (data) => {
+        resolve(`${data}`.slice(9, 12))
+        socket.destroy()
+      })
+    })
+  })
+  expect((await Promise.all(answers)).toSorted()).toEqual(['408', '408', '408', '503', '503'])
+  expect((await send(Buffer.from('x'), { name: 'after.txt' })).status).toBe(201)
+})
+
+test('one of two writers of a name is told that it is taken', async () => {
+  const both = await Promise.all([
+    send(Buffer.from('first'), { name: 'Same.txt' }),
+    send(Buffer.from('second'), { name: 'same.TXT' }),
+  ])
+  expect(both.map(({ status }) => status).toSorted()).toEqual([201, 409])
+  const replaced = await upload(Buffer.from('third'), { name: 'same.txt', on_conflict: 'replace' })
+  expect(replaced).toMatchObject({ bytes: 5, version: 2 })
+  const beside = await upload(Buffer.from('x'), { name: 'same.txt', on_conflict: 'rename' })
+  expect(beside['name']).toBe('same (2).txt')
+})
+
+test('a content is replaced only by whoever knows the one that it has', async () => {
+  const file = await upload(Buffer.from('old'), { name: 'living.txt' })
+  const path = `/v1/files/${file['id']}/content`
+  const etag = (await gateway.request(path)).headers.get('etag') ?? ''
+  const put = (body: string, ifMatch: string) =>
+    gateway.request(path, { method: 'PUT', headers: { 'if-match': ifMatch }, body })
+  expect((await put('new', '"another"')).status).toBe(412)
+  const replaced = await put('new content', etag)
+  expect(await replaced.json()).toMatchObject({ bytes: 11, version: 2 })
+  expect((await put('lost update', etag)).status).toBe(412)
+  expect(await (await gateway.request(path)).text()).toBe('new content')
+  expect((await gateway.request('/v1/files/none/content', { method: 'PUT' })).status).toBe(404)
+})
+
+async function upload(
+  bytes: Uint8Array,
+  fields: Record<string, string>,
+  type?: string,
+): Promise<Record<string, unknown>> {
+  const answer = await send(bytes, fields, type)
+  expect(answer.status).toBe(201)
+  return asRecord(await answer.json())
+}
+
+/** The fields come behind the file, as some clients send them. */
+async function send(
+  bytes: Uint8Array,
+  fields: Record<string, string>,
+  type = 'text/plain',
+): Promise<Response> {
+  const form = new FormData()
+  form.set('file', new File([new Uint8Array(bytes)], fields['name'] ?? 'file', { type }))
+  for (const [name, value] of Object.entries(fields)) form.set(name, value)
+  return gateway.request('/v1/files', { method: 'POST', body: form })
+}

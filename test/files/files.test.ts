@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'bun:test'
+import { AppError } from '#lib/errors.ts'
+import { callerOf, outcome } from '#test/support/file-gateway.ts'
+import { ann, bob, fresh, useFileGateway } from './world.ts'
+
+const world = useFileGateway({
+  hooks: {
+    async joinCollections(_transaction, _caller, _fileId, collections) {
+      throw new AppError('not_found', `no ${collections}`, { param: 'collections' })
+    },
+  },
+})
+
+function patch(id: string, json: unknown, headers: Record<string, string> = {}, who = ann) {
+  return world.gateway.send(who, `/v1/files/${id}`, { method: 'PATCH', json, headers })
+}
+
+test('a file is shown with all that is known of it', async () => {
+  const { gateway } = world
+  const folder = await gateway.folder(ann, fresh('folder'))
+  const id = await gateway.upload(ann, 'a.txt', {
+    ...{ folderId: folder, text: 'hello', attributes: { lang: 'en', page: 3, draft: true } },
+    purpose: 'assistants',
+  })
+  const { body, headers } = await gateway.send(ann, `/v1/files/${id}`)
+  const { created_at, updated_at, ...rest } = body
+  expect(rest).toEqual({
+    ...{ id, object: 'file', filename: 'a.txt', name: 'a.txt', folder_id: folder, bytes: 5 },
+    owner: { id: callerOf(ann).userId, name: 'ann' },
+    created_by: callerOf(ann).userId,
+    mime_type: 'text/plain',
+    sha256: '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824',
+    ...{ purpose: 'assistants', status: 'processed', retrieval_status: null, retrieval: null },
+    attributes: { lang: 'en', page: 3, draft: true },
+    ...{ shared: false, my_role: 'owner', version: 1, expires_at: null },
+  })
+  expect(created_at).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  expect(updated_at).toBe(created_at)
+  expect(headers.get('etag')).toBe('"1"')
+})
+
+describe('attributes', () => {
+  test('are merged, and taken away by null', async () => {
+    const id = await world.gateway.upload(ann, fresh('f'), { attributes: { a: 1, b: 'x' } })
+    const merged = await patch(id, { attributes: { b: null, c: false, a: 'y' } })
+    expect(merged.body['attributes']).toEqual({ a: 'y', c: false })
+    expect((await patch(id, { attributes: {} })).body['attributes']).toEqual({ a: 'y', c: false })
+    expect((await patch(id, { attributes: null })).body['attributes']).toEqual({})
+  })
+
+  const many = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`k${at}`, at]))
+  const bad: [string, unknown, string][] = [
+    ['a list', [], 'attributes'],
+    ['a text', 'x', 'attributes'],
+    ['an object in them', { a: {} }, 'attributes.a'],
+    ['a list in them', { a: ['b'] }, 'attributes.a'],
+    ['17 of them', many, 'attributes'],
+    ['a key with a space', { 'a b': 1 }, 'attributes'],
+    ['an empty key', { '': 1 }, 'attributes'],
+    ['a key with SQL', { "a'; drop table file; --": 1 }, 'attributes'],
+    ['a long key', { ['k'.repeat(65)]: 1 }, 'attributes'],
+    ['a long text', { a: 'x'.repeat(513) }, 'attributes.a'],
+    ['a NUL', { a: '\0' }, 'attributes.a'],
+    ['half a character', { a: '\ud800' }, 'attributes.a'],
+  ]
+  test.each(bad)('are refused that are or have %s', async (_, attributes, param) => {
+    const id = await world.gateway.upload(ann, fresh('f'), { attributes: { kept: 1 } })
+    const { status, body } = await patch(id, { attributes, name: fresh('renamed') })
+    expect([status, Object(body['error']).param]).toEqual([422, param])
+    const after = (await world.gateway.send(ann, `/v1/files/${id}`)).body
+    expect([after['attributes'], after['version']]).toEqual([{ kept: 1 }, 1])
+  })
+
+  test('may have any key of the right form', async () => {
+    const id = await world.gateway.upload(ann, fresh('f'))
+    const text = '{"attributes":{"__proto__":"x","a.b-c_D":1e300,"constructor":true}}'
+    const { body } = await patch(id, text)
+    expect(JSON.stringify(body['attributes'])).toContain('"__proto__":"x"')
+    expect(Object.keys(Object(body['attributes'])).length).toBe(3)
+  })
+})
+
+describe('a version', () => {
+  test('is counted with each change, and can be made a condition of one', async () => {
+    const { gateway } = world
+    const id = await gateway.upload(ann, fresh('f'))
+    const change = (tag: string) => patch(id, { attributes: { at: tag } }, { 'if-match': tag })
+    expect(outcome(await change('"1"'))).toBe('200')
+    expect(outcome(await change('"1"'))).toBe('412 precondition_failed')
+    expect(outcome(await change('W/"2"'))).toBe('412 precondition_failed')
+    expect(outcome(await change('"1", "2"'))).toBe('200')
+    const last = await change('*')
+    expect([last.body['version'], last.headers.get('etag')]).toEqual([4, '"4"'])
+    const remove = (tag: string, query = '') =>
+      gateway.send(ann, `/v1/files/${id}${query}`, {
+        method: 'DELETE',
+        headers: { 'if-match': tag },
+      })
+    expect(outcome(await remove('"3"'))).toBe('412 precondition_failed')
+    expect(outcome(await remove('"3"', '?permanent=true'))).toBe('412 precondition_failed')
+    expect(outcome(await remove('"4"'))).toBe('200')
+  })
+
+  test('is of no concern to who may not see the file', async () => {
+    const id = await world.gateway.upload(ann, fresh('f'))
+    const answer = await patch(id, { name: 'x' }, { 'if-match': '"9"' }, bob)
+    expect(outcome(answer)).toBe('404 not_found')
+  })
+})
+
+describe('the content of a file', () => {
+  const content = async (text: string) => ({
+    content: await world.gateway.storage.put(bytesOf(text), { bytesMax: 100 }),
+    mimeType: 'text/markdown',
+  })
+  async function* bytesOf(text: string) {
+    yield Buffer.from(text)
+  }
+
+  test('is replaced by who may edit it, after a last look', async () => {
+    const { files, upload, share, changes } = world.gateway
+    const id = await upload(ann, fresh('f'), { text: 'one' })
+    const replace = async (who: typeof ann, check = () => {}) =>
+      files.replaceContent(callerOf(who), id, await content('twenty'), check)
+    await expect(replace(bob)).rejects.toMatchObject({ status: 404 })
+    await share(ann, `/v1/files/${id}`, { type: 'user', subject: 'bob' }, 'viewer')
+    await expect(replace(bob)).rejects.toMatchObject({ status: 403 })
+    const refuse = () => {
+      throw new AppError('precondition_failed', 'no')
+    }
+    await expect(replace(ann, refuse)).rejects.toMatchObject({ status: 412 })
+    changes.length = 0
+    expect(await replace(ann)).toMatchObject({ bytes: 6, mimeType: 'text/markdown', version: 2 })
+    expect(changes).toEqual([{ kind: 'content', fileIds: [id] }])
+  })
+
+  test('takes the place of that of the same name where that is asked for', async () => {
+    const { gateway } = world
+    const folderId = await gateway.folder(ann, fresh('folder'))
+    const first = await gateway.upload(ann, 'Same.txt', { folderId, text: 'one' })
+    const second = await gateway.upload(ann, 'same.TXT', {
+      ...{ folderId, text: 'two more' },
+      onConflict: 'replace',
+    })
+    const { body } = await gateway.send(ann, `/v1/files/${second}`)
+    expect([second, body['bytes'], body['version'], body['name']]).toEqual([
+      first,
+      8,
+      2,
+      'Same.txt',
+    ])
+    await gateway.folder(ann, 'dir', folderId)
+    const upload = gateway.upload(ann, 'DIR', { folderId, onConflict: 'replace' })
+    await expect(upload).rejects.toMatchObject({ wireCode: 'name_conflict' })
+  })
+
+  test('that is no longer there has to be sent again', async () => {
+    const { storage, upload } = world.gateway
+    const kept = await content('soon gone')
+    await storage.remove(kept.content.sha256)
+    const gone = upload(ann, fresh('f'), kept)
+    await expect(gone).rejects.toMatchObject({ status: 503 })
+  })
+})
+
+test('what a hook throws is told, and undoes everything', async () => {
+  const { gateway } = world
+  const folderId = await gateway.folder(ann, fresh('folder'))
+  const upload = gateway.upload(ann, 'x.txt', { folderId, collections: ['nowhere'] })
+  await expect(upload).rejects.toMatchObject({ status: 404, param: 'collections' })
+  const { body } = await gateway.send(ann, `/v1/files/children?folder_id=${folderId}`)
+  expect(body['data']).toEqual([])
+})
+
+test('a copy has the same content and attributes, and a life of its own', async () => {
+  const { gateway } = world
+  const id = await gateway.upload(ann, fresh('f'), { attributes: { a: 1 }, purpose: 'batch' })
+  const name = fresh('copy')
+  const answer = await gateway.send(ann, `/v1/files/${id}/copy`, { json: { name } })
+  const source = (await gateway.send(ann, `/v1/files/${id}`)).body
+  expect([answer.status, answer.body]).toMatchObject([
+    201,
+    { name, sha256: source['sha256'], attributes: { a: 1 }, purpose: 'batch', version: 1 },
+  ])
+  await gateway.send(ann, `/v1/files/${id}?permanent=true`, { method: 'DELETE' })
+  expect(outcome(await gateway.send(ann, `/v1/files/${answer.body['id']}`))).toBe('200')
+  const again = await gateway.send(ann, `/v1/files/${answer.body['id']}/copy`, { json: {} })
+  expect(outcome(again)).toBe('409 name_conflict')
+  const json = { on_conflict: 'rename' }
+  const numbered = await gateway.send(ann, `/v1/files/${answer.body['id']}/copy`, { json })
+  expect(numbered.body['name']).toBe(`${name} (2)`)
+})
+
+test('those who follow files are told what happened to which', async () => {
+  const { gateway } = world
+  const top = await gateway.folder(ann, fresh('top'))
+  const inner = await gateway.folder(ann, 'inner', top)
+  const { changes } = gateway
+  changes.length = 0
+  const one = await gateway.upload(ann, 'one', { folderId: inner })
+  const two = await gateway.upload(ann, 'two', { folderId: top })
+  const files = [one, two].toSorted()
+  await gateway.send(ann, `/v1/folders/${top}`, { method: 'PATCH', json: { name: fresh('new') } })
+  const to = await gateway.folder(ann, fresh('to'))
+  await gateway.send(ann, `/v1/folders/${top}/move`, { json: { folder_id: to } })
+  await gateway.send(ann, `/v1/folders/${top}?recursive=true`, { method: 'DELETE' })
+  await gateway.send(ann, `/v1/folders/${top}/restore`, { method: 'POST' })
+  await gateway.send(ann, `/v1/files/${one}?permanent=true`, { method: 'DELETE' })
+  const told = changes.map(({ kind, fileIds }) => [kind, ...fileIds.toSorted()])
+  expect(told).toEqual([
+    ['content', one],
+    ['content', two],
+    ['moved', ...files],
+    ['trashed', ...files],
+    ['restored', ...files],
+    ['deleted', one],
+  ])
+})

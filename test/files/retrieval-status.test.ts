@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { callerOf, type Person } from '#test/support/file-gateway.ts'
+import { ann, bob, fresh, useFileGateway } from './world.ts'
+
+const world = useFileGateway()
+
+type State = { state: string; stage?: string; chunks?: number; error?: [string, string] }
+
+/** A collection with an index of its own, in which the file has come so far. */
+async function collect(fileId: string, owner: Person, state: State | null): Promise<string> {
+  const { drizzle } = world.database
+  const name = fresh('collection')
+  const { userId } = callerOf(owner)
+  const [index] = await drizzle.execute<{ id: number }>(sql`
+    insert into embedding_index (model, dims, chunk_tokens_max, chunk_overlap_tokens, state,
+      created_at) values ('m', 3, 800, 0, 'active', now()) returning id`)
+  const id = Bun.randomUUIDv7()
+  await drizzle.execute(sql`
+    insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
+    values (${id}, ${name}, ${userId}, 'files', ${index?.id ?? 0}::integer, now(), now())`)
+  await drizzle.execute(sql`
+    insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
+    values (${id}, ${fileId}, '{}', false, ${userId}, now())`)
+  if (state === null) return name
+  const [code, message] = state.error ?? [null, null]
+  await drizzle.execute(sql`
+    insert into file_index (file_id, index_id, state, stage, chunks, error_code, error_message,
+      updated_at)
+    values (${fileId}, ${index?.id ?? 0}::integer, ${state.state}, ${state.stage ?? 'waiting'},
+      ${state.chunks ?? 0}::integer, ${code}, ${message}, now())`)
+  return name
+}
+
+async function show(id: string, who = ann): Promise<Record<string, unknown>> {
+  return (await world.gateway.send(who, `/v1/files/${id}`)).body
+}
+
+describe('the status of a file', () => {
+  const cases: [string, string, State | null, object][] = [
+    ['RAG Available', 'processed', { state: 'done', chunks: 7 }, { state: 'completed', chunks: 7 }],
+    ['Pending', 'processing', null, { state: 'waiting', chunks: 0, error: null }],
+    ['Pending', 'processing', { state: 'pending' }, { state: 'waiting' }],
+    ['Processing', 'processing', { state: 'pending', stage: 'parsing' }, { state: 'parsing' }],
+    [
+      'Failed',
+      'error',
+      { state: 'failed', error: ['encrypted', 'It is encrypted.'] },
+      { state: 'error', error: { code: 'encrypted', message: 'It is encrypted.' } },
+    ],
+    [
+      'Not Supported',
+      'processed',
+      { state: 'skipped', error: ['no_text', 'It has no text.'] },
+      { state: 'skipped', error: { code: 'no_text', message: 'It has no text.' } },
+    ],
+  ]
+  test.each(cases)('is %s, or %s for OpenAI clients', async (status, forOpenai, state, shown) => {
+    const id = await world.gateway.upload(ann, fresh('file'))
+    const name = await collect(id, ann, state)
+    expect(await show(id)).toMatchObject({
+      ...{ retrieval_status: status, status: forOpenai },
+      retrieval: { ...shown, collections: [name] },
+    })
+  })
+
+  test('is that of the collection in which it has fared worst', async () => {
+    const id = await world.gateway.upload(ann, fresh('file'))
+    const states: [State, string][] = [
+      [{ state: 'done' }, 'RAG Available'],
+      [{ state: 'pending', stage: 'embedding' }, 'Processing'],
+      [{ state: 'pending' }, 'Pending'],
+      [{ state: 'skipped' }, 'Not Supported'],
+      [{ state: 'failed' }, 'Failed'],
+      [{ state: 'done' }, 'Failed'],
+    ]
+    for (const [state, status] of states) {
+      await collect(id, ann, state)
+      expect((await show(id))['retrieval_status']).toBe(status)
+    }
+    expect(Object((await show(id))['retrieval']).collections.length).toBe(states.length)
+  })
+
+  test('is about the collections that its reader sees', async () => {
+    const { gateway } = world
+    const id = await gateway.upload(ann, fresh('file'))
+    await gateway.share(ann, `/v1/files/${id}`, { type: 'user', subject: 'bob' }, 'viewer')
+    const mine = await collect(id, ann, { state: 'done' })
+    const theirs = await collect(id, bob, { state: 'failed' })
+    expect(await show(id)).toMatchObject({ retrieval: { state: 'completed', collections: [mine] } })
+    const { body } = await gateway.send(bob, `/v1/files/${id}`)
+    expect(body).toMatchObject({ retrieval_status: 'Failed', retrieval: { collections: [theirs] } })
+    const shared = sql`select id from collection where name = ${mine}`
+    await world.database.drizzle.execute(sql`
+      insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
+        granted_by, created_at)
+      values (gen_random_uuid(), 'collection', (${shared}), 'group', 'staff', 1,
+        ${callerOf(ann).userId}, now())`)
+    expect(Object((await show(id, bob))['retrieval']).collections).toEqual(
+      [mine, theirs].toSorted(),
+    )
+  })
+
+  test('is what a search can be narrowed by', async () => {
+    const { gateway } = world
+    const folder_id = await gateway.folder(ann, fresh('folder'))
+    const states: Record<string, State> = { a1: { state: 'done' }, a2: { state: 'failed' } }
+    for (const [name, state] of Object.entries(states)) {
+      await collect(await gateway.upload(ann, name, { folderId: folder_id }), ann, state)
+    }
+    await gateway.upload(ann, 'a3', { folderId: folder_id })
+    const find = async (retrieval_status: string) => {
+      const json = { q: 'a', folder_id, retrieval_status }
+      const { body } = await gateway.send(ann, '/v1/files/search', { json })
+      return Object(body)['data'].map(({ name }: { name: string }) => name)
+    }
+    expect(await find('RAG Available')).toEqual(['a1'])
+    expect(await find('Failed')).toEqual(['a2'])
+    expect(await find('Pending')).toEqual([])
+  })
+})
+
+test('what was shared of a collection goes with it', async () => {
+  const { drizzle } = world.database
+  const file = await world.gateway.upload(ann, fresh('file'))
+  const name = await collect(file, ann, null)
+  const [row] = await drizzle.execute<{ id: string }>(
+    sql`select id from collection where name = ${name}`,
+  )
+  const id = row?.id ?? ''
+  const collection = {
+    type: 'collection',
+    id,
+    ownerId: callerOf(ann).userId,
+    role: 'owner',
+  } as const
+  const principal = { type: 'everyone', id: '*' } as const
+  const grant = { principal, mustBeKnown: false, role: 'viewer' } as const
+  await world.gateway.shares.add(callerOf(ann), collection, grant)
+  await drizzle.execute(sql`delete from collection where id = ${id}::uuid`)
+  expect(await world.gateway.shares.list(callerOf(ann), collection)).toEqual([])
+})

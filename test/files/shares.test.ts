@@ -1,0 +1,221 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { callerOf, outcome, type Person } from '#test/support/file-gateway.ts'
+import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
+
+const world = useFileGateway()
+const toBob = { type: 'user', subject: 'bob' }
+
+beforeAll(async () => {
+  for (const who of [ann, bob, cy]) await world.gateway.send(who, '/v1/files')
+})
+
+function post(path: string, json: unknown, who: Person = ann) {
+  return world.gateway.send(who, `${path}/shares`, { json })
+}
+
+async function shared(role: string): Promise<{ folder: string; file: string; share: string }> {
+  const { gateway } = world
+  const folder = `/v1/folders/${await gateway.folder(ann, fresh('folder'))}`
+  const folderId = folder.slice('/v1/folders/'.length)
+  const file = `/v1/files/${await gateway.upload(ann, 'file', { folderId })}`
+  return { folder, file, share: await gateway.share(ann, folder, toBob, role) }
+}
+
+describe('a share', () => {
+  test('is made once for a principal, and changed by making it again', async () => {
+    const { folder, file } = await shared('viewer')
+    const again = await post(folder, { principal: toBob, role: 'editor' })
+    expect([again.status, again.body]).toMatchObject([
+      200,
+      {
+        object: 'share',
+        principal: { type: 'user', id: callerOf(bob).userId, name: 'bob' },
+        ...{ role: 'editor', inherited_from: null, granted_by: callerOf(ann).userId },
+      },
+    ])
+    const byId = await post(folder, {
+      principal: { type: 'user', id: callerOf(bob).userId.toUpperCase() },
+      role: 'manager',
+    })
+    expect([byId.status, byId.body['id']]).toEqual([200, again.body['id']])
+    expect((await world.gateway.send(bob, file)).body['my_role']).toBe('manager')
+  })
+
+  test('may be for somebody who was never seen, by the name that they will come with', async () => {
+    const { gateway } = world
+    const late = { subject: fresh('late'), groups: ['users'] }
+    const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
+    const { id } = { id: callerOf(late).userId }
+    const unknown = await post(file, { principal: { type: 'user', id }, role: 'viewer' })
+    expect(outcome(unknown)).toBe('422 principal_not_found')
+    const principal = { type: 'user', subject: late.subject }
+    const { body } = await post(file, { principal, role: 'viewer' })
+    expect(body['principal']).toEqual({ type: 'user', id, name: null })
+    expect(outcome(await gateway.send(late, file))).toBe('200')
+  })
+
+  test('may be for a group, or for everyone', async () => {
+    const { gateway } = world
+    const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
+    const group = await post(file, { principal: { type: 'group', id: 'staff' }, role: 'editor' })
+    expect(group.body['principal']).toEqual({ type: 'group', id: 'staff', name: 'staff' })
+    expect(outcome(await gateway.send(cy, file))).toBe('404 not_found')
+    expect((await gateway.send(bob, file)).body['my_role']).toBe('editor')
+    const everyone = await post(file, { principal: { type: 'everyone' }, role: 'viewer' })
+    expect(everyone.body['principal']).toEqual({ type: 'everyone', id: '*', name: null })
+    expect((await gateway.send(cy, file)).body['my_role']).toBe('viewer')
+    expect((await gateway.send(bob, file)).body['my_role']).toBe('editor')
+    await gateway.send(ann, `${file}/shares/${everyone.body['id']}`, { method: 'DELETE' })
+    expect(outcome(await gateway.send(cy, file))).toBe('404 not_found')
+  })
+
+  test('is not for its owner', async () => {
+    const { folder } = await shared('manager')
+    const principal = { type: 'user', subject: 'ann' }
+    const answer = await post(folder, { principal, role: 'viewer' }, bob)
+    expect(outcome(answer)).toBe('422 principal_is_owner')
+  })
+
+  test.each(['viewer', 'editor'])('is not made or changed by a mere %s', async (role) => {
+    const { gateway } = world
+    const { folder, file, share } = await shared(role)
+    const others = await gateway.share(ann, folder, { type: 'group', id: 'guild' }, 'viewer')
+    const change = { method: 'PATCH', json: { role: 'manager' } }
+    const answers = [
+      await post(folder, { principal: { type: 'everyone' }, role: 'viewer' }, bob),
+      await post(file, { principal: { type: 'everyone' }, role: 'viewer' }, bob),
+      await gateway.send(bob, `${folder}/shares/${share}`, change),
+      await gateway.send(bob, `${folder}/shares/${others}`, change),
+      await gateway.send(bob, `${folder}/shares/${others}`, { method: 'DELETE' }),
+      await gateway.send(bob, `${file}/access?user_id=${callerOf(cy).userId}`),
+    ]
+    const denied = '403 permission_denied'
+    const hidden = '404 not_found'
+    expect(answers.map(outcome)).toEqual([denied, denied, denied, hidden, hidden, denied])
+    const { body } = await gateway.send(bob, `${folder}/shares`)
+    expect(Object(body)['data'].map(({ id }: { id: string }) => id)).toEqual([share])
+  })
+
+  test('is given back by whom it was given to', async () => {
+    const { gateway } = world
+    const { folder, file, share } = await shared('viewer')
+    const remove = (path: string) =>
+      gateway.send(bob, `${path}/shares/${share}`, { method: 'DELETE' })
+    expect(outcome(await remove(file))).toBe('409 inherited')
+    expect((await remove(folder)).body).toEqual({ id: share, object: 'share', deleted: true })
+    expect(outcome(await remove(folder))).toBe('404 not_found')
+  })
+
+  test('of a folder is shown at what is in it, and changed at the folder alone', async () => {
+    const { gateway } = world
+    const { folder, file, share } = await shared('editor')
+    const own = await gateway.share(ann, file, { type: 'everyone' }, 'viewer')
+    const { body } = await gateway.send(ann, `${file}/shares`)
+    const { name, id } = (await gateway.send(ann, folder)).body
+    expect(body['data']).toMatchObject([
+      { id: own, inherited_from: null },
+      { id: share, role: 'editor', inherited_from: { type: 'folder', id, name } },
+    ])
+    const change = { method: 'PATCH', json: { role: 'viewer' } }
+    const at = (path: string) => gateway.send(ann, `${path}/shares/${share}`, change)
+    expect(outcome(await at(file))).toBe('409 inherited')
+    const answer = await at(folder)
+    expect([answer.status, answer.body['role']]).toEqual([200, 'viewer'])
+    expect((await gateway.send(bob, file)).body['my_role']).toBe('viewer')
+  })
+
+  test('keeps the name of a folder above from who may not read it', async () => {
+    const { gateway } = world
+    const { folder, file } = await shared('viewer')
+    await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'manager')
+    const { body } = await gateway.send(cy, `${file}/shares`)
+    const { id } = (await gateway.send(ann, folder)).body
+    expect(body['data']).toMatchObject([
+      { principal: { name: 'cy' } },
+      { principal: { name: 'bob' }, inherited_from: { id, name: null } },
+    ])
+  })
+
+  test('travels with what it is on, and what came from above does not', async () => {
+    const { gateway } = world
+    const { file } = await shared('editor')
+    await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'viewer')
+    await gateway.send(ann, `${file}/move`, {
+      json: { folder_id: await gateway.folder(ann, fresh('elsewhere')) },
+    })
+    expect(outcome(await gateway.send(cy, file))).toBe('200')
+    expect(outcome(await gateway.send(bob, file))).toBe('404 not_found')
+  })
+})
+
+describe('access', () => {
+  test('is explained by every reason for it', async () => {
+    const { gateway } = world
+    const { folder, file } = await shared('viewer')
+    await gateway.share(ann, folder, { type: 'group', id: 'staff' }, 'editor')
+    await gateway.share(ann, file, { type: 'everyone' }, 'manager')
+    const ask = (who: Person, of?: Person) =>
+      gateway.send(who, `${file}/access${of ? `?user_id=${callerOf(of).userId}` : ''}`)
+    const { body } = await ask(ann, bob)
+    expect(body).toMatchObject({
+      object: 'access',
+      user: { id: callerOf(bob).userId, name: 'bob' },
+      role: 'manager',
+      via: [
+        { type: 'share', share: { role: 'manager', principal: { type: 'everyone' } } },
+        { type: 'share', share: { role: 'viewer', principal: { type: 'user' } } },
+        { type: 'share', share: { role: 'editor', principal: { type: 'group', id: 'staff' } } },
+      ],
+    })
+    expect((await ask(bob)).body).toMatchObject({ role: 'manager' })
+    expect((await ask(ann)).body).toMatchObject({ role: 'owner', via: [{ type: 'owner' }, {}] })
+    const nobody = await gateway.send(ann, `${folder}/access?user_id=${Bun.randomUUIDv7()}`)
+    expect(nobody.body).toMatchObject({ role: null, via: [], user: { name: null } })
+    expect(outcome(await gateway.send(ann, `${file}/access?user_id=bob`))).toBe('422 unprocessable')
+  })
+})
+
+test('users and groups are found by a piece of their name', async () => {
+  const { gateway } = world
+  const odd = { subject: '100%_Odd\\', groups: ['users', 'oddities'] }
+  await gateway.send(odd, '/v1/files')
+  const find = async (q: string) =>
+    Object(await gateway.send(ann, `/v1/principals?q=${encodeURIComponent(q)}`)).body.data
+  expect(await find('ODD')).toEqual([
+    { type: 'group', id: 'oddities', name: 'oddities' },
+    { type: 'user', id: callerOf(odd).userId, name: odd.subject },
+  ])
+  expect(await find('%_o')).toMatchObject([{ name: odd.subject }])
+  expect(await find('%%')).toEqual([])
+})
+
+describe('where nobody may search for people', () => {
+  const closed = useFileGateway({ files: { peoplePicker: false } })
+  test('they are not told', async () => {
+    const answer = await closed.gateway.send(ann, '/v1/principals?q=a')
+    expect(outcome(answer)).toBe('403 people_picker_off')
+  })
+})
+
+test('a collection is shared in the same way, as far as its caller may', async () => {
+  const { shares } = world.gateway
+  const id = Bun.randomUUIDv7()
+  const collection = (role: 'viewer' | 'manager' | 'owner') =>
+    ({ type: 'collection', id, ownerId: callerOf(ann).userId, role }) as const
+  const grant = {
+    principal: { type: 'group', id: 'staff' },
+    mustBeKnown: false,
+    role: 'viewer',
+  } as const
+  const { share, isNew } = await shares.add(callerOf(ann), collection('owner'), grant)
+  expect(isNew).toBe(true)
+  const denied = shares.add(callerOf(bob), collection('viewer'), grant)
+  await expect(denied).rejects.toMatchObject({ status: 403 })
+  expect(await shares.list(callerOf(cy), collection('viewer'))).toEqual([])
+  expect(await shares.list(callerOf(bob), collection('viewer'))).toMatchObject([{ id: share.id }])
+  await shares.change(callerOf(bob), collection('manager'), share.id, 'editor')
+  const access = await shares.access(callerOf(ann), collection('owner'), callerOf(bob).userId)
+  expect(access).toMatchObject({ role: 'editor', isOwner: false })
+  await shares.remove(callerOf(ann), collection('owner'), share.id)
+  expect(await shares.list(callerOf(ann), collection('owner'))).toEqual([])
+})

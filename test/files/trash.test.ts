@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { callerOf, outcome } from '#test/support/file-gateway.ts'
+import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
+
+const trashS = 1_000
+const world = useFileGateway({ files: { trashS } })
+const toBob = { type: 'user', subject: 'bob' }
+const hourMs = 3_600_000
+
+function remove(path: string, who = ann) {
+  return world.gateway.send(who, `/v1/${path}`, { method: 'DELETE' })
+}
+
+function restore(path: string, who = ann, json?: unknown) {
+  const options = json === undefined ? {} : { json }
+  return world.gateway.send(who, `/v1/${path}/restore`, { method: 'POST', ...options })
+}
+
+async function count(table: string, id: string): Promise<number> {
+  const column = sql.identifier(table === 'file' ? 'node_id' : table === 'blob' ? 'sha256' : 'id')
+  const rows = await world.database.drizzle.execute(
+    sql`select 1 from ${sql.identifier(table)} where ${column}::text = ${id}`,
+  )
+  return rows.length
+}
+
+describe('what is in the trash', () => {
+  test('is gone from everything, and listed for its owner alone', async () => {
+    const { gateway } = world
+    const folder = await gateway.folder(ann, fresh('folder'))
+    const file = await gateway.upload(ann, fresh('findable'), { folderId: folder })
+    await gateway.share(ann, `/v1/folders/${folder}`, toBob, 'editor')
+    expect(outcome(await remove(`folders/${folder}?recursive=true`, bob))).toBe('200')
+    const trash = async (who: typeof ann) =>
+      Object(await gateway.send(who, '/v1/files/trash')).body.data
+    expect(await trash(ann)).toMatchObject([{ id: folder, object: 'folder' }])
+    expect(await trash(bob)).toEqual([])
+    for (const who of [ann, bob]) {
+      expect(outcome(await gateway.send(who, `/v1/files/${file}`))).toBe('404 not_found')
+      const { body } = await gateway.send(who, '/v1/files/search?q=findable')
+      expect(body['data']).toEqual([])
+    }
+    expect(outcome(await restore(`folders/${folder}`, cy))).toBe('404 not_found')
+    expect(outcome(await restore(`folders/${folder}`, bob))).toBe('200')
+    expect(outcome(await gateway.send(bob, `/v1/files/${file}`))).toBe('200')
+    expect(await trash(ann)).toEqual([])
+  })
+
+  test('comes back with what went with it, and not with what went before', async () => {
+    const { gateway } = world
+    const folder = await gateway.folder(ann, fresh('folder'))
+    const before = await gateway.upload(ann, 'before', { folderId: folder })
+    const along = await gateway.upload(ann, 'along', { folderId: folder })
+    await remove(`files/${before}`)
+    await remove(`folders/${folder}?recursive=true`)
+    await restore(`folders/${folder}`)
+    expect(outcome(await gateway.send(ann, `/v1/files/${along}`))).toBe('200')
+    expect(outcome(await gateway.send(ann, `/v1/files/${before}`))).toBe('404 not_found')
+    const { body } = await restore(`files/${before}`)
+    expect([body['folder_id'], body['version']]).toEqual([folder, 3])
+  })
+
+  test('comes back at the top where its folder is gone', async () => {
+    const { gateway } = world
+    const folder = await gateway.folder(ann, fresh('folder'))
+    const file = await gateway.upload(ann, fresh('file'), { folderId: folder })
+    await remove(`folders/${folder}?recursive=true`)
+    expect((await restore(`files/${file}`)).body['folder_id']).toBeNull()
+    expect((await restore(`folders/${folder}`)).body['child_counts']).toEqual({
+      files: 0,
+      folders: 0,
+    })
+  })
+
+  test('needs a name that is free', async () => {
+    const { gateway } = world
+    const folderId = await gateway.folder(ann, fresh('folder'))
+    const file = await gateway.upload(ann, 'a.txt', { folderId })
+    await remove(`files/${file}`)
+    await gateway.upload(ann, 'A.TXT', { folderId })
+    expect(outcome(await restore(`files/${file}`))).toBe('409 name_conflict')
+    const { body } = await restore(`files/${file}`, ann, { on_conflict: 'rename' })
+    expect([body['name'], body['folder_id']]).toEqual(['a (2).txt', folderId])
+    expect(outcome(await restore(`files/${file}`))).toBe('200')
+  })
+
+  test('comes back to nobody after its time, and leaves nothing at last', async () => {
+    const { gateway } = world
+    const folder = await gateway.folder(ann, fresh('folder'))
+    const text = fresh('content')
+    const file = await gateway.upload(ann, 'file', { folderId: folder, text })
+    const sha256 = new Bun.CryptoHasher('sha256').update(text).digest('hex')
+    const share = await gateway.share(ann, `/v1/files/${file}`, toBob, 'viewer')
+    await remove(`folders/${folder}?recursive=true`)
+    gateway.pass(trashS * 1_000 - 60_000)
+    await gateway.sweep()
+    expect(await count('file', file)).toBe(1)
+    gateway.pass(60_000)
+    expect(outcome(await restore(`files/${file}`))).toBe('410 purged')
+    expect(outcome(await restore(`files/${file}`, bob))).toBe('404 not_found')
+    gateway.changes.length = 0
+    await gateway.sweep()
+    expect(gateway.changes).toContainEqual({ kind: 'deleted', fileIds: [file] })
+    expect(outcome(await restore(`files/${file}`))).toBe('410 purged')
+    expect(outcome(await restore(`folders/${folder}`))).toBe('410 purged')
+    expect([await count('file', file), await count('share', share)]).toEqual([0, 1])
+    gateway.pass(trashS * 1_000)
+    await gateway.sweep()
+    expect(outcome(await restore(`folders/${folder}`))).toBe('404 not_found')
+    expect([await count('node', file), await count('share', share)]).toEqual([0, 0])
+    gateway.pass(hourMs)
+    await gateway.sweep()
+    expect([await count('blob', sha256), await gateway.storage.has(sha256)]).toEqual([0, false])
+  })
+})
+
+describe('a file that is deleted for ever', () => {
+  test('is gone at once, also out of the trash, and only by its owner', async () => {
+    const { gateway } = world
+    const id = await gateway.upload(ann, fresh('file'))
+    await gateway.share(ann, `/v1/files/${id}`, toBob, 'manager')
+    const path = `files/${id}?permanent=true`
+    expect(outcome(await remove(path, bob))).toBe('403 permission_denied')
+    expect(outcome(await remove(`files/${id}`, bob))).toBe('200')
+    expect(outcome(await remove(path, bob))).toBe('404 not_found')
+    expect((await remove(path)).body).toEqual({ id, object: 'file', deleted: true })
+    expect(outcome(await remove(path))).toBe('404 not_found')
+    expect(outcome(await restore(`files/${id}`))).toBe('404 not_found')
+  })
+
+  test('is one that has come to its end', async () => {
+    const { gateway } = world
+    const expiresAt = new Date(Date.now() + 100 * hourMs)
+    const id = await gateway.upload(ann, fresh('file'), { expiresAt })
+    const { body } = await gateway.send(ann, `/v1/files/${id}`)
+    expect(body['expires_at']).toBe(expiresAt.toISOString())
+    await gateway.sweep()
+    expect(outcome(await gateway.send(ann, `/v1/files/${id}`))).toBe('200')
+    gateway.pass(101 * hourMs)
+    gateway.changes.length = 0
+    await gateway.sweep()
+    expect(gateway.changes).toEqual([{ kind: 'deleted', fileIds: [id] }])
+    expect(outcome(await gateway.send(ann, `/v1/files/${id}`))).toBe('404 not_found')
+  })
+})
+
+describe('a content', () => {
+  const hashOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
+
+  test('stays as long as any file has it', async () => {
+    const { gateway } = world
+    const text = fresh('shared content')
+    const one = await gateway.upload(ann, fresh('one'), { text })
+    const two = await gateway.upload(bob, fresh('two'), { text })
+    gateway.pass(2 * hourMs)
+    await remove(`files/${one}?permanent=true`)
+    await gateway.sweep()
+    expect(await gateway.storage.has(hashOf(text))).toBe(true)
+    await gateway.send(bob, `/v1/files/${two}?permanent=true`, { method: 'DELETE' })
+    await gateway.sweep()
+    expect(await gateway.storage.has(hashOf(text))).toBe(false)
+  })
+
+  test('stays for an hour after it came, for whoever is about to file it', async () => {
+    const { gateway } = world
+    const text = fresh('refused content')
+    const folderId = await gateway.folder(ann, fresh('folder'))
+    await gateway.upload(ann, 'taken', { folderId })
+    await expect(gateway.upload(ann, 'taken', { folderId, text })).rejects.toThrow()
+    await gateway.sweep()
+    expect(await gateway.storage.has(hashOf(text))).toBe(true)
+    gateway.pass(hourMs)
+    await gateway.sweep()
+    expect(await gateway.storage.has(hashOf(text))).toBe(false)
+  })
+
+  test('survives sweeps of several processes at once', async () => {
+    const { gateway } = world
+    const ids: string[] = []
+    for (let file = 0; file < 30; file++) ids.push(await gateway.upload(ann, fresh('many')))
+    for (const id of ids) await remove(`files/${id}`)
+    gateway.pass(trashS * 1_000 + 2 * hourMs)
+    gateway.changes.length = 0
+    await Promise.all([gateway.sweep(), gateway.sweep(), gateway.sweep()])
+    const told = gateway.changes.flatMap(({ fileIds }) => fileIds).filter((id) => ids.includes(id))
+    expect(told.toSorted()).toEqual(ids.toSorted())
+    const { userId } = callerOf(ann)
+    const left = await world.database.drizzle.execute(sql`select 1 from file
+      join node on node.id = file.node_id where owner_id = ${userId} and name like 'many%'`)
+    expect(left.length).toBe(0)
+  })
+})

@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import { createAuth } from '#auth/auth.ts'
+import { userIdOf } from '#auth/principal.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
+import type { Caller, FileChange, FileHooks, NewFile } from '#files/files.ts'
+import { listingRoutes } from '#files/listing/routes.ts'
+import { fileRoutes, folderRoutes } from '#files/routes.ts'
+import { fileShareRoutes, principalRoutes } from '#files/shares/routes.ts'
+import { createShares, type Shares } from '#files/shares/shares.ts'
+import { createFileSweep } from '#files/sweep/sweep.ts'
+import { createFiles, type Files } from '#files/tree.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import { createDiskStorage } from '#storage/disk.ts'
+import type { Storage } from '#storage/storage.ts'
+import { quietLog } from './database.ts'
+import { signWithSecret } from './identity-provider.ts'
+
+/** The routes of files and folders on a real port, over a database that others may use as well. */
+export type FileGateway = {
+  readonly url: string
+  readonly files: Files
+  readonly shares: Shares
+  readonly storage: Storage
+  readonly storageFolder: string
+  /** What the hooks were told so far. */
+  readonly changes: FileChange[]
+  send(who: Person, path: string, options?: SendOptions): Promise<Answer>
+  /** Files a content without the routes of uploads; gives the id. */
+  upload(who: Person, name: string, file?: Partial<NewFile> & { text?: string }): Promise<string>
+  /** Makes a folder over HTTP; gives its id. */
+  folder(who: Person, name: string, folderId?: string | null): Promise<string>
+  share(who: Person, path: string, principal: object, role: string): Promise<string>
+  /** Moves the clock. */
+  pass(ms: number): void
+  /** As often as it takes to see to everything. */
+  sweep(): Promise<void>
+  stop(): Promise<void>
+}
+
+export type Person = { readonly subject: string; readonly groups: readonly string[] }
+
+type SendOptions = { method?: string; json?: unknown; headers?: Record<string, string> }
+
+export type Answer = {
+  readonly status: number
+  readonly body: Record<string, unknown>
+  readonly headers: Headers
+}
+
+const secret = 'a secret that only the tests know, 32+'
+const sweepsForAll = 10
+
+export function callerOf({ subject, groups }: Person): Caller {
+  return { userId: userIdOf(subject), groups }
+}
+
+export async function startFileGateway(
+  database: Database,
+  options: {
+    files?: Partial<Config['files']>
+    hooks?: Partial<FileHooks>
+    /** One that keeps its contents together with another gateway. */
+    folder?: string
+  } = {},
+): Promise<FileGateway> {
+  const loaded = loadConfig({ JWT_SECRET: secret, PORT: '0' })
+  const config = { ...loaded, files: { ...loaded.files, ...options.files } }
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'sluice-files-'))
+  const storage = await createDiskStorage({ folder, now })
+  const changes: FileChange[] = []
+  const hooks: FileHooks = {
+    async changed(_, change) {
+      changes.push(change)
+    },
+    async joinCollections() {},
+    ...options.hooks,
+  }
+  const settings = config.files
+  const files = createFiles({ database, storage, settings, hooks, now })
+  const shares = createShares({ database, now })
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(
+      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+    )
+    .use(fileRoutes({ auth, files, config }))
+    .use(folderRoutes({ auth, files, config }))
+    .use(listingRoutes({ auth, files, config }))
+    .use(fileShareRoutes({ auth, shares, config }))
+    .use(principalRoutes({ auth, shares, config }))
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${app.server?.port}`
+  const send: FileGateway['send'] = (who, path, how) => sendTo(url + path, { ...how, who, now })
+  const sweep = createFileSweep({ database, storage, settings, hooks, log: quietLog, now })
+  return {
+    ...{ url, files, shares, storage, changes, send, storageFolder: folder },
+    upload: async (who, name, file = {}) =>
+      (await files.create(callerOf(who), await newFile(storage, name, file))).id,
+    folder: async (who, name, folderId = null) =>
+      idOf(await send(who, '/v1/folders', { json: { name, folder_id: folderId } })),
+    share: async (who, path, principal, role) =>
+      idOf(await send(who, `${path}/shares`, { json: { principal, role } })),
+    pass(ms) {
+      offsetMs += ms
+    },
+    async sweep() {
+      for (let done = 0; done < sweepsForAll; done++) await sweep()
+    },
+    async stop() {
+      await app.stop(true)
+      await auth.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function newFile(
+  storage: Storage,
+  name: string,
+  { text = name, ...given }: Partial<NewFile> & { text?: string },
+): Promise<NewFile> {
+  return {
+    ...{ name, folderId: null, mimeType: 'text/plain', attributes: {}, purpose: 'user_data' },
+    ...{ collections: [], expiresAt: null, onConflict: 'fail' },
+    content: await storage.put(bytesOf(text), { bytesMax: 1_000_000 }),
+    ...given,
+  }
+}
+
+async function* bytesOf(text: string) {
+  yield Buffer.from(text)
+}
+
+async function sendTo(
+  url: string,
+  { who, now, json, headers, method }: SendOptions & { who: Person; now: () => Date },
+): Promise<Answer> {
+  const answer = await fetch(url, {
+    method: method ?? (json === undefined ? 'GET' : 'POST'),
+    headers: {
+      authorization: `Bearer ${tokenOf(who, now())}`,
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
+  })
+  return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
+}
+
+function tokenOf({ subject, groups }: Person, now: Date): string {
+  const nowS = Math.floor(now.getTime() / 1_000)
+  const claims = { sub: subject, groups: [...groups], iat: nowS, exp: nowS + 3_600 }
+  return signWithSecret(secret, { claims })
+}
+
+function idOf({ status, body }: Answer): string {
+  if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
+  return String(body['id'])
+}
+
+/** `409 name_conflict`, or `200` for what was done. */
+export function outcome({ status, body }: Answer): string {
+  return status < 300 ? String(status) : `${status} ${Object(body['error']).code}`
+}
