@@ -74,6 +74,8 @@ export type Agents = {
   /** Throws `unprocessable` of code `too_many_agents`. */
   create(ownerId: string, definition: AgentDefinition): Promise<Agent>
   find(reader: Reader, id: string): Promise<Agent | undefined>
+  /** Whether any agent searches this collection, whoever sees it. */
+  nameCollection(name: string): Promise<boolean>
   /** Newest first, from after the agent with the id `after`. */
   list(
     reader: Reader,
@@ -112,6 +114,7 @@ export function createAgents(database: AgentDatabase, { now }: { now: () => Date
       )
     },
     find: store.find,
+    nameCollection: store.nameCollection,
     async list(reader, { limit, after }) {
       const agents = await store.list(reader, { limit: limit + 1, after })
       return { agents: agents.slice(0, limit), hasMore: agents.length > limit }

@@ -1,6 +1,7 @@
 import type { HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { FunctionTool, GenerationRequest, Sampling, Tool } from '#inference/request.ts'
+import { withCollections } from '#retrieval/file-search/request.ts'
 import type { Agent, AgentFunction, AgentSampling, AgentServer } from './agents.ts'
 
 /**
@@ -26,8 +27,8 @@ export function applyAgent(request: GenerationRequest, agent: Agent | null): Gen
 }
 
 /**
- * What is asked of the tools that run here, with those of the agent. Where callers have no way to
- * approve a call, what waits for approval is left out.
+ * What is asked of the tools that run here, with those of the agent and the collections that it
+ * searches. Where callers have no way to approve a call, what waits for approval is left out.
  */
 export function withAgentTools(
   asked: HostedToolRequest,
@@ -41,7 +42,11 @@ export function withAgentTools(
   const added = agent.tools.flatMap((tool, index) =>
     tool.type === 'mcp' && isAdded(tool) ? [serverRequest(tool, index)] : [],
   )
-  return added.length === 0 ? asked : { ...asked, mcp: [...added, ...asked.mcp] }
+  return {
+    ...asked,
+    mcp: [...added, ...asked.mcp],
+    fileSearch: withCollections(asked.fileSearch, agent.collections),
+  }
 }
 
 function joinTexts(first: string | null, second: string | null): string | null {

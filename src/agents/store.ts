@@ -47,6 +47,16 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
         return rows.map(agentOf)
       }),
 
+    /** Whether any agent names this collection, whoever sees it. */
+    nameCollection: (collection: string): Promise<boolean> =>
+      ask(async () => {
+        const [found] = await drizzle.execute(sql`
+          select 1 from agent, json_array_elements_text(definition::json -> 'collections') as named
+          where named = ${collection}
+          limit 1`)
+        return found !== undefined
+      }),
+
     update: (
       reader: Reader,
       id: string,

@@ -1,8 +1,12 @@
 import type { Config } from '#config/schema.ts'
+import type { Caller } from '#files/files.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import type { Resolve } from '#outbound/resolve.ts'
+import type { FileSearch } from '#retrieval/file-search/file-search.ts'
+import { type FileSearchRequest, noFileSearch } from '#retrieval/file-search/request.ts'
+import { joinTools } from './join-tools.ts'
 import { createShow } from './mcp/calls.ts'
 import { createListCache } from './mcp/list-cache.ts'
 import { createMcpTools, type RequestedServer } from './mcp/mcp-tools.ts'
@@ -16,17 +20,25 @@ export type HostedToolRequest = {
   readonly mcp: readonly McpToolRequest[]
   readonly mcpChoice: McpChoice
   readonly mcpHistory: McpHistory
+  readonly fileSearch: FileSearchRequest
+}
+
+export const noHostedTools: HostedToolRequest = {
+  mcp: [],
+  mcpChoice: { type: 'any' },
+  mcpHistory: { lists: new Map(), approved: [] },
+  fileSearch: noFileSearch,
 }
 
 /** The tools that this deployment runs for its callers. */
 export type HostedToolbox = {
   /**
-   * The hosted tools of one request, for a caller of these groups; null where it asks for none.
-   * Nothing is connected yet. Throws `invalid_request` that names the field for what may not be used.
+   * The hosted tools of one request, in the name of its caller; null where it asks for none. Nothing
+   * is connected yet. Throws `invalid_request` that names the field for what may not be used.
    */
   open(
     asked: HostedToolRequest,
-    context: { groups: readonly string[]; tools: GenerationRequest['tools'] },
+    context: { caller: Caller; tools: GenerationRequest['tools'] },
   ): Promise<HostedTools | null>
 }
 
@@ -34,6 +46,7 @@ export function createHostedTools(deps: {
   config: Pick<Config, 'mcp' | 'mcpServer'>
   fetch: Fetch
   resolve: Resolve
+  fileSearch: FileSearch
 }): HostedToolbox {
   const { mcp: limits } = deps.config
   const cache = createListCache(limits.listCacheMs)
@@ -52,17 +65,25 @@ export function createHostedTools(deps: {
     const known = knownTools(asked, history)
     return { asked, server, list: createToolList(server, { server: found, cache, known }) }
   }
+  const openMcp = async (
+    { mcp, mcpChoice, mcpHistory }: HostedToolRequest,
+    { groups, takenNames }: { groups: readonly string[]; takenNames: ReadonlySet<string> },
+  ) => {
+    const servers = await Promise.all(mcp.map((asked) => openServer(asked, mcpHistory, groups)))
+    return createMcpTools({ servers, choice: mcpChoice, history: mcpHistory, takenNames })
+  }
   return {
-    async open({ mcp, mcpChoice, mcpHistory }, { groups, tools }) {
-      if (mcp.length === 0 && mcpHistory.approved.length === 0) return null
-      const servers = await Promise.all(mcp.map((asked) => openServer(asked, mcpHistory, groups)))
+    async open(asked, { caller, tools }) {
+      const { mcp, mcpHistory, fileSearch } = asked
+      const asksServers = mcp.length > 0 || mcpHistory.approved.length > 0
+      const asksFiles = fileSearch.tool !== null || fileSearch.found.length > 0
+      if (!asksServers && !asksFiles) return null
       const own = tools.filter(({ namespace }) => namespace === undefined)
-      return createMcpTools({
-        servers,
-        choice: mcpChoice,
-        history: mcpHistory,
-        takenNames: new Set(own.map(({ name }) => name)),
-      })
+      const takenNames = new Set(own.map(({ name }) => name))
+      return joinTools([
+        ...(asksServers ? [await openMcp(asked, { groups: caller.groups, takenNames })] : []),
+        ...(asksFiles ? [deps.fileSearch.open(fileSearch, { caller, takenNames })] : []),
+      ])
     },
   }
 }

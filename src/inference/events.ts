@@ -99,7 +99,14 @@ export type HostedToolItem = { readonly type: string; readonly [field: string]: 
 
 export type Citation =
   | { kind: 'url'; url: string; title: string; startIndex: number; endIndex: number }
-  | { kind: 'file'; fileId: string; filename: string; index: number }
+  /** `quoted`: the passage itself, and its number, from 1, among those that this response was given. */
+  | {
+      kind: 'file'
+      fileId: string
+      filename: string
+      index: number
+      quoted?: { number: number; text: string }
+    }
 
 export type TokenLogprob = {
   token: string

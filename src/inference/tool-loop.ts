@@ -51,7 +51,7 @@ export function withHostedTools(
         hasOutput: false,
       }
       for await (const events of runLoop(loop)) {
-        held.push(...events.map(number))
+        held.push(...(hosted.show?.(events) ?? events).map(number))
         if (!loop.hasOutput || held.length === 0) continue
         spending.addText(held)
         last = held.at(-1)

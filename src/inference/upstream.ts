@@ -47,6 +47,8 @@ export type UpstreamQuirks = {
   readonly outputFormat: boolean
   /** What a messages upstream is told where the caller set no limit: the protocol demands one. */
   readonly defaultMaxTokens: number
+  /** Under which name the texts to rerank are sent. */
+  readonly rerankFields: 'documents' | 'texts'
   /** How the upstream can be asked what a prompt costs, if it can; `native`: as its protocol says. */
   readonly tokenCounter: 'none' | 'native' | 'vllm' | 'llama.cpp'
 }

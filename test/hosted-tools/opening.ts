@@ -2,8 +2,11 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { HostedOutcome, HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import { AppError } from '#lib/errors.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import { resolveHost } from '#outbound/resolve.ts'
+import { createFileSearch } from '#retrieval/file-search/file-search.ts'
+import { quietLog } from '#test/support/database.ts'
 import { parse } from '#test/surfaces/responses/parsing.ts'
 
 /** The hosted tools of requests, as their bodies ask for them. */
@@ -25,8 +28,13 @@ export function toolbox({ mcpServer = [], mcp, ...world }: Given = {}) {
     config: { mcp: { ...config.mcp, ...mcp }, mcpServer: servers },
     fetch,
     resolve: resolveHost,
+    fileSearch: createFileSearch({ search: findNothing, log: quietLog }),
     ...world,
   })
+}
+
+async function findNothing(): Promise<never> {
+  throw new AppError('service_unavailable', 'There is nothing to search here.')
 }
 
 type Toolbox = ReturnType<typeof toolbox>
@@ -34,7 +42,8 @@ type Toolbox = ReturnType<typeof toolbox>
 /** Opens the tools of a body, for a caller of these groups. */
 export async function openBody(box: Toolbox, body: object, groups: readonly string[] = []) {
   const { hosted, request } = parse(body)
-  const opened = await box.open(hosted, { groups, tools: request.tools })
+  const caller = { userId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d', groups }
+  const opened = await box.open(hosted, { caller, tools: request.tools })
   if (opened === null) throw new Error('the body asks for no hosted tool')
   return { opened, toolChoice: request.toolChoice }
 }

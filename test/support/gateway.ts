@@ -5,6 +5,10 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { createDeps, type Deps } from '#deps.ts'
+import { createHostedTools } from '#hosted-tools/hosted-tools.ts'
+import { resolveHost } from '#outbound/resolve.ts'
+import { createFileSearch } from '#retrieval/file-search/file-search.ts'
+import type { Search } from '#retrieval/search/search.ts'
 import { createLog } from '#telemetry/log.ts'
 import { checkedFetch } from './checked-fetch.ts'
 import { openTestDatabase } from './database.ts'
@@ -40,9 +44,15 @@ export type GatewayOptions = {
   websocket?: Partial<Config['websocket']>
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
+  retrieval?: Partial<Config['retrieval']>
+  files?: Partial<Config['files']>
+  speech?: Partial<Config['speech']>
+  engine?: Partial<Config['engine'][number]>[]
   environment?: Record<string, string>
   /** One that others use as well; it is left open. */
   database?: Database
+  /** What finds passages of files, in place of the gateway's own. */
+  search?: Search
 }
 
 /** The whole product in this process, on a free port, with a database of its own. */
@@ -60,7 +70,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       ? await openTestDatabase()
       : { ...options.database, close: async () => {} }
   let draining = false
-  const deps = await createDeps(config, { log, draining: () => draining, database })
+  const created = await createDeps(config, { log, draining: () => draining, database })
+  const deps = options.search === undefined ? created : searchingBy(options.search, created)
   const app = buildApp(deps).listen({ hostname: '127.0.0.1', port: 0, development: false })
   const port = app.server?.port ?? 0
   const url = `http://127.0.0.1:${port}`
@@ -107,9 +118,17 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
 }
 
+function searchingBy(search: Search, deps: Deps): Deps {
+  const { config, log } = deps
+  const fileSearch = createFileSearch({ search, log })
+  const hostedTools = createHostedTools({ config, fetch, resolve: resolveHost, fileSearch })
+  return { ...deps, hostedTools }
+}
+
 function configOf(options: GatewayOptions): Config {
   const config = loadConfig({ JWT_SECRET: jwtSecret, PORT: '0', ...options.environment })
   const [upstreamDefaults] = loadConfig({ SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1' }).upstream
+  const [engineDefaults] = loadConfig({ SLUICE_STT_ENGINE: 'demo' }).engine
   return {
     ...config,
     upstream: (options.upstream ?? config.upstream).map((entry, at) => ({
@@ -136,5 +155,13 @@ function configOf(options: GatewayOptions): Config {
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
+    retrieval: { ...config.retrieval, ...options.retrieval },
+    files: { ...config.files, ...options.files },
+    speech: { ...config.speech, ...options.speech },
+    engine: (options.engine ?? config.engine).map((entry, at) => ({
+      ...engineDefaults,
+      name: `engine-${at}`,
+      ...entry,
+    })) as Config['engine'],
   }
 }

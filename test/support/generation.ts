@@ -57,6 +57,7 @@ export const defaultQuirks: UpstreamQuirks = {
   outputFormat: false,
   defaultMaxTokens: 32_000,
   tokenCounter: 'none',
+  rerankFields: 'documents',
 }
 
 export function makeContext(

@@ -33,6 +33,7 @@ function openRenderer(): ResponseRenderer {
     createdAt: new Date(0),
     echo,
     includeSealed: true,
+    includeSearchResults: true,
     reasoningSeal: openSeal,
     stream: true,
     framesBefore: 0,

@@ -48,7 +48,7 @@ export function withoutDemand(choice: ToolChoice): ToolChoice {
     case 'tool':
       return { type: 'auto' }
     case 'allowed':
-      return boundBy({ ...choice, mode: 'auto' })
+      return { ...choice, mode: 'auto' }
     default:
       return choice
   }

@@ -1,4 +1,4 @@
-import type { HostedToolItem } from '#inference/events.ts'
+import type { GenerationEvent, HostedToolItem } from '#inference/events.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 
 /**
@@ -15,6 +15,11 @@ export type HostedTools = {
   choose(choice: ToolChoice): ToolChoice
   /** A call by the name of the offer; null for a name that is not of ours. */
   call(name: string): HostedCall | null
+  /**
+   * What the caller gets to see of the events of the response, which the model goes on to be told as
+   * it wrote them; left out where that is all of it.
+   */
+  readonly show?: (events: readonly GenerationEvent[]) => readonly GenerationEvent[]
   /** The loop is over, and every call was told to end. */
   close(): void
 }

@@ -4,6 +4,7 @@ import { isSameTool, mayCall } from '#inference/tool-choice.ts'
 import type { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { sampleFromSchema } from '#lib/schema-sample.ts'
+import { isFileSearch, quotePassage, searchArguments } from './demo-search.ts'
 
 /** What a demo model is going to do: blocks in order, each in the pieces that it streams. */
 export type DemoPlan = {
@@ -28,13 +29,13 @@ const resultWordsMax = 50
 const jsonPieceChars = 8
 
 /**
- * The answer: a call where one is demanded, or where the prompt speaks of a tool, JSON where it is
- * asked for, otherwise words.
+ * The answer: a call where one is demanded, where there are files to search, or where the prompt
+ * speaks of a tool; JSON where it is asked for, otherwise words.
  */
 export function planAnswer(request: GenerationRequest): DemoPlan {
   if (demandsCall(request)) return planCalls(request, callableTools(request))
-  const spokenOf = findSpokenOf(request)
-  if (spokenOf.length > 0) return planCalls(request, spokenOf)
+  const wanted = findWanted(request)
+  if (wanted.length > 0) return planCalls(request, wanted)
   const text = request.items.at(-1)?.type === 'tool-result' ? useResult(request) : echo(request)
   return { blocks: [answer(request, text)] }
 }
@@ -75,10 +76,11 @@ export function readText(parts: readonly ContentPart[]): string {
 
 function planCalls(request: GenerationRequest, tools: readonly Tool[]): DemoPlan {
   const count = request.parallelToolCalls ? parallelCallsMax : 1
-  return { blocks: tools.slice(0, count).map(planCall) }
+  const prompt = readPrompt(request)
+  return { blocks: tools.slice(0, count).map((tool) => planCall(tool, prompt)) }
 }
 
-function planCall(tool: Tool): DemoBlock {
+function planCall(tool: Tool, prompt: string): DemoBlock {
   const call = {
     callId: newId('call_'),
     name: tool.name,
@@ -88,8 +90,10 @@ function planCall(tool: Tool): DemoBlock {
   if (tool.type === 'custom') {
     return { type: 'tool-call', call, pieces: toWords('input made up by the demo') }
   }
-  const values = sampleFromSchema({ type: 'object', ...tool.parameters })
-  return { type: 'tool-call', call, pieces: toPieces(JSON.stringify(values)) }
+  const args = isFileSearch(tool)
+    ? searchArguments(prompt)
+    : JSON.stringify(sampleFromSchema({ type: 'object', ...tool.parameters }))
+  return { type: 'tool-call', call, pieces: toPieces(args) }
 }
 
 function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[] {
@@ -101,14 +105,17 @@ function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[
   }
 }
 
-/** The tools of whose name the prompt holds a word: "What is the weather?" speaks of get_weather. */
-function findSpokenOf(request: GenerationRequest): readonly Tool[] {
+/**
+ * A search of files, and the tools of whose name the prompt holds a word: "What is the weather?"
+ * speaks of get_weather.
+ */
+function findWanted(request: GenerationRequest): readonly Tool[] {
   const last = request.items.at(-1)
   if (last?.type !== 'message' || last.role !== 'user') return []
   const words = new Set(wordsOf(readPrompt(request)))
-  return callableTools(request).filter(({ name }) =>
-    wordsOf(name).some((word) => word.length >= tellingChars && words.has(word)),
-  )
+  const isSpokenOf = ({ name }: Tool) =>
+    wordsOf(name).some((word) => word.length >= tellingChars && words.has(word))
+  return callableTools(request).filter((tool) => isFileSearch(tool) || isSpokenOf(tool))
 }
 
 /** Shorter words, such as `get`, say nothing of what a tool is for. */
@@ -144,8 +151,13 @@ function echo(request: GenerationRequest): string {
 }
 
 function useResult(request: GenerationRequest): string {
-  const last = request.items.at(-1)
-  const result = last?.type === 'tool-result' ? readText(last.parts) : ''
+  const start = request.items.findLastIndex((item) => item.type !== 'tool-result') + 1
+  const results = request.items
+    .slice(start)
+    .map((item) => (item.type === 'tool-result' ? readText(item.parts) : ''))
+  const quoted = results.map(quotePassage).find((text) => text !== null)
+  if (quoted !== undefined) return quoted
+  const result = results.at(-1) ?? ''
   return `The tool returned: ${toWords(result).slice(0, resultWordsMax).join('').trim()}`
 }
 

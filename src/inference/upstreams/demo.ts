@@ -37,7 +37,8 @@ const cutWords = 12
 export const demoModels: readonly DemoModel[] = [
   {
     id: 'demo',
-    description: 'Repeats the prompt, word by word, and calls a tool that it speaks of.',
+    description:
+      'Repeats the prompt, word by word, calls a tool that it speaks of, and quotes files.',
     capabilities: ['tools', 'json'],
     wordPauseMs,
     plan: planAnswer,

@@ -2,7 +2,7 @@ import type { Agent } from '#agents/agents.ts'
 import { applyAgent, withAgentTools } from '#agents/apply.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
-import type { HostedToolbox, HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
+import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { Generate, Generations } from '#inference/generate.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
 import type { GenerationRequest } from '#inference/request.ts'
@@ -133,30 +133,19 @@ async function resolveRequest(
 /** Generations that keep what the protocol promises, whatever the upstream makes of it. */
 async function composeGenerate(
   { generations, hostedTools, config }: MessageTurnDeps,
-  asked: { request: GenerationRequest; agent: Agent | null; caller: MessageCaller },
+  given: { request: GenerationRequest; agent: Agent | null; caller: MessageCaller },
 ): Promise<Generate> {
-  const { request, agent, caller } = asked
+  const { request, agent, caller } = given
   const single = withSingleCall(withStopSequences(generations.generate))
   const checked = withCheckedOutput(single)
-  const hosted = await hostedTools.open(
-    withAgentTools(noHostedTools, agent, { approvals: false }),
-    {
-      groups: caller.principal.groups,
-      tools: request.tools,
-    },
-  )
+  // A caller of this protocol asks for none that run here; an agent may have some.
+  const asked = withAgentTools(noHostedTools, agent, { approvals: false })
+  const hosted = await hostedTools.open(asked, { caller: caller.principal, tools: request.tools })
   if (hosted === null) return withObjectArguments(checked)
   const { limits } = config
   const { hostedTurnsMax: turnsMax } = limits
   const looped = withHostedTools(checked, hosted, { ...limits, maxToolCalls: null, turnsMax })
   return withObjectArguments(looped)
-}
-
-/** A caller of this protocol asks for none that run here; an agent may have some. */
-const noHostedTools: HostedToolRequest = {
-  mcp: [],
-  mcpChoice: { type: 'any' },
-  mcpHistory: { lists: new Map(), approved: [] },
 }
 
 /** How much of what was left out is logged: so many words, of so many characters. */

@@ -2,7 +2,9 @@ import { mcpToolName } from '#hosted-tools/mcp/names.ts'
 import type { ApprovedCall, McpHistory, McpTool } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
+import type { Passage } from '#retrieval/file-search/passages.ts'
 import { quote } from '#surfaces/read-object.ts'
+import { createFileSearchItems } from './parse-file-search.ts'
 import { badField, createReader } from './read-object.ts'
 import {
   mcpApprovalRequestItem,
@@ -19,14 +21,16 @@ const readRequest = createReader(mcpApprovalRequestItem)
 const readResponse = createReader(mcpApprovalResponseItem)
 
 /**
- * Reads the items of remote servers while an input is read. A call with its result is given to every
- * upstream as a function call with its output; so is a call that waits for approval.
+ * Reads the items of tools that run here while an input is read. A call with its result is given to
+ * every upstream as a function call with its output; so is a call that waits for approval.
  */
 export type HostedItems = {
   /** What the model is given for the item; null where its type is not of such an item. */
   take(type: string, value: unknown, path: string): readonly RequestItem[] | null
   /** The items with an answer for each call, and what is left to be done for them. */
   finish(items: readonly RequestItem[]): { items: readonly RequestItem[]; history: McpHistory }
+  /** The passages that searches have found, by number. */
+  found(): readonly Passage[]
 }
 
 type Request = ApprovedCall & { state: 'asked' | 'approved' | 'answered' }
@@ -34,6 +38,7 @@ type Request = ApprovedCall & { state: 'asked' | 'approved' | 'answered' }
 export function createHostedItems(): HostedItems {
   const lists = new Map<string, readonly McpTool[]>()
   const requests = new Map<string, Request>()
+  const searches = createFileSearchItems()
 
   const takeCall = (value: unknown, path: string): RequestItem[] => {
     const call = readCall(value, path)
@@ -76,6 +81,8 @@ export function createHostedItems(): HostedItems {
         return takeRequest(value, path)
       case 'mcp_approval_response':
         return takeResponse(value, path)
+      case 'file_search_call':
+        return searches.take(idOf(value), value, path)
       default:
         return null
     }
@@ -87,6 +94,7 @@ export function createHostedItems(): HostedItems {
       return taken
     },
     finish: (items) => finish(items, { lists, requests }),
+    found: searches.found,
   }
 }
 

@@ -3,6 +3,7 @@ import type { RequestItem, ToolCallItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
+import type { Passage } from '#retrieval/file-search/passages.ts'
 import type { Seals } from '#sealing/seals.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { applyCompaction } from './compacted-context.ts'
@@ -37,6 +38,8 @@ export type ParsedItems = {
   /** Whether the input ends with the wish to compact all that is before. */
   compactsNow: boolean
   mcpHistory: McpHistory
+  /** What searches of files have found, by number. */
+  found: readonly Passage[]
 }
 
 /** The calls before an item, by call id; a skipped one is remembered, since its output is too. */
@@ -89,7 +92,10 @@ export function parseItems(
   // One that is not the last was followed by its compaction.
   const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
   const { items: answered, history: mcpHistory } = hosted.finish(items)
-  return { items: answered, stored, ignored: [...ignored], compactsNow, mcpHistory }
+  return {
+    ...{ items: answered, stored, ignored: [...ignored], compactsNow, mcpHistory },
+    found: hosted.found(),
+  }
 }
 
 /** An item with its type and id, or the item that it names. */

@@ -24,8 +24,11 @@ export function parseToolChoice(
     }
     case 'allowed_tools':
       return parseAllowed(choice, given)
-    // Which tool that is, is known once the server has listed them.
+    // Under which name a model is offered it is known later.
     case 'mcp':
+      return { type: 'required' }
+    case 'file_search':
+      if (given.fileSearch === null) throw notGiven(type)
       return { type: 'required' }
     default:
       throw badField('tool_choice', `asks for a tool of type ${quote(type)}, which is not offered`)
@@ -45,7 +48,7 @@ function parseMode(mode: string, given: ParsedTools): ToolChoice {
     case 'auto':
       return { type: mode }
     case 'required':
-      if (given.tools.length + given.mcp.length === 0) throw nothingToCall()
+      if (given.tools.length === 0 && !hasHosted(given)) throw nothingToCall()
       return { type: 'required' }
     default:
       throw badField('tool_choice', 'must be none, auto, required or an object that names a tool')
@@ -55,16 +58,17 @@ function parseMode(mode: string, given: ParsedTools): ToolChoice {
 function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
   const { mode = 'auto', tools } = readAllowed(choice, 'tool_choice')
   const allowed: ToolName[] = []
-  let hasServer = false
+  let isHosted = false
   for (const [index, entry] of tools.entries()) {
     const path = `tool_choice.tools[${index}]`
     const type = readType(entry, path)
     const isListed = type === 'function' || type === 'custom' || type === 'namespace'
     if (isListed) allowed.push(...findTools(entry, given, path).map(nameOf))
-    else if (type === 'mcp') hasServer = true
+    else if (type === 'mcp' || (type === 'file_search' && given.fileSearch !== null))
+      isHosted = true
     else if (!given.ignored.includes(type)) throw notGiven(type)
   }
-  if (allowed.length > 0 || hasServer) return { type: 'allowed', mode, tools: allowed }
+  if (allowed.length > 0 || isHosted) return { type: 'allowed', mode, tools: allowed }
   if (mode === 'required') throw nothingToCall()
   return { type: 'none' }
 }
@@ -83,6 +87,10 @@ function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...
   const [first, ...others] = exact.length > 0 || namespace !== undefined ? exact : candidates
   if (first === undefined) throw notGiven(name)
   return [first, ...others]
+}
+
+function hasHosted({ mcp, fileSearch }: ParsedTools): boolean {
+  return mcp.length > 0 || fileSearch !== null
 }
 
 function nameOf({ name, namespace }: Tool): ToolName {

@@ -1,7 +1,9 @@
 import type { McpToolRequest } from '#hosted-tools/mcp/request.ts'
 import type { CustomTool, FunctionTool, Tool } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { quote } from '#surfaces/read-object.ts'
+import { parseFileSearchTool } from './parse-file-search.ts'
 import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
 import { badField, createReader, readType } from './read-object.ts'
 import { customTool, functionTool, grammarFormat, namespaceTool } from './schema.ts'
@@ -16,6 +18,8 @@ export type ParsedTools = {
   tools: readonly Tool[]
   /** Remote servers whose tools the model is offered. */
   mcp: readonly McpToolRequest[]
+  /** Null: no files are to be searched. */
+  fileSearch: FileSearchTool | null
   /** The types of the tools that were left out, each once. */
   ignored: readonly string[]
   /** What the Response object says was sent. */
@@ -28,6 +32,7 @@ type Place = { namespace: string; namespaceDescription?: string }
 export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
   const tools: Tool[] = []
   const mcp: McpToolRequest[] = []
+  let fileSearch: FileSearchTool | null = null
   const ignored = new Set<string>()
   const seen = new Set<string>()
 
@@ -48,6 +53,9 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
       tools.push({ ...tool, ...place })
     } else if (type === 'mcp' && place === undefined) {
       mcp.push(parseMcpTool(value, path))
+    } else if (type === 'file_search' && place === undefined) {
+      if (fileSearch !== null) throw badField(`${path}.type`, 'is "file_search" a second time')
+      fileSearch = parseFileSearchTool(value, path)
     } else {
       ignored.add(type)
     }
@@ -57,7 +65,8 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
   if (values.length > toolsMax) throw tooMany(toolsMax)
   addAll(values, 'tools')
   refuseSameLabels(mcp)
-  return { tools, mcp, ignored: [...ignored], echo: values.filter(isRecord).map(echoTool) }
+  const echo = values.filter(isRecord).map(echoTool)
+  return { tools, mcp, fileSearch, ignored: [...ignored], echo }
 }
 
 function refuseSameLabels(mcp: readonly McpToolRequest[]): void {

@@ -9,6 +9,7 @@ import type { Seals } from '#sealing/seals.ts'
 import type { CompactionRules } from './compaction.ts'
 import type { History } from './history.ts'
 import { parseThreshold } from './parse-compaction.ts'
+import { parseFileSearchChoice } from './parse-file-search.ts'
 import { parseItems } from './parse-items.ts'
 import { parseMcpChoice } from './parse-mcp.ts'
 import { type ParsedText, parseText } from './parse-text.ts'
@@ -28,6 +29,8 @@ export type ParsedCreate = {
   storedInput: readonly StoredItem[]
   /** Whether reasoning items carry their sealed payload (`include`). */
   includeSealed: boolean
+  /** Whether searches of files show what they have found (`include`). */
+  includeSearchResults: boolean
   compaction: CompactionRules
   echo: ResponseEcho
   /** The types of tools and of input items that were left out, each once. */
@@ -93,7 +96,7 @@ export function parseCreateResponse(
   const given = readInput(create, history)
   const itemsMax = limits.inputItemsMax
   const parsedItems = parseItems(given, { history, seals, itemsMax })
-  const { items, stored, ignored, compactsNow, mcpHistory } = parsedItems
+  const { items, stored, ignored, compactsNow, mcpHistory, found } = parsedItems
   const chars = countChars(items) + (create.instructions?.length ?? 0)
   if (chars > limits.inputCharsMax) throw inputTooLong(limits.inputCharsMax)
   const tools = parseTools(create.tools ?? [], limits.toolsMax)
@@ -122,11 +125,17 @@ export function parseCreateResponse(
       mcp: tools.mcp,
       mcpChoice: parseMcpChoice(create.tool_choice, tools.mcp),
       mcpHistory,
+      fileSearch: {
+        tool: tools.fileSearch,
+        choice: parseFileSearchChoice(create.tool_choice),
+        found,
+      },
     },
     storedInput: stored,
     stream: create.stream ?? false,
     isWarmUp: create.generate === false,
     includeSealed: include.includes('reasoning.encrypted_content'),
+    includeSearchResults: include.includes('file_search_call.results'),
     compaction: { now: compactsNow, threshold: parseThreshold(create.context_management) },
     echo: {
       ...echoScalars(create),

@@ -42,6 +42,7 @@ export type RendererOptions = {
   createdAt: Date
   echo: ResponseEcho
   includeSealed: boolean
+  includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
   /** Whether frames are wanted, or only the object at the end. */
   stream: boolean

@@ -163,6 +163,11 @@ export const mcpApprovalResponseItem = Type.Object({
   reason: Type.Optional(text()),
 })
 
+export const fileSearchCallItem = Type.Object({
+  queries: Type.Optional(list('an array of texts')),
+  results: Type.Optional(list('an array of results')),
+})
+
 // Content parts
 
 export const textPart = Type.Object({ text: text() })
@@ -222,6 +227,24 @@ export const mcpTool = Type.Object({
   headers: Type.Optional(object()),
   allowed_tools: Type.Optional(Type.Unknown()),
   require_approval: Type.Optional(Type.Unknown()),
+})
+
+export const fileSearchTool = Type.Object({
+  vector_store_ids: Type.Array(Type.Unknown(), {
+    description: 'an array of 1 to 32 names or ids of collections',
+    minItems: 1,
+    maxItems: 32,
+  }),
+  filters: Type.Optional(object()),
+  max_num_results: Type.Optional(
+    Type.Integer({ description: 'a whole number from 1 to 50', minimum: 1, maximum: 50 }),
+  ),
+  ranking_options: Type.Optional(object()),
+})
+
+export const rankingOptions = Type.Object({
+  ranker: Type.Optional(text()),
+  score_threshold: Type.Optional(range(0, 1)),
 })
 
 /** Which tools of a server are meant. */

@@ -10,6 +10,7 @@ const idPrefixes: Readonly<Record<string, string>> = {
   custom_tool_call: 'ctc_',
   custom_tool_call_output: 'ctco_',
   compaction: 'cmp_',
+  file_search_call: 'fs_',
 }
 
 const typesWithStatus: ReadonlySet<string> = new Set([

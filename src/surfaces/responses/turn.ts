@@ -146,7 +146,7 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
   const readWhole = !parsed.stream && given.memory === undefined
   const checked = withCheckedOutput(withSingleCall(deps.generations.generate))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
-    groups: given.principal.groups,
+    caller: given.principal,
     tools: request.tools,
   })
   const tooled =
@@ -177,6 +177,7 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
       createdAt,
       echo,
       includeSealed: parsed.includeSealed,
+      includeSearchResults: parsed.includeSearchResults,
       reasoningSeal: seals.reasoning,
       // A stored response has a log of its frames, whoever asked for them.
       stream: parsed.stream || echo.store || given.memory !== undefined,

@@ -68,6 +68,25 @@ describe('text', () => {
     const folded: unknown = foldMessage([generationOf([start, cite(url), delta, end])]).content
     expect(folded).toEqual(content)
   })
+
+  test('is divided behind the passages that it cites', () => {
+    const passage = (number: number): GenerationEvent => {
+      const quoted = { number, text: `text ${number}` }
+      const citation = { kind: 'file', fileId: 'f', filename: 'n', index: 0, quoted } as const
+      return { type: 'citation', block: 0, citation }
+    }
+    const say = (text: string): GenerationEvent => ({ type: 'text-delta', block: 0, text })
+    const location = (number: number) => ({
+      ...{ type: 'search_result_location', cited_text: `text ${number}`, source: '/v1/files/f' },
+      ...{ title: 'n', search_result_index: number - 1, start_block_index: 0, end_block_index: 1 },
+    })
+    const [start, , end] = textBlock(0, '') as [GenerationEvent, GenerationEvent, GenerationEvent]
+    const events = [passage(1), say('a'), say('b'), passage(2), passage(3), say('c'), say('')]
+    expect(contentOf([start, ...events, end])).toEqual([
+      { type: 'text', text: 'ab', citations: [location(1), location(2), location(3)] },
+      { type: 'text', text: 'c', citations: null },
+    ])
+  })
 })
 
 describe('reasoning', () => {

@@ -30,6 +30,7 @@ const open = (stream: boolean, includeSealed: boolean) =>
     createdAt: new Date(0),
     echo,
     includeSealed,
+    includeSearchResults: true,
     reasoningSeal: openSeal,
     stream,
     framesBefore: 0,

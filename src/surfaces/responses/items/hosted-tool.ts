@@ -2,7 +2,8 @@ import type { HostedToolItem } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import { deltaHead } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, OpenItem } from './item.ts'
+import { withoutSearchResults } from '#surfaces/responses/show.ts'
+import type { EventOf, ItemContext, ItemForm, OpenItem } from './item.ts'
 
 /** The progress events that clients know; any other event type breaks strict ones. */
 const hostedStages: Readonly<Record<string, readonly string[]>> = {
@@ -17,20 +18,29 @@ const hostedStages: Readonly<Record<string, readonly string[]>> = {
 /** Where the prefix is not the type without `_call`. */
 const idPrefixes: Readonly<Record<string, string>> = {
   compaction: 'cmp_',
+  file_search_call: 'fs_',
   mcp_list_tools: 'mcpl_',
   mcp_approval_request: 'mcpr_',
 }
 
 export function openHostedTool(
   start: EventOf<'hosted-tool-start'>,
-  { frames, outputIndex }: ItemContext,
+  { frames, outputIndex, includeSearchResults }: ItemContext,
 ): OpenItem {
   const id = idOf(start.item)
   const place = { item_id: id, output_index: outputIndex }
   const head = deltaHead('response.mcp_call_arguments.delta', place)
   let current: HostedToolItem = start.item
   let written: string | null = null
-  const item = () => ({ ...current, id })
+  const item = (form: ItemForm) => {
+    const isWhole = form === 'stored' || includeSearchResults
+    return { ...(isWhole ? current : withoutSearchResults(current)), id }
+  }
+  const itemFrame = (stage: 'added' | 'done') =>
+    frames.frame(`response.output_item.${stage}`, {
+      output_index: outputIndex,
+      item: item('shown'),
+    })
 
   /** Once the arguments are complete, if they were streamed at all. */
   const endArguments = () => {
@@ -45,8 +55,7 @@ export function openHostedTool(
     return done + frames.frame(`response.${current.type}.${stage}`, place)
   }
   return {
-    start: () =>
-      frames.frame('response.output_item.added', { output_index: outputIndex, item: item() }),
+    start: () => itemFrame('added'),
     push(event) {
       if (event.type === 'hosted-tool-progress') return progress(event.stage)
       assert(event.type === 'hosted-tool-delta', `${event.type} in a hosted tool`)
@@ -58,12 +67,9 @@ export function openHostedTool(
       assert(event.type === 'hosted-tool-end', `${event.type} ends a hosted tool`)
       const done = endArguments()
       current = event.item ?? { ...current, status: 'incomplete' }
-      return (
-        done +
-        frames.frame('response.output_item.done', { output_index: outputIndex, item: item() })
-      )
+      return done + itemFrame('done')
     },
-    item,
+    item: (_, form) => item(form),
   }
 }
 

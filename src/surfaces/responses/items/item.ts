@@ -30,5 +30,7 @@ export type ItemContext = {
   outputIndex: number
   /** Whether the caller asked for sealed reasoning. */
   includeSealed: boolean
+  /** Whether the caller asked for what searches of files have found. */
+  includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
 }

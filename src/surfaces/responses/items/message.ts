@@ -13,7 +13,7 @@ export function openMessage(
   const place = { item_id: id, output_index: outputIndex, content_index: 0 }
   const deltaType = isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
   const head = deltaHead(deltaType, isRefusal ? place : { ...place, logprobs: [] })
-  const annotations: object[] = []
+  const annotations: Annotation[] = []
   const logprobs: object[] = []
   let text = ''
 
@@ -31,6 +31,7 @@ export function openMessage(
   })
   const item = (as: ItemStatus) => withContent(as, [part()])
   const cite = (citation: Citation) => {
+    if (isTold(citation, annotations)) return ''
     const annotation = renderCitation(citation)
     annotations.push(annotation)
     return frames.frame('response.output_text.annotation.added', {
@@ -73,7 +74,16 @@ export function openMessage(
   }
 }
 
-function renderCitation(citation: Citation): object {
+type Annotation = { readonly type: string; readonly [field: string]: unknown }
+
+/** Two passages of one file are one source where they are cited together. */
+function isTold(citation: Citation, annotations: readonly Annotation[]): boolean {
+  if (citation.kind !== 'file') return false
+  const { fileId, index } = citation
+  return annotations.some((told) => told['file_id'] === fileId && told['index'] === index)
+}
+
+function renderCitation(citation: Citation): Annotation {
   if (citation.kind === 'file') {
     const { fileId, filename, index } = citation
     return { type: 'file_citation', file_id: fileId, filename, index }

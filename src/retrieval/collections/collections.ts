@@ -1,0 +1,165 @@
+import type { Attributes, Caller, FileHooks, Role } from '#files/files.ts'
+
+/** Files that are searched together. Every question about one is asked for somebody. */
+export type Collection = {
+  readonly id: string
+  /** What agents and callers name it by; another one for each collection. */
+  readonly name: string
+  /** What a client of vector stores called it. */
+  readonly title: string | null
+  readonly description: string | null
+  /** What a client of vector stores keeps with it. */
+  readonly metadata: Readonly<Record<string, string>>
+  readonly ownerId: string
+  readonly ownerName: string | null
+  readonly accessMode: AccessMode
+  /** Everything in this folder is in the collection. */
+  readonly folderId: string | null
+  readonly index: CollectionIndex
+  /** While a reindex runs, where new files go. */
+  readonly target: CollectionIndex | null
+  readonly chunking: Chunking
+  readonly counts: FileCounts
+  /** Of its files. */
+  readonly bytes: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** Of the caller. */
+  readonly role: Role
+}
+
+/**
+ * `files`: whoever may read a file finds it. `collection`: whoever sees the collection finds all that
+ * is in it, as passages; the files themselves they may still not read.
+ */
+export type AccessMode = 'files' | 'collection'
+
+export type Chunking = { readonly tokensMax: number; readonly overlapTokens: number }
+
+export type CollectionIndex = {
+  readonly id: number
+  readonly model: string
+  readonly dims: number
+  readonly state: 'building' | 'active' | 'warm' | 'dropping'
+}
+
+/** Without what is in the trash. */
+export type FileCounts = {
+  readonly total: number
+  readonly completed: number
+  readonly inProgress: number
+  readonly failed: number
+}
+
+/** A file as a member of a collection. */
+export type Member = {
+  readonly fileId: string
+  readonly filename: string
+  readonly bytes: number
+  /** Those of the file, with those of this membership over them. */
+  readonly attributes: Attributes
+  readonly state: MemberState
+  /** What is being done with it; null when nothing is. */
+  readonly stage: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+  readonly chunks: number
+  /** Whether it is here since it is in the collection's folder. */
+  readonly isFollowed: boolean
+  readonly addedAt: Date
+}
+
+export type MemberState = 'pending' | 'done' | 'failed' | 'skipped'
+
+export type NewCollection = {
+  readonly name: string
+  readonly title: string | null
+  readonly description: string | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly accessMode: AccessMode
+  /** Null: as configured. */
+  readonly chunking: Chunking | null
+  readonly embeddingModel: string | null
+  readonly folderId: string | null
+}
+
+/** What is absent stays as it is. */
+export type CollectionChange = Partial<
+  Pick<NewCollection, 'name' | 'title' | 'description' | 'metadata' | 'accessMode' | 'folderId'>
+>
+
+export type PageRequest = {
+  readonly limit: number
+  readonly order: 'asc' | 'desc'
+  readonly after: string | null
+  readonly before: string | null
+}
+
+export type Page<T> = { readonly items: readonly T[]; readonly hasMore: boolean }
+
+export type MemberFilter = {
+  readonly states: readonly MemberState[] | null
+  /** Only those that one request added together. */
+  readonly batchId: string | null
+}
+
+/**
+ * The collections. `named` is a name or an id; one that the caller does not see is `not_found`, as
+ * one that does not exist is. Who sees it may search; who is an editor of it adds and removes files;
+ * a manager changes it, and its owner deletes it: what is less throws `permission_denied`.
+ */
+export type Collections = {
+  /** Throws `conflict` of code `name_conflict`, `unprocessable`, and what the model throws. */
+  create(caller: Caller, wish: NewCollection): Promise<Collection>
+  find(caller: Caller, named: string): Promise<Collection>
+  list(caller: Caller, page: PageRequest): Promise<Page<Collection>>
+  /** All that the caller sees, by name: those that can be searched, and named in an agent. */
+  visible(caller: Caller): Promise<readonly { id: string; name: string }[]>
+  /**
+   * `isForced`: even if agents name it. Throws `conflict` of code `collection_in_use` where a name
+   * would go that agents have, and `permission_denied` where files would be opened to people that
+   * the caller may not share them with.
+   */
+  update(
+    caller: Caller,
+    named: string,
+    change: CollectionChange,
+    how: { isForced: boolean },
+  ): Promise<Collection>
+  remove(caller: Caller, named: string, how: { isForced: boolean }): Promise<Collection>
+  readonly members: CollectionMembers
+  /** For the files: what happens to them happens to their memberships. */
+  readonly fileHooks: FileHooks
+}
+
+/** Files that the caller may not read are no members to them, unless the collection says otherwise. */
+export type CollectionMembers = {
+  /**
+   * Those that are there already keep their place. Throws `not_found` for a file that the caller may
+   * not read, and `permission_denied` for one that they would open to people that they may not share
+   * it with.
+   */
+  add(
+    caller: Caller,
+    named: string,
+    files: readonly NewMember[],
+    batchId: string | null,
+  ): Promise<readonly Member[]>
+  list(
+    caller: Caller,
+    named: string,
+    asked: { page: PageRequest; filter: MemberFilter },
+  ): Promise<Page<Member>>
+  count(caller: Caller, named: string, filter: MemberFilter): Promise<FileCounts>
+  find(caller: Caller, named: string, fileId: string): Promise<Member>
+  /** `change` is told the attributes of the membership alone. */
+  setAttributes(
+    caller: Caller,
+    named: string,
+    fileId: string,
+    change: (own: Attributes) => Attributes,
+  ): Promise<Member>
+  /** Throws `conflict` of code `file_followed` for one that is there by its folder. */
+  remove(caller: Caller, named: string, fileId: string): Promise<void>
+}
+
+export type NewMember = { readonly fileId: string; readonly attributes: Attributes | null }

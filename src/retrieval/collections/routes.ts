@@ -1,0 +1,143 @@
+import { Elysia } from 'elysia'
+import type { Auth } from '#auth/auth.ts'
+import { guard } from '#auth/guard.ts'
+import type { Config } from '#config/schema.ts'
+import { readChangedAttributes } from '#files/attributes.ts'
+import { shareRoutes } from '#files/shares/routes.ts'
+import type { Shares } from '#files/shares/shares.ts'
+import { readJsonBody } from '#http/body.ts'
+import type { Collections } from './collections.ts'
+import { renderCollection, renderMember, renderPage } from './render.ts'
+import {
+  isForced,
+  readAttributesChange,
+  readCollectionChange,
+  readNewCollection,
+  readNewMember,
+  readPage,
+} from './schema.ts'
+
+export type CollectionRoutesDeps = {
+  auth: Auth
+  collections: Collections
+  shares: Shares
+  config: Pick<Config, 'limits'>
+}
+
+/** Making, changing and ending collections, by name or id. One that the caller does not see is not found. */
+export function collectionRoutes(deps: CollectionRoutesDeps) {
+  const { auth, collections, config } = deps
+  return new Elysia({ name: 'collections', prefix: '/v1/collections' })
+    .use(guard(auth))
+    .post(
+      '/',
+      async ({ principal, request, set }) => {
+        const wish = readNewCollection(await readJsonBody(request, config.limits))
+        const created = await collections.create(principal, wish)
+        set.status = 201
+        return renderCollection(created)
+      },
+      { ...route('Create a collection'), parse: 'none' },
+    )
+    .get(
+      '/',
+      async ({ principal, query }) => {
+        const page = await collections.list(principal, readPage(query))
+        return renderPage(page, renderCollection, ({ id }) => id)
+      },
+      route('List the collections that you may search, newest first'),
+    )
+    .get(
+      '/:id',
+      async ({ principal, params: { id } }) =>
+        renderCollection(await collections.find(principal, id)),
+      route('Show a collection'),
+    )
+    .patch(
+      '/:id',
+      async ({ principal, params: { id }, request, query }) => {
+        const change = readCollectionChange(await readJsonBody(request, config.limits))
+        const how = { isForced: isForced(query) }
+        return renderCollection(await collections.update(principal, id, change, how))
+      },
+      { ...route('Change a collection'), parse: 'none' },
+    )
+    .delete(
+      '/:id',
+      async ({ principal, params: { id }, query }) => {
+        const removed = await collections.remove(principal, id, { isForced: isForced(query) })
+        return {
+          id: removed.id,
+          name: removed.name,
+          object: 'collection.deleted',
+          deleted: true,
+        }
+      },
+      route('Delete a collection; its files stay'),
+    )
+    .use(memberRoutes(deps))
+}
+
+/** Whom collections are shared with. */
+export function collectionShareRoutes(deps: CollectionRoutesDeps) {
+  return shareRoutes(deps, {
+    of: 'collections',
+    async find(caller, named) {
+      const { id, ownerId, role } = await deps.collections.find(caller, named)
+      return { type: 'collection', id, ownerId, role }
+    },
+  })
+}
+
+function memberRoutes({ auth, collections: { members }, config }: CollectionRoutesDeps) {
+  return new Elysia({ name: 'collection-files', prefix: '/:id/files' })
+    .use(guard(auth))
+    .post(
+      '/',
+      async ({ principal, params: { id }, request, set }) => {
+        const added = readNewMember(await readJsonBody(request, config.limits))
+        const [member] = await members.add(principal, id, [added], null)
+        set.status = 202
+        return member === undefined ? {} : renderMember(member)
+      },
+      { ...route('Put a file into a collection'), parse: 'none' },
+    )
+    .get(
+      '/',
+      async ({ principal, params: { id }, query }) => {
+        const asked = { page: readPage(query), filter: { states: null, batchId: null } }
+        const page = await members.list(principal, id, asked)
+        return renderPage(page, renderMember, ({ fileId }) => fileId)
+      },
+      route('List the files of a collection'),
+    )
+    .get(
+      '/:fileId',
+      async ({ principal, params: { id, fileId } }) =>
+        renderMember(await members.find(principal, id, fileId)),
+      route('Show a file of a collection'),
+    )
+    .patch(
+      '/:fileId',
+      async ({ principal, params: { id, fileId }, request }) => {
+        const change = readAttributesChange(await readJsonBody(request, config.limits))
+        const changed = await members.setAttributes(principal, id, fileId, (own) =>
+          readChangedAttributes(own, change),
+        )
+        return renderMember(changed)
+      },
+      { ...route('Change the attributes that a file has in a collection'), parse: 'none' },
+    )
+    .delete(
+      '/:fileId',
+      async ({ principal, params: { id, fileId } }) => {
+        await members.remove(principal, id, fileId)
+        return { id: fileId, object: 'collection.file.deleted', deleted: true }
+      },
+      route('Take a file out of a collection'),
+    )
+}
+
+function route(summary: string) {
+  return { requires: 'can_access_api' as const, detail: { tags: ['Collections'], summary } }
+}

@@ -1,0 +1,240 @@
+import { type SQL, sql } from 'drizzle-orm'
+import { isUuid } from '#auth/schema.ts'
+import { createAsk } from '#db/ask.ts'
+import type { Database } from '#db/client.ts'
+import { collection } from '#db/schema/retrieval.ts'
+import type { Caller } from '#files/files.ts'
+import { roleOfRank } from '#files/roles.ts'
+import type { Transaction } from '#jobs/jobs.ts'
+import { rankOnCollection } from '#retrieval/search/scope/store.ts'
+import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
+
+export type CollectionDatabase = Pick<Database, 'drizzle'>
+export type Handle = Pick<Transaction, 'execute'>
+
+/** Adding the files of a folder, and taking those of a collection away, may take a while. */
+const waitMaxMs = 30_000
+
+export type CollectionRow = {
+  readonly id: string
+  readonly name: string
+  readonly title: string | null
+  readonly description: string | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly ownerId: string
+  readonly accessMode: AccessMode
+  readonly folderId: string | null
+  readonly indexId: number
+  readonly at: Date
+}
+
+export function collectionStore({ drizzle }: CollectionDatabase) {
+  const ask = createAsk(waitMaxMs)
+  return {
+    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+      ask(() => drizzle.transaction(work)),
+
+    find: (caller: Caller, named: string): Promise<Collection | undefined> =>
+      ask(() => readCollection(drizzle, caller, named)),
+
+    list: (caller: Caller, page: PageRequest): Promise<readonly Collection[]> =>
+      ask(async () => {
+        const { where, order, isReversed } = keyset(sql`collection.id`, page)
+        const rows = await drizzle.execute<ViewRow>(sql`
+          ${views(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
+        const collections = rows.map(collectionOf)
+        return isReversed ? collections.toReversed() : collections
+      }),
+
+    visible: (caller: Caller, max: number): Promise<readonly { id: string; name: string }[]> =>
+      ask(() =>
+        drizzle.execute<{ id: string; name: string }>(sql`
+          select id, name from ${collection} where ${rankOnCollection(caller)} is not null
+          order by name limit ${max}`),
+      ),
+  }
+}
+
+/** How a page is asked for: what comes before an item is read from it backwards. */
+export function keyset(column: SQL, { order, after, before }: PageRequest) {
+  const isReversed = before !== null
+  const isDescending = (order === 'desc') !== isReversed
+  const cursor = before ?? after
+  const where =
+    cursor === null
+      ? sql`true`
+      : sql`${column} ${sql.raw(isDescending ? '<' : '>')} ${cursor}::uuid`
+  return { where, order: sql.raw(isDescending ? 'desc' : 'asc'), isReversed }
+}
+
+export async function readCollection(
+  handle: Handle,
+  caller: Caller,
+  named: string,
+): Promise<Collection | undefined> {
+  const [row] = await handle.execute<ViewRow>(sql`${views(caller)} and ${isNamed(named)}`)
+  return row === undefined ? undefined : collectionOf(row)
+}
+
+/** What rights on it are asked by. */
+export type CollectionPlace = Pick<Collection, 'id' | 'name' | 'accessMode' | 'role'>
+
+/** Without what is counted. */
+export async function readPlace(
+  handle: Handle,
+  caller: Caller,
+  named: string,
+): Promise<CollectionPlace | undefined> {
+  const rank = rankOnCollection(caller)
+  const [row] = await handle.execute<Pick<ViewRow, 'id' | 'name' | 'access_mode' | 'rank'>>(sql`
+    select id, name, access_mode, ${rank} as rank from ${collection}
+    where ${rank} is not null and ${isNamed(named)}`)
+  if (row === undefined) return undefined
+  return { id: row.id, name: row.name, accessMode: row.access_mode, role: roleOfRank(row.rank) }
+}
+
+/**
+ * Holds it as it is until the end of the transaction: its place in the course of a reindex, too.
+ * `alone`: for who changes it.
+ */
+export async function lockCollection(
+  transaction: Transaction,
+  id: string,
+  how: 'shared' | 'alone',
+): Promise<boolean> {
+  const rows = await transaction.execute(sql`
+    select 1 from ${collection} where id = ${id}::uuid
+    for ${sql.raw(how === 'shared' ? 'share' : 'update')}`)
+  return rows.length > 0
+}
+
+/** Adds it unless its owner has `ownedMax`; throws where its name is taken. */
+export async function insertCollection(
+  transaction: Transaction,
+  row: CollectionRow,
+  ownedMax: number,
+): Promise<'added' | 'too many' | 'index is gone'> {
+  const lock = `collections of ${row.ownerId}`
+  await transaction.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
+  const [owned] = await transaction.execute<{ count: number }>(sql`
+    select count(*)::integer as count from ${collection} where owner_id = ${row.ownerId}::uuid`)
+  if ((owned?.count ?? 0) >= ownedMax) return 'too many'
+  // A reindex that ends just now takes the index away from under it.
+  const added = await transaction.execute(sql`
+    with held as (select id from embedding_index
+      where id = ${row.indexId} and state = 'active' for share)
+    insert into ${collection} (id, name, title, description, metadata, owner_id, access_mode,
+      folder_id, index_id, created_at, updated_at)
+    select ${row.id}::uuid, ${row.name}, ${row.title}, ${row.description},
+      ${JSON.stringify(row.metadata)}, ${row.ownerId}::uuid, ${row.accessMode},
+      ${row.folderId}::uuid, held.id, ${row.at.toISOString()}::timestamptz,
+      ${row.at.toISOString()}::timestamptz
+    from held returning 1`)
+  return added.length > 0 ? 'added' : 'index is gone'
+}
+
+export async function writeCollection(
+  transaction: Transaction,
+  id: string,
+  row: Omit<CollectionRow, 'id' | 'ownerId' | 'indexId'>,
+): Promise<void> {
+  await transaction.execute(sql`
+    update ${collection} set name = ${row.name}, title = ${row.title},
+      description = ${row.description}, metadata = ${JSON.stringify(row.metadata)},
+      access_mode = ${row.accessMode}, folder_id = ${row.folderId}::uuid,
+      updated_at = ${row.at.toISOString()}::timestamptz
+    where id = ${id}::uuid`)
+}
+
+export async function deleteCollection(transaction: Transaction, id: string): Promise<void> {
+  await transaction.execute(sql`
+    delete from share where resource_type = 'collection' and resource_id = ${id}::uuid`)
+  await transaction.execute(sql`delete from ${collection} where id = ${id}::uuid`)
+}
+
+function isNamed(named: string): SQL {
+  if (isUuid(named)) return sql`collection.id = ${named}::uuid`
+  return named.includes('\0') ? sql`false` : sql`collection.name = ${named.toWellFormed()}`
+}
+
+type IndexRow = { id: number; model: string; dims: number; state: CollectionIndex['state'] }
+
+type ViewRow = {
+  id: string
+  name: string
+  title: string | null
+  description: string | null
+  metadata: string
+  owner_id: string
+  owner_name: string | null
+  access_mode: AccessMode
+  folder_id: string | null
+  chunk_tokens_max: number
+  chunk_overlap_tokens: number
+  source: string
+  target: string | null
+  total: number
+  completed: number
+  in_progress: number
+  bytes: string
+  created_ms: number
+  updated_ms: number
+  rank: number
+}
+
+const indexJson = (name: string) => {
+  const table = sql.raw(name)
+  return sql`json_build_object('id', ${table}.id, 'model', ${table}.model, 'dims', ${table}.dims,
+    'state', ${table}.state)::text`
+}
+
+/** Collections as the caller sees them, ready for a further condition. */
+function views(caller: Caller): SQL {
+  return sql`
+    select collection.id, collection.name, collection.title, collection.description,
+      collection.metadata, collection.owner_id, app_user.subject as owner_name,
+      collection.access_mode, collection.folder_id, source.chunk_tokens_max,
+      source.chunk_overlap_tokens, ${indexJson('source')} as source,
+      case when target.id is not null then ${indexJson('target')} end as target, counts.*,
+      (extract(epoch from collection.created_at) * 1000)::float8 as created_ms,
+      (extract(epoch from collection.updated_at) * 1000)::float8 as updated_ms,
+      ${rankOnCollection(caller)} as rank
+    from ${collection}
+    join embedding_index source on source.id = collection.index_id
+    left join embedding_index target on target.id = collection.target_index_id
+    left join app_user on app_user.id = collection.owner_id
+    cross join lateral (
+      select count(*)::integer as total,
+        (count(*) filter (where progress.state = 'done'))::integer as completed,
+        (count(*) filter (where progress.state = 'pending'))::integer as in_progress,
+        coalesce(sum(file.bytes), 0)::text as bytes
+      from collection_file_state progress
+      join node on node.id = progress.file_id and node.trashed_at is null
+      join file on file.node_id = node.id
+      where progress.collection_id = collection.id) counts
+    where ${rankOnCollection(caller)} is not null`
+}
+
+function collectionOf(row: ViewRow): Collection {
+  const indexOf = (json: string): IndexRow => JSON.parse(json)
+  const { total, completed, in_progress: inProgress } = row
+  return {
+    id: row.id,
+    name: row.name,
+    title: row.title,
+    description: row.description,
+    metadata: JSON.parse(row.metadata),
+    ownerId: row.owner_id,
+    ownerName: row.owner_name,
+    accessMode: row.access_mode,
+    folderId: row.folder_id,
+    index: indexOf(row.source),
+    target: row.target === null ? null : indexOf(row.target),
+    chunking: { tokensMax: row.chunk_tokens_max, overlapTokens: row.chunk_overlap_tokens },
+    counts: { total, completed, inProgress, failed: total - completed - inProgress },
+    bytes: Number(row.bytes),
+    createdAt: new Date(row.created_ms),
+    updatedAt: new Date(row.updated_ms),
+    role: roleOfRank(row.rank),
+  }
+}

@@ -1,0 +1,90 @@
+import { fileTypeFromBuffer } from 'file-type'
+import { decodeText } from './decode.ts'
+import { type DocumentText, tidyText } from './document-text.ts'
+import { readPdf } from './pdf.ts'
+import { readPptx } from './pptx.ts'
+import type { TextFormat } from './text-format.ts'
+import { UnreadableFile } from './unreadable.ts'
+import { readXlsx } from './xlsx.ts'
+import { openZip } from './zip.ts'
+
+export type ReadingOptions = {
+  readonly format: TextFormat
+  readonly charsMax: number
+}
+
+/** The bytes that tell a kind; no more of them, since some kinds are unpacked to be told. */
+const headBytes = 4_100
+/** Where a PDF may begin. */
+const pdfHeadBytes = 1_024
+
+/**
+ * The text of a file, by what its bytes are. Throws `UnreadableFile`, and what its readers throw. The
+ * larger readers are loaded when they are needed, since all of this runs once for each file.
+ */
+export async function readDocument(
+  bytes: Uint8Array,
+  options: ReadingOptions,
+): Promise<DocumentText> {
+  const { text, pages } = await readByKind(bytes, options)
+  if (!/[\p{L}\p{N}]/u.test(text)) throw new UnreadableFile('no_text')
+  if (text.length > options.charsMax) throw new UnreadableFile('too_large')
+  return { text, pages }
+}
+
+async function readByKind(bytes: Uint8Array, options: ReadingOptions): Promise<DocumentText> {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, headBytes))
+  if (head.length === 0) throw new UnreadableFile('no_text')
+  if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes)
+  if (head.subarray(0, pdfHeadBytes).includes('%PDF-')) return readPdf(bytes, options.charsMax)
+  await refuseOtherKinds(head, bytes)
+  return withoutPages(await readPlain(bytes, options.format))
+}
+
+async function readOffice(bytes: Uint8Array): Promise<DocumentText> {
+  const zip = openZip(bytes)
+  if (zip.has('word/document.xml')) {
+    const { readDocx } = await import('./docx.ts')
+    return withoutPages(await readDocx(zip))
+  }
+  if (zip.has('ppt/presentation.xml')) return readPptx(zip)
+  if (zip.has('xl/workbook.xml')) return withoutPages(readXlsx(zip))
+  throw new UnreadableFile('unsupported_file')
+}
+
+/** Formats that are written in plain characters and are no text all the same. */
+const plainKinds: ReadonlySet<string> = new Set(['rtf', 'ps', 'eps'])
+const textKinds: ReadonlySet<string> = new Set(['xml', 'vcf', 'ics'])
+
+/** A text may begin with the letters that mark a binary kind, so those count with other bytes only. */
+async function refuseOtherKinds(head: Uint8Array, bytes: Uint8Array): Promise<void> {
+  const kind = (await fileTypeFromBuffer(head))?.ext
+  if (kind === undefined || textKinds.has(kind)) return
+  if (kind === 'cfb' && isLockedOffice(bytes)) throw new UnreadableFile('encrypted')
+  if (plainKinds.has(kind) || !isPlain(head)) throw new UnreadableFile('unsupported_file')
+}
+
+/** An office document with a password is an older kind of container, with this entry in it. */
+function isLockedOffice(bytes: Uint8Array): boolean {
+  const entry = Buffer.from('EncryptedPackage', 'utf16le')
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(entry)
+}
+
+function isPlain(head: Uint8Array): boolean {
+  const text = new TextDecoder().decode(head, { stream: true })
+  return !/(?![\t\n\r\f])[\p{Cc}\ufffd]/u.test(text)
+}
+
+async function readPlain(bytes: Uint8Array, format: TextFormat): Promise<string> {
+  const text = decodeText(bytes)
+  if (format === 'svg') throw new UnreadableFile('unsupported_file')
+  const isHtml =
+    format === 'html' || (format === 'unknown' && /^\s*<(!doctype html|html)\b/i.test(text))
+  if (!isHtml) return text
+  const { htmlToText } = await import('./html.ts')
+  return htmlToText(text)
+}
+
+function withoutPages(text: string): DocumentText {
+  return { text: tidyText(text), pages: null }
+}

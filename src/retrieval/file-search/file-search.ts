@@ -1,0 +1,74 @@
+import type { Caller } from '#files/files.ts'
+import type { FunctionTool, ToolChoice } from '#inference/request.ts'
+import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import { createCiter } from './cite.ts'
+import { createPassageBook } from './passages.ts'
+import type { FileSearchChoice, FileSearchRequest } from './request.ts'
+import { type SearchCallDeps, searchFiles } from './search-call.ts'
+
+/** The tool with which a model searches files. */
+export type FileSearch = {
+  /** For one request. `takenNames` are those of the caller's own tools. */
+  open(
+    asked: FileSearchRequest,
+    context: { caller: Caller; takenNames: ReadonlySet<string> },
+  ): HostedTools
+}
+
+/** The name under which calls of earlier turns are told as well. */
+export const fileSearchName = 'file_search'
+
+export function createFileSearch(deps: SearchCallDeps): FileSearch {
+  return {
+    open({ tool, choice, found }, { caller, takenNames }) {
+      const book = createPassageBook(found)
+      const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
+      return {
+        opening: [],
+        offer: () => (name === null ? [] : [describe(name)]),
+        choose: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
+        call: (called) =>
+          tool === null || called !== name ? null : searchFiles(deps, { tool, caller, book }),
+        show: createCiter(book),
+        close() {},
+      }
+    },
+  }
+}
+
+function freeName(taken: ReadonlySet<string>): string {
+  let name = fileSearchName
+  for (let number = 2; taken.has(name); number++) name = `${fileSearchName}_${number}`
+  return name
+}
+
+function describe(name: string): FunctionTool {
+  return {
+    type: 'function',
+    name,
+    description:
+      'Finds passages in the documents that belong to this conversation. Use it wherever the answer may stand in them.',
+    parameters: {
+      type: 'object',
+      properties: {
+        queries: {
+          type: 'array',
+          items: { type: 'string' },
+          description:
+            'What to look for: a short question or a few words each, in the language of the documents. Several where the question has several sides.',
+        },
+      },
+      required: ['queries'],
+      additionalProperties: false,
+    },
+    strict: null,
+  }
+}
+
+function choose(wanted: ToolChoice, choice: FileSearchChoice, name: string): ToolChoice {
+  if (choice === 'listed' && wanted.type === 'allowed') {
+    return { ...wanted, tools: [...wanted.tools, { name }] }
+  }
+  if (choice !== 'forced' || wanted.type !== 'required') return wanted
+  return { type: 'tool', name, form: 'function' }
+}

@@ -1,0 +1,246 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Database } from '#db/client.ts'
+import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
+import type { Transaction } from '#jobs/jobs.ts'
+import { assert } from '#lib/assert.ts'
+import { foldText } from '#lib/fold-text.ts'
+import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
+
+export type IndexDatabase = Pick<Database, 'drizzle' | 'kind'>
+type Kind = Database['kind']
+
+/** What pgvector can keep. */
+export const dimsMax = 16_000
+/** What it can build its graph over, of the type that servers use. */
+export const graphDimsMax = 4_000
+/** Longer statements save no time, and cost the embedded engine memory that it never gives back. */
+const insertCharsMax = 1024 * 1024
+/** Significant digits of a number in a vector: those that single precision has. */
+const vectorDigits = 7
+
+/** The table of an index. Its name is made of the index's number alone. */
+export function chunkTable(indexId: number): SQL {
+  return sql.raw(`chunk_${numberOf(indexId)}`)
+}
+
+/** The graph over the vectors of an index, where there is one. */
+function graphName(indexId: number): string {
+  return `chunk_${numberOf(indexId)}_graph`
+}
+
+/**
+ * In the embedded engine half precision takes three times as long to scan; on a server it is as fast
+ * and half the size.
+ */
+export function vectorType(kind: Kind): SQL {
+  return sql.raw(kind === 'pglite' ? 'vector' : 'halfvec')
+}
+
+/** Of length one: only the direction counts, and half precision has no room for large numbers. */
+export function vectorText(vector: Float32Array): string {
+  const length = Math.hypot(...vector)
+  return `[${Array.from(vector, (value) => Number((value / length).toPrecision(vectorDigits))).join(',')}]`
+}
+
+/** The rows of indexes, and the tables of passages that come and go with them. */
+export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () => Date }) {
+  return {
+    findActive: (spec: IndexSpec) => findActive(drizzle, spec),
+
+    /** The active one of this kind, or a new one. */
+    provide: (spec: IndexSpec): Promise<ChunkIndex> =>
+      drizzle.transaction(async (transaction) => {
+        const lock = `chunk index ${JSON.stringify(spec)}`
+        await transaction.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
+        const known = await findActive(transaction, spec)
+        return known ?? addIndex(transaction, { spec, state: 'active', kind, at: now() })
+      }),
+
+    create(spec: IndexSpec, transaction?: Transaction): Promise<ChunkIndex> {
+      const add = (within: Transaction) =>
+        addIndex(within, { spec, state: 'building', kind, at: now() })
+      return transaction === undefined ? drizzle.transaction(add) : add(transaction)
+    },
+
+    async find(id: number): Promise<ChunkIndex | undefined> {
+      const [row] = await drizzle.execute<IndexRow>(sql`
+        select ${indexColumns} from ${embeddingIndex} where id = ${id}`)
+      return row === undefined ? undefined : indexOf(row)
+    },
+
+    async drop(id: number): Promise<void> {
+      await drizzle.transaction(async (transaction) => {
+        await transaction.execute(sql`delete from ${embeddingIndex} where id = ${id}`)
+        await transaction.execute(sql`drop table if exists ${chunkTable(id)}`)
+      })
+    },
+
+    ...graphStore(drizzle),
+  }
+}
+
+/** The graph that makes a search of many passages fast, and inexact. */
+function graphStore(drizzle: Database['drizzle']) {
+  return {
+    /** Whether an index has more passages than this. */
+    async hasMoreThan(id: number, count: number): Promise<boolean> {
+      const rows = await drizzle.execute(
+        sql`select 1 from ${chunkTable(id)} offset ${count} limit 1`,
+      )
+      return rows.length > 0
+    },
+
+    /** Builds it while rows come and go; what a build that was cut off left is replaced. */
+    async buildGraph(id: number): Promise<void> {
+      const name = sql.raw(graphName(id))
+      const [known] = await drizzle.execute<{ is_valid: boolean }>(sql`
+        select indisvalid as is_valid from pg_index
+        where indexrelid = to_regclass(${graphName(id)})`)
+      if (known?.is_valid) return
+      await drizzle.execute(sql`drop index concurrently if exists ${name}`)
+      await drizzle.execute(sql`
+        create index concurrently ${name} on ${chunkTable(id)} using hnsw (e halfvec_cosine_ops)`)
+    },
+  }
+}
+
+/**
+ * Puts the passages of a file in place of those before. Where no collection wants the file in this
+ * index any more, there will be none.
+ */
+export async function replaceChunks(
+  transaction: Transaction,
+  given: { index: ChunkIndex; fileId: string; chunks: readonly EmbeddedChunk[]; kind: Kind },
+): Promise<void> {
+  const { index, fileId } = given
+  // The lock of the passages: two who do the same work come one after the other.
+  const [wanted] = await transaction.execute(sql`
+    select 1 from ${fileIndex}
+    where file_id = ${fileId}::uuid and index_id = ${index.id} for update`)
+  await removeChunks(transaction, index.id, [fileId])
+  if (wanted === undefined) return
+  for (const rowsJson of insertTexts(given.chunks)) {
+    await transaction.execute(sql`
+      insert into ${chunkTable(index.id)}
+        (id, file_id, ordinal, text, page, start_char, end_char, tsv, e)
+      select row.id, ${fileId}::uuid, row.ordinal, row.text, row.page, row.start_char,
+        row.end_char, to_tsvector('simple', row.folded), row.e::${vectorType(given.kind)}
+      from json_to_recordset(${rowsJson}::json) as row(id uuid, ordinal integer, text text,
+        page integer, start_char integer, end_char integer, folded text, e text)`)
+  }
+}
+
+export async function removeChunks(
+  transaction: Transaction,
+  indexId: number,
+  fileIds: readonly string[],
+): Promise<void> {
+  await transaction.execute(sql`
+    delete from ${chunkTable(indexId)} where file_id = any(${`{${fileIds.join(',')}}`}::uuid[])`)
+}
+
+/** The rows of as many statements as they need, as JSON. */
+function* insertTexts(chunks: readonly EmbeddedChunk[]): Generator<string> {
+  let rows: string[] = []
+  let chars = 0
+  for (const chunk of chunks) {
+    const row = rowText(chunk)
+    if (rows.length > 0 && chars + row.length > insertCharsMax) {
+      yield `[${rows.join(',')}]`
+      rows = []
+      chars = 0
+    }
+    rows.push(row)
+    chars += row.length
+  }
+  if (rows.length > 0) yield `[${rows.join(',')}]`
+}
+
+function rowText(chunk: EmbeddedChunk): string {
+  // PostgreSQL has no text with the character zero; one that takes its place keeps the positions.
+  const text = chunk.text.replaceAll('\0', '\ufffd').toWellFormed()
+  return JSON.stringify({
+    id: Bun.randomUUIDv7(),
+    ordinal: chunk.ordinal,
+    text,
+    page: chunk.page,
+    start_char: chunk.start,
+    end_char: chunk.end,
+    folded: foldText(text),
+    e: vectorText(chunk.vector),
+  })
+}
+
+type IndexRow = {
+  id: number
+  model: string
+  dims: number
+  chunk_tokens_max: number
+  chunk_overlap_tokens: number
+  state: ChunkIndex['state']
+}
+
+const indexColumns = sql`id, model, dims, chunk_tokens_max, chunk_overlap_tokens, state`
+
+function indexOf(row: IndexRow): ChunkIndex {
+  return {
+    id: row.id,
+    model: row.model,
+    dims: row.dims,
+    chunkTokensMax: row.chunk_tokens_max,
+    chunkOverlapTokens: row.chunk_overlap_tokens,
+    state: row.state,
+  }
+}
+
+async function findActive(
+  handle: Pick<Transaction, 'execute'>,
+  spec: Omit<IndexSpec, 'dims'> & { dims?: number },
+): Promise<ChunkIndex | undefined> {
+  const hasDims = spec.dims === undefined ? sql`` : sql`and dims = ${spec.dims}`
+  const [row] = await handle.execute<IndexRow>(sql`
+    select ${indexColumns} from ${embeddingIndex}
+    where state = 'active' and model = ${spec.model} ${hasDims}
+      and chunk_tokens_max = ${spec.chunkTokensMax}
+      and chunk_overlap_tokens = ${spec.chunkOverlapTokens}
+    order by id desc limit 1`)
+  return row === undefined ? undefined : indexOf(row)
+}
+
+async function addIndex(
+  transaction: Transaction,
+  { spec, state, kind, at }: { spec: IndexSpec; state: ChunkIndex['state']; kind: Kind; at: Date },
+): Promise<ChunkIndex> {
+  const [row] = await transaction.execute<IndexRow>(sql`
+    insert into ${embeddingIndex}
+      (model, dims, chunk_tokens_max, chunk_overlap_tokens, state, created_at)
+    values (${spec.model}, ${spec.dims}, ${spec.chunkTokensMax}, ${spec.chunkOverlapTokens},
+      ${state}, ${at.toISOString()}::timestamptz)
+    returning ${indexColumns}`)
+  assert(row !== undefined, 'an index that was added has a row')
+  const table = chunkTable(row.id)
+  const name = sql.raw(`chunk_${row.id}_file`)
+  const words = sql.raw(`chunk_${row.id}_words`)
+  const dims = sql.raw(String(numberOf(row.dims)))
+  await transaction.execute(sql`
+    create table ${table} (
+      id uuid primary key,
+      file_id uuid not null references node (id) on delete cascade,
+      ordinal integer not null,
+      text text not null,
+      page integer,
+      start_char integer not null,
+      end_char integer not null,
+      tsv tsvector not null,
+      e ${vectorType(kind)}(${dims}) not null
+    )`)
+  await transaction.execute(sql`create index ${name} on ${table} (file_id, ordinal)`)
+  await transaction.execute(sql`create index ${words} on ${table} using gin (tsv)`)
+  return indexOf(row)
+}
+
+/** What becomes part of a statement must be a number and nothing else. */
+function numberOf(value: number): number {
+  assert(Number.isSafeInteger(value) && value > 0, 'an index is named by its number')
+  return value
+}

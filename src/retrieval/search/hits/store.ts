@@ -1,0 +1,135 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Transaction } from '#jobs/jobs.ts'
+import { chunkTable, type IndexDatabase, vectorText, vectorType } from '#retrieval/index/store.ts'
+import type { Hit } from '#retrieval/search/fuse.ts'
+import { type Scope, withMembers } from '#retrieval/search/scope/store.ts'
+
+export type SearchTuning = {
+  /** Among at most so many passages all are compared, and none is lost. */
+  readonly exactChunksMax: number
+  /** Whether all are compared, too, where the graph gave fewer than were asked for. */
+  readonly exactWhenShort: boolean
+  /** Without these, a search of a graph through a filter gives a part of what is there. */
+  readonly graphSettings: Readonly<Record<string, string>>
+}
+
+export const searchTuning: SearchTuning = {
+  exactChunksMax: 5_000,
+  exactWhenShort: true,
+  graphSettings: {
+    'hnsw.iterative_scan': 'relaxed_order',
+    'hnsw.ef_search': '100',
+    'hnsw.max_scan_tuples': '40000',
+    'hnsw.scan_mem_multiplier': '2',
+  },
+}
+
+export type Question = {
+  /** For full text; null: not asked by words. */
+  readonly words: string | null
+  /** By index; what has none is not asked by its vectors. */
+  readonly vectors: ReadonlyMap<number, Float32Array>
+}
+
+export type AskedIndex = {
+  readonly id: number
+  readonly hasGraph: boolean
+  /** That may be found; where there is no graph, nobody has counted. */
+  readonly chunks: number
+}
+
+type Asking = {
+  readonly transaction: Transaction
+  readonly scope: Scope
+  /** How many each way of searching gives. */
+  readonly hitsMax: number
+  readonly kind: IndexDatabase['kind']
+  readonly tuning: SearchTuning
+  readonly index: AskedIndex
+  readonly question: Question
+}
+
+/** What one index has for one question. */
+export async function askIndex(asking: Asking): Promise<readonly Hit[]> {
+  const { tuning, index, question, hitsMax } = asking
+  const isByVector = question.vectors.has(index.id)
+  if (!isByVector || !index.hasGraph || index.chunks <= tuning.exactChunksMax) {
+    return readHits(asking, { byGraph: false })
+  }
+  const hits = await readHits(asking, { byGraph: true })
+  const nearest = hits.filter(({ distance }) => distance !== null).length
+  const isShort = nearest < Math.min(hitsMax, index.chunks)
+  return isShort && tuning.exactWhenShort ? readHits(asking, { byGraph: false }) : hits
+}
+
+type HitRow = {
+  id: string
+  file_id: string
+  collection_id: string
+  distance: number | null
+  word_score: number | null
+}
+
+async function readHits(asking: Asking, { byGraph }: { byGraph: boolean }): Promise<Hit[]> {
+  const { transaction, scope, hitsMax, kind, index, question } = asking
+  const vector = question.vectors.get(index.id)
+  const table = chunkTable(index.id)
+  const nearest =
+    vector === undefined
+      ? sql`select null::uuid as id, null::float8 as distance where false`
+      : nearestTo(sql`${vectorText(vector)}::${vectorType(kind)}`, { table, hitsMax, byGraph })
+  const matching =
+    question.words === null
+      ? sql`select null::uuid as id, null::float8 as word_score where false`
+      : matchingWords(question.words, { table, hitsMax })
+  const rows = await transaction.execute<HitRow>(sql`
+    ${withMembers(scope)},
+    allowed as materialized (
+      select file_id, collection_id from member where index_id = ${index.id}),
+    nearest as materialized (${nearest}),
+    matching as materialized (${matching})
+    select id, chunk.file_id, allowed.collection_id, nearest.distance, matching.word_score
+    from nearest full join matching using (id)
+    join ${table} chunk using (id)
+    join allowed on allowed.file_id = chunk.file_id
+    order by nearest.distance + 0, matching.word_score desc, id`)
+  return rows.map((row) => ({
+    chunkId: row.id,
+    indexId: index.id,
+    collectionId: row.collection_id,
+    fileId: row.file_id,
+    distance: row.distance,
+    wordScore: row.word_score,
+  }))
+}
+
+type Leg = { table: SQL; hitsMax: number; byGraph: boolean }
+
+function nearestTo(vector: SQL, { table, hitsMax, byGraph }: Leg): SQL {
+  if (!byGraph) {
+    // The sum keeps the graph out of it.
+    return sql`
+      select chunk.id, chunk.e <=> ${vector} as distance
+      from allowed join ${table} chunk on chunk.file_id = allowed.file_id
+      order by (chunk.e <=> ${vector}) + 0 limit ${hitsMax}`
+  }
+  // "is true" keeps it a filter of the scan of the graph: as a join it would begin with the files.
+  return sql`
+    select chunk.id, chunk.e <=> ${vector} as distance
+    from ${table} chunk
+    where (chunk.file_id in (select allowed.file_id from allowed)) is true
+    order by chunk.e <=> ${vector} limit ${hitsMax}`
+}
+
+/** Those with any of the words; those with all of them come first. */
+function matchingWords(words: string, { table, hitsMax }: Omit<Leg, 'byGraph'>): SQL {
+  const all = sql`plainto_tsquery('simple', ${words})`
+  return sql`
+    select chunk.id,
+      (case when chunk.tsv @@ ${all} then 0.5 else 0 end
+        + ts_rank(chunk.tsv, wanted.some, 33) / 2)::float8 as word_score
+    from (select replace(${all}::text, ' & ', ' | ')::tsquery as some) wanted
+    join ${table} chunk on chunk.tsv @@ wanted.some
+    where chunk.file_id in (select allowed.file_id from allowed)
+    order by word_score desc, chunk.id limit ${hitsMax}`
+}

@@ -1,0 +1,112 @@
+import { type SQL, sql } from 'drizzle-orm'
+import { file, node, share } from '#db/schema/files.ts'
+import { collection, collectionFile, fileIndex } from '#db/schema/retrieval.ts'
+import type { Caller } from '#files/files.ts'
+import type { Filter } from '#retrieval/search/search.ts'
+
+/** What may be found: the one place that says which files a search looks into, and where. */
+
+export type Scope = {
+  readonly caller: Caller
+  /** The first that has a file speaks for it. */
+  readonly collectionIds: readonly string[]
+  readonly filters: readonly Filter[]
+}
+
+/** Texts as one text in the form of PostgreSQL's arrays, which has no character zero. */
+export function textArray(texts: readonly string[]): SQL {
+  const items = texts
+    .filter((text) => !text.includes('\0'))
+    .map((text) => `"${text.toWellFormed().replace(/["\\]/g, '\\$&')}"`)
+  return sql`${`{${items.join(',')}}`}::text[]`
+}
+
+/** As the functions of the database take who asks: two arguments. */
+export function asCaller({ userId, groups }: Caller): SQL {
+  return sql`${userId}::uuid, ${textArray(groups)}`
+}
+
+/** The caller's rank on `collection`, 1 to 4; null where it is hidden from them. */
+export function rankOnCollection(caller: Caller): SQL {
+  return sql`(
+    case when ${collection.ownerId} = ${caller.userId}::uuid then 4 else (
+      select max(${share.role}) from ${share}
+      where ${share.resourceType} = 'collection' and ${share.resourceId} = ${collection.id}
+        and is_granted_to(${share.principalType}, ${share.principalId}, ${asCaller(caller)})) end)`
+}
+
+/**
+ * The tables for the head of a statement, of which `member` has each file that may be found once:
+ * with the collection that it is found in and the one index that it is searched in, the target of a
+ * reindex once it is there, the source until then. A file whose content has changed is found by its
+ * former content until the new one is in its place.
+ *
+ * Each table is kept as it is, since the embedded engine has no statistics: left to itself it would
+ * walk through whole tables for each file.
+ */
+export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
+  const hasRole = sql`${rankOnCollection(caller)} is not null`
+  const conditions = filters.map((filter) => sql`and ${conditionOf(filter)}`)
+  const isOfFile = filters.some(({ field }) => !fieldsOfNode.has(field))
+  return sql`
+    with readable as materialized (select node_id from node_roles(${asCaller(caller)})),
+    searched as materialized (
+      select wanted.position, collection.*
+      from json_array_elements_text(${JSON.stringify(collectionIds)}::json)
+        with ordinality as wanted (id, position)
+      join ${collection} on collection.id = wanted.id::uuid
+      where ${hasRole}),
+    entry as materialized (
+      select searched.*, held.file_id, held.attributes
+      from searched join ${collectionFile} held on held.collection_id = searched.id
+      where searched.access_mode = 'collection'
+      union all
+      select searched.*, held.file_id, held.attributes
+      from searched cross join readable
+      join ${collectionFile} held
+        on held.collection_id = searched.id and held.file_id = readable.node_id
+      where searched.access_mode = 'files'),
+    member as materialized (
+      select distinct on (entry.file_id) entry.file_id, entry.id as collection_id, place.index_id,
+        place.chunks
+      from entry
+      join ${node} on node.id = entry.file_id and node.trashed_at is null
+      ${isOfFile ? sql`join ${file} on file.node_id = entry.file_id` : sql``}
+      cross join lateral (
+        select progress.index_id, progress.chunks from ${fileIndex} progress
+        where progress.file_id = entry.file_id
+          and progress.index_id in (entry.index_id, entry.target_index_id)
+          and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
+        order by progress.state, progress.index_id = entry.target_index_id desc nulls last
+        limit 1) place
+      where true ${sql.join(conditions, sql` `)}
+      order by entry.file_id, entry.position)`
+}
+
+const fieldsOfNode = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function conditionOf({ field, value }: Filter): SQL {
+  const values = typeof value === 'string' ? [value] : value
+  const uuids = sql`${`{${values.filter((text) => uuid.test(text)).join(',')}}`}::uuid[]`
+  switch (field) {
+    case 'file_id':
+      return sql`node.id = any(${uuids})`
+    case 'owner_id':
+      return sql`node.owner_id = any(${uuids})`
+    case 'folder_id':
+      return sql`node.id in (
+        with recursive below (id) as (
+          select child.id from node child where child.parent_id = any(${uuids})
+          union
+          select child.id from below join node child on child.parent_id = below.id)
+        select below.id from below)`
+    case 'filename':
+      return sql`node.name = any(${textArray(values.map((text) => text.normalize('NFC')))})`
+    case 'mime_type':
+      return sql`file.mime_type = any(${textArray(values)})`
+    default:
+      // Numbers and booleans as their JSON text; what is not there is equal to nothing.
+      return sql`(file.attributes || entry.attributes) ->> ${field} = any(${textArray(values)})`
+  }
+}

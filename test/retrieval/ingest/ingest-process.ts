@@ -1,0 +1,85 @@
+/**
+ * A program: a process that ingests, and stops for ever at the step that it is given, which it says.
+ * Without a step it does all that there is.
+ */
+import { openDatabase } from '#db/client.ts'
+import type { IngestDeps } from '#retrieval/ingest/ingest.ts'
+import { quietLog } from '#test/support/database.ts'
+import { startIngestWorld } from './ingest-world.ts'
+
+const [dataFolder = '', databaseUrl = '', step = '', name = '', ...texts] = Bun.argv.slice(2)
+const database = await openDatabase({
+  dataFolder,
+  databaseUrl: databaseUrl === '' ? undefined : databaseUrl,
+  connectionsMax: 4,
+  log: quietLog,
+})
+
+async function reach(reached: string): Promise<void> {
+  if (reached !== step) return
+  process.stdout.write('here\n')
+  await new Promise(() => {})
+}
+
+function withSteps(deps: IngestDeps): IngestDeps {
+  return {
+    ...deps,
+    storage: {
+      async read(sha256) {
+        await reach('before reading')
+        return deps.storage.read(sha256)
+      },
+    },
+    extraction: {
+      ...deps.extraction,
+      async extract(...given) {
+        const text = await deps.extraction.extract(...given)
+        await reach('after reading')
+        return text
+      },
+    },
+    embedders: {
+      async find(model) {
+        await reach('before embedding')
+        const embedder = await deps.embedders.find(model)
+        return {
+          model,
+          async embed(...given) {
+            const embedding = await embedder.embed(...given)
+            await reach('after embedding')
+            return embedding
+          },
+        }
+      },
+    },
+    chunkTables: {
+      find: (id) => deps.chunkTables.find(id),
+      async replace(...given) {
+        await deps.chunkTables.replace(...given)
+        await reach('before the commit')
+      },
+    },
+    jobs: {
+      add: (...given) => deps.jobs.add(...given),
+      work: (queue, worker) =>
+        deps.jobs.work(queue, {
+          ...worker,
+          async run(job) {
+            await reach('before the work')
+            await worker.run(job)
+            await reach('after the work')
+          },
+        }),
+    },
+  }
+}
+
+const world = await startIngestWorld(database, dataFolder, {
+  times: { leaseMs: 1_000 },
+  around: withSteps,
+})
+if (name !== '') await world.upload(name, texts.join(' '))
+if (step === '') {
+  await world.settled()
+  process.stdout.write('done\n')
+}

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
+import { createAuth } from '#auth/auth.ts'
+import { loadConfig } from '#config/load.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import { ingestRoutes } from '#retrieval/ingest/routes.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import {
+  callerOf,
+  type FileGateway,
+  outcome,
+  type Person,
+  startFileGateway,
+} from '#test/support/file-gateway.ts'
+import { signWithSecret } from '#test/support/identity-provider.ts'
+import { type IngestWorld, startIngestWorld } from './ingest-world.ts'
+
+const secret = 'the secret of a test of routes alone'
+const ann: Person = { subject: 'ann', groups: ['users'] }
+const bob: Person = { subject: 'bob', groups: ['users'] }
+
+let database: TestDatabase
+let world: IngestWorld
+let gateway: FileGateway
+let stop: () => Promise<void>
+let url: string
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startIngestWorld(database, database.place.dataFolder, { owner: callerOf(ann) })
+  gateway = await startFileGateway(database)
+  const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
+  const now = () => new Date()
+  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(
+      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+    )
+    .use(ingestRoutes({ auth, files: world.files, ingest: world.ingest }))
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  url = `http://127.0.0.1:${app.server?.port}`
+  stop = async () => {
+    await app.stop(true)
+    await auth.close()
+  }
+})
+afterAll(async () => {
+  await stop()
+  await world.close()
+  await gateway.stop()
+  await database.close()
+})
+
+async function reprocess({ subject, groups }: Person, id: string) {
+  const nowS = Math.floor(Date.now() / 1_000)
+  const claims = { sub: subject, groups: [...groups], iat: nowS, exp: nowS + 3_600 }
+  const answer = await fetch(`${url}/v1/files/${id}/reprocess`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${signWithSecret(secret, { claims })}` },
+  })
+  return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
+}
+
+test('a file is read again for who may change it, and for nobody else', async () => {
+  const id = await world.upload('a.txt', 'A text to be read twice.')
+  await world.settled()
+  expect(outcome(await reprocess(bob, id))).toBe('404 not_found')
+  await gateway.share(ann, `/v1/files/${id}`, { type: 'user', id: callerOf(bob).userId }, 'viewer')
+  expect(outcome(await reprocess(bob, id))).toBe('403 permission_denied')
+  expect(outcome(await reprocess(ann, 'nonsense'))).toBe('404 not_found')
+  const accepted = await reprocess(ann, id)
+  expect(accepted.status).toBe(202)
+  expect(accepted.body).toMatchObject({ id, object: 'file', filename: 'a.txt' })
+  expect(accepted.headers.get('etag')).not.toBeNull()
+  await world.settled()
+  expect(await world.state(id)).toMatchObject({ state: 'done' })
+})
+
+test('a file that is being read is not read again', async () => {
+  const embedder = world.embedders.get('local-hash')
+  const open = Promise.withResolvers<void>()
+  world.embedders.set('local-hash', {
+    model: 'local-hash',
+    async embed(texts, options) {
+      await open.promise
+      if (embedder === undefined) throw new Error('no embedder')
+      return embedder.embed(texts, options)
+    },
+  })
+  const id = await world.upload('b.txt', 'A text that takes its time.')
+  expect(outcome(await reprocess(ann, id))).toBe('409 already_processing')
+  open.resolve()
+  await world.settled()
+  expect(await world.state(id)).toMatchObject({ state: 'done', attempts: 1 })
+})

@@ -1,0 +1,106 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { asRecord, parseJson } from '#lib/json.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import {
+  type ReplayAnswer,
+  type ReplayRequest,
+  type ReplayUpstream,
+  startReplayUpstream,
+} from '#test/support/replay-upstream.ts'
+import { type ReindexServer, startReindexServer } from './reindex-server.ts'
+import { type ReindexWorld, startReindexWorld } from './reindex-world.ts'
+
+/** Models that show at the start that they would not see a reindex through. */
+
+let upstream: ReplayUpstream
+let gateway: Gateway
+let world: ReindexWorld
+let server: ReindexServer
+beforeAll(async () => {
+  upstream = await startReplayUpstream(vectorsOf(8))
+  gateway = await startGateway({
+    upstream: [{ name: 'tei', url: upstream.baseUrl, models: ['chatty'] }],
+    model: [{ name: 'remote', mode: 'embed', upstreams: ['tei'] }],
+    retry: { retriesMax: 0 },
+  })
+  world = await startReindexWorld()
+  world.embedders.set('remote', await gateway.deps.embedders.find('remote'))
+  server = await startReindexServer(world)
+  await world.collection('docs')
+})
+afterEach(() => upstream.answer(vectorsOf(8)))
+afterAll(async () => {
+  await server.stop()
+  await world.close()
+  await gateway.stop()
+  await upstream.stop()
+})
+
+function json(body: unknown, status = 200): ReplayAnswer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  }
+}
+
+function textsOf({ body }: ReplayRequest): unknown[] {
+  const { input } = asRecord(parseJson(body))
+  return Array.isArray(input) ? input : [input]
+}
+
+/** A vector of so many numbers for each text, or what is said of a text and a batch. */
+function vectorsOf(
+  dims: number,
+  change: (texts: number) => { dims?: number; count?: number } = () => ({}),
+) {
+  return (request: ReplayRequest): ReplayAnswer => {
+    const texts = textsOf(request).length
+    const { dims: length = dims, count = texts } = change(texts)
+    const embedding = Array.from({ length }, (_, at) => at + 1)
+    return json({ data: Array.from({ length: count }, (_, index) => ({ index, embedding })) })
+  }
+}
+
+/** What a start is answered with, and that nothing has begun. */
+async function start(): Promise<{ status: number; code: unknown; message: string }> {
+  const answer = await server.send('', { json: { embedding_model: 'remote' } })
+  const { error } = asRecord(await answer.json())
+  const list = asRecord(await (await server.send('')).json())
+  expect(list['data']).toEqual([])
+  const { code, message } = asRecord(error)
+  return { status: answer.status, code, message: String(message) }
+}
+
+const isBatch = (texts: number) => texts > 1
+
+test('a model that is sound is asked for one text and for a full batch', async () => {
+  const answer = await server.send('', { json: { embedding_model: 'remote', dry_run: true } })
+  expect(await answer.json()).toMatchObject({ dims: 8, total: 0 })
+  expect(upstream.requests.map((request) => textsOf(request).length)).toEqual([1, 64])
+})
+
+test('a model that fails at what a reindex needs is no target', async () => {
+  const failing: Record<string, (request: ReplayRequest) => ReplayAnswer> = {
+    'other lengths in a batch': vectorsOf(8, (texts) => (isBatch(texts) ? { dims: 16 } : {})),
+    'fewer vectors for a batch': vectorsOf(8, (texts) => (isBatch(texts) ? { count: 63 } : {})),
+    'nothing for a batch': (request) =>
+      isBatch(textsOf(request).length) ? json({ data: null }) : vectorsOf(8)(request),
+    'no numbers': () => json('{"data":[{"index":0,"embedding":[1,NaN]}]}'),
+    'an infinite number': () => json('{"data":[{"index":0,"embedding":[1e999]}]}'),
+    'nothing but zeros': () => json({ data: [{ index: 0, embedding: [0, 0] }] }),
+    'no time': () => json({ error: { message: 'Too many requests.' } }, 429),
+    'a failure': () => json({ error: { message: 'It is broken.' } }, 500),
+  }
+  for (const [what, answer] of Object.entries(failing)) {
+    upstream.answer(answer)
+    const { status, code, message } = await start()
+    expect([what, status, code]).toEqual([what, 502, 'embedding_probe_failed'])
+    expect(message).toContain('"remote" failed when it was tried')
+  }
+})
+
+test('vectors that are too long to be kept are refused before anything is made for them', async () => {
+  upstream.answer(vectorsOf(16_001))
+  expect(await start()).toMatchObject({ status: 422, code: 'too_many_dimensions' })
+})

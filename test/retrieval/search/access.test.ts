@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
+import { createChunkTables } from '#retrieval/index/tables.ts'
+import { createSearch } from '#retrieval/search/create-search.ts'
+import type { Search, SearchMode } from '#retrieval/search/search.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { createDice } from '#test/support/dice.ts'
+import { storeNodes, storeShares } from '#test/support/stored-files.ts'
+
+/**
+ * What a search finds, held against an evaluator that looks at each file by itself: random trees,
+ * shares, collections and moves.
+ */
+
+type Node = {
+  id: string
+  ownerId: string
+  parent: Node | null
+  isFolder: boolean
+  isTrashed: boolean
+}
+type Share = Parameters<typeof storeShares>[1][number]
+type Collection = { id: string; name: string; ownerId: string; isOpen: boolean; files: Set<Node> }
+type Caller = { userId: string; groups: readonly string[] }
+
+const dice = createDice(11)
+const pick = <T>(items: readonly T[]): T => {
+  const item = items[dice.upTo(items.length)]
+  if (item === undefined) throw new Error('there is nothing to pick from')
+  return item
+}
+const chance = (percent: number) => dice.upTo(100) < percent
+
+const groups = ['legal', 'sales', 'a "quoted" {group}']
+const callers: Caller[] = Array.from({ length: 6 }, () => ({
+  userId: crypto.randomUUID(),
+  groups: groups.filter(() => chance(40)),
+}))
+const nodes = plantTrees()
+const files = nodes.filter(({ isFolder }) => !isFolder)
+const collections: Collection[] = Array.from({ length: 5 }, (_, at) => ({
+  id: crypto.randomUUID(),
+  name: `collection-${at}`,
+  ownerId: pick(callers).userId,
+  isOpen: chance(40),
+  files: new Set(files.filter(() => chance(50))),
+}))
+let shares: Share[] = []
+
+let database: TestDatabase
+let search: Search
+beforeAll(async () => {
+  database = await openTestDatabase()
+  const embedder = createLocalHashEmbedder()
+  const settings = { retrievalK: 3, rerankTopN: null, rerankModel: null, embeddingModel: 'x' }
+  search = createSearch({
+    ...{ database, log: quietLog, settings: () => settings },
+    embedders: { find: async () => embedder },
+    rerankers: { find: () => Promise.reject(new Error('there is none')) },
+  })
+  await store()
+})
+afterAll(() => database.close())
+
+test.each([1, 2, 3, 4])(
+  'a search finds what its caller may find, and nothing else: world %d',
+  async () => {
+    await change()
+    let [visible, hidden] = [0, 0]
+    for (const caller of callers) {
+      for (const asked of [...collections.map((one) => [one]), collections.slice(0, 3)]) {
+        const names = asked.map(({ name }) => name)
+        const expected = expectedFor(caller, asked)
+        for (const mode of ['hybrid', 'vector', 'keyword'] as const) {
+          expect(await found(caller, names, mode)).toEqual(expected)
+        }
+        if (expected === 'not_found') hidden += 1
+        else visible += expected.length
+      }
+    }
+    // Worlds in which everybody sees all, or nobody anything, would show nothing.
+    expect(visible).toBeGreaterThan(0)
+    expect(hidden).toBeGreaterThan(0)
+  },
+)
+
+async function found(caller: Caller, names: readonly string[], mode: SearchMode) {
+  const request = { collections: names, queries: ['common words'], filters: [], mode }
+  try {
+    const { results } = await search(
+      caller,
+      { ...request, topK: 50, scoreMin: null, rerank: null },
+      new AbortController().signal,
+    )
+    return results.map(({ fileId, collection }) => `${fileId} in ${collection}`).toSorted()
+  } catch (error) {
+    return Object(error).kind
+  }
+}
+
+function expectedFor(caller: Caller, asked: readonly Collection[]) {
+  if (!asked.every((collection) => isSeen(collection, caller))) return 'not_found'
+  return files
+    .flatMap((file) => {
+      const first = asked.find(
+        (collection) =>
+          collection.files.has(file) &&
+          (collection.isOpen ? !file.isTrashed : isReadable(file, caller)),
+      )
+      return first === undefined ? [] : [`${file.id} in ${first.name}`]
+    })
+    .toSorted()
+}
+
+function isSeen({ id, ownerId }: Collection, caller: Caller): boolean {
+  return ownerId === caller.userId || shares.some((share) => isOn(share, id, caller))
+}
+
+function isReadable(file: Node, caller: Caller): boolean {
+  if (file.isTrashed) return false
+  if (file.ownerId === caller.userId) return true
+  for (let node: Node | null = file; node !== null; node = node.parent) {
+    const { id } = node
+    if (shares.some((share) => isOn(share, id, caller))) return true
+  }
+  return false
+}
+
+function isOn(share: Share, resourceId: string, { userId, groups: own }: Caller): boolean {
+  if (share.resourceId !== resourceId) return false
+  if (share.principalType === 'everyone') return true
+  return share.principalType === 'user'
+    ? share.principalId === userId
+    : own.includes(share.principalId)
+}
+
+function plantTrees(): Node[] {
+  const planted: Node[] = []
+  for (let at = 0; at < 80; at++) {
+    const { userId: ownerId } = pick(callers)
+    const folders = planted.filter((node) => node.isFolder && node.ownerId === ownerId)
+    const parent = folders.length > 0 && chance(75) ? pick(folders) : null
+    planted.push({
+      id: Bun.randomUUIDv7(),
+      ownerId,
+      parent,
+      isFolder: at % 2 === 0,
+      isTrashed: false,
+    })
+  }
+  return planted
+}
+
+async function store(): Promise<void> {
+  const { drizzle } = database
+  await storeNodes(
+    database,
+    nodes.map((node) => ({ ...node, parentId: node.parent?.id ?? null })),
+  )
+  const jobs = { add: async () => {}, work: () => {} }
+  const tables = createChunkTables({ database, jobs, now: () => new Date() })
+  const spec = { model: 'x', dims: 384, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+  const index = await tables.provide(spec)
+  for (const { id, name, ownerId, files: members } of collections) {
+    await drizzle.execute(sql`
+      insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
+      values (${id}::uuid, ${name}, ${ownerId}::uuid, 'files', ${index.id}, now(), now())`)
+    for (const file of members) {
+      await drizzle.execute(sql`
+        insert into collection_file
+          (collection_id, file_id, attributes, followed, added_by, added_at)
+        values (${id}::uuid, ${file.id}::uuid, '{}', false, ${ownerId}::uuid, now())`)
+    }
+  }
+  for (const [at, { id }] of files.entries()) {
+    const text = `common words of file ${at}`
+    const signal = new AbortController().signal
+    const embedder = createLocalHashEmbedder()
+    const { vectors } = await embedder.embed([text], { purpose: 'passage', signal })
+    const [vector = new Float32Array(384)] = vectors
+    await drizzle.execute(sql`
+      insert into file_index (file_id, index_id, state, sha256, chunks, updated_at)
+      values (${id}::uuid, ${index.id}, 'done', 'none', 1, now())`)
+    await drizzle.transaction((transaction) =>
+      tables.replace(transaction, index, id, [
+        { ordinal: 0, text, page: null, start: 0, end: text.length, vector },
+      ]),
+    )
+  }
+}
+
+/** Moves, shares, opens and throws away at random. */
+async function change(): Promise<void> {
+  const { drizzle } = database
+  for (const node of nodes) {
+    const folders = nodes.filter(
+      (folder) => folder.isFolder && folder.ownerId === node.ownerId && !isBelow(folder, node),
+    )
+    if (chance(30)) node.parent = folders.length > 0 && chance(75) ? pick(folders) : null
+  }
+  const thrown = new Set(nodes.filter(() => chance(5)))
+  for (const node of nodes) {
+    node.isTrashed = [...thrown].some((top) => isBelow(node, top))
+    await drizzle.execute(sql`
+      update node set parent_id = ${node.parent?.id ?? null}::uuid,
+        trashed_at = case when ${node.isTrashed} then now() end
+      where id = ${node.id}::uuid`)
+  }
+  for (const collection of collections) {
+    collection.isOpen = chance(40)
+    await drizzle.execute(sql`
+      update collection set access_mode = ${collection.isOpen ? 'collection' : 'files'}
+      where id = ${collection.id}::uuid`)
+  }
+  shares = [
+    ...nodes.filter(() => chance(25)).map(({ id }) => shareOn('node', id)),
+    ...collections.flatMap(({ id }) => [shareOn('collection', id), shareOn('collection', id)]),
+  ]
+  await drizzle.execute(sql`delete from share`)
+  await storeShares(database, shares)
+}
+
+function isBelow(node: Node, top: Node): boolean {
+  for (let at: Node | null = node; at !== null; at = at.parent) if (at === top) return true
+  return false
+}
+
+function shareOn(resourceType: Share['resourceType'], resourceId: string): Share {
+  const resource = { resourceType, resourceId, role: 1 + dice.upTo(3) }
+  if (chance(10)) return { ...resource, principalType: 'everyone', principalId: '*' }
+  if (chance(40)) return { ...resource, principalType: 'group', principalId: pick(groups) }
+  return { ...resource, principalType: 'user', principalId: pick(callers).userId }
+}

@@ -1,0 +1,61 @@
+import { expect, test } from 'bun:test'
+import { fuse, type Hit } from '#retrieval/search/fuse.ts'
+
+function hit(chunkId: string, rest: Partial<Hit>): Hit {
+  const place = { indexId: 1, collectionId: 'c', fileId: 'f' }
+  return { chunkId, ...place, distance: null, wordScore: null, ...rest }
+}
+
+function ids(queries: readonly (readonly Hit[])[], models: readonly string[] = ['m', 'm']) {
+  const { kind, scored } = fuse(queries, (indexId) => models[indexId - 1] ?? '')
+  return { kind, ids: scored.map((one) => one.hit.chunkId) }
+}
+
+test('distances of one model are compared across its indexes', () => {
+  const hits = [
+    hit('near', { indexId: 1, distance: 0.1 }),
+    hit('far', { indexId: 1, distance: 0.9 }),
+    hit('nearer', { indexId: 2, distance: 0.05 }),
+    hit('farther', { indexId: 2, distance: 1.5 }),
+  ]
+  expect(ids([hits])).toEqual({ kind: 'cosine', ids: ['nearer', 'near', 'far', 'farther'] })
+})
+
+test('distances of two models are not, so each has its turn', () => {
+  const hits = [
+    hit('a1', { indexId: 1, distance: 0.1 }),
+    hit('a2', { indexId: 1, distance: 0.2 }),
+    hit('b1', { indexId: 2, distance: 0.8 }),
+    hit('b2', { indexId: 2, distance: 0.9 }),
+  ]
+  expect(ids([hits], ['m', 'n'])).toEqual({ kind: 'rrf', ids: ['a1', 'b1', 'a2', 'b2'] })
+})
+
+test('what both ways of searching find comes first', () => {
+  const hits = [
+    hit('near', { distance: 0.1 }),
+    hit('both', { distance: 0.2, wordScore: 0.5 }),
+    hit('worded', { wordScore: 0.9 }),
+  ]
+  expect(ids([hits])).toEqual({ kind: 'rrf', ids: ['both', 'near', 'worded'] })
+})
+
+test('first places everywhere are a score of one', () => {
+  const first = [hit('x', { distance: 0, wordScore: 1 })]
+  expect(fuse([first, first], () => 'm').scored).toMatchObject([{ score: 1 }])
+})
+
+test('a passage that several queries find has the best of its scores', () => {
+  const { scored } = fuse(
+    [[hit('x', { distance: 0.5 })], [hit('x', { distance: 0.2 })], [hit('y', { distance: 0.4 })]],
+    () => 'm',
+  )
+  expect(scored.map((one) => [one.hit.chunkId, one.score])).toEqual([
+    ['x', 0.8],
+    ['y', 0.6],
+  ])
+})
+
+test('nothing found is an empty order', () => {
+  expect(fuse([[], []], () => 'm')).toEqual({ kind: 'text', scored: [] })
+})

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import type { Embedders } from '#embedding/embedder.ts'
+import { createChunkTables } from '#retrieval/index/tables.ts'
+import { createSearch } from '#retrieval/search/create-search.ts'
+import { type SearchTuning, searchTuning } from '#retrieval/search/hits/store.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { createDice } from '#test/support/dice.ts'
+import { storeNodes, storeShares } from '#test/support/stored-files.ts'
+
+/**
+ * Finding the nearest passages among those that a caller may read, who may read few of very many.
+ * A graph that is asked in the ordinary way gives a part of them, or none, and says nothing of it.
+ */
+
+const dims = 48
+const chunksPerFile = 10
+const fileCount = 2_400
+const clusterCount = 60
+const queryCount = 30
+const wanted = 10
+const shares = [0.01, 0.02, 0.05]
+
+const dice = createDice(5)
+const chance = () => dice.upTo(1_000_000) / 1_000_000 - 0.5
+const clusters = Array.from({ length: clusterCount }, () => vectorOf(chance))
+const owner = crypto.randomUUID()
+const readers = shares.map((share) => ({ share, userId: crypto.randomUUID() }))
+
+type Chunk = { id: string; file: number; vector: Float32Array }
+const files = Array.from({ length: fileCount }, () => Bun.randomUUIDv7())
+const chunks: Chunk[] = Array.from({ length: fileCount * chunksPerFile }, (_, at) => ({
+  id: Bun.randomUUIDv7(),
+  file: Math.floor(at / chunksPerFile),
+  vector: near(),
+}))
+const queries = new Map(Array.from({ length: queryCount }, (_, at) => [`query ${at}`, near()]))
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await openTestDatabase()
+  await fill()
+}, 120_000)
+afterAll(async () => {
+  await database.close()
+})
+
+test.each(readers)(
+  'of a share of $share, all that a caller may read is compared',
+  async (reader) => {
+    expect(await ask(reader, searchTuning)).toMatchObject({ short: 0, recall: 1 })
+  },
+)
+
+test.each(readers)(
+  'of a share of $share, a graph gives nearly all, and as many as wanted',
+  async (reader) => {
+    const { short, recall } = await ask(reader, byGraph)
+    expect(short).toBe(0)
+    expect(recall).toBeGreaterThanOrEqual(0.9)
+  },
+)
+
+test('without its settings a graph fails both, so this can fail', async () => {
+  const [reader] = readers
+  const { short, recall } = await ask(reader, { ...byGraph, graphSettings: {} })
+  expect(short).toBeGreaterThan(0)
+  expect(recall).toBeLessThan(0.9)
+})
+
+test('what a graph gives too few of is looked for again', async () => {
+  const [reader] = readers
+  const tuning = { ...byGraph, graphSettings: {}, exactWhenShort: true }
+  expect(await ask(reader, tuning)).toMatchObject({ short: 0, recall: 1 })
+})
+
+const byGraph: SearchTuning = { ...searchTuning, exactChunksMax: 0, exactWhenShort: false }
+
+async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchTuning) {
+  const userId = reader?.userId ?? ''
+  const visible = chunks.filter(({ file }) => isReadBy(file, reader?.share ?? 0))
+  const settings = { retrievalK: wanted, rerankTopN: null, rerankModel: null, embeddingModel: 'm' }
+  const search = createSearch({
+    ...{ database, log: quietLog, embedders, tuning, settings: () => settings },
+    rerankers: { find: () => Promise.reject(new Error('there is none')) },
+  })
+  let [short, found] = [0, 0]
+  for (const [query, vector] of queries) {
+    const request = { collections: ['all'], queries: [query], filters: [], mode: 'vector' } as const
+    const { results } = await search(
+      { userId, groups: [] },
+      { ...request, topK: wanted, scoreMin: null, rerank: null },
+      new AbortController().signal,
+    )
+    if (results.length < wanted) short += 1
+    const nearest = new Set(nearestOf(visible, vector))
+    found += results.filter(({ chunk }) => nearest.has(chunk.id)).length
+    const scores = results.map(({ score }) => score)
+    expect(scores).toEqual(scores.toSorted((one, other) => other - one))
+  }
+  return { short, recall: Math.round((found / (queryCount * wanted)) * 100) / 100 }
+}
+
+const embedders: Embedders = {
+  find: async (model) => ({
+    model,
+    embed: async (texts) => ({
+      vectors: texts.map((text) => queries.get(text) ?? new Float32Array(dims)),
+      dims,
+      inputTokens: null,
+    }),
+  }),
+}
+
+function isReadBy(file: number, share: number): boolean {
+  return file % Math.round(1 / share) === 0
+}
+
+function nearestOf(visible: readonly Chunk[], query: Float32Array): readonly string[] {
+  return visible
+    .map(({ id, vector }) => ({ id, likeness: cosine(vector, query) }))
+    .toSorted((one, other) => other.likeness - one.likeness)
+    .slice(0, wanted)
+    .map(({ id }) => id)
+}
+
+function cosine(one: Float32Array, other: Float32Array): number {
+  const dot = one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
+  return dot / Math.hypot(...one) / Math.hypot(...other)
+}
+
+function near(): Float32Array {
+  const cluster = clusters[dice.upTo(clusterCount)]
+  return vectorOf((at) => (cluster?.[at] ?? 0) + chance() * 0.6)
+}
+
+function vectorOf(value: (at: number) => number): Float32Array {
+  return Float32Array.from({ length: dims }, (_, at) => value(at))
+}
+
+const noJobs = { add: async () => {}, work: () => {} }
+
+/** The rows as an ingest leaves them, and a graph, which the embedded engine has in tests alone. */
+async function fill(): Promise<void> {
+  const { drizzle, kind } = database
+  const tables = createChunkTables({ database, jobs: noJobs, now: () => new Date() })
+  const spec = { model: 'm', dims, chunkTokensMax: 800, chunkOverlapTokens: 100 }
+  const index = await tables.provide(spec)
+  const collectionId = crypto.randomUUID()
+  await storeNodes(
+    database,
+    files.map((id) => ({ id, ownerId: owner, parentId: null })),
+  )
+  await drizzle.execute(sql`
+    insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
+    values (${collectionId}::uuid, 'all', ${owner}::uuid, 'files', ${index.id}, now(), now())`)
+  await drizzle.execute(sql`
+    insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
+    select ${collectionId}::uuid, id, '{}', false, owner_id, now() from node`)
+  await drizzle.execute(sql`
+    insert into file_index (file_id, index_id, state, sha256, chunks, updated_at)
+    select id, ${index.id}, 'done', 'none', ${chunksPerFile}, now() from node`)
+  const table = sql.raw(`chunk_${index.id}`)
+  const type = sql.raw(kind === 'pglite' ? 'vector' : 'halfvec')
+  for (let at = 0; at < chunks.length; at += 1_000) {
+    const rows = chunks.slice(at, at + 1_000).map(({ id, file, vector }) => ({
+      id,
+      file_id: files[file],
+      e: `[${Array.from(vector, (value) => value.toFixed(5)).join(',')}]`,
+    }))
+    await drizzle.execute(sql`
+      insert into ${table} (id, file_id, ordinal, text, start_char, end_char, tsv, e)
+      select id, file_id, 0, '', 0, 0, '', e::${type}
+      from json_to_recordset(${JSON.stringify(rows)}::json) as row(id uuid, file_id uuid, e text)`)
+  }
+  await storeShares(database, [
+    ...readers.map(({ userId }) => shareOf('collection', collectionId, userId)),
+    ...readers.flatMap(({ share, userId }) =>
+      files.filter((_, at) => isReadBy(at, share)).map((id) => shareOf('node', id, userId)),
+    ),
+  ])
+  const graph = sql.raw(`chunk_${index.id}_graph`)
+  await drizzle.execute(sql`
+    create index ${graph} on ${table} using hnsw (e ${sql.raw(kind === 'pglite' ? 'vector_cosine_ops' : 'halfvec_cosine_ops')})`)
+}
+
+function shareOf(resourceType: 'node' | 'collection', resourceId: string, userId: string) {
+  return { resourceType, resourceId, principalType: 'user', principalId: userId, role: 1 } as const
+}

@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import OpenAI from 'openai'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { outcome, type Person } from '#test/support/file-gateway.ts'
+import {
+  type RetrievalGateway,
+  startRetrievalGateway,
+  unreadable,
+} from '#test/support/retrieval-gateway.ts'
+
+/** Collections as the `openai` package knows them. */
+
+let database: TestDatabase
+let gateway: RetrievalGateway
+let openai: OpenAI
+beforeAll(async () => {
+  database = await openTestDatabase()
+  gateway = await startRetrievalGateway(database)
+  openai = gateway.openai(ann)
+})
+afterAll(async () => {
+  await gateway.stop()
+  await database.close()
+})
+
+const ann: Person = { subject: 'ann', groups: ['users'] }
+const eve: Person = { subject: 'eve', groups: ['users'] }
+const poll = { pollIntervalMs: 5 }
+
+async function refusal(work: Promise<unknown>) {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof OpenAI.APIError)) throw new Error(`it was not refused: ${error}`)
+  return `${error.status} ${error.code} ${error.param}`
+}
+
+test('a store has any name, and keeps what its client keeps with it', async () => {
+  const store = await openai.vectorStores.create({
+    name: 'Support FAQ (2026)',
+    metadata: { team: 'support' },
+  })
+  expect(store).toMatchObject({
+    object: 'vector_store',
+    name: 'Support FAQ (2026)',
+    metadata: { team: 'support' },
+    status: 'completed',
+    usage_bytes: 0,
+    file_counts: { in_progress: 0, completed: 0, failed: 0, cancelled: 0, total: 0 },
+  })
+  expect(await openai.vectorStores.retrieve(store.id)).toEqual(store)
+  const changed = await openai.vectorStores.update(store.id, { name: 'FAQ', metadata: null })
+  expect(changed).toMatchObject({ id: store.id, name: 'FAQ', metadata: {} })
+  const second = await openai.vectorStores.create({ name: 'Support FAQ (2026)' })
+  expect(second).toMatchObject({ name: 'Support FAQ (2026)' })
+  expect(second.id).not.toBe(store.id)
+  expect((await openai.vectorStores.create({})).name).toStartWith('vs_')
+})
+
+test('a collection is a store, by its name and by its id', async () => {
+  const made = await gateway.send(ann, '/v1/collections', { json: { name: 'both-ways' } })
+  const store = await openai.vectorStores.retrieve('both-ways')
+  expect(store).toMatchObject({ id: made.body['id'], name: 'both-ways' })
+  const named = await openai.vectorStores.create({ name: 'Of A Store' })
+  expect(outcome(await gateway.send(ann, `/v1/collections/${named.id}`))).toBe('200')
+  expect(outcome(await gateway.send(ann, '/v1/collections/of-a-store'))).toBe('200')
+})
+
+test('stores are listed page by page', async () => {
+  const dan = gateway.openai({ subject: 'dan', groups: ['users'] })
+  for (const name of ['one', 'two', 'three']) await dan.vectorStores.create({ name })
+  const names = []
+  for await (const store of dan.vectorStores.list({ limit: 2, order: 'asc' }))
+    names.push(store.name)
+  expect(names).toEqual(['one', 'two', 'three'])
+})
+
+test('a store that is deleted is gone, its files stay', async () => {
+  const fileId = await gateway.files.upload(ann, 'stays.txt')
+  const store = await openai.vectorStores.create({ file_ids: [fileId] })
+  expect(store.file_counts.total).toBe(1)
+  expect(await openai.vectorStores.delete(store.id)).toEqual({
+    id: store.id,
+    object: 'vector_store.deleted',
+    deleted: true,
+  })
+  expect(await refusal(openai.vectorStores.retrieve(store.id))).toStartWith('404 not_found')
+  expect(outcome(await gateway.files.send(ann, `/v1/files/${fileId}`))).toBe('200')
+})
+
+test('a store is not made with a file that its caller may not read', async () => {
+  const fileId = await gateway.files.upload(eve, 'hers.txt')
+  const count = async () => (await openai.vectorStores.list({ limit: 100 })).data.length
+  const before = await count()
+  const made = openai.vectorStores.create({ name: 'no', file_ids: [fileId] })
+  expect(await refusal(made)).toBe('404 not_found file_id')
+  expect(await count()).toBe(before)
+})
+
+test('files are added, waited for, described, listed and taken out', async () => {
+  const store = await openai.vectorStores.create({ name: 'files' })
+  const fileId = await gateway.files.upload(ann, 'guide.txt', { text: 'How to\nknow what' })
+  const file = await openai.vectorStores.files.createAndPoll(
+    store.id,
+    { file_id: fileId, attributes: { lang: 'en' } },
+    poll,
+  )
+  expect(file).toMatchObject({
+    id: fileId,
+    object: 'vector_store.file',
+    vector_store_id: store.id,
+    status: 'completed',
+    last_error: null,
+    attributes: { lang: 'en' },
+    usage_bytes: 16,
+    chunking_strategy: {
+      type: 'static',
+      static: { max_chunk_size_tokens: 800, chunk_overlap_tokens: 100 },
+    },
+  })
+  const place = { vector_store_id: store.id }
+  expect(await openai.vectorStores.files.retrieve(fileId, place)).toEqual(file)
+  const update = { ...place, attributes: { lang: 'de', year: 2026, isOld: false } }
+  expect((await openai.vectorStores.files.update(fileId, update)).attributes).toEqual(
+    update.attributes,
+  )
+  const ids = async (filter: 'completed' | 'failed' | 'cancelled' | 'in_progress') =>
+    (await openai.vectorStores.files.list(store.id, { filter })).data.map(({ id }) => id)
+  expect(await ids('completed')).toEqual([fileId])
+  expect(await ids('failed')).toEqual([])
+  expect(await ids('cancelled')).toEqual([])
+  expect(await openai.vectorStores.files.delete(fileId, place)).toMatchObject({ deleted: true })
+  expect(await refusal(openai.vectorStores.files.retrieve(fileId, place))).toStartWith('404')
+})
+
+test('a file that cannot be read fails with its reason', async () => {
+  const store = await openai.vectorStores.create({})
+  const fileId = await gateway.files.upload(ann, 'broken.txt', { text: unreadable })
+  const file = await openai.vectorStores.files.createAndPoll(store.id, { file_id: fileId }, poll)
+  expect(file).toMatchObject({ status: 'failed', last_error: { code: 'invalid_file' } })
+  expect(await openai.vectorStores.retrieve(store.id)).toMatchObject({
+    status: 'completed',
+    file_counts: { failed: 1, total: 1 },
+  })
+})
+
+test('files are added together, and counted together', async () => {
+  const store = await openai.vectorStores.create({})
+  const alone = await gateway.files.upload(ann, 'alone.txt')
+  await openai.vectorStores.files.createAndPoll(store.id, { file_id: alone }, poll)
+  const ids = [await gateway.files.upload(ann, 'b1.txt'), await gateway.files.upload(ann, 'b2.txt')]
+  const batch = await openai.vectorStores.fileBatches.createAndPoll(
+    store.id,
+    { file_ids: [...ids, ...ids], attributes: { batch: 1 } },
+    poll,
+  )
+  expect(batch).toMatchObject({
+    object: 'vector_store.files_batch',
+    vector_store_id: store.id,
+    status: 'completed',
+    file_counts: { completed: 2, total: 2 },
+  })
+  expect(Math.abs(batch.created_at - Date.now() / 1_000)).toBeLessThan(600)
+  const files = await openai.vectorStores.fileBatches.listFiles(batch.id, {
+    vector_store_id: store.id,
+  })
+  expect(files.data.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+  const unknown = openai.vectorStores.fileBatches.retrieve(crypto.randomUUID(), {
+    vector_store_id: store.id,
+  })
+  expect(await refusal(unknown)).toStartWith('404 not_found')
+})
+
+test('a store is split as it is made to be, and all of its files are', async () => {
+  const strategy = (max: number, overlap: number) => ({
+    type: 'static' as const,
+    static: { max_chunk_size_tokens: max, chunk_overlap_tokens: overlap },
+  })
+  const store = await openai.vectorStores.create({ chunking_strategy: strategy(400, 200) })
+  const fileId = await gateway.files.upload(ann, 'split.txt')
+  const add = (chunking_strategy: OpenAI.VectorStores.FileChunkingStrategyParam) =>
+    openai.vectorStores.files.create(store.id, { file_id: fileId, chunking_strategy })
+  expect((await add(strategy(400, 200))).chunking_strategy).toEqual(strategy(400, 200))
+  expect((await add({ type: 'auto' })).chunking_strategy).toEqual(strategy(400, 200))
+  expect(await refusal(add(strategy(800, 200)))).toBe('400 invalid_request chunking_strategy')
+  const overlapping = openai.vectorStores.create({ chunking_strategy: strategy(400, 201) })
+  expect(await refusal(overlapping)).toBe(
+    '400 invalid_request chunking_strategy.static.chunk_overlap_tokens',
+  )
+})
+
+test('a store that would expire is refused', async () => {
+  const expires_after = { anchor: 'last_active_at' as const, days: 7 }
+  expect(await refusal(openai.vectorStores.create({ expires_after }))).toBe(
+    '400 invalid_request expires_after',
+  )
+})
+
+test('a stranger finds neither store nor file', async () => {
+  const store = await openai.vectorStores.create({ name: 'hidden' })
+  const fileId = await gateway.files.upload(ann, 'hidden.txt')
+  await openai.vectorStores.files.create(store.id, { file_id: fileId })
+  const stranger = gateway.openai(eve)
+  const place = { vector_store_id: store.id }
+  for (const ask of [
+    () => stranger.vectorStores.retrieve(store.id),
+    () => stranger.vectorStores.update(store.id, { name: 'mine' }),
+    () => stranger.vectorStores.delete(store.id),
+    () => stranger.vectorStores.search(store.id, { query: 'x' }),
+    () => stranger.vectorStores.files.list(store.id),
+    () => stranger.vectorStores.files.retrieve(fileId, place),
+    () => stranger.vectorStores.files.delete(fileId, place),
+    () => stranger.vectorStores.fileBatches.create(store.id, { file_ids: [fileId] }),
+  ]) {
+    expect(await refusal(Promise.resolve(ask()))).toStartWith('404 not_found')
+  }
+})

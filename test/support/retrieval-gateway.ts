@@ -1,0 +1,199 @@
+import { sql } from 'drizzle-orm'
+import { Elysia } from 'elysia'
+import OpenAI from 'openai'
+import { createAuth } from '#auth/auth.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
+import type { Embedder } from '#embedding/embedder.ts'
+import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { createJobs, type Jobs } from '#jobs/jobs.ts'
+import { AppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
+import { asRecord } from '#lib/json.ts'
+import type { Reranker } from '#rerank/reranker.ts'
+import type { Collections } from '#retrieval/collections/collections.ts'
+import { createCollections } from '#retrieval/collections/create-collections.ts'
+import { collectionRoutes, collectionShareRoutes } from '#retrieval/collections/routes.ts'
+import type { ChunkTables } from '#retrieval/index/chunk.ts'
+import { createChunkTables } from '#retrieval/index/tables.ts'
+import { createSearch } from '#retrieval/search/create-search.ts'
+import { searchRoutes } from '#retrieval/search/routes.ts'
+import type { Search } from '#retrieval/search/search.ts'
+import type { RetrievalSettings } from '#retrieval/settings.ts'
+import { vectorStoreRoutes } from '#retrieval/vector-stores/routes.ts'
+import { quietLog } from './database.ts'
+import { eventually } from './eventually.ts'
+import { type Answer, type FileGateway, type Person, startFileGateway } from './file-gateway.ts'
+import { signWithSecret } from './identity-provider.ts'
+
+/** Files, collections, vector stores and search on a real port, with a plain ingest. */
+export type RetrievalGateway = {
+  readonly url: string
+  /** The same files: their uploads and shares. */
+  readonly files: FileGateway
+  readonly collections: Collections
+  readonly tables: ChunkTables
+  readonly search: Search
+  readonly jobs: Jobs
+  readonly embedders: Map<string, Embedder>
+  readonly rerankers: Map<string, Reranker>
+  /** Names that agents are said to search. */
+  readonly usedNames: Set<string>
+  readonly settings: {
+    -readonly [Key in keyof ReturnType<RetrievalSettings>]: ReturnType<RetrievalSettings>[Key]
+  }
+  send(who: Person, path: string, options?: { method?: string; json?: unknown }): Promise<Answer>
+  openai(who: Person): OpenAI
+  /** Once everything that was added is in its index. */
+  settled(): Promise<void>
+  /** Whether new work is done at once; true at first. */
+  ingesting: boolean
+  stop(): Promise<void>
+}
+
+const secret = 'another secret that only the tests know'
+/** What the ingest of the tests cannot read. */
+export const unreadable = 'UNREADABLE'
+
+export async function startRetrievalGateway(
+  database: Database,
+  options: { retrieval?: Partial<Config['retrieval']> } = {},
+): Promise<RetrievalGateway> {
+  const loaded = loadConfig({ JWT_SECRET: secret, PORT: '0' })
+  const config = { ...loaded, retrieval: { ...loaded.retrieval, ...options.retrieval } }
+  const now = () => new Date()
+  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const jobs = await createJobs({ database, log: quietLog })
+  const tables = createChunkTables({ database, jobs, now })
+  const embedders = new Map([['local-hash', createLocalHashEmbedder()]])
+  const rerankers = new Map<string, Reranker>()
+  const usedNames = new Set<string>()
+  const settings = {
+    retrievalK: 3,
+    rerankTopN: null,
+    rerankModel: null,
+    embeddingModel: 'local-hash',
+  } as RetrievalGateway['settings']
+  const collections = createCollections({
+    ...{ database, jobs, now, embedders: byName(embedders) },
+    chunkTables: tables,
+    settings: () => settings,
+    limits: config.retrieval,
+    usedByAgents: async (name) => usedNames.has(name),
+  })
+  const search = createSearch({
+    ...{ database, log: quietLog, settings: () => settings },
+    embedders: byName(embedders),
+    rerankers: byName(rerankers),
+  })
+  const files = await startFileGateway(database, { hooks: collections.fileHooks })
+  const { shares } = files
+  const routed = { auth, collections, search, shares, config }
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(
+      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+    )
+    .use(collectionRoutes(routed))
+    .use(collectionShareRoutes(routed))
+    .use(searchRoutes(routed))
+    .use(vectorStoreRoutes(routed))
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${app.server?.port}`
+  const gateway: RetrievalGateway = {
+    ...{ url, files, collections, tables, search, jobs, embedders, rerankers, usedNames, settings },
+    ingesting: true,
+    send: (who, path, how = {}) => sendTo(url + path, who, how),
+    openai: (who) => new OpenAI({ baseURL: `${url}/v1`, apiKey: tokenOf(who), maxRetries: 0 }),
+    settled: () => settled(database),
+    async stop() {
+      await jobs.close()
+      await app.stop(true)
+      await auth.close()
+      await files.stop()
+    },
+  }
+  jobs.work('ingest', ingestWorker(database, gateway))
+  return gateway
+}
+
+function byName<T>(known: ReadonlyMap<string, T>): { find(model: string): Promise<T> } {
+  return {
+    async find(model) {
+      const found = known.get(model)
+      if (found !== undefined) return found
+      throw new AppError('model_not_found', `There is no model "${model}".`)
+    },
+  }
+}
+
+/** Each line of a file is a passage. */
+function ingestWorker(database: Database, gateway: RetrievalGateway): Parameters<Jobs['work']>[1] {
+  return {
+    atOnceMax: 2,
+    attemptsMax: 1_000,
+    gaveUp: async () => {},
+    async run({ payload, signal }) {
+      const { fileId, indexId } = asRecord(payload)
+      if (!gateway.ingesting) throw new AppError('service_unavailable', 'Not now.')
+      const index = await gateway.tables.find(Number(indexId))
+      const [row] = await database.drizzle.execute<{ sha256: string }>(sql`
+        select sha256 from file where node_id = ${String(fileId)}::uuid`)
+      if (index === undefined || row === undefined) return
+      const text = await new Response(await gateway.files.storage.read(row.sha256)).text()
+      const lines = text.split('\n').filter((line) => line !== '')
+      const state = text.includes(unreadable) ? 'failed' : 'done'
+      const embedder = gateway.embedders.get(index.model)
+      if (embedder === undefined) throw new Error(`no embedder ${index.model}`)
+      const { vectors } = await embedder.embed(lines, { purpose: 'passage', signal })
+      let start = 0
+      const chunks = lines.map((line, ordinal) => {
+        const chunk = {
+          ...{ ordinal, text: line, page: 1, start, end: start + line.length },
+          vector: vectors[ordinal] ?? new Float32Array(index.dims),
+        }
+        start += line.length + 1
+        return chunk
+      })
+      await database.drizzle.transaction(async (transaction) => {
+        await gateway.tables.replace(transaction, index, String(fileId), chunks)
+        await transaction.execute(sql`
+          update file_index set state = ${state}, sha256 = ${row.sha256}, chunks = ${chunks.length},
+            error_code = ${state === 'failed' ? 'unreadable' : null}
+          where file_id = ${String(fileId)}::uuid and index_id = ${index.id}`)
+      })
+    },
+  }
+}
+
+function settled({ drizzle }: Database): Promise<void> {
+  return eventually('everything is in its index', async () => {
+    const rows = await drizzle.execute(sql`
+      select 1 from file_index where state = 'pending' union all select 1 from job
+      where queue in ('ingest', 'follow-folder') limit 1`)
+    return rows.length === 0
+  })
+}
+
+async function sendTo(
+  url: string,
+  who: Person,
+  { method, json }: { method?: string; json?: unknown },
+): Promise<Answer> {
+  const answer = await fetch(url, {
+    method: method ?? (json === undefined ? 'GET' : 'POST'),
+    headers: {
+      authorization: `Bearer ${tokenOf(who)}`,
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
+  })
+  return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
+}
+
+function tokenOf({ subject, groups }: Person): string {
+  const nowS = Math.floor(Date.now() / 1_000)
+  const claims = { sub: subject, groups: [...groups], iat: nowS, exp: nowS + 3_600 }
+  return signWithSecret(secret, { claims })
+}

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type Anthropic from '@anthropic-ai/sdk'
+import { asRecord } from '#lib/json.ts'
+import { ann, bob, fillCollection } from '#test/support/fill-collection.ts'
+import { type MessageClients, sdks, startMessageClients } from '#test/support/message-clients.ts'
+import { chatStream } from '#test/support/recordings.ts'
+import { chunk } from '#test/support/scripted-answers.ts'
+
+/** Agents that search collections, as callers of the Messages protocol get to see their answers. */
+
+let clients: MessageClients
+let fileIds: Readonly<Record<string, string>>
+let demo: string
+let chat: string
+beforeAll(async () => {
+  clients = await startMessageClients()
+  const { gateway } = clients
+  const filled = await fillCollection(gateway, ann, {
+    name: 'docs',
+    files: { 'leave.txt': leaveText, 'travel.txt': 'Trains are booked by the travel desk.' },
+  })
+  fileIds = filled.fileIds
+  const makeAgent = async (model: string) => {
+    const visibility = { kind: 'everyone' }
+    const body = { name: model, model, collections: ['docs'], visibility }
+    const made = asRecord(await (await gateway.post('/v1/agents', body)).json())
+    return String(made['model_id'])
+  }
+  demo = await makeAgent('demo-fast')
+  chat = await makeAgent('chat')
+})
+afterAll(() => clients.stop())
+
+const leaveText = 'Holiday may be carried over until March.'
+const question = 'Until when may holiday be carried over?'
+const body = (model: string) => ({
+  ...{ model, max_tokens: 500 },
+  messages: [{ role: 'user' as const, content: question }],
+})
+
+const citation = (number = 1) => ({
+  type: 'search_result_location',
+  cited_text: leaveText,
+  search_result_index: number - 1,
+  source: `/v1/files/${fileIds['leave.txt']}`,
+  title: 'leave.txt',
+  start_block_index: 0,
+  end_block_index: 1,
+})
+
+/** The model searches first, and then says this. */
+function scriptChat(...pieces: readonly string[]): void {
+  const args = JSON.stringify({ queries: ['holiday'] })
+  const call = { index: 0, id: 'a', function: { name: 'file_search', arguments: args } }
+  const answers = [
+    chatStream([chunk({ tool_calls: [call] }), chunk({}, 'tool_calls')]),
+    chatStream([...pieces.map((content) => chunk({ content })), chunk({}, 'stop')]),
+  ]
+  clients.upstream.answer(() => ({ body: answers.shift() ?? '' }))
+}
+
+const plain = ({ content }: Anthropic.Message): object[] => JSON.parse(JSON.stringify(content))
+
+describe.each(sdks)('the package $sdk', ({ Sdk }) => {
+  test('gets an answer with its citation, in blocks that it knows', async () => {
+    const message = await clients.client(Sdk).messages.create(body(demo))
+    expect(plain(message)).toEqual([
+      { type: 'text', text: `It says in leave.txt: "${leaveText}"`, citations: [citation()] },
+      {
+        type: 'text',
+        text: '\n\nI am a demo model and run without a network.',
+        citations: null,
+      },
+    ])
+    expect(message.stop_reason).toBe('end_turn')
+  })
+
+  test('gets the same in a stream, and hears of the citation', async () => {
+    const client = clients.client(Sdk)
+    const whole = await client.messages.create(body(demo))
+    const heard: unknown[] = []
+    const stream = client.messages.stream(body(demo))
+    stream.on('citation', (told) => heard.push(told))
+    expect(plain(await stream.finalMessage())).toEqual(plain(whole))
+    expect(heard).toEqual([citation()])
+  })
+
+  test('gets the same however the model divides what it says', async () => {
+    const said = 'Until March 【1】【2】, so 【1】. By train'
+    const client = clients.client(Sdk)
+    for (let cut = 0; cut <= said.length; cut++) {
+      scriptChat(said.slice(0, cut), said.slice(cut))
+      const message = await client.messages.stream(body(chat)).finalMessage()
+      expect(plain(message)).toMatchObject([
+        { text: 'Until March', citations: [citation(), { title: 'travel.txt' }] },
+        { text: ', so', citations: [citation()] },
+        { text: '. By train', citations: null },
+      ])
+    }
+  })
+
+  test('may send the answer back', async () => {
+    scriptChat('Until March 【1】. And so on.')
+    const client = clients.client(Sdk)
+    const first = await client.messages.create(body(chat))
+    scriptChat('Yes.')
+    const { messages } = body(chat)
+    await client.messages.create({
+      ...body(chat),
+      messages: [
+        ...messages,
+        { role: 'assistant', content: first.content },
+        { role: 'user', content: 'Really?' },
+      ],
+    })
+    const { messages: told } = clients.asked()
+    const said = (told as { role: string; content: unknown }[]).map(({ content }) => content)
+    expect(said).toContain('Until March. And so on.')
+  })
+})
+
+test('an answer that cites nothing has no citations', async () => {
+  scriptChat('Nobody knows.')
+  const message = await clients.client(sdks[0].Sdk).messages.create(body(chat))
+  expect(plain(message)).toEqual([{ type: 'text', text: 'Nobody knows.', citations: null }])
+})
+
+test('who may not see the collections is given nothing of them', async () => {
+  scriptChat('Nobody knows 【1】.')
+  const authToken = await clients.gateway.token(bob.groups, bob.subject)
+  const client = clients.client(sdks[0].Sdk, { apiKey: null, authToken })
+  const message = await client.messages.create(body(chat))
+  expect(plain(message)).toMatchObject([{ text: 'Nobody knows 【1】.', citations: null }])
+  const told = JSON.stringify(clients.asked()['messages'])
+  expect(told).toContain('1 of the 1 collections')
+  expect(told).not.toContain('March')
+})

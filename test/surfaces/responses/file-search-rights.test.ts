@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Response } from 'openai/resources/responses/responses'
+import { AppError } from '#lib/errors.ts'
+import type { Search } from '#retrieval/search/search.ts'
+import { checkedFetch } from '#test/support/checked-fetch.ts'
+import {
+  ann,
+  bob,
+  clientOf,
+  fillCollection,
+  type Person,
+  shareWithAll,
+} from '#test/support/fill-collection.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { chatAnswer } from '#test/support/scripted-answers.ts'
+
+/** Who finds what: every search is made in the name of its caller, whoever made the agent. */
+
+let gateway: Gateway
+let upstream: ReplayUpstream
+beforeAll(async () => {
+  upstream = await startReplayUpstream({ body: '' })
+  gateway = await startGateway({
+    upstream: [{ api: 'demo' }, { url: upstream.baseUrl, models: ['chat'] }],
+  })
+  const fill = (who: Person, name: string, files: Record<string, string>) =>
+    fillCollection(gateway, who, { name, files })
+  await fill(ann, 'secret', { 'plan.txt': 'The holiday party is on Friday.' })
+  await fill(bob, 'bobs', { 'bob.txt': 'Bob is on holiday.' })
+  const { fileIds } = await fill(ann, 'open', { 'menu.txt': 'For the holiday there is soup.' })
+  await shareWithAll(gateway, ann, '/collections/open')
+  await shareWithAll(gateway, ann, `/files/${fileIds['menu.txt']}`)
+})
+beforeEach(() => {
+  upstream.answer(({ body }) => ({
+    body: chatAnswer(body).replaceAll('"{}"', JSON.stringify('{"query":"holiday"}')),
+  }))
+})
+afterAll(async () => {
+  await gateway.stop()
+  await upstream.stop()
+})
+
+async function ask(who: Person, fields: { model?: string; collections?: string[] }) {
+  const { model = 'chat', collections } = fields
+  const client = await clientOf(gateway, who, { fetch: checkedFetch })
+  return client.responses.create({
+    ...{ model, input: 'When is the holiday?', store: false },
+    include: ['file_search_call.results'],
+    ...(collections === undefined
+      ? {}
+      : { tools: [{ type: 'file_search', vector_store_ids: collections }] }),
+  })
+}
+
+function searchOf({ output }: Response) {
+  const call = output.find(({ type }) => type === 'file_search_call')
+  if (call?.type !== 'file_search_call') throw new Error('no search')
+  return { status: call.status, files: call.results?.map(({ filename }) => filename) ?? null }
+}
+
+/** What the model was told of its last call. */
+function told(): string {
+  const { messages } = JSON.parse(upstream.requests.at(-1)?.body ?? '{}')
+  return messages.at(-1).content
+}
+
+async function makeAgent(collections: string[], model = 'chat'): Promise<string> {
+  const answer = await gateway.post('/v1/agents', {
+    ...{ name: 'Helper', model, collections, visibility: { kind: 'everyone' } },
+  })
+  return String(Object(await answer.json()).model_id)
+}
+
+describe('a collection that is named', () => {
+  test('gives its owner what is in it', async () => {
+    expect(searchOf(await ask(ann, { collections: ['secret', 'open'] }))).toEqual({
+      status: 'completed',
+      files: expect.arrayContaining(['plan.txt', 'menu.txt']),
+    })
+  })
+
+  test('and is hidden is answered as one that does not exist, and the model goes on', async () => {
+    for (const name of ['secret', 'nowhere']) {
+      const response = await ask(bob, { collections: ['open', name] })
+      expect(searchOf(response)).toEqual({ status: 'failed', files: null })
+      expect(told()).toBe(`The search failed: There is no collection "${name}".`)
+      expect(response.status).toBe('completed')
+      expect(response.output_text).not.toBe('')
+    }
+  })
+
+  test('and whose files are hidden gives nothing of them', async () => {
+    await shareWithAll(gateway, ann, '/collections/secret')
+    expect(searchOf(await ask(bob, { collections: ['secret'] }))).toEqual({
+      status: 'completed',
+      files: [],
+    })
+  })
+})
+
+describe('an agent with collections', () => {
+  test('searches them for whoever calls it, as far as they may see them', async () => {
+    const model = await makeAgent(['open', 'bobs', 'gone'])
+    expect(searchOf(await ask(ann, { model }))).toEqual({
+      status: 'completed',
+      files: ['menu.txt'],
+    })
+    expect(told()).toStartWith('2 of the 3 collections that belong to this search are not there')
+    expect(told()).not.toContain('bobs')
+    const { files } = searchOf(await ask(bob, { model }))
+    expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
+    expect(told()).toStartWith('1 of the 3 collections')
+  })
+
+  test('searches nothing where nothing is visible, and says so', async () => {
+    const model = await makeAgent(['gone'])
+    expect(searchOf(await ask(ann, { model }))).toEqual({ status: 'completed', files: [] })
+    expect(told()).toStartWith('1 of the 1 collections')
+    expect(told()).toContain('Nothing was found.')
+  })
+
+  test('searches them together with those that its caller names', async () => {
+    const model = await makeAgent(['open'])
+    const { files } = searchOf(await ask(bob, { model, collections: ['bobs', 'open'] }))
+    expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
+    expect(told()).not.toContain('are not there')
+  })
+
+  test('cites them', async () => {
+    const model = await makeAgent(['open'], 'demo-fast')
+    const response = await ask(bob, { model })
+    expect(response.output.map(({ type }) => type)).toEqual(['file_search_call', 'message'])
+    expect(JSON.stringify(response.output)).toContain('"type":"file_citation"')
+    expect(response.output_text).toContain('For the holiday there is soup.')
+  })
+
+  test('is not offered a search where it has none', async () => {
+    await ask(ann, { model: await makeAgent([]) })
+    expect(JSON.parse(upstream.requests.at(-1)?.body ?? '').tools).toBeUndefined()
+  })
+})
+
+describe('a search that fails', () => {
+  const rows: [name: string, search: Search, told: string][] = [
+    [
+      'as it may',
+      async () => {
+        throw new AppError('service_unavailable', 'The search takes too long.')
+      },
+      'The search failed: The search takes too long.',
+    ],
+    [
+      'as nobody thought of',
+      async () => {
+        throw new Error('relation "secret" does not exist')
+      },
+      'The search failed: something is wrong with it, and that was noted.',
+    ],
+  ]
+  test.each(rows)('%s is told to the model, and fails no response', async (_, search, sentence) => {
+    const failing = await startGateway({
+      upstream: [{ url: upstream.baseUrl, models: ['chat'] }],
+      search,
+    })
+    const client = await failing.openai()
+    const response = await client.responses.create({
+      ...{ model: 'chat', input: 'When is the holiday?' },
+      tools: [{ type: 'file_search', vector_store_ids: ['open'] }],
+    })
+    expect(searchOf(response)).toEqual({ status: 'failed', files: null })
+    expect(response.status).toBe('completed')
+    expect(told()).toBe(sentence)
+    const logged = failing.logLines.some((line) => line.includes('a search of files failed'))
+    expect(logged).toBe(sentence.includes('noted'))
+    await failing.stop()
+  })
+})
