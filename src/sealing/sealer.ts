@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
 import { AppError } from '#lib/errors.ts'
 import { createSealingStore, type SealingDatabase } from './store.ts'
 
@@ -14,10 +21,17 @@ export type Sealer = {
    * somebody else, was made for another purpose, or whose key is gone.
    */
   open(purpose: SealPurpose, ownerId: string, sealed: string): string | null
+  /** A short text that only we can make of this one, fit for a URL. */
+  sign(purpose: SignaturePurpose, text: string): string
+  /** Whether one of our keys has signed this text for this purpose. */
+  hasSigned(purpose: SignaturePurpose, text: string, signature: string): boolean
 }
 
 /** `request`: the body of a background request, which may hold credentials, until it runs. */
 type SealPurpose = 'reasoning' | 'compaction' | 'request'
+
+/** `logo`: a link to the logo of the portal, which an image on a page follows without a credential. */
+type SignaturePurpose = 'logo'
 
 /** A seal is `sluice1.<key id>.<nonce, cipher text and tag in base64url>`. */
 const mark = 'sluice1.'
@@ -52,9 +66,9 @@ function splitSealKeys(sealKeys: string): string[] {
   return secrets.filter((secret) => secret !== '')
 }
 
-type Key = { readonly id: string; readonly bytes: Buffer }
+type Key = { readonly id: string; readonly bytes: Buffer; readonly signing: Buffer }
 
-/** Seals by the first secret, opens by all. */
+/** Seals and signs by the first secret, opens and recognises by all. */
 export function createSealerOf(secrets: readonly string[]): Sealer {
   const keys = new Map(secrets.map(deriveKey).map((key) => [key.id, key]))
   const [current] = keys.values()
@@ -68,6 +82,9 @@ export function createSealerOf(secrets: readonly string[]): Sealer {
       if (key === undefined) throw cannotOpen()
       return openWith(key, [purpose, ownerId], sealed.slice(idEnd + 1))
     },
+    sign: (purpose, text) => signWith(current, purpose, text),
+    hasSigned: (purpose, text, signature) =>
+      [...keys.values()].some((key) => isEqual(signWith(key, purpose, text), signature)),
   }
 }
 
@@ -75,7 +92,21 @@ export function createSealerOf(secrets: readonly string[]): Sealer {
 function deriveKey(secret: string): Key {
   const derive = (use: string, length: number) =>
     Buffer.from(hkdfSync('sha256', secret, '', `sluice seal ${use}`, length))
-  return { id: derive('key id', keyIdBytes).toString('hex'), bytes: derive('key', keyBytes) }
+  return {
+    id: derive('key id', keyIdBytes).toString('hex'),
+    bytes: derive('key', keyBytes),
+    signing: derive('signing key', keyBytes),
+  }
+}
+
+function signWith({ signing }: Key, purpose: SignaturePurpose, text: string): string {
+  return createHmac('sha256', signing).update(`${purpose}\0${text}`).digest('base64url')
+}
+
+/** Takes the same time wherever two texts of one length differ. */
+function isEqual(expected: string, given: string): boolean {
+  const [one, other] = [Buffer.from(expected), Buffer.from(given)]
+  return one.length === other.length && timingSafeEqual(one, other)
 }
 
 type Binding = readonly [purpose: SealPurpose, ownerId: string]

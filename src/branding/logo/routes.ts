@@ -1,0 +1,92 @@
+import { Elysia } from 'elysia'
+import type { Auth } from '#auth/auth.ts'
+import { admit, guard } from '#auth/guard.ts'
+import { basePermission } from '#auth/permissions.ts'
+import { type Branding, isLinkTo, type LogoHead, type LogoLink } from '#branding/branding.ts'
+import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
+import { inspectLogo } from './inspect.ts'
+import { receiveLogo } from './receive.ts'
+
+type LogoRoutesDeps = { auth: Auth; branding: Branding }
+
+/**
+ * The logo, which a page shows without being able to send a credential: the link in the theme is
+ * signed, so the permission is declared here and asked for where there is no such signature.
+ */
+export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
+  const changeOf = (principal: { userId: string }, request: Request) => ({
+    by: principal.userId,
+    isExpected: readIfMatch(request.headers.get('if-match')),
+  })
+  return new Elysia({ name: 'logo' })
+    .use(guard(auth))
+    .get(
+      '/logo',
+      async ({ request, query }) => {
+        const link = linkOf(query)
+        const isSigned = link !== null && branding.hasSigned(link)
+        if (!isSigned) await admit(auth, request, basePermission)
+        const head = await branding.logoHead()
+        if (isSigned && !isLinkTo(head.sha256, link)) await admit(auth, request, basePermission)
+        if (isKnown(request.headers.get('if-none-match'), head.sha256)) {
+          return new Response(null, { status: 304, headers: headersOf(head) })
+        }
+        const logo = await branding.logo()
+        return new Response(logo.content, { headers: headersOf(logo) })
+      },
+      { detail: readDetail },
+    )
+    .post(
+      '/logo',
+      async ({ principal, request, set }) => {
+        const change = changeOf(principal, request)
+        const image = inspectLogo(await receiveLogo(request))
+        const { url, content, contentType, ...logo } = await branding.setLogo(image, change)
+        set.headers['etag'] = entityTag(logo.sha256)
+        return {
+          content_type: contentType,
+          bytes: content.length,
+          ...{ sha256: logo.sha256, width: logo.width, height: logo.height },
+          sanitized: logo.sanitized,
+          logo_url: url,
+        }
+      },
+      { ...route('Set the logo: SVG, PNG or WebP of 512 KB at most'), parse: 'none' },
+    )
+    .delete(
+      '/logo',
+      async ({ principal, request, set }) => {
+        await branding.removeLogo(changeOf(principal, request))
+        set.status = 204
+      },
+      route('Go back to the default logo'),
+    )
+}
+
+/** What the macro `requires` declares, for a route that a signed link opens as well. */
+const readDetail = {
+  tags: ['Branding'],
+  summary: 'Show the logo',
+  description: `Requires ${basePermission}, or the signature of the link in the theme.`,
+  'x-permission': basePermission,
+}
+
+function route(summary: string) {
+  return { requires: 'can_edit_config' as const, detail: { tags: ['Branding'], summary } }
+}
+
+function linkOf({ v, sig }: Readonly<Record<string, string | undefined>>): LogoLink | null {
+  return v === undefined || sig === undefined ? null : { version: v, signature: sig }
+}
+
+/** A drawing that is opened by itself is a page; this one may do nothing. */
+function headersOf({ contentType, sha256 }: LogoHead) {
+  return {
+    etag: entityTag(sha256),
+    'cache-control': 'no-cache',
+    'content-type': contentType,
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    'cross-origin-resource-policy': 'same-site',
+    'x-content-type-options': 'nosniff',
+  }
+}

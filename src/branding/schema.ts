@@ -1,0 +1,145 @@
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { AppError } from '#lib/errors.ts'
+import { isRecord, withoutNulls } from '#lib/json.ts'
+import { compileChecker } from '#lib/schema.ts'
+import { readColor } from './colors/read-color.ts'
+import {
+  type ColorName,
+  colorNames,
+  defaultTheme,
+  type Palette,
+  type Scheme,
+  type Theme,
+} from './theme.ts'
+
+/** The wire shape of a theme. A field that is absent or null is the one of the default theme. */
+
+const nameCharsMax = 64
+const fontsMax = 8
+const fontsCharsMax = 300
+
+const strict = <T extends TProperties>(fields: T) =>
+  Type.Object(fields, { additionalProperties: false })
+const palette = strict(
+  Object.fromEntries(colorNames.map((name) => [name, Type.Optional(Type.String())])),
+)
+const themeBody = strict({
+  product_name: Type.Optional(Type.String()),
+  mode: Type.Optional(
+    Type.Union([Type.Literal('light'), Type.Literal('dark'), Type.Literal('system')]),
+  ),
+  colors: Type.Optional(strict({ light: Type.Optional(palette), dark: Type.Optional(palette) })),
+  radius_px: Type.Optional(Type.Integer({ minimum: 0, maximum: 32 })),
+  font_family: Type.Optional(Type.String({ maxLength: fontsCharsMax })),
+  font_scale: Type.Optional(Type.Number({ minimum: 0.75, maximum: 1.5 })),
+  /** A theme may be sent back as it was read; this part of it is not set here. */
+  logo_url: Type.Optional(Type.String()),
+})
+const themeChecker = compileChecker(themeBody)
+const noFields = compileChecker(strict({}))
+
+type ThemeFields = Static<typeof themeBody>
+
+export type ReadTheme = {
+  readonly theme: Theme
+  /** The fields of colours that screens cannot show. */
+  readonly reduced: readonly string[]
+}
+
+/** The theme of a body; throws an `AppError` of status 422. */
+export function readTheme(body: unknown): ReadTheme {
+  if (!isRecord(body)) throw refused('', 'The body must be an object.')
+  const given = withoutNulls(body)
+  const unknown = Object.keys(body).find((name) => !Object.hasOwn(themeBody.properties, name))
+  if (unknown !== undefined) throw unknownField(unknown)
+  if (!themeChecker.check(given)) throw faultOf(themeChecker.firstError(given))
+  const reduced: string[] = []
+  const theme: Theme = {
+    productName: readName(given.product_name ?? defaultTheme.productName),
+    mode: given.mode ?? defaultTheme.mode,
+    colors: {
+      light: readPalette('light', given.colors, reduced),
+      dark: readPalette('dark', given.colors, reduced),
+    },
+    radiusPx: given.radius_px ?? defaultTheme.radiusPx,
+    fonts: given.font_family === undefined ? defaultTheme.fonts : readFonts(given.font_family),
+    fontScale: given.font_scale ?? defaultTheme.fontScale,
+  }
+  return { theme, reduced }
+}
+
+/** A body that has nothing to say. */
+export function readNothing(body: unknown): void {
+  if (!isRecord(body)) throw refused('', 'The body must be an object.')
+  if (!noFields.check(body)) throw faultOf(noFields.firstError(body))
+}
+
+const formats = ['json', 'css', 'dtcg'] as const
+
+export type ThemeFormat = (typeof formats)[number]
+
+export function readFormat({ format = 'json' }: Readonly<Record<string, string | undefined>>) {
+  const known = formats.find((name) => name === format)
+  if (known !== undefined) return known
+  throw refused('format', `"format" must be one of ${formats.join(', ')}.`)
+}
+
+function readName(given: string): string {
+  const name = given.trim()
+  if (name.length < 1 || name.length > nameCharsMax) {
+    throw refused('product_name', `"product_name" must have 1 to ${nameCharsMax} characters.`)
+  }
+  // Control characters, line and paragraph separators, and what turns the direction of text.
+  if (/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name) || !name.isWellFormed()) {
+    throw refused('product_name', '"product_name" must be plain text on one line.')
+  }
+  return name
+}
+
+function readPalette(scheme: Scheme, colors: ThemeFields['colors'], reduced: string[]): Palette {
+  const given: Partial<Record<string, string>> = colors?.[scheme] ?? {}
+  const read = (name: ColorName): [ColorName, string] => {
+    const text = given[name]
+    if (text === undefined) return [name, defaultTheme.colors[scheme][name]]
+    const path = `colors.${scheme}.${name}`
+    const color = readColor(text)
+    if (color === null) {
+      const sentence = `"${path}" must be #rgb, #rrggbb, #rrggbbaa or oklch(lightness chroma hue).`
+      throw refused(path, sentence, 'invalid_color')
+    }
+    if (color.isReduced) reduced.push(path)
+    return [name, color.hex]
+  }
+  return { ...defaultTheme.colors[scheme], ...Object.fromEntries(colorNames.map(read)) }
+}
+
+/** Nothing that could end a declaration of a style sheet, or begin a function. */
+const fontForm = /^[\p{L}_-][\p{L}\p{N}_-]*(?: [\p{L}\p{N}_-]+)*$/u
+
+function readFonts(text: string): readonly string[] {
+  const fonts = text.split(',').map((name) => name.trim().replace(/^(["'])(.*)\1$/, '$2'))
+  if (fonts.length > fontsMax || !fonts.every((font) => fontForm.test(font))) {
+    const sentence = `"font_family" must name 1 to ${fontsMax} font families, divided by commas.`
+    throw refused('font_family', sentence, 'invalid_font_family')
+  }
+  return fonts
+}
+
+type Fault = ReturnType<typeof themeChecker.firstError>
+
+function faultOf(fault: Fault): AppError {
+  const path = fault?.path ?? ''
+  if (fault?.unknownField) return unknownField(path)
+  return refused(path, fault?.message ?? 'The body is not as expected.')
+}
+
+function unknownField(path: string): AppError {
+  return new AppError('unknown_field', `"${path}" is not a known field.`, { param: path })
+}
+
+export function refused(param: string, sentence: string, code?: string): AppError {
+  return new AppError('unprocessable', sentence, {
+    ...(param === '' ? {} : { param }),
+    ...(code === undefined ? {} : { code }),
+  })
+}

@@ -1,0 +1,47 @@
+import { Type } from '@sinclair/typebox'
+import { AppError } from '#lib/errors.ts'
+import { compileChecker } from '#lib/schema.ts'
+import { refused } from './patch.ts'
+
+type Query = Readonly<Record<string, string | undefined>>
+
+const pageSize = { default: 20, max: 100 }
+/** The largest that the database counts to. */
+const revisionMax = 2_147_483_647
+
+/** One page of the history; throws an `AppError` of status 422. */
+export function readHistoryPage({ limit = String(pageSize.default), after }: Query): {
+  limit: number
+  before: number | undefined
+} {
+  if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > pageSize.max) {
+    throw refused('limit', `"limit" must be a whole number from 1 to ${pageSize.max}.`)
+  }
+  if (after === undefined) return { limit: Number(limit), before: undefined }
+  if (!/^\d{1,10}$/.test(after) || Number(after) > revisionMax) {
+    throw refused('after', '"after" must be the revision that ends the page before.')
+  }
+  return { limit: Number(limit), before: Number(after) }
+}
+
+/** Whether a change is only tried; throws an `AppError` of status 422. */
+export function readDryRun({ dry_run: wanted = 'false' }: Query): boolean {
+  if (wanted === 'true' || wanted === 'false') return wanted === 'true'
+  throw refused('dry_run', '"dry_run" must be true or false.')
+}
+
+const rollbackChecker = compileChecker(
+  Type.Object(
+    { revision: Type.Integer({ minimum: 0, maximum: revisionMax }) },
+    { additionalProperties: false },
+  ),
+)
+
+/** The revision to go back to; throws an `AppError` of status 422. */
+export function readRollback(body: unknown): number {
+  if (rollbackChecker.check(body)) return body.revision
+  const fault = rollbackChecker.firstError(body)
+  const sentence = fault?.message ?? 'The body is not as expected.'
+  if (!fault?.unknownField) throw refused(fault?.path ?? '', sentence)
+  throw new AppError('unknown_field', sentence, { param: fault.path })
+}

@@ -1,0 +1,252 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { lossyChunk, pngOf, pngOfBytes, svgOf, webpOf } from '#test/support/pictures.ts'
+import { outcome, type SentBody, told, usePortalGateway } from '#test/support/portal-gateway.ts'
+import { seeHarmless } from './svg/parsed-svg.ts'
+
+/** The logo: sent by administrators, shown to everybody. */
+
+const world = usePortalGateway()
+const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const show = (headers: Record<string, string> = {}) =>
+  send('users', 'GET /v1/branding/logo', { headers })
+const bytesMax = 524_288
+
+type Sent = Uint8Array | string
+
+function postBare(bytes: Sent | ReadableStream, type = 'image/png') {
+  const headers = { 'content-type': type }
+  return send('admins', 'POST /v1/branding/logo', { body: bytes as SentBody, headers })
+}
+
+function postForm(bytes: Sent, { field = 'file', name = 'logo.png', type = 'image/png' } = {}) {
+  const body = new FormData()
+  body.append(field, new File([bytes as Uint8Array<ArrayBuffer> | string], name, { type }))
+  return send('admins', 'POST /v1/branding/logo', { body })
+}
+
+beforeEach(async () => {
+  expect(outcome(await send('admins', 'DELETE /v1/branding/logo'))).toBe('204')
+})
+
+test('there is one before anybody has sent one, and after it was deleted', async () => {
+  const before = await show()
+  expect([before.status, before.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
+  seeHarmless(before.text)
+  await postBare(pngOf(3, 2))
+  expect((await show()).headers.get('content-type')).toBe('image/png')
+  const removed = await send('admins', 'DELETE /v1/branding/logo')
+  expect([removed.status, removed.text]).toEqual([204, ''])
+  expect((await show()).text).toBe(before.text)
+})
+
+describe('a picture is shown as it was sent', () => {
+  const pictures: [string, Buffer][] = [
+    ['image/png', pngOf(3, 2)],
+    ['image/webp', webpOf(lossyChunk(3, 2))],
+  ]
+  const ways: [string, (bytes: Buffer, type: string) => ReturnType<typeof postBare>][] = [
+    ['bare', postBare],
+    ['as the field "file"', (bytes, type) => postForm(bytes, { type })],
+    ['as the field "logo"', (bytes, type) => postForm(bytes, { field: 'logo', type })],
+  ]
+  for (const [type, bytes] of pictures) {
+    test.each(ways)(`${type}, %s`, async (_, post) => {
+      const answer = await post(bytes, type)
+      const sha256 = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        {
+          ...{ content_type: type, bytes: bytes.length, sha256, width: 3, height: 2 },
+          sanitized: [],
+          logo_url: expect.stringContaining(`/v1/branding/logo?v=${sha256.slice(0, 12)}&sig=`),
+        },
+      ])
+      const shown = await show()
+      expect([shown.headers.get('content-type'), shown.bytes]).toEqual([
+        type,
+        Uint8Array.from(bytes),
+      ])
+      expect(shown.headers.get('etag')).toBe(`"${sha256}"`)
+      expect(answer.headers.get('etag')).toBe(`"${sha256}"`)
+    })
+  }
+})
+
+test('a drawing is shown without what could act, and it is told what that was', async () => {
+  const drawing = svgOf('<script>alert(1)</script><path onclick="x" d="M0 0h1"/>')
+  const answer = await postForm(drawing, { name: 'logo.svg', type: 'image/svg+xml' })
+  expect(answer.body).toMatchObject({
+    ...{ content_type: 'image/svg+xml', width: 10, height: 20 },
+    sanitized: ['<script>', 'onclick of <path>'],
+  })
+  const shown = await show()
+  expect(seeHarmless(shown.text)).toEqual([
+    { name: 'svg', attributes: { viewBox: '0 0 10 20' } },
+    { name: 'path', attributes: { d: 'M0 0h1' } },
+  ])
+  expect(Object(answer.body).bytes).toBe(shown.bytes.length)
+})
+
+describe('its bytes say what it is, whatever it is called', () => {
+  test('a PNG named .svg is a PNG', async () => {
+    const answer = await postForm(pngOf(3, 2), { name: 'logo.svg', type: 'image/svg+xml' })
+    expect(answer.body).toMatchObject({ content_type: 'image/png', width: 3 })
+    expect((await show()).headers.get('content-type')).toBe('image/png')
+    expect((await postBare(pngOf(4, 2), 'image/svg+xml')).body).toMatchObject({ width: 4 })
+  })
+
+  test('a drawing named .png is a drawing, and cleaned as one', async () => {
+    const answer = await postForm(svgOf('<script/>'), { name: 'logo.png' })
+    expect(answer.body).toMatchObject({ content_type: 'image/svg+xml', sanitized: ['<script>'] })
+  })
+
+  test('HTML named .png is refused', async () => {
+    const html = '<html><script>alert(1)</script></html>'
+    expect(told(await postForm(html))).toEqual([415, 'unsupported_image_type', 'file'])
+    expect(told(await postBare(html))).toEqual([415, 'unsupported_image_type', 'file'])
+  })
+})
+
+describe('it has 524,288 bytes at most', () => {
+  const oversized = [413, 'logo_too_large', 'file']
+  async function* slices(bytes: Buffer) {
+    for (let at = 0; at < bytes.length; at += 40_000) yield bytes.subarray(at, at + 40_000)
+  }
+  /** Without a length that is told in advance. */
+  const streamed = (bytes: Buffer) =>
+    new ReadableStream({
+      async start(controller) {
+        for await (const slice of slices(bytes)) controller.enqueue(slice)
+        controller.close()
+      },
+    })
+
+  test('a PNG of as many is taken, of one more refused', async () => {
+    for (const post of [postBare, postForm, (bytes: Buffer) => postBare(streamed(bytes))]) {
+      const taken = await post(pngOfBytes(bytesMax))
+      expect([taken.status, Object(taken.body).bytes]).toEqual([200, bytesMax])
+      expect((await show()).bytes.length).toBe(bytesMax)
+      expect(told(await post(pngOfBytes(bytesMax + 1)))).toEqual(oversized)
+    }
+  })
+
+  test('a drawing of as many is taken, of one more refused', async () => {
+    const drawing = (bytes: number) => {
+      const bare = svgOf('<!---->')
+      return svgOf(`<!--${'x'.repeat(bytes - bare.length)}-->`)
+    }
+    expect(outcome(await postBare(drawing(bytesMax), 'image/svg+xml'))).toBe('200')
+    expect(told(await postBare(drawing(bytesMax + 1), 'image/svg+xml'))).toEqual(oversized)
+    expect(outcome(await postForm(drawing(bytesMax)))).toBe('200')
+    expect(told(await postForm(drawing(bytesMax + 1)))).toEqual(oversized)
+  })
+
+  test('one that never ends is refused as soon as it is too long', async () => {
+    let sent = 0
+    const endless = new ReadableStream({
+      async pull(controller) {
+        sent += 65_536
+        controller.enqueue(new Uint8Array(65_536))
+        await Bun.sleep(1)
+      },
+    })
+    expect(told(await postBare(endless))).toEqual(oversized)
+    expect(sent).toBeLessThan(64 * 1_048_576)
+  })
+
+  test('what was refused changes nothing', async () => {
+    await postBare(pngOf(3, 2))
+    await postBare(pngOfBytes(bytesMax + 1))
+    await postBare('GIF89a')
+    await postForm(svgOf('&x;'))
+    expect((await show()).bytes).toEqual(Uint8Array.from(pngOf(3, 2)))
+  })
+})
+
+describe('a body that is no logo is refused', () => {
+  test.each(['application/json', 'text/plain', 'application/octet-stream'])(
+    'of the type %s',
+    async (type) => {
+      expect(told(await postBare(pngOf(1, 1), type))).toEqual([
+        415,
+        'unsupported_image_type',
+        'file',
+      ])
+    },
+  )
+
+  test('without any bytes', async () => {
+    expect(outcome(await postBare(new Uint8Array(0)))).toBe('415 unsupported_image_type')
+    expect(outcome(await postForm(new Uint8Array(0)))).toBe('415 unsupported_image_type')
+    expect(outcome(await send('admins', 'POST /v1/branding/logo'))).toBe(
+      '415 unsupported_image_type',
+    )
+  })
+
+  test('as a form of other fields', async () => {
+    expect(told(await postForm(pngOf(1, 1), { field: 'image' }))).toEqual([
+      422,
+      'unknown_field',
+      'image',
+    ])
+    const both = new FormData()
+    both.append('colour', 'red')
+    both.append('file', new File([pngOf(1, 1)], 'x.png'))
+    const answer = await send('admins', 'POST /v1/branding/logo', { body: both })
+    expect(told(answer)).toEqual([422, 'unknown_field', 'colour'])
+    const text = new FormData()
+    text.append('file', 'no file')
+    const fileless = await send('admins', 'POST /v1/branding/logo', { body: text })
+    expect(told(fileless)).toEqual([422, 'unprocessable', 'file'])
+  })
+
+  test('as a form of two files', async () => {
+    const body = new FormData()
+    for (const field of ['file', 'logo']) body.append(field, new File([pngOf(1, 1)], 'x.png'))
+    expect(outcome(await send('admins', 'POST /v1/branding/logo', { body }))).toBe(
+      '413 request_too_large',
+    )
+  })
+
+  test('as a form that is cut', async () => {
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+    const body = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc'
+    expect(outcome(await send('admins', 'POST /v1/branding/logo', { body, headers }))).toBe(
+      '400 invalid_request',
+    )
+  })
+})
+
+test('it is shown with headers that keep it from doing anything', async () => {
+  await postBare(svgOf('<path d="M0 0h1"/>'), 'image/svg+xml')
+  const { headers } = await show()
+  const told = ['content-security-policy', 'x-content-type-options', 'cross-origin-resource-policy']
+  expect(told.map((name) => headers.get(name))).toEqual([
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    'nosniff',
+    'same-site',
+  ])
+  expect(headers.get('cache-control')).toBe('no-cache')
+  const known = await show({ 'if-none-match': headers.get('etag') ?? '' })
+  expect([known.status, known.bytes.length, known.headers.get('etag')]).toEqual([
+    304,
+    0,
+    headers.get('etag'),
+  ])
+  expect(known.headers.get('content-security-policy')).toContain('sandbox')
+})
+
+test('a change may name the logo that it was meant for', async () => {
+  const stale = (await show()).headers.get('etag') ?? ''
+  await postBare(pngOf(3, 2))
+  const headers = { 'if-match': stale }
+  const late = await send('admins', 'POST /v1/branding/logo', {
+    body: pngOf(4, 2),
+    headers: { ...headers, 'content-type': 'image/png' },
+  })
+  expect(outcome(late)).toBe('412 precondition_failed')
+  expect(outcome(await send('admins', 'DELETE /v1/branding/logo', { headers }))).toBe(
+    '412 precondition_failed',
+  )
+  expect((await show()).bytes).toEqual(Uint8Array.from(pngOf(3, 2)))
+})

@@ -1,0 +1,203 @@
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { defaultTheme, renderTheme } from '#branding/theme.ts'
+import {
+  outcome,
+  type PortalCaller,
+  startPortalGateway,
+  told,
+  usePortalGateway,
+} from '#test/support/portal-gateway.ts'
+
+/** What a portal wears: read by everybody, replaced by administrators. */
+
+const world = usePortalGateway()
+const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const put = (json: unknown, headers: Record<string, string> = {}) =>
+  send('admins', 'PUT /v1/branding/theme', { json, headers })
+const read = (query = '') => send('users', `GET /v1/branding/theme${query}`)
+const asItComes = { ...renderTheme(defaultTheme), logo_url: expect.any(String) }
+
+beforeEach(async () => {
+  expect(outcome(await send('admins', 'POST /v1/branding/theme/reset'))).toBe('200')
+})
+
+test('it is the default theme until somebody sets another', async () => {
+  const answer = await read()
+  expect([answer.status, answer.body]).toEqual([200, asItComes])
+})
+
+test('it is replaced as a whole: what is not named is as it comes', async () => {
+  await put({ product_name: 'Portal', radius_px: 0, colors: { light: { primary: '#00f' } } })
+  const answer = await put({ mode: 'dark', font_scale: 1.25, product_name: null })
+  const expected = { ...asItComes, mode: 'dark', font_scale: 1.25 }
+  expect([answer.status, answer.body]).toEqual([200, expected])
+  expect((await read()).body).toEqual(expected)
+})
+
+test('every field is set, and told in its canonical spelling', async () => {
+  const json = {
+    product_name: '  Müller & Söhne <b> 📏 ',
+    mode: 'light',
+    colors: {
+      light: { primary: '#ABC', background: '#FFFFFFFF', border: '#11223380' },
+      dark: { primary: 'oklch(70% 0.1 250deg)', text: ' OKLCH(1 0 0 / 50%) ' },
+    },
+    radius_px: 32,
+    font_family: `"Source Sans 3",'Inter',sans-serif`,
+    font_scale: 0.75,
+  }
+  const { body } = await put(json)
+  expect(body).toMatchObject({
+    ...{ product_name: 'Müller & Söhne <b> 📏', mode: 'light', radius_px: 32, font_scale: 0.75 },
+    font_family: 'Source Sans 3, Inter, sans-serif',
+    colors: {
+      light: { primary: '#aabbcc', background: '#ffffff', border: '#11223380' },
+      dark: { primary: '#6da3da', text: '#ffffff80' },
+    },
+  })
+})
+
+test('what was read may be sent back', async () => {
+  await put({ product_name: 'Portal' })
+  const { body } = await read()
+  expect((await put(body)).body).toEqual(body)
+})
+
+test('a reset goes back to the default theme', async () => {
+  await put({ product_name: 'Portal' })
+  const answer = await send('admins', 'POST /v1/branding/theme/reset', { json: {} })
+  expect([answer.status, answer.body]).toEqual([200, asItComes])
+  expect((await read()).body).toEqual(asItComes)
+  const surplus = await send('admins', 'POST /v1/branding/theme/reset', { json: { mode: 'dark' } })
+  expect(told(surplus)).toEqual([422, 'unknown_field', 'mode'])
+})
+
+describe('as a style sheet', () => {
+  test('it holds the variables of both schemes where the device decides', async () => {
+    await put({ colors: { dark: { primary: '#abcdef' } }, font_family: 'Inter, system-ui' })
+    const sheet = await read('?format=css')
+    expect(sheet.headers.get('content-type')).toBe('text/css; charset=utf-8')
+    expect(sheet.text).toContain('color-scheme: light dark;')
+    expect(sheet.text).toContain('--brand-font-family: "Inter", system-ui;')
+    expect(sheet.text).toContain('--brand-on-primary: #ffffff;')
+    const [light, dark] = sheet.text.split('@media (prefers-color-scheme: dark)')
+    expect(light).not.toContain('#abcdef')
+    expect(dark).toContain('--brand-primary: #abcdef;')
+  })
+
+  test.each(['light', 'dark'] as const)('it holds those of the %s scheme alone', async (mode) => {
+    await put({ mode })
+    const { text } = await read('?format=css')
+    expect(text).toContain(`color-scheme: ${mode};`)
+    expect(text).toContain(`--brand-primary: ${defaultTheme.colors[mode].primary};`)
+    expect(text).not.toContain('@media')
+  })
+})
+
+test('as design tokens it says what each value is', async () => {
+  await put({ colors: { light: { primary: '#33669980' } }, radius_px: 3, font_family: 'Inter' })
+  const { body } = await read('?format=dtcg')
+  expect(Object(body).color.$type).toBe('color')
+  expect(Object(body).color.light.primary.$value).toEqual({
+    ...{ colorSpace: 'srgb', components: [0.2, 0.4, 0.6], alpha: 0.502, hex: '#336699' },
+  })
+  expect(Object(body).radius).toEqual({ $type: 'dimension', $value: { value: 3, unit: 'px' } })
+  expect(Object(body).font.family).toEqual({ $type: 'fontFamily', $value: ['Inter'] })
+})
+
+test('it comes in no other form', async () => {
+  for (const format of ['xml', '', 'CSS']) {
+    expect(told(await read(`?format=${format}`))).toEqual([422, 'unprocessable', 'format'])
+  }
+})
+
+describe('who may do what', () => {
+  const routes = [
+    'GET /v1/branding/theme',
+    'PUT /v1/branding/theme',
+    'POST /v1/branding/theme/preview',
+    'POST /v1/branding/theme/reset',
+    'GET /v1/branding/logo',
+    'DELETE /v1/branding/logo',
+    'POST /v1/branding/logo',
+  ]
+  const callers: [PortalCaller, string[]][] = [
+    ['nobody', routes.map(() => '401 missing_credentials')],
+    ['strangers', routes.map(() => '403 permission_denied')],
+    ['users', routes.map((route) => (route.startsWith('GET') ? '200' : '403 permission_denied'))],
+    ['admins', ['200', '200', '200', '200', '200', '204', '415 unsupported_image_type']],
+  ]
+  test.each(callers)('%s', async (who, expected) => {
+    const seen: string[] = []
+    for (const route of routes) {
+      const json = route.includes('theme') && !route.startsWith('GET') ? {} : undefined
+      seen.push(outcome(await send(who, route, { json })))
+    }
+    expect(seen).toEqual(expected)
+  })
+})
+
+describe('the tag', () => {
+  const tagOf = async (query = '') => (await read(query)).headers.get('etag') ?? ''
+
+  test('is another one for each form and each theme', async () => {
+    const forms = ['', '?format=css', '?format=dtcg']
+    const first = await Promise.all(forms.map(tagOf))
+    await put({ product_name: 'Portal' })
+    const second = await Promise.all(forms.map(tagOf))
+    expect(new Set([...first, ...second]).size).toBe(6)
+    await send('admins', 'POST /v1/branding/theme/reset')
+    expect(await Promise.all(forms.map(tagOf))).toEqual(first)
+  })
+
+  test('spares a client what it has', async () => {
+    for (const query of ['', '?format=css', '?format=dtcg']) {
+      const tag = await tagOf(query)
+      const headers = { 'if-none-match': tag }
+      const answer = await send('users', `GET /v1/branding/theme${query}`, { headers })
+      expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([304, '', tag])
+    }
+  })
+
+  test('keeps a change from a theme that it was not meant for', async () => {
+    const stale = await tagOf()
+    const { headers } = await put({ product_name: 'One' }, { 'if-match': stale })
+    expect(outcome(await put({ product_name: 'Two' }, { 'if-match': stale }))).toBe(
+      '412 precondition_failed',
+    )
+    const reset = await send('admins', 'POST /v1/branding/theme/reset', {
+      headers: { 'if-match': stale },
+    })
+    expect(outcome(reset)).toBe('412 precondition_failed')
+    expect((await read()).body['product_name']).toBe('One')
+    for (const tag of [headers.get('etag') ?? '', await tagOf('?format=css'), '*']) {
+      expect(outcome(await put({ product_name: 'One' }, { 'if-match': tag }))).toBe('200')
+    }
+  })
+
+  test('lets one of eight through who have read the same', async () => {
+    const headers = { 'if-match': await tagOf() }
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, at) => put({ product_name: `Portal ${at}` }, headers)),
+    )
+    const late = Array(7).fill('412 precondition_failed')
+    expect(answers.map(outcome).toSorted()).toEqual(['200', ...late])
+  })
+
+  test('is still good for the theme when only the logo has changed', async () => {
+    const tag = await tagOf()
+    const body = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'
+    const headers = { 'content-type': 'image/svg+xml' }
+    expect(outcome(await send('admins', 'POST /v1/branding/logo', { body, headers }))).toBe('200')
+    expect(await tagOf()).not.toBe(tag)
+    expect(outcome(await put({}, { 'if-match': tag }))).toBe('200')
+    await send('admins', 'DELETE /v1/branding/logo')
+  })
+})
+
+test('another replica tells the same theme at once, and the same link', async () => {
+  const other = await startPortalGateway(world.database)
+  const { body } = await put({ product_name: 'Portal' })
+  expect((await other.send('users', 'GET /v1/branding/theme')).body).toEqual(body)
+  await other.stop()
+})

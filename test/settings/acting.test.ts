@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { userIdOf } from '#auth/principal.ts'
+import { createResponseStore } from '#responses/store.ts'
+import { addEnded } from '#test/responses/store-world.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { ann, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+
+/** That a change acts at once on what runs, and not only on what is shown. */
+
+let database: TestDatabase
+let world: SettingsWorld
+let upstream: Bun.Server<unknown>
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  upstream = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const documents: unknown[] = Object(await request.json()).documents
+      const results = documents.map((_, index) => ({ index, relevance_score: 1 / (index + 1) }))
+      return Response.json({ results })
+    },
+  })
+  world = await startSettingsWorld(database, { upstreamUrl: `${upstream.url.origin}/v1` })
+})
+afterAll(async () => {
+  await world.stop()
+  await upstream.stop(true)
+  await database.close()
+})
+beforeEach(async () => {
+  await world.send('/v1/config/rollback', { json: { revision: 0 } })
+})
+
+test('an upload may be as long as files.max_bytes says', async () => {
+  const upload = (text: string) =>
+    world.send(`/v1/files?name=${crypto.randomUUID()}`, { who: ann, method: 'POST', json: text })
+  expect(outcome(await upload('four'))).toBe('201')
+  await world.patch({ files: { max_bytes: 4 } })
+  expect(outcome(await upload('four'))).toBe('201')
+  expect(outcome(await upload('fives'))).toBe('413 file_too_large')
+  await world.patch({ files: { max_bytes: null } })
+  expect(outcome(await upload('fives'))).toBe('201')
+})
+
+test('people are found as long as files.people_picker says so', async () => {
+  const find = () => world.send('/v1/principals?q=ann', { who: ann })
+  expect(outcome(await find())).toBe('200')
+  await world.patch({ files: { people_picker: false } })
+  expect(outcome(await find())).toBe('403 people_picker_off')
+})
+
+test('what is in the trash comes back as long as files.trash_seconds says', async () => {
+  const caller = { userId: userIdOf(ann.subject), groups: ann.groups }
+  const id = await world.upload(ann, 'thrown-away')
+  await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
+  world.pass(3_600_000)
+  expect(await world.files.trash(caller, { limit: 10 })).toHaveLength(1)
+  await world.patch({ files: { trash_seconds: 3_600 } })
+  expect(await world.files.trash(caller, { limit: 10 })).toEqual([])
+  await world.patch({ files: { trash_seconds: 7_200 } })
+  expect(await world.files.trash(caller, { limit: 10 })).toHaveLength(1)
+})
+
+test('the reranker and rerank_top_n hold for the next request', async () => {
+  const rerank = () =>
+    world.send('/v1/rerank', { json: { query: 'q', documents: ['a', 'b', 'c'] } })
+  expect(outcome(await rerank())).toBe('400 reranker_not_configured model')
+  await world.patch({ reranker_model: 'sorter' })
+  expect((await rerank()).body).toMatchObject({ model: 'sorter', results: [{}, {}, {}] })
+  await world.patch({ rerank_top_n: 2 })
+  expect((await rerank()).body['results']).toHaveLength(2)
+})
+
+test('a response is kept for responses.ttl_seconds, as it was when the response ended', async () => {
+  const limits = world.config.responses
+  const store = createResponseStore(database, { limits, now: () => new Date() })
+  const owner = userIdOf(ann.subject)
+  const add = async () => (await addEnded(store, { ownerId: owner })).id
+  const long = await add()
+  await world.patch({ responses: { ttl_seconds: 60 } })
+  const short = await add()
+  await store.sweep(new Date(Date.now() + 61_000))
+  expect(await store.find(owner, short)).toBeUndefined()
+  expect(await store.find(owner, long)).toMatchObject({ log: { id: long } })
+})

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { at, bodyWith, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+
+let database: TestDatabase
+let world: SettingsWorld
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  // With a reranker, so that any `rerank_top_n` may be set.
+  world = await startSettingsWorld(database, { toml: '[retrieval]\nrerank_model = "sorter"' })
+})
+afterAll(async () => {
+  await world.stop()
+  await database.close()
+})
+
+const wholeNumbers: readonly [key: string, minimum: number, maximum: number][] = [
+  ['retrieval_k', 1, 50],
+  ['rerank_top_n', 1, 50],
+  ['files.max_bytes', 1, 5_497_558_138_880],
+  ['files.trash_seconds', 0, 315_360_000],
+  ['responses.ttl_seconds', 1, 315_360_000],
+]
+const refused = (key: string) => `422 unprocessable ${key}`
+const error = (body: object) => at(body, 'error.message')
+
+describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
+  test('takes its bounds, and nothing past them', async () => {
+    for (const value of [minimum, maximum]) {
+      const answer = await world.patch(bodyWith(key, value))
+      expect(outcome(answer)).toBe('200')
+      expect(at(answer.body, key)).toBe(value)
+    }
+    for (const value of [minimum - 1, maximum + 1, -maximum, 1e300]) {
+      expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
+    }
+    expect(at((await world.read()).body, key)).toBe(maximum)
+  })
+
+  test('takes whole numbers, however they are written, and nothing else', async () => {
+    const spelled = JSON.stringify(bodyWith(key, 0)).replace('0', '7.0')
+    const answer = await world.patch(spelled)
+    expect(outcome(answer)).toBe('200')
+    expect(at(answer.body, key)).toBe(7)
+    for (const value of ['7', '', true, 7.5, [7], { value: 7 }]) {
+      const wrong = await world.patch(bodyWith(key, value))
+      expect(outcome(wrong)).toBe(refused(key))
+      expect(error(wrong.body)).toBe(`"${key}" must be a whole number.`)
+    }
+  })
+
+  test('is what it was before when it is null', async () => {
+    await world.patch(bodyWith(key, 7))
+    const schema = (await world.send('/v1/config/schema')).body
+    const answer = await world.patch(bodyWith(key, null))
+    expect(at(answer.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
+  })
+})
+
+test('what has to be true or false, or a name, is nothing else', async () => {
+  for (const value of [0, 1, 'true', 'off', [], {}]) {
+    const answer = await world.patch(bodyWith('files.people_picker', value))
+    expect(outcome(answer)).toBe(refused('files.people_picker'))
+  }
+  for (const key of ['embedding_model', 'reranker_model']) {
+    for (const value of ['', 5, true, ['vectors'], {}]) {
+      expect(outcome(await world.patch({ [key]: value }))).toBe(refused(key))
+    }
+  }
+})
+
+test('documents are a list of ids, and a list has its limit', async () => {
+  const key = 'service_desk.document_ids'
+  for (const value of ['x', 5, true, {}]) {
+    expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
+  }
+  for (const value of [5, null, ['x'], 'x'.repeat(101)]) {
+    expect(outcome(await world.patch(bodyWith(key, ['', value])))).toBe(refused(`${key}[1]`))
+  }
+  const ids = Array.from({ length: 501 }, () => crypto.randomUUID())
+  expect(outcome(await world.patch(bodyWith(key, ids)))).toBe(refused(key))
+  expect(outcome(await world.patch(bodyWith(key, ids.slice(1))))).toBe(
+    `422 document_not_found ${key}[0]`,
+  )
+})
+
+test('an unknown field is named, wherever it is and whatever it is called', async () => {
+  const bodies: [body: string, param: string][] = [
+    ['{"retrieval_n": 3}', 'retrieval_n'],
+    ['{"retrieval_n": null}', 'retrieval_n'],
+    ['{"retrieval_k": 4, "files": {"max_bytes": 5, "min_bytes": 1}}', 'files.min_bytes'],
+    ['{"service_desk": {"documents": []}}', 'service_desk.documents'],
+    ['{"files.max_bytes": 5}', 'files.max_bytes'],
+    ['{"files": {"max.bytes": 5}}', 'files.max.bytes'],
+    ['{"files": {"files": {"max_bytes": 5}}}', 'files.files'],
+    ['{"__proto__": {"retrieval_k": 4}}', '__proto__'],
+    ['{"constructor": 1}', 'constructor'],
+    ['{"files": {"__proto__": {"max_bytes": 5}}}', 'files.__proto__'],
+    ['{"": 1}', ''],
+  ]
+  const { etag } = await world.read()
+  for (const [body, param] of bodies) {
+    const answer = await world.patch(body)
+    expect(answer.status).toBe(422)
+    expect(Object(answer.body['error'])).toMatchObject({ code: 'unknown_field', param })
+  }
+  expect((await world.read()).etag).toBe(etag)
+})
+
+test('the removed collection_name is told with the name of what took its place', async () => {
+  const bodies = [
+    { service_desk: { collection_name: 'desk' } },
+    { service_desk: { collection_name: null, document_ids: [] } },
+    { service_desk: [{ search: { collection_name: 'desk' } }] },
+    { service_desk: { document_ids: [{ collection_name: 'desk' }] } },
+  ]
+  for (const body of bodies) {
+    const answer = await world.patch(body)
+    expect(outcome(answer)).toBe('422 collection_name_removed service_desk.collection_name')
+    expect(String(error(answer.body))).toContain('service_desk.document_ids')
+  }
+})
+
+test('a body that is no object, no JSON or too long is refused as such', async () => {
+  for (const body of ['[]', '"x"', '5', 'null', 'true']) {
+    expect(outcome(await world.patch(body))).toBe('422 unprocessable')
+  }
+  for (const body of ['{', '', '{"retrieval_k": 03}', 'retrieval_k=3']) {
+    expect(outcome(await world.patch(body))).toBe('400 malformed_json')
+  }
+  const long = JSON.stringify({ embedding_model: 'x'.repeat(300_000) })
+  expect(outcome(await world.patch(long))).toBe('413 request_too_large')
+  expect(outcome(await world.patch({ files: 5 }))).toBe(refused('files'))
+  expect(outcome(await world.patch({ files: [] }))).toBe(refused('files'))
+})
+
+test('both media types of a merge patch are taken', async () => {
+  for (const type of ['application/json', 'application/merge-patch+json; charset=utf-8']) {
+    const answer = await world.patch({ retrieval_k: 9 }, { headers: { 'content-type': type } })
+    expect(outcome(answer)).toBe('200')
+  }
+})

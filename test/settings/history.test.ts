@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { userIdOf } from '#auth/principal.ts'
+import { loadConfig } from '#config/load.ts'
+import { createSettings } from '#settings/settings.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { dora, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+
+let database: TestDatabase
+let world: SettingsWorld
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startSettingsWorld(database)
+})
+afterAll(async () => {
+  await world.stop()
+  await database.close()
+})
+
+type Item = { revision: number; patch: object; before: object; after: object }
+
+async function history(query = ''): Promise<{ data: Item[]; has_more: boolean; last_id: number }> {
+  const answer = await world.send(`/v1/config/history${query}`)
+  expect(outcome(answer)).toBe('200')
+  return Object(answer.body)
+}
+
+const rollBack = (json: unknown, options = {}) =>
+  world.send('/v1/config/rollback', { json, ...options })
+
+describe('the history', () => {
+  test('says who changed what, the newest first', async () => {
+    await world.patch({ retrieval_k: 5, files: { max_bytes: 7 } })
+    const eve = { subject: 'eve', groups: ['admins'] }
+    await world.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { who: eve })
+    const { data } = await history('?limit=2')
+    expect(data).toEqual([
+      {
+        object: 'config.revision',
+        revision: expect.any(Number),
+        created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+        actor_id: userIdOf('eve'),
+        patch: { retrieval_k: null },
+        before: { retrieval_k: 5, files: { max_bytes: 7 } },
+        after: { files: { max_bytes: 7 } },
+      },
+      expect.objectContaining({
+        actor_id: userIdOf(dora.subject),
+        patch: { retrieval_k: 5, files: { max_bytes: 7 } },
+        before: {},
+      }),
+    ] as unknown as Item[])
+  })
+
+  test('comes in pages that show each once', async () => {
+    for (let k = 10; k < 17; k++) await world.patch({ retrieval_k: k })
+    const all = (await history('?limit=100')).data.map(({ revision }) => revision)
+    const seen: number[] = []
+    let query = '?limit=3'
+    for (;;) {
+      const page = await history(query)
+      seen.push(...page.data.map(({ revision }) => revision))
+      if (!page.has_more) break
+      query = `?limit=3&after=${page.last_id}`
+    }
+    expect(seen).toEqual(all)
+    expect(seen).toEqual(seen.toSorted((a, b) => b - a))
+    expect(await history('?after=1')).toMatchObject({ data: [], has_more: false, last_id: null })
+  })
+
+  test('takes a page of 1 to 100 from behind a revision', async () => {
+    for (const query of ['limit=0', 'limit=101', 'limit=x', 'limit=', 'limit=1.5']) {
+      const answer = await world.send(`/v1/config/history?${query}`)
+      expect(outcome(answer)).toBe('422 unprocessable limit')
+    }
+    for (const query of ['after=x', 'after=-1', 'after=', 'after=2147483648', 'after=1.5']) {
+      const answer = await world.send(`/v1/config/history?${query}`)
+      expect(outcome(answer)).toBe('422 unprocessable after')
+    }
+    for (const query of ['limit=1', 'limit=100', 'after=2147483647']) await history(`?${query}`)
+  })
+
+  test('keeps the newest five hundred changes', async () => {
+    const other = await openTestDatabase()
+    await other.drizzle.execute(sql`
+      insert into settings_revision (actor_id, patch, before, after, created_at)
+      select ${userIdOf('dora')}::uuid, '{}', '{}', '{"files":{"max_bytes":5}}', now()
+      from generate_series(1, 500)`)
+    const config = loadConfig({})
+    const now = () => new Date()
+    const settings = await createSettings({ config, database: other, log: quietLog, now })
+    expect(await settings.setAfter(1)).toEqual(new Map([['files.max_bytes', 5]]))
+    const change = { actorId: userIdOf('dora'), ifMatch: null, isDryRun: false }
+    await settings.change(change, ({ set }) => new Map([...set, ['retrieval_k', 9]]))
+    expect(await settings.setAfter(1)).toBeUndefined()
+    const oldest = await settings.history({ limit: 2, before: 4 })
+    expect(oldest.revisions.map(({ revision }) => revision)).toEqual([3, 2])
+    expect(oldest.hasMore).toBe(false)
+    expect(settings.current()).toMatchObject({ retrieval_k: 9, files: { max_bytes: 5 } })
+    await settings.close()
+    await other.close()
+  })
+})
+
+describe('a rollback', () => {
+  test('is a new change to what an earlier one left', async () => {
+    await rollBack({ revision: 0 })
+    const first = await world.patch({ retrieval_k: 5, files: { people_picker: false } })
+    const [then] = (await history('?limit=1')).data
+    await world.patch({ retrieval_k: 6, responses: { ttl_seconds: 60 } })
+    const answer = await rollBack({ revision: then?.revision })
+    expect(answer.body).toEqual(first.body)
+    expect(answer.etag).not.toBe(first.etag)
+    expect((await world.read()).etag).toBe(answer.etag)
+    const [newest] = (await history('?limit=1')).data
+    expect(newest).toMatchObject({
+      patch: { retrieval_k: 5, responses: { ttl_seconds: null } },
+      after: then?.after ?? {},
+    })
+  })
+
+  test('to 0 is to what holds when nobody has set anything', async () => {
+    await world.patch({ retrieval_k: 5 })
+    expect((await rollBack({ revision: 0 })).body).toMatchObject({ retrieval_k: 3 })
+    expect((await history('?limit=1')).data[0]?.after).toEqual({})
+  })
+
+  test('is checked anew: what it names may be gone', async () => {
+    const id = await world.upload(dora, 'soon-gone')
+    await world.patch({ service_desk: { document_ids: [id] } })
+    const [withFile] = (await history('?limit=1')).data
+    await world.patch({ service_desk: null })
+    const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
+    await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
+    const answer = await rollBack({ revision: withFile?.revision })
+    expect(outcome(answer)).toBe('422 document_not_found service_desk.document_ids[0]')
+  })
+
+  test('takes a condition, and can be tried', async () => {
+    await rollBack({ revision: 0 })
+    const { etag } = await world.patch({ retrieval_k: 5 })
+    const stale = await rollBack({ revision: 0 }, { headers: { 'if-match': '"x"' } })
+    expect(outcome(stale)).toBe('412 precondition_failed')
+    const tried = await world.send('/v1/config/rollback?dry_run=true', { json: { revision: 0 } })
+    expect(tried.body).toMatchObject({ before: { retrieval_k: 5 }, after: { retrieval_k: 3 } })
+    expect((await world.read()).etag).toBe(etag)
+    const done = await rollBack({ revision: 0 }, { headers: { 'if-match': etag } })
+    expect(outcome(done)).toBe('200')
+  })
+
+  test('needs a revision that is there', async () => {
+    const last = (await history('?limit=1')).data[0]?.revision ?? 0
+    const tries: [body: unknown, outcome: string][] = [
+      [{ revision: last + 1 }, '422 revision_not_found revision'],
+      [{ revision: 2_147_483_647 }, '422 revision_not_found revision'],
+      [{ revision: 2_147_483_648 }, '422 unprocessable revision'],
+      [{ revision: -1 }, '422 unprocessable revision'],
+      [{ revision: '1' }, '422 unprocessable revision'],
+      [{ revision: 1.5 }, '422 unprocessable revision'],
+      [{ revision: null }, '422 unprocessable revision'],
+      [{}, '422 unprocessable revision'],
+      [{ revision: 0, force: true }, '422 unknown_field force'],
+      [[], '422 unprocessable'],
+      ['{', '400 malformed_json'],
+    ]
+    for (const [body, expected] of tries) expect(outcome(await rollBack(body))).toBe(expected)
+  })
+})

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { sql } from 'drizzle-orm'
+import { openDatabase } from '#db/client.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { bodyWith, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+
+let database: TestDatabase
+let world: SettingsWorld | undefined
+
+beforeEach(async () => {
+  database = await openTestDatabase()
+})
+afterEach(async () => {
+  await world?.stop()
+  world = undefined
+  await database.close()
+})
+
+/** Ends the process, and starts it with this configuration. */
+async function restart(given: Parameters<typeof startSettingsWorld>[1] = {}) {
+  await world?.stop()
+  world = await startSettingsWorld(database, given)
+  return world
+}
+
+async function keyOf(key: string): Promise<object> {
+  const { body } = Object(await world?.send('/v1/config/schema'))
+  return Object(Object(body.keys)[key])
+}
+
+test('a change holds after a restart, over what the file says', async () => {
+  const toml = '[retrieval]\nk = 8\n[files]\nbytes_max = 1_000'
+  const first = await restart({ toml })
+  expect((await first.read()).body).toMatchObject({ retrieval_k: 8, files: { max_bytes: 1_000 } })
+  const changed = await first.patch({ retrieval_k: 9 })
+  const second = await restart({ toml })
+  const read = await second.read()
+  expect(read.body).toMatchObject({ retrieval_k: 9, files: { max_bytes: 1_000 } })
+  expect(read.etag).toBe(changed.etag)
+  expect((await second.patch({ retrieval_k: null })).body).toMatchObject({ retrieval_k: 8 })
+})
+
+test('a change is kept by a database that was closed', async () => {
+  const { databaseUrl, dataFolder } = database.place
+  if (databaseUrl === undefined) return
+  await (await restart()).patch({ retrieval_k: 9 })
+  const again = await openDatabase({ databaseUrl, dataFolder, connectionsMax: 2, log: quietLog })
+  const reopened = await startSettingsWorld(again)
+  expect((await reopened.read()).body['retrieval_k']).toBe(9)
+  await reopened.stop()
+  await again.close()
+})
+
+test('what the environment gives is locked, and free again without it', async () => {
+  const free = await restart()
+  await free.patch({ retrieval_k: 9, embedding_model: 'vectors' })
+  const { etag } = await free.read()
+
+  const locked = await restart({ environment: { SLUICE_RETRIEVAL_K: '20' } })
+  expect((await locked.read()).body).toMatchObject({
+    retrieval_k: 20,
+    embedding_model: 'vectors',
+  })
+  // Another representation is another tag.
+  expect((await locked.read()).etag).not.toBe(etag)
+  for (const value of [5, 20, null]) {
+    const answer = await locked.patch({ retrieval_k: value, embedding_model: 'local-hash' })
+    expect(outcome(answer)).toBe('409 config_locked retrieval_k')
+    expect(answer.text).toContain('SLUICE_RETRIEVAL_K')
+  }
+  expect(outcome(await locked.patch({ embedding_model: 'local-hash' }))).toBe('200')
+
+  const freed = await restart()
+  expect((await freed.read()).body).toMatchObject({
+    retrieval_k: 9,
+    embedding_model: 'local-hash',
+  })
+  expect(outcome(await freed.patch({ retrieval_k: 10 }))).toBe('200')
+})
+
+test('a section that is put back has a locked key in it as well', async () => {
+  const locked = await restart({ environment: { SLUICE_FILE_BYTES_MAX: '4096' } })
+  expect((await locked.read()).body).toMatchObject({ files: { max_bytes: 4_096 } })
+  expect(outcome(await locked.patch({ files: null }))).toBe('409 config_locked files.max_bytes')
+  expect(outcome(await locked.patch({ files: { trash_seconds: 60 } }))).toBe('200')
+})
+
+test('a going back leaves alone what is locked', async () => {
+  const free = await restart()
+  await free.patch({ files: { people_picker: false } })
+  await free.patch({ retrieval_k: 9 })
+  const locked = await restart({ environment: { SLUICE_RETRIEVAL_K: '20' } })
+  await locked.patch({ files: { people_picker: true } })
+  const { body } = await locked.send('/v1/config/history')
+  const [, second, first] = Object(body['data'])
+  const back = (revision: number) => locked.send('/v1/config/rollback', { json: { revision } })
+  // Before the first of these, another value was set under the lock.
+  expect(outcome(await back(first.revision))).toBe('409 config_locked retrieval_k')
+  expect((await back(second.revision)).body).toMatchObject({
+    retrieval_k: 20,
+    files: { people_picker: false },
+  })
+})
+
+test('for every key it is told what gives it, and whether anybody may change it', async () => {
+  const given = {
+    toml: '[retrieval]\nrerank_model = "sorter"\nembedding_model = "vectors"\n[files]\ntrash_s = 60',
+    environment: { SLUICE_RERANK_TOP_N: '5', SLUICE_EMBEDDING_MODEL: 'local-hash' },
+  }
+  const here = await restart(given)
+  await here.patch({ files: { trash_seconds: 90 } })
+  expect(await keyOf('retrieval_k')).toEqual({
+    default: 3,
+    source: 'default',
+    config_key: 'retrieval.k',
+    locked_by: null,
+    restart_required: false,
+  })
+  expect(await keyOf('reranker_model')).toMatchObject({ default: null, source: 'file' })
+  expect(await keyOf('files.trash_seconds')).toMatchObject({
+    default: 2_592_000,
+    source: 'database',
+  })
+  expect(await keyOf('rerank_top_n')).toMatchObject({
+    source: 'environment',
+    locked_by: 'SLUICE_RERANK_TOP_N',
+  })
+  expect(await keyOf('embedding_model')).toMatchObject({
+    default: 'local-hash',
+    source: 'environment',
+    locked_by: 'SLUICE_EMBEDDING_MODEL',
+  })
+  expect(await keyOf('service_desk.document_ids')).toMatchObject({
+    config_key: null,
+    source: 'default',
+  })
+})
+
+test('every variable that locks does so', async () => {
+  const here = await restart({
+    environment: {
+      SLUICE_RETRIEVAL_K: '4',
+      SLUICE_RERANK_TOP_N: '2',
+      SLUICE_RERANK_MODEL: 'sorter',
+      SLUICE_EMBEDDING_MODEL: 'vectors',
+      SLUICE_FILE_BYTES_MAX: '1000',
+      SLUICE_FILE_TRASH_S: '0',
+      SLUICE_RESPONSES_TTL_S: '60',
+    },
+  })
+  expect((await here.read()).body).toEqual({
+    retrieval_k: 4,
+    rerank_top_n: 2,
+    embedding_model: 'vectors',
+    reranker_model: 'sorter',
+    service_desk: { document_ids: null },
+    files: { max_bytes: 1_000, trash_seconds: 0, people_picker: true },
+    responses: { ttl_seconds: 60 },
+  })
+  const { body } = await here.send('/v1/config/schema')
+  const keys: [string, { locked_by: string | null }][] = Object.entries(Object(body['keys']))
+  const open = keys.filter(([, { locked_by }]) => locked_by === null).map(([key]) => key)
+  expect(open).toEqual(['service_desk.document_ids', 'files.people_picker'])
+  for (const [key] of keys) {
+    const answer = await here.patch(bodyWith(key, null))
+    expect(outcome(answer)).toBe(open.includes(key) ? '200' : `409 config_locked ${key}`)
+  }
+})
+
+test('the schema is a JSON Schema of what is read', async () => {
+  const here = await restart()
+  const { body } = await here.send('/v1/config/schema')
+  expect(body['schema']).toMatchObject({
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      retrieval_k: { type: 'integer', minimum: 1, maximum: 50, default: 3 },
+      rerank_top_n: {
+        anyOf: [{ type: 'integer', minimum: 1, maximum: 50 }, { type: 'null' }],
+        default: null,
+      },
+      files: {
+        type: 'object',
+        properties: { people_picker: { type: 'boolean', default: true } },
+      },
+    },
+  })
+  const { Validator } = await import('@cfworker/json-schema')
+  const validator = new Validator(Object(body['schema']), '2020-12')
+  expect(validator.validate((await here.read()).body).valid).toBe(true)
+  expect(validator.validate({ retrieval_k: 51 }).valid).toBe(false)
+  expect(validator.validate({ files: { max_bytes: '5' } }).valid).toBe(false)
+})
+
+test('a value that another release has set is not used where it does not fit, and not lost', async () => {
+  const here = await restart()
+  await here.patch({ retrieval_k: 9 })
+  const after = JSON.stringify({ retrieval_k: 900, files: { max_bytes: 7 }, later: { key: [1] } })
+  await database.drizzle.execute(sql`update settings_revision set after = ${after}`)
+  const later = await restart()
+  expect((await later.read()).body).toMatchObject({ retrieval_k: 3, files: { max_bytes: 7 } })
+  expect(await keyOf('retrieval_k')).toMatchObject({ source: 'default' })
+  expect(later.logLines.filter((line) => line.includes('"key":"retrieval_k"'))).toHaveLength(1)
+  await later.patch({ files: { people_picker: false } })
+  const { body } = await later.send('/v1/config/history?limit=1')
+  expect(Object(body['data'])[0].after).toEqual({
+    retrieval_k: 900,
+    files: { max_bytes: 7, people_picker: false },
+    later: { key: [1] },
+  })
+})

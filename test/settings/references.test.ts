@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { userIdOf } from '#auth/principal.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { ann, at, dora, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+
+let database: TestDatabase
+let world: SettingsWorld
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  world = await startSettingsWorld(database)
+})
+afterAll(async () => {
+  await world.stop()
+  await database.close()
+})
+beforeEach(async () => {
+  await world.send('/v1/config/rollback', { json: { revision: 0 } })
+})
+
+describe('a model', () => {
+  test('must exist, and be of the mode that is needed', async () => {
+    const patches: [patch: object, outcome: string][] = [
+      [{ embedding_model: 'vectors' }, '200'],
+      [{ embedding_model: 'local-hash' }, '200'],
+      [{ embedding_model: 'nothing' }, '422 model_not_found embedding_model'],
+      [{ embedding_model: 'writer' }, '422 model_mode_mismatch embedding_model'],
+      [{ embedding_model: 'sorter' }, '422 model_mode_mismatch embedding_model'],
+      [{ reranker_model: 'sorter' }, '200'],
+      [{ reranker_model: 'sorter-alias' }, '200'],
+      [{ reranker_model: 'nothing' }, '422 model_not_found reranker_model'],
+      [{ reranker_model: 'local-hash' }, '422 model_not_found reranker_model'],
+      [{ reranker_model: 'vectors' }, '422 model_mode_mismatch reranker_model'],
+    ]
+    for (const [patch, expected] of patches) {
+      expect(outcome(await world.patch(patch))).toBe(expected)
+    }
+    expect((await world.read()).body).toMatchObject({
+      embedding_model: 'local-hash',
+      reranker_model: 'sorter-alias',
+    })
+  })
+
+  test('that reranks is there as long as rerank_top_n is', async () => {
+    const steps: [patch: object, outcome: string][] = [
+      [{ rerank_top_n: 5 }, '422 reranker_not_configured rerank_top_n'],
+      [{ rerank_top_n: null }, '200'],
+      [{ rerank_top_n: 5, reranker_model: 'sorter' }, '200'],
+      [{ reranker_model: null }, '409 reranker_in_use reranker_model'],
+      [{ reranker_model: null, rerank_top_n: 6 }, '422 reranker_not_configured rerank_top_n'],
+      [{ reranker_model: 'sorter-alias', rerank_top_n: 7 }, '200'],
+      [{ reranker_model: null, rerank_top_n: null }, '200'],
+      [{ reranker_model: 'sorter' }, '200'],
+      [{ rerank_top_n: 8 }, '200'],
+    ]
+    for (const [patch, expected] of steps) {
+      expect(outcome(await world.patch(patch))).toBe(expected)
+    }
+  })
+
+  test('of two changes at once that cannot both hold, one is refused', async () => {
+    for (let round = 0; round < 5; round++) {
+      await world.patch({ reranker_model: 'sorter', rerank_top_n: null })
+      const answers = await Promise.all([
+        world.patch({ reranker_model: null }),
+        world.patch({ rerank_top_n: 5 }),
+      ])
+      expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1)
+      const { body } = await world.read()
+      expect(body['rerank_top_n'] === null || body['reranker_model'] !== null).toBe(true)
+      await world.patch({ reranker_model: null, rerank_top_n: null })
+    }
+  })
+})
+
+describe('a document', () => {
+  const set = (ids: readonly unknown[] | null) =>
+    world.patch({ service_desk: { document_ids: ids } })
+  const missing = (index: number) => `422 document_not_found service_desk.document_ids[${index}]`
+
+  test('is kept once, in the order in which they were named', async () => {
+    const ids: string[] = []
+    for (const name of ['a', 'b', 'c']) ids.push(await world.upload(dora, `order-${name}`))
+    const [first = '', second = '', third = ''] = ids
+    const answer = await set([third, first, third.toUpperCase(), second, first])
+    expect(outcome(answer)).toBe('200')
+    expect(at(answer.body, 'service_desk.document_ids')).toEqual([third, first, second])
+    expect(at((await set([])).body, 'service_desk.document_ids')).toEqual([])
+    expect(at((await set(null)).body, 'service_desk.document_ids')).toBeNull()
+  })
+
+  test('must be a file that the caller may read', async () => {
+    const own = await world.upload(dora, 'own')
+    const foreign = await world.upload(ann, 'foreign')
+    const folder = await world.files.createFolder(
+      { userId: userIdOf(dora.subject), groups: dora.groups },
+      { name: 'folder', folderId: null, onConflict: 'fail' },
+    )
+    expect(outcome(await set([own, crypto.randomUUID()]))).toBe(missing(1))
+    expect(outcome(await set(['not an id', own]))).toBe(missing(0))
+    expect(outcome(await set([own, foreign]))).toBe(missing(1))
+    expect(outcome(await set([folder.id]))).toBe(missing(0))
+    expect(outcome(await set([own]))).toBe('200')
+  })
+
+  test('in the trash is none', async () => {
+    const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
+    const id = await world.upload(dora, 'thrown-away')
+    await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
+    expect(outcome(await set([id]))).toBe(missing(0))
+    await world.files.restore(caller, { kind: 'file', id }, { onConflict: 'fail' })
+    expect(outcome(await set([id]))).toBe('200')
+  })
+
+  test('is one of five hundred at most', async () => {
+    const id = await world.upload(dora, 'many-times')
+    expect(outcome(await set(Array.from({ length: 500 }, () => id)))).toBe('200')
+    expect(outcome(await set(Array.from({ length: 501 }, () => id)))).toBe(
+      '422 unprocessable service_desk.document_ids',
+    )
+  })
+})

@@ -1,0 +1,194 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import { createAuth } from '#auth/auth.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import type { Database } from '#db/client.ts'
+import { createEmbedders } from '#embedding/embedders.ts'
+import { uploadRoutes } from '#files/content/upload-routes.ts'
+import { principalRoutes } from '#files/shares/routes.ts'
+import { createShares } from '#files/shares/shares.ts'
+import { createFiles, type Files } from '#files/tree.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { adapters } from '#inference/upstreams/index.ts'
+import { newId } from '#lib/id.ts'
+import { createCatalogue } from '#models/catalogue.ts'
+import { configuredUpstreams } from '#models/upstreams.ts'
+import { createRerankers } from '#rerank/rerankers.ts'
+import { rerankRoutes } from '#rerank/routes.ts'
+import { retrievalSettings, withSettings } from '#settings/live-config.ts'
+import { settingsRoutes } from '#settings/routes.ts'
+import { createSettings, type Settings } from '#settings/settings.ts'
+import { createDiskStorage } from '#storage/disk.ts'
+import { createLog } from '#telemetry/log.ts'
+import { signWithSecret } from '#test/support/identity-provider.ts'
+import { openTransport } from '#test/support/transport.ts'
+
+/** One process: the configuration, and some of the routes that act by it, on a real port. */
+export type SettingsWorld = {
+  readonly settings: Settings
+  readonly files: Files
+  /** The configuration as the rest of the process sees it. */
+  readonly config: Config
+  readonly logLines: readonly string[]
+  /** As the administrator `dora`, unless another caller is named. */
+  send(path: string, options?: SendOptions): Promise<Answer>
+  /** The configuration as anybody reads it. */
+  read(): Promise<Answer>
+  patch(json: unknown, options?: SendOptions): Promise<Answer>
+  /** Files a text; gives the id. */
+  upload(who: Person, name: string): Promise<string>
+  /** Moves the clock. */
+  pass(ms: number): void
+  stop(): Promise<void>
+}
+
+export type Person = { readonly subject: string; readonly groups: readonly string[] }
+type SendOptions = {
+  who?: Person
+  method?: string
+  /** Sent as it is where it is a text. */
+  json?: unknown
+  headers?: Record<string, string>
+}
+
+export type Answer = {
+  readonly status: number
+  readonly body: Record<string, unknown>
+  readonly etag: string
+  readonly text: string
+}
+
+export const dora: Person = { subject: 'dora', groups: ['admins'] }
+export const ann: Person = { subject: 'ann', groups: ['users'] }
+
+const secret = 'a secret that only the tests know, 32+'
+/** Nobody asks these upstreams, unless a test says where one is. */
+const nowhere = 'http://127.0.0.1:1/v1'
+export const upstreamKey = 'sk-of-the-upstream-that-nobody-may-see'
+
+/** What each process of these tests has in its configuration file. */
+const models = (url: string) => `
+[[upstream]]
+name = "gpu"
+url = "${url}"
+key = "${upstreamKey}"
+models = ["writer"]
+[[model]]
+name = "sorter"
+mode = "rerank"
+aliases = ["sorter-alias"]
+upstreams = ["gpu"]
+[[model]]
+name = "vectors"
+mode = "embed"
+upstreams = ["gpu"]
+`
+
+export async function startSettingsWorld(
+  database: Database,
+  given: { toml?: string; environment?: Record<string, string>; upstreamUrl?: string } = {},
+): Promise<SettingsWorld> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-settings-'))
+  const file = join(folder, 'sluice.toml')
+  writeFileSync(file, `${given.toml ?? ''}\n${models(given.upstreamUrl ?? nowhere)}`)
+  const environment = { SLUICE_CONFIG: file, JWT_SECRET: secret, ...given.environment }
+  const loaded = loadConfig(environment)
+  const logLines: string[] = []
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  const log = createLog({
+    ...{ level: 'debug', format: 'json', now },
+    write: (line) => logLines.push(line),
+  })
+  const auth = await createAuth({ config: loaded, database, log, clock: { now }, fetch })
+  const settings = await createSettings({ config: loaded, database, log, now })
+  const config = withSettings(loaded, settings)
+  const transport = openTransport()
+  const upstreams = configuredUpstreams(config.upstream)
+  const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
+  const { firstEventMs } = config.deadlines
+  const asking = { transport, retry: config.retry, answerMs: firstEventMs, catalogue }
+  const rerankers = createRerankers(asking)
+  const storage = await createDiskStorage({ folder: join(folder, 'files'), now })
+  const hooks = { async changed() {}, async joinCollections() {} }
+  const files = createFiles({ database, storage, settings: config.files, hooks, now })
+  const shares = createShares({ database, now })
+  const embedders = createEmbedders({ ...asking, models: config.model })
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(settingsRoutes({ auth, settings, embedders, rerankers, files, config }))
+    .use(uploadRoutes({ auth, files, storage, config, now }))
+    .use(principalRoutes({ auth, shares, config }))
+    .use(rerankRoutes({ auth, rerankers, settings: retrievalSettings(settings), config }))
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  const send: SettingsWorld['send'] = (path, options) =>
+    sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })
+  return {
+    ...{ settings, files, config, logLines, send },
+    read: () => send('/v1/config', { who: ann }),
+    patch: (json, options) => send('/v1/config', { method: 'PATCH', json, ...options }),
+    async upload(who, name) {
+      const { body, text } = await send(`/v1/files?name=${name}`, {
+        who,
+        method: 'POST',
+        json: 'x',
+      })
+      if (typeof body['id'] !== 'string') throw new Error(text)
+      return body['id']
+    },
+    pass(ms) {
+      offsetMs += ms
+    },
+    async stop() {
+      await app.stop(true)
+      catalogue.close()
+      await settings.close()
+      await auth.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function sendTo(
+  url: string,
+  { who = dora, method, json, headers, now }: SendOptions & { now: () => Date },
+): Promise<Answer> {
+  const nowS = Math.floor(now().getTime() / 1_000)
+  const claims = { sub: who.subject, groups: [...who.groups], iat: nowS, exp: nowS + 3_600 }
+  const answer = await fetch(url, {
+    method: method ?? (json === undefined ? 'GET' : 'POST'),
+    headers: {
+      authorization: `Bearer ${signWithSecret(secret, { claims })}`,
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
+  })
+  const text = await answer.text()
+  return {
+    status: answer.status,
+    body: Object(JSON.parse(text)),
+    etag: answer.headers.get('etag') ?? '',
+    text,
+  }
+}
+
+/** `422 unknown_field files.min_bytes`, or `200` for what was done. */
+export function outcome({ status, body }: Answer): string {
+  if (status < 300) return String(status)
+  const { code, param } = Object(body['error'])
+  return param === null ? `${status} ${code}` : `${status} ${code} ${param}`
+}
+
+/** What a path such as `files.max_bytes` leads to. */
+export function at(body: object, key: string): unknown {
+  return key.split('.').reduce((place: unknown, step) => Object(place)[step], body)
+}
+
+/** A body in which a path such as `files.max_bytes` leads to a value. */
+export function bodyWith(key: string, value: unknown): object {
+  return key.split('.').reduceRight((inner: unknown, step) => ({ [step]: inner }), value) as object
+}
