@@ -1,11 +1,28 @@
 import { Elysia } from 'elysia'
 import { agentRoutes } from './agents/routes.ts'
 import { apiKeyRoutes } from './auth/routes.ts'
+import { brandingRoutes } from './branding/routes.ts'
 import type { Deps } from './deps.ts'
+import { embeddingRoutes } from './embedding/routes.ts'
+import { downloadRoutes } from './files/content/download-routes.ts'
+import { uploadRoutes } from './files/content/upload-routes.ts'
+import { listingRoutes } from './files/listing/routes.ts'
+import { fileRoutes, folderRoutes } from './files/routes.ts'
+import { fileShareRoutes, principalRoutes } from './files/shares/routes.ts'
 import { healthRoutes } from './http/health.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
 import { modelRoutes } from './models/routes.ts'
+import { rerankRoutes } from './rerank/routes.ts'
+import { collectionRoutes, collectionShareRoutes } from './retrieval/collections/routes.ts'
+import { ingestRoutes } from './retrieval/ingest/routes.ts'
+import { reindexRoutes } from './retrieval/reindex/routes.ts'
+import { searchRoutes } from './retrieval/search/routes.ts'
+import { vectorStoreRoutes } from './retrieval/vector-stores/routes.ts'
+import { retrievalSettings } from './settings/live-config.ts'
+import { settingsRoutes } from './settings/routes.ts'
+import { speechSocket } from './speech/routes.ts'
+import { transcriptionRoutes } from './speech/transcriptions/routes.ts'
 import { compatModelRoutes } from './surfaces/messages/model-routes.ts'
 import { messageProbes, messageRoutes } from './surfaces/messages/routes.ts'
 import { createMessageTurns } from './surfaces/messages/turn.ts'
@@ -15,6 +32,7 @@ import { responsesRoutes } from './surfaces/responses/routes.ts'
 import { storedResponseRoutes } from './surfaces/responses/stored-routes.ts'
 import { createTurns } from './surfaces/responses/turn.ts'
 import { responsesSocket, socketSettings } from './surfaces/responses/websocket.ts'
+import { translationRoutes } from './translations/routes.ts'
 
 /** The table of contents of the product. */
 export function buildApp(deps: Deps) {
@@ -32,6 +50,8 @@ export function buildApp(deps: Deps) {
       .use(apiKeyRoutes({ auth, config, now }))
       .use(agentRoutes({ ...deps, names: deps.modelNames, knownModel: offer.nameForAgents }))
       .use(modelRoutes({ auth, offer }))
+      .use(embeddingRoutes(deps))
+      .use(rerankRoutes({ ...deps, settings: retrievalSettings(deps.settings) }))
       .use(compatModelRoutes({ auth, offer }))
       .use(messageRoutes({ auth, turns: createMessageTurns(deps), config }))
       .use(messageProbes())
@@ -40,5 +60,30 @@ export function buildApp(deps: Deps) {
       .use(storedResponseRoutes({ auth, runs, listInputItems, config, log }))
       .use(responsesSocket({ ...deps, turns }))
       .use(conversationRoutes({ ...deps, findItems }))
+      .use(settingsRoutes(deps))
+      .use(translationRoutes(deps))
+      .use(brandingRoutes(deps))
+      .use(documentRoutes(deps))
+      .use(speechSocket({ ...deps, sessions: deps.speech }))
+      .use(transcriptionRoutes(deps))
   )
+}
+
+/** Files and folders, and what is found in them. */
+function documentRoutes(deps: Deps) {
+  const withClock = { ...deps, now: deps.clock.now }
+  return new Elysia({ name: 'documents' })
+    .use(listingRoutes(deps))
+    .use(uploadRoutes(withClock))
+    .use(downloadRoutes(deps))
+    .use(fileRoutes(deps))
+    .use(folderRoutes(deps))
+    .use(fileShareRoutes(deps))
+    .use(principalRoutes(deps))
+    .use(ingestRoutes(deps))
+    .use(collectionRoutes(deps))
+    .use(collectionShareRoutes(deps))
+    .use(searchRoutes(deps))
+    .use(vectorStoreRoutes(deps))
+    .use(reindexRoutes(deps))
 }

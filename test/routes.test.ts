@@ -30,6 +30,9 @@ function listRoutes(): Route[] {
 
 const closedRoutes = () => listRoutes().filter(({ path }) => !publicPaths.includes(path))
 
+/** What is asked without a body is refused without one, and as its GET is. */
+const toldRoutes = () => closedRoutes().filter(({ method }) => method !== 'HEAD')
+
 /** Asks a route; a WebSocket by its handshake. */
 function ask({ method, path }: Route, headers: Record<string, string>): Promise<Response> {
   const place = path.replace(/:\w+\??/g, '0198a000-0000-7000-8000-000000000000').replace('*', 'x')
@@ -64,8 +67,18 @@ test('every route states a permission or is known to be public', () => {
   expect(open.filter(({ permission }) => permission !== undefined)).toEqual([])
 })
 
+test('HEAD is refused as GET is', async () => {
+  const heads = closedRoutes().filter(({ method }) => method === 'HEAD')
+  expect(heads).not.toEqual([])
+  for (const route of heads) {
+    expect((await ask(route, {})).status).toBe(401)
+    const stranger = await ask(route, { authorization: `Bearer ${strangersToken}` })
+    expect(stranger.status).toBe(403)
+  }
+})
+
 test('every route answers 401 without a credential', async () => {
-  for (const route of closedRoutes()) {
+  for (const route of toldRoutes()) {
     const failure = await readFailure(await ask(route, {}), gateway)
     expect([failure.status, failure.code], `${route.method} ${route.path}`).toEqual([
       401,
@@ -75,7 +88,7 @@ test('every route answers 401 without a credential', async () => {
 })
 
 test('every route answers 403 to a caller without can_access_api', async () => {
-  for (const route of closedRoutes()) {
+  for (const route of toldRoutes()) {
     const answer = await ask(route, { authorization: `Bearer ${strangersToken}` })
     const failure = await readFailure(answer, gateway)
     expect([failure.status, failure.code], `${route.method} ${route.path}`).toEqual([

@@ -48,7 +48,8 @@ export async function startWorld(
   } = {},
 ): Promise<World> {
   const given = { ...settings, jwt: settings.jwt ?? { secret } }
-  const config = Value.Parse(configSchema, Value.Default(configSchema, given))
+  const values = Value.Parse(configSchema, Value.Default(configSchema, given))
+  const config: Config = { ...values, sources: {} }
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
   const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
