@@ -4,9 +4,9 @@ import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { Caller, FileNode } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
+import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Storage } from '#storage/storage.ts'
-import { contentETag, matches } from './etag.ts'
 import { type ByteRange, readRange } from './range.ts'
 
 export type DownloadRoutesDeps = {
@@ -56,7 +56,7 @@ function route(summary: string) {
 function rangeOf(request: Request, file: FileNode): ReturnType<typeof readRange> {
   const ifRange = request.headers.get('if-range')
   // A range of another content than the one that the client has begun with is of no use to it.
-  if (ifRange !== null && ifRange.trim() !== contentETag(file)) return null
+  if (ifRange !== null && ifRange.trim() !== entityTag(file.sha256)) return null
   return readRange(request.headers.get('range'), file.bytes)
 }
 
@@ -65,14 +65,13 @@ async function respond(
   { request, range }: { request: Request; range: ByteRange | null },
   { storage }: Pick<DownloadRoutesDeps, 'storage'>,
 ): Promise<Response> {
-  const etag = contentETag(file)
-  const ifMatch = request.headers.get('if-match')
-  if (ifMatch !== null && !matches(ifMatch, etag)) {
+  // A content never changes, so its hash is the strongest tag that there is.
+  const { sha256 } = file
+  if (!readIfMatch(request.headers.get('if-match'))(sha256)) {
     throw new AppError('precondition_failed', 'The content has changed since.')
   }
-  const headers = headersOf(file, etag)
-  const ifNoneMatch = request.headers.get('if-none-match')
-  if (ifNoneMatch !== null && matches(ifNoneMatch, etag)) {
+  const headers = headersOf(file)
+  if (isKnown(request.headers.get('if-none-match'), sha256)) {
     return new Response(null, { status: 304, headers })
   }
   const part = range ?? { start: 0, end: file.bytes }
@@ -83,7 +82,7 @@ async function respond(
   return new Response(body, { status: range === null ? 200 : 206, headers })
 }
 
-function headersOf(file: FileNode, etag: string): Headers {
+function headersOf(file: FileNode): Headers {
   return new Headers({
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
@@ -92,7 +91,7 @@ function headersOf(file: FileNode, etag: string): Headers {
     'content-security-policy': "default-src 'none'; sandbox",
     'content-type': file.mimeType,
     'x-content-type-options': 'nosniff',
-    etag,
+    etag: entityTag(file.sha256),
   })
 }
 

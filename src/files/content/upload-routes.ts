@@ -5,11 +5,11 @@ import type { Config } from '#config/schema.ts'
 import type { Caller, FileView, NewContent, NewFile } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
 import { renderFile } from '#files/render.ts'
+import { type IsExpected, readIfMatch } from '#http/entity-tag.ts'
 import { readLongBody } from '#http/long-body.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Storage, StoredContent } from '#storage/storage.ts'
-import { contentETag, matches } from './etag.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { readUploadFields } from './upload-fields.ts'
 
@@ -58,16 +58,16 @@ export function uploadRoutes(deps: UploadRoutesDeps) {
     )
     .put(
       '/:id/content',
-      async ({ principal, params, request, headers }) => {
+      async ({ principal, params, request }) => {
         const id = nodeId('file', params)
         // Before the bytes: nobody shall send a long file in vain.
         const known = await files.find(principal, id)
-        const ifMatch = headers['if-match']
-        demandMatch(known, ifMatch)
+        const isExpected = readIfMatch(request.headers.get('if-match'))
+        demandMatch(known, isExpected)
         const { content } = await receive(request, () => takeBare(request, deps))
         const mimeType = await mimeTypeOf(content.head, known.name)
         const replaced = await files.replaceContent(principal, id, { content, mimeType }, (file) =>
-          demandMatch(file, ifMatch),
+          demandMatch(file, isExpected),
         )
         return renderFile(replaced)
       },
@@ -156,8 +156,8 @@ function isForm(request: Request): boolean {
   return /^multipart\//i.test(request.headers.get('content-type') ?? '')
 }
 
-function demandMatch(known: Pick<FileView, 'sha256'>, ifMatch: string | undefined): void {
-  if (ifMatch === undefined || matches(ifMatch, contentETag(known))) return
+function demandMatch({ sha256 }: FileView, isExpected: IsExpected): void {
+  if (isExpected(sha256)) return
   throw new AppError('precondition_failed', 'The content has changed since.')
 }
 

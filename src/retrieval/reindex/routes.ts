@@ -2,8 +2,8 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
-import { matches } from '#files/content/etag.ts'
 import { readJsonBody } from '#http/body.ts'
+import { entityTag, isKnown } from '#http/entity-tag.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'
 import { followSignal } from '#lib/deadline.ts'
@@ -95,10 +95,14 @@ function actionRoutes({ auth, reindexes }: ReindexRoutesDeps) {
 /** The counters change without a version of theirs, so the tag is made of the whole. */
 function showTagged(reindex: Reindex, request: Request): Response {
   const body = JSON.stringify(renderReindex(reindex))
-  const etag = `"${new Bun.CryptoHasher('sha256').update(body).digest('base64url')}"`
-  const headers = { etag, 'cache-control': 'private, no-cache', 'content-type': 'application/json' }
-  const known = request.headers.get('if-none-match')
-  if (known !== null && matches(known, etag)) return new Response(null, { status: 304, headers })
+  const tag = new Bun.CryptoHasher('sha256').update(body).digest('base64url')
+  const headers = {
+    etag: entityTag(tag),
+    'cache-control': 'private, no-cache',
+    'content-type': 'application/json',
+  }
+  const isUnchanged = isKnown(request.headers.get('if-none-match'), tag)
+  if (isUnchanged) return new Response(null, { status: 304, headers })
   return new Response(body, { headers })
 }
 
