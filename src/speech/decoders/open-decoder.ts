@@ -66,25 +66,25 @@ function withCheckedStart(
   check: (start: Uint8Array) => void,
 ): AudioDecoder {
   let start: Uint8Array | null = new Uint8Array(0)
+
+  function* decodeStart(held: Uint8Array, bytes: Uint8Array): Generator<Int16Array> {
+    const joined = held.length === 0 ? bytes : joinBytes(held, bytes)
+    if (joined.length < (byPacket ? 1 : sniffBytes)) {
+      start = joined.slice()
+      return
+    }
+    start = null
+    check(joined)
+    yield* decoder.decode(joined)
+  }
+
   return {
     faults: decoder.faults,
     get sourceRateHz() {
       return decoder.sourceRateHz
     },
-    *decode(bytes) {
-      if (start === null) {
-        yield* decoder.decode(bytes)
-        return
-      }
-      const joined = start.length === 0 ? bytes : joinBytes(start, bytes)
-      if (joined.length < (byPacket ? 1 : sniffBytes)) {
-        start = joined.slice()
-        return
-      }
-      start = null
-      check(joined)
-      yield* decoder.decode(joined)
-    },
+    // All but the first bytes go straight through.
+    decode: (bytes) => (start === null ? decoder.decode(bytes) : decodeStart(start, bytes)),
     *end() {
       if (start !== null && start.length > 0) {
         check(start)

@@ -51,21 +51,34 @@ function openPlainDecoder(engineRateHz: number, faults: AudioFaults): AudioDecod
     faults,
     sourceRateHz: engineRateHz,
     *decode(bytes) {
+      const isWhole = reader.available === 0 && bytes.length % 2 === 0
+      if (bytes.length === 0) return
+      if (isWhole && bytes.length <= pieceSamplesMax * 2) {
+        yield joinBytes(bytes, bytes.length >> 1)
+        return
+      }
       reader.accept(bytes)
       for (;;) {
         const count = Math.min(pieceSamplesMax, reader.available >> 1)
         // A sample that is not whole yet is kept by asking for it.
         const slice = reader.peek(Math.max(1, count) * 2)
         if (slice === null) return
-        const samples = new Int16Array(count)
-        new Uint8Array(samples.buffer).set(slice)
+        yield joinBytes(slice, count)
         reader.drop(slice.length)
-        yield samples
       }
     },
     end: () => [],
     close() {},
   }
+}
+
+/** For so few samples a loop is quicker than a view of their memory. */
+function joinBytes(bytes: Uint8Array, count: number): Int16Array {
+  const samples = new Int16Array(count)
+  for (let at = 0, from = 0; at < count; at++, from += 2) {
+    samples[at] = (bytes[from] as number) | ((bytes[from + 1] as number) << 8)
+  }
+  return samples
 }
 
 export function unsupportedRate(rateHz: number): AudioError {

@@ -31,14 +31,15 @@ export function createAudioFrames({
     if (timer !== null) clearTimeout(timer)
     timer = null
     if (filled === 0) return
-    const samples = frame.subarray(0, filled)
+    const samples = filled === frame.length ? frame : frame.subarray(0, filled)
     filled = 0
     send(samples)
   }
   return {
     write(samples) {
       for (let at = 0; at < samples.length && !isStopped; ) {
-        const piece = samples.subarray(at, at + frame.length - filled)
+        const fits = at === 0 && samples.length <= frame.length - filled
+        const piece = fits ? samples : samples.subarray(at, at + frame.length - filled)
         frame.set(piece, filled)
         filled += piece.length
         at += piece.length

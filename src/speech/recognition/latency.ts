@@ -12,13 +12,13 @@ export type LatencyMeter = {
 }
 
 /** When which audio came, in steps of the clock, for about the last half minute. */
-const stepMs = 20
-const marksMax = 1_500
+const stepMs = 50
+const marksMax = 600
 /** The newest finals that the summary is about. */
 const finalsMax = 512
 
 export function createLatencyMeter(): LatencyMeter {
-  const marks: { readonly receivedMs: number; readonly at: number }[] = []
+  const marks: { receivedMs: number; readonly at: number }[] = []
   const finals: number[] = []
   let finalsSeen = 0
   let forgottenMs = 0
@@ -39,7 +39,7 @@ export function createLatencyMeter(): LatencyMeter {
     wrote(receivedMs) {
       const last = marks.at(-1)
       const at = performance.now()
-      if (last && at - last.at < stepMs) marks[marks.length - 1] = { receivedMs, at: last.at }
+      if (last !== undefined && at - last.at < stepMs) last.receivedMs = receivedMs
       else marks.push({ receivedMs, at })
       if (marks.length > marksMax) dropFirst()
     },

@@ -49,7 +49,9 @@ export function createReplayTail(samplesMax: number): ReplayTail {
     append(samples) {
       for (let taken = 0; taken < samples.length; ) {
         const { block, offset } = blockAt(end)
-        const piece = samples.subarray(taken, taken + blockSamples - offset)
+        const isWhole = taken === 0 && samples.length <= blockSamples - offset
+        // Most pieces fit as they are, and a view costs more than the copy itself.
+        const piece = isWhole ? samples : samples.subarray(taken, taken + blockSamples - offset)
         block.set(piece, offset)
         taken += piece.length
         end += piece.length
@@ -58,6 +60,10 @@ export function createReplayTail(samplesMax: number): ReplayTail {
     },
     read(position, count) {
       assert(position >= start && position + count <= end, 'only what is in the tail is read')
+      const first = blockAt(position)
+      if (first.offset + count <= blockSamples) {
+        return first.block.slice(first.offset, first.offset + count)
+      }
       const samples = new Int16Array(count)
       for (let filled = 0; filled < count; ) {
         const { block, offset } = blockAt(position + filled)

@@ -26,11 +26,13 @@ export function createSpeechMap(): SpeechMap {
 
   const within = (startMs: number, endMs: number) => {
     const cut: Gap[] = []
-    for (const stretch of current === null ? stretches : [...stretches, current]) {
+    const add = (stretch: Stretch) => {
       const start = Math.max(startMs, stretch.startMs)
       const end = Math.min(endMs, stretch.endMs)
       if (start < end) cut.push({ startMs: start, endMs: end })
     }
+    for (const stretch of stretches) add(stretch)
+    if (current !== null) add(current)
     return cut
   }
 
