@@ -1,3 +1,4 @@
+import { refused } from '#lib/unprocessable.ts'
 import type { AgentDefinition, AgentSampling, Visibility } from './agents.ts'
 import {
   type AgentFields,
@@ -5,7 +6,6 @@ import {
   readSampling,
   readTools,
   readVisibilityFields,
-  refused,
 } from './schema.ts'
 
 /** What a body may be held against: the name under which the catalogue knows a model. */

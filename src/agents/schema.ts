@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
+import { refused, unknownField } from '#lib/unprocessable.ts'
 import type { AgentSampling, AgentTool } from './agents.ts'
 
 /** The wire shapes of `/v1/agents`. A field that is null counts as not given. */
@@ -170,16 +170,4 @@ function read<T>(
   if (fault?.unknownField) throw unknownField(at)
   const complaint = fault?.message.replace(/^(The value|"[^"]*") /, '') ?? 'is not as expected.'
   throw refused(at, `${at === '' ? 'The body' : `"${at}"`} ${complaint}`)
-}
-
-function unknownField(path: string): AppError {
-  return new AppError('unknown_field', `"${path}" is not a known field.`, { param: path })
-}
-
-/** An error about a readable body that breaks its rules. */
-export function refused(param: string, sentence: string, code?: string): AppError {
-  return new AppError('unprocessable', sentence, {
-    ...(param === '' ? {} : { param }),
-    ...(code === undefined ? {} : { code }),
-  })
 }

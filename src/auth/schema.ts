@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { AppError } from '#lib/errors.ts'
 import { compileChecker } from '#lib/schema.ts'
+import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 
 /** The body of `POST /v1/api-keys`. */
 const createKeyBody = Type.Object(
@@ -24,13 +24,7 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** What is asked for in the body of a creation; throws an `AppError` of status 422. */
 export function parseCreateKey(body: unknown, now: Date): { name: string; expiresAt: Date | null } {
-  if (!checker.check(body)) {
-    const fault = checker.firstError(body)
-    const kind = fault?.unknownField ? 'unknown_field' : 'unprocessable'
-    throw new AppError(kind, fault?.message ?? 'The body is not as expected.', {
-      ...(fault?.path ? { param: fault.path } : {}),
-    })
-  }
+  if (!checker.check(body)) throw refusedBySchema(checker.firstError(body))
   return { name: parseName(body.name), expiresAt: parseExpiry(body.expires_at ?? null, now) }
 }
 
@@ -79,8 +73,4 @@ function parseExpiry(given: string | null, now: Date): Date | null {
 
 function isSameDay(text: string, date: Date): boolean {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text.slice(0, 10))
-}
-
-function refused(param: string, sentence: string): AppError {
-  return new AppError('unprocessable', sentence, { param })
 }

@@ -1,10 +1,10 @@
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { contrastOf, type PairContrast } from './colors/contrast.ts'
 import { defaultLogo } from './logo/default-logo.ts'
 import type { LogoImage } from './logo/image.ts'
-import { refused } from './schema.ts'
 import { type BrandingDatabase, createBrandingStore, type PartHead } from './store.ts'
 import { defaultTheme, type Theme } from './theme.ts'
 

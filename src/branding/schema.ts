@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { AppError } from '#lib/errors.ts'
 import { isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
+import { refused, refusedBySchema, unknownField } from '#lib/unprocessable.ts'
 import { readColor } from './colors/read-color.ts'
 import {
   type ColorName,
@@ -52,7 +52,7 @@ export function readTheme(body: unknown): ReadTheme {
   const given = withoutNulls(body)
   const unknown = Object.keys(body).find((name) => !Object.hasOwn(themeBody.properties, name))
   if (unknown !== undefined) throw unknownField(unknown)
-  if (!themeChecker.check(given)) throw faultOf(themeChecker.firstError(given))
+  if (!themeChecker.check(given)) throw refusedBySchema(themeChecker.firstError(given))
   const reduced: string[] = []
   const theme: Theme = {
     productName: readName(given.product_name ?? defaultTheme.productName),
@@ -71,7 +71,7 @@ export function readTheme(body: unknown): ReadTheme {
 /** A body that has nothing to say. */
 export function readNothing(body: unknown): void {
   if (!isRecord(body)) throw refused('', 'The body must be an object.')
-  if (!noFields.check(body)) throw faultOf(noFields.firstError(body))
+  if (!noFields.check(body)) throw refusedBySchema(noFields.firstError(body))
 }
 
 const formats = ['json', 'css', 'dtcg'] as const
@@ -123,23 +123,4 @@ function readFonts(text: string): readonly string[] {
     throw refused('font_family', sentence, 'invalid_font_family')
   }
   return fonts
-}
-
-type Fault = ReturnType<typeof themeChecker.firstError>
-
-function faultOf(fault: Fault): AppError {
-  const path = fault?.path ?? ''
-  if (fault?.unknownField) return unknownField(path)
-  return refused(path, fault?.message ?? 'The body is not as expected.')
-}
-
-function unknownField(path: string): AppError {
-  return new AppError('unknown_field', `"${path}" is not a known field.`, { param: path })
-}
-
-export function refused(param: string, sentence: string, code?: string): AppError {
-  return new AppError('unprocessable', sentence, {
-    ...(param === '' ? {} : { param }),
-    ...(code === undefined ? {} : { code }),
-  })
 }

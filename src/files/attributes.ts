@@ -1,5 +1,5 @@
-import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
+import { refusedField } from '#lib/unprocessable.ts'
 import type { Attributes } from './files.ts'
 
 const attributesMax = 16
@@ -21,30 +21,27 @@ export function readChangedAttributes(
   param = 'attributes',
 ): Attributes {
   if (change === null) return {}
-  if (!isRecord(change)) throw refused(param, 'must be an object')
+  if (!isRecord(change)) throw refusedField(param, 'must be an object')
   const merged = new Map(Object.entries(known))
   for (const [key, value] of Object.entries(change)) {
     if (!keyForm.test(key)) {
-      throw refused(param, 'must have keys of 1 to 64 letters, digits, "_", "." or "-"')
+      throw refusedField(param, 'must have keys of 1 to 64 letters, digits, "_", "." or "-"')
     }
     if (value === null) merged.delete(key)
     else merged.set(key, readValue(value, `${param}.${key}`))
   }
-  if (merged.size > attributesMax) throw refused(param, `must have at most ${attributesMax} keys`)
+  if (merged.size > attributesMax)
+    throw refusedField(param, `must have at most ${attributesMax} keys`)
   return Object.fromEntries(merged)
 }
 
 function readValue(value: unknown, param: string): string | number | boolean {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
-  if (typeof value !== 'string') throw refused(param, 'must be a text, a number or a boolean')
+  if (typeof value !== 'string') throw refusedField(param, 'must be a text, a number or a boolean')
   if (value.length > valueCharsMax) {
-    throw refused(param, `must have at most ${valueCharsMax} characters`)
+    throw refusedField(param, `must have at most ${valueCharsMax} characters`)
   }
-  if (!value.isWellFormed() || value.includes('\0')) throw refused(param, 'must be plain text')
+  if (!value.isWellFormed() || value.includes('\0')) throw refusedField(param, 'must be plain text')
   return value
-}
-
-function refused(param: string, complaint: string): AppError {
-  return new AppError('unprocessable', `"${param}" ${complaint}.`, { param })
 }

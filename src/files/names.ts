@@ -1,4 +1,4 @@
-import { AppError } from '#lib/errors.ts'
+import { refusedField } from '#lib/unprocessable.ts'
 
 /** File systems take no longer ones. */
 const nameBytesMax = 255
@@ -12,7 +12,7 @@ export function readName(given: string, param = 'name'): string {
   const name = given.normalize('NFC').trim()
   const complaint = complaintAbout(name)
   if (complaint === null) return name
-  throw new AppError('unprocessable', `"${param}" ${complaint}.`, { param, code: 'invalid_name' })
+  throw refusedField(param, complaint, 'invalid_name')
 }
 
 function complaintAbout(name: string): string | null {

@@ -2,6 +2,7 @@ import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typ
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
+import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 import type { OnConflict } from './files.ts'
 
 /** The wire shapes of changes of files and folders. */
@@ -132,11 +133,7 @@ export function readFields<T extends TSchema>(checker: Checker<T>, value: unknow
   if (!isRecord(value)) throw refused('', 'The body must be an object.')
   if ('folder_path' in value) throw folderPathRemoved()
   if (checker.check(value)) return value
-  const fault = checker.firstError(value)
-  const param = fault?.path ?? ''
-  const message = fault?.message ?? 'The request is not as expected.'
-  if (fault?.unknownField) throw new AppError('unknown_field', message, { param })
-  throw refused(param, message)
+  throw refusedBySchema(checker.firstError(value))
 }
 
 function folderPathRemoved(): AppError {
@@ -144,8 +141,4 @@ function folderPathRemoved(): AppError {
     param: 'folder_path',
     code: 'folder_path_removed',
   })
-}
-
-function refused(param: string, sentence: string): AppError {
-  return new AppError('unprocessable', sentence, param === '' ? {} : { param })
 }

@@ -2,7 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { isRecord } from './json.ts'
 
-type SchemaFault = {
+export type SchemaFault = {
   /** Where in the value, as a caller would write it: `filters[1].value`; empty for the whole. */
   path: string
   /** One sentence that names the place and what is expected there. */

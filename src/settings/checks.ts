@@ -2,9 +2,10 @@ import type { Embedders } from '#embedding/embedder.ts'
 import type { Caller } from '#files/files.ts'
 import type { Files } from '#files/tree.ts'
 import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Flat } from './flat.ts'
-import { documentNotFound, documentsKey, refused } from './patch.ts'
+import { documentNotFound, documentsKey } from './patch.ts'
 import type { Standing } from './settings.ts'
 
 /** What values are held against that name something. */

@@ -1,6 +1,7 @@
 import { isUuid } from '#auth/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
+import { refused, unknownField } from '#lib/unprocessable.ts'
 import type { Flat } from './flat.ts'
 import { keysOfSection, settingsByKey } from './schema.ts'
 
@@ -40,9 +41,7 @@ function readFields(fields: object, path: string): (readonly [string, unknown])[
     const isPlain = !name.includes('.')
     if (isPlain && settingsByKey.has(key)) return [[key, value]]
     const inner = isPlain && path === '' ? keysOfSection(name) : []
-    if (inner.length === 0) {
-      throw new AppError('unknown_field', `"${key}" is not a known field.`, { param: key })
-    }
+    if (inner.length === 0) throw unknownField(key)
     if (value === null) return inner.map((each) => [each, null] as const)
     if (isRecord(value)) return readFields(value, `${key}.`)
     throw refused(key, `"${key}" must be an object.`)
@@ -72,11 +71,4 @@ function hasField(value: unknown, name: string): boolean {
   if (Array.isArray(value)) return value.some((item) => hasField(item, name))
   if (!isRecord(value)) return false
   return Object.hasOwn(value, name) || Object.values(value).some((inner) => hasField(inner, name))
-}
-
-export function refused(param: string, sentence: string, code?: string): AppError {
-  return new AppError('unprocessable', sentence, {
-    ...(param === '' ? {} : { param }),
-    ...(code === undefined ? {} : { code }),
-  })
 }

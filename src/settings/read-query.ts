@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { AppError } from '#lib/errors.ts'
 import { compileChecker } from '#lib/schema.ts'
-import { refused } from './patch.ts'
+import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 
 type Query = Readonly<Record<string, string | undefined>>
 
@@ -40,8 +39,5 @@ const rollbackChecker = compileChecker(
 /** The revision to go back to; throws an `AppError` of status 422. */
 export function readRollback(body: unknown): number {
   if (rollbackChecker.check(body)) return body.revision
-  const fault = rollbackChecker.firstError(body)
-  const sentence = fault?.message ?? 'The body is not as expected.'
-  if (!fault?.unknownField) throw refused(fault?.path ?? '', sentence)
-  throw new AppError('unknown_field', sentence, { param: fault.path })
+  throw refusedBySchema(rollbackChecker.firstError(body))
 }

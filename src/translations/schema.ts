@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
+import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 import { readLanguage } from './language.ts'
 
 /** The wire shapes of `/v1/translations`. */
@@ -97,14 +97,5 @@ function readFields<T extends JsonObject>(
   value: unknown,
 ): T {
   if (checker.check(value)) return value
-  const { path = '', message = '', unknownField = false } = checker.firstError(value) ?? {}
-  if (unknownField) throw new AppError('unknown_field', message, { param: path })
-  throw refused(path, message)
-}
-
-export function refused(param: string, sentence: string, code?: string): AppError {
-  return new AppError('unprocessable', sentence, {
-    ...(param === '' ? {} : { param }),
-    ...(code === undefined ? {} : { code }),
-  })
+  throw refusedBySchema(checker.firstError(value))
 }

@@ -1,9 +1,10 @@
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { openCatalogue, type PortalTexts } from './catalogue.ts'
 import { readLanguage } from './language.ts'
 import { compareMarks, type Difference } from './placeholders.ts'
-import { refused, type TextsPatch } from './schema.ts'
+import type { TextsPatch } from './schema.ts'
 import { describeStatus, type TranslationStatus } from './status.ts'
 import {
   createTranslationStore,

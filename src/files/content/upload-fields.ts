@@ -1,7 +1,9 @@
+import { isUuid } from '#auth/schema.ts'
 import { readAttributes } from '#files/attributes.ts'
 import type { NewFile, OnConflict } from '#files/files.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseJson } from '#lib/json.ts'
+import { refusedField } from '#lib/unprocessable.ts'
 
 /** What comes beside the bytes of a new file. */
 export type UploadFields = Omit<NewFile, 'name' | 'content' | 'mimeType'> & {
@@ -21,7 +23,6 @@ const known = [
   'purpose',
 ]
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const purposeForm = /^[a-z0-9_.-]{1,64}$/i
 const conflictWords: readonly OnConflict[] = ['fail', 'rename', 'replace']
 const collectionsMax = 20
@@ -45,8 +46,8 @@ export function readUploadFields(fields: ReadonlyMap<string, string>, now: Date)
 /** A form has no null: `null` and nothing stand for the top of the caller's own tree. */
 function readFolderId(value = ''): string | null {
   if (value === '' || value === 'null') return null
-  if (uuid.test(value)) return value.toLowerCase()
-  throw refused('folder_id', 'must be the id of a folder, or null')
+  if (isUuid(value)) return value.toLowerCase()
+  throw refusedField('folder_id', 'must be the id of a folder, or null')
 }
 
 function readJsonField<T>(
@@ -58,37 +59,37 @@ function readJsonField<T>(
   const text = fields.get(name) ?? ''
   if (text === '') return otherwise
   const value = parseJson(text)
-  if (value === undefined) throw refused(name, 'must be JSON')
+  if (value === undefined) throw refusedField(name, 'must be JSON')
   return read(value)
 }
 
 function readCollections(value: unknown): string[] {
   const isList = Array.isArray(value) && value.every((name) => typeof name === 'string')
   if (!isList || value.length > collectionsMax) {
-    throw refused('collections', `must be a list of at most ${collectionsMax} names`)
+    throw refusedField('collections', `must be a list of at most ${collectionsMax} names`)
   }
   return [...new Set(value)]
 }
 
 function readPurpose(value: string): string {
   if (purposeForm.test(value)) return value
-  throw refused('purpose', 'must be a word of at most 64 characters')
+  throw refusedField('purpose', 'must be a word of at most 64 characters')
 }
 
 function readConflict(value: string): OnConflict {
   const word = conflictWords.find((conflict) => conflict === value)
   if (word !== undefined) return word
-  throw refused('on_conflict', `must be one of ${conflictWords.join(', ')}`)
+  throw refusedField('on_conflict', `must be one of ${conflictWords.join(', ')}`)
 }
 
 function readExpiry(fields: ReadonlyMap<string, string>, now: Date): Date | null {
   const anchor = fields.get('expires_after[anchor]')
   const seconds = fields.get('expires_after[seconds]')
   if (anchor === undefined && seconds === undefined) return null
-  if (anchor !== 'created_at') throw refused('expires_after[anchor]', 'must be created_at')
+  if (anchor !== 'created_at') throw refusedField('expires_after[anchor]', 'must be created_at')
   const afterS = /^\d{1,8}$/.test(seconds ?? '') ? Number(seconds) : 0
   if (afterS < expiryS.min || afterS > expiryS.max) {
-    throw refused('expires_after[seconds]', `must be from ${expiryS.min} to ${expiryS.max}`)
+    throw refusedField('expires_after[seconds]', `must be from ${expiryS.min} to ${expiryS.max}`)
   }
   return new Date(now.getTime() + afterS * 1000)
 }
@@ -101,8 +102,4 @@ function unknownField(field: string): AppError {
     code: 'folder_path_removed',
     param: 'folder_path',
   })
-}
-
-function refused(param: string, complaint: string): AppError {
-  return new AppError('unprocessable', `"${param}" ${complaint}.`, { param })
 }

@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { userIdOf } from '#auth/principal.ts'
 import { isUuid } from '#auth/schema.ts'
 import { oneOf, optional, readFields, strict } from '#files/schema.ts'
-import { AppError } from '#lib/errors.ts'
 import { compileChecker } from '#lib/schema.ts'
+import { refusedField } from '#lib/unprocessable.ts'
 import type { GrantedRole, NewGrant } from './shares.ts'
 
 /** The wire shapes of shares. */
@@ -32,22 +32,22 @@ export function readGrant(body: unknown): NewGrant {
   const id = principal.id ?? null
   const subject = principal.subject ?? null
   if (subject !== null && type !== 'user') {
-    throw refused('principal.subject', 'goes with the type "user" alone')
+    throw refusedField('principal.subject', 'goes with the type "user" alone')
   }
   if (type === 'everyone') {
-    if (id !== null && id !== '*') throw refused('principal.id', 'must be "*" for everyone')
+    if (id !== null && id !== '*') throw refusedField('principal.id', 'must be "*" for everyone')
     return { principal: { type, id: '*' }, mustBeKnown: false, role: given }
   }
   if (subject !== null) {
-    if (id !== null) throw refused('principal.id', 'does not go with "principal.subject"')
+    if (id !== null) throw refusedField('principal.id', 'does not go with "principal.subject"')
     const userId = userIdOf(plain(subject, 'principal.subject'))
     return { principal: { type, id: userId }, mustBeKnown: false, role: given }
   }
-  if (id === null) throw refused('principal.id', 'is required')
+  if (id === null) throw refusedField('principal.id', 'is required')
   if (type === 'group') {
     return { principal: { type, id: plain(id, 'principal.id') }, mustBeKnown: false, role: given }
   }
-  if (!isUuid(id)) throw refused('principal.id', 'must be the id of a user')
+  if (!isUuid(id)) throw refusedField('principal.id', 'must be the id of a user')
   return { principal: { type, id: id.toLowerCase() }, mustBeKnown: true, role: given }
 }
 
@@ -59,20 +59,16 @@ export function readRoleChange(body: unknown): GrantedRole {
 export function readAccessAsk(query: unknown): string | undefined {
   const { user_id: id } = readFields(access, query)
   if (id === undefined || isUuid(id)) return id?.toLowerCase()
-  throw refused('user_id', 'must be the id of a user')
+  throw refusedField('user_id', 'must be the id of a user')
 }
 
 export function readPrincipalsAsk(query: unknown): string {
   const { q } = readFields(principals, query)
-  if (q === undefined) throw refused('q', 'is required')
+  if (q === undefined) throw refusedField('q', 'is required')
   return plain(q, 'q')
 }
 
 function plain(text: string, param: string): string {
   if (!/\p{Cc}/u.test(text) && text.isWellFormed()) return text
-  throw refused(param, 'must be plain text on one line')
-}
-
-function refused(param: string, complaint: string): AppError {
-  return new AppError('unprocessable', `"${param}" ${complaint}.`, { param })
+  throw refusedField(param, 'must be plain text on one line')
 }

@@ -3,7 +3,8 @@ import { isUuid } from '#auth/schema.ts'
 import { readAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
-import { readBody, refused } from '#retrieval/read-body.ts'
+import { refused } from '#lib/unprocessable.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import type {
   Chunking,
   CollectionChange,

@@ -1,7 +1,7 @@
 import { isUuid } from '#auth/schema.ts'
 import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
-import { refused } from '#retrieval/read-body.ts'
 import type { Probe } from './probe.ts'
 import type { ReindexWish } from './reindex.ts'
 import type { Place } from './routing/store.ts'

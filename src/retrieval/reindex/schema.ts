@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { compileChecker } from '#lib/schema.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { checkChunking } from '#retrieval/collections/schema.ts'
-import { readBody, refused } from '#retrieval/read-body.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import { type ReindexStatus, type ReindexWish, reindexStatuses } from './reindex.ts'
 
 /** The wire shapes of `/v1/embeddings/reindex`. */

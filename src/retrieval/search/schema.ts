@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
-import { readBody, refused } from '#retrieval/read-body.ts'
+import { refused, unknownField } from '#lib/unprocessable.ts'
+import { readBody } from '#retrieval/read-body.ts'
 import type { Filter, SearchRequest } from './search.ts'
 
 /** The wire shapes of a search. */
@@ -64,10 +65,7 @@ function readFilter(filter: unknown, index: number): Filter {
   const path = `filters[${index}]`
   if (!isRecord(filter)) throw refused(path, `"${path}" must be an object.`)
   const unknown = Object.keys(filter).find((key) => !['field', 'operator', 'value'].includes(key))
-  if (unknown !== undefined) {
-    const param = `${path}.${unknown}`
-    throw new AppError('unknown_field', `"${param}" is not a known field.`, { param })
-  }
+  if (unknown !== undefined) throw unknownField(`${path}.${unknown}`)
   const field = readField(filter['field'], `${path}.field`)
   return readCondition(field, filter, path)
 }

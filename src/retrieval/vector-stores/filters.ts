@@ -1,5 +1,5 @@
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import { refused } from '#retrieval/read-body.ts'
+import { refused } from '#lib/unprocessable.ts'
 import { isFilterList, isFilterValue, readField } from '#retrieval/search/schema.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 

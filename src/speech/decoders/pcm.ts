@@ -54,7 +54,7 @@ function openPlainDecoder(engineRateHz: number, faults: AudioFaults): AudioDecod
       const isWhole = reader.available === 0 && bytes.length % 2 === 0
       if (bytes.length === 0) return
       if (isWhole && bytes.length <= pieceSamplesMax * 2) {
-        yield joinBytes(bytes, bytes.length >> 1)
+        yield samplesOf(bytes, bytes.length >> 1)
         return
       }
       reader.accept(bytes)
@@ -63,7 +63,7 @@ function openPlainDecoder(engineRateHz: number, faults: AudioFaults): AudioDecod
         // A sample that is not whole yet is kept by asking for it.
         const slice = reader.peek(Math.max(1, count) * 2)
         if (slice === null) return
-        yield joinBytes(slice, count)
+        yield samplesOf(slice, count)
         reader.drop(slice.length)
       }
     },
@@ -73,7 +73,7 @@ function openPlainDecoder(engineRateHz: number, faults: AudioFaults): AudioDecod
 }
 
 /** For so few samples a loop is quicker than a view of their memory. */
-function joinBytes(bytes: Uint8Array, count: number): Int16Array {
+function samplesOf(bytes: Uint8Array, count: number): Int16Array {
   const samples = new Int16Array(count)
   for (let at = 0, from = 0; at < count; at++, from += 2) {
     samples[at] = (bytes[from] as number) | ((bytes[from + 1] as number) << 8)

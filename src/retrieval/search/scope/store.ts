@@ -1,4 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
+import { isUuid } from '#auth/schema.ts'
 import { file, node, share } from '#db/schema/files.ts'
 import { collection, collectionFile, fileIndex } from '#db/schema/retrieval.ts'
 import type { Caller } from '#files/files.ts'
@@ -84,11 +85,10 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
 }
 
 const fieldsOfNode = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 function conditionOf({ field, value }: Filter): SQL {
   const values = typeof value === 'string' ? [value] : value
-  const uuids = sql`${`{${values.filter((text) => uuid.test(text)).join(',')}}`}::uuid[]`
+  const uuids = sql`${`{${values.filter(isUuid).join(',')}}`}::uuid[]`
   switch (field) {
     case 'file_id':
       return sql`node.id = any(${uuids})`
