@@ -26,6 +26,13 @@ export const appUser = pgTable(
       .default('user'),
     /** The `iat` of the token that the groups were taken from, in Unix seconds. */
     groupsSeenAtS: bigint('groups_seen_at_s', { mode: 'number' }).notNull().default(0),
+    /** As the token or the maker of a service account calls them. */
+    name: text('name'),
+    /** Since then nothing that they hold is accepted. */
+    disabledAt: instant('disabled_at'),
+    lastSeenAt: instant('last_seen_at'),
+    /** Of a service account: who made it. */
+    createdBy: uuid('created_by'),
     createdAt: instant('created_at').notNull().defaultNow(),
   },
   (table) => [check('app_user_kind', sql`${table.kind} in ('user', 'service')`)],
@@ -35,9 +42,17 @@ export const appUser = pgTable(
 export const appGroup = pgTable('app_group', {
   name: text('name').primaryKey(),
   permissions: text('permissions').array().notNull(),
+  description: text('description').notNull().default(''),
+  /** The word in a token that stands for this group; null: the name of the group. */
+  idpClaim: text('idp_claim').unique(),
+  createdAt: instant('created_at').notNull().defaultNow(),
+  updatedAt: instant('updated_at').notNull().defaultNow(),
 })
 
-/** No reference to `app_group`: an identity provider sends names that mean nothing here (yet). */
+/**
+ * No reference to `app_group`: an identity provider sends names that mean nothing here (yet). Rows
+ * of source `idp` hold the words of the token; the view `user_group` says which groups they mean.
+ */
 export const groupMember = pgTable(
   'group_member',
   {
@@ -47,9 +62,13 @@ export const groupMember = pgTable(
     groupName: text('group_name').notNull(),
     /** Only rows of source `idp` follow the tokens; what was given by hand stays. */
     source: text('source', { enum: ['idp', 'manual'] }).notNull(),
+    /** Of a row given by hand: by whom. */
+    grantedBy: uuid('granted_by'),
+    grantedAt: instant('granted_at').notNull().defaultNow(),
   },
   (table) => [
     primaryKey({ columns: [table.userId, table.groupName, table.source] }),
+    index('group_member_group_name').on(table.groupName),
     check('group_member_source', sql`${table.source} in ('idp', 'manual')`),
   ],
 )

@@ -1,4 +1,4 @@
-import { Elysia } from 'elysia'
+import { type DocumentDecoration, Elysia } from 'elysia'
 import { AppError } from '#lib/errors.ts'
 import type { Auth } from './auth.ts'
 import { basePermission, type Permission } from './permissions.ts'
@@ -16,7 +16,7 @@ export function guard(auth: Pick<Auth, 'authenticate'>) {
   const principals = new WeakMap<Request, Principal>()
   return new Elysia().macro({
     requires: (permission: Permission) => ({
-      detail: { description: `Requires ${permission}.`, 'x-permission': permission },
+      detail: told(permission),
       async transform({ request }) {
         principals.set(request, await admit(auth, request, permission))
       },
@@ -43,6 +43,10 @@ export async function admit(
   demand(principal, basePermission)
   demand(principal, permission)
   return principal
+}
+
+function told(permission: Permission): DocumentDecoration & { 'x-permission': Permission } {
+  return { 'x-permission': permission }
 }
 
 function demand({ permissions }: Principal, permission: Permission): void {

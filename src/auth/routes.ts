@@ -4,9 +4,10 @@ import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Auth } from './auth.ts'
 import { guard } from './guard.ts'
+import { apiKeyOperations } from './operations.ts'
 import { basePermission } from './permissions.ts'
 import type { Principal } from './principal.ts'
-import { isUuid, parseCreateKey, parsePage } from './schema.ts'
+import { type ApiKeyRecord, isUuid, parseCreateKey, parsePage } from './schema.ts'
 import type { KeyRecord } from './store.ts'
 
 export type ApiKeyRoutesDeps = {
@@ -14,8 +15,6 @@ export type ApiKeyRoutesDeps = {
   config: Pick<Config, 'limits'>
   now: () => Date
 }
-
-const tags = ['API keys']
 
 /** Making, listing and ending one's API keys; only a token can make one. */
 export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
@@ -31,14 +30,7 @@ export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
         const { last_used_at: _, ...shown } = renderKey(record)
         return { ...shown, key }
       },
-      {
-        requires: basePermission,
-        parse: 'none',
-        detail: {
-          tags,
-          summary: 'Create an API key; the only answer that holds the key itself',
-        },
-      },
+      { requires: basePermission, parse: 'none', detail: apiKeyOperations.create },
     )
     .get(
       '/',
@@ -52,7 +44,7 @@ export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
           last_id: records.at(-1)?.id ?? null,
         }
       },
-      { requires: basePermission, detail: { tags, summary: 'List your API keys, newest first' } },
+      { requires: basePermission, detail: apiKeyOperations.list },
     )
     .delete(
       '/:id',
@@ -61,7 +53,7 @@ export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
         if (!isRevoked) throw new AppError('not_found', 'You have no API key with this id.')
         return { id, object: 'api_key.deleted', deleted: true }
       },
-      { requires: basePermission, detail: { tags, summary: 'Revoke an API key' } },
+      { requires: basePermission, detail: apiKeyOperations.revoke },
     )
 }
 
@@ -70,7 +62,7 @@ function requireToken({ credential }: Principal): void {
   throw new AppError('jwt_required', 'API keys are made with a token, not with an API key.')
 }
 
-function renderKey(record: KeyRecord) {
+function renderKey(record: KeyRecord): ApiKeyRecord {
   return {
     id: record.id,
     name: record.name,

@@ -1,9 +1,10 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import { instant, nullable } from '#docs/shapes.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 
 /** The body of `POST /v1/api-keys`. */
-const createKeyBody = Type.Object(
+export const createKeyBody = Type.Object(
   {
     name: Type.String({ description: 'A label of 1 to 100 characters.' }),
     expires_at: Type.Optional(
@@ -13,6 +14,33 @@ const createKeyBody = Type.Object(
     ),
   },
   { additionalProperties: false },
+)
+
+const keyFields = {
+  id: Type.String({ format: 'uuid' }),
+  name: Type.String(),
+  masked: Type.String({ description: 'The key, as far as it may be shown.' }),
+  created_at: instant('When it was made'),
+  expires_at: nullable(Type.String({ format: 'date-time' }), 'When it stops working.'),
+}
+
+/** An API key as its owner sees it. */
+export const apiKeyRecord = Type.Object(
+  {
+    ...keyFields,
+    last_used_at: nullable(
+      Type.String({ format: 'date-time' }),
+      'When it was last used, to the minute.',
+    ),
+  },
+  { $id: 'ApiKey' },
+)
+export type ApiKeyRecord = Static<typeof apiKeyRecord>
+
+/** The only answer that holds the key itself. */
+export const createdApiKey = Type.Object(
+  { ...keyFields, key: Type.String({ description: 'The key: `sk-svc-v1-…`. Shown this once.' }) },
+  { $id: 'CreatedApiKey' },
 )
 
 const nameCharsMax = 100

@@ -8,7 +8,12 @@ import { retrievalKeys } from './retrieval.ts'
 import { speechKeys } from './speech.ts'
 import { tokensKeys } from './tokens.ts'
 
-export const permissionNames = ['can_access_api', 'can_manage_models', 'can_edit_config'] as const
+export const permissionNames = [
+  'can_access_api',
+  'can_manage_models',
+  'can_edit_config',
+  'can_manage_groups',
+] as const
 
 /**
  * Every configuration key: its type, default, unit (the last word of its name) and meaning. The

@@ -31,6 +31,8 @@ const kinds = {
   not_found: { status: 404, type: 'not_found_error' },
   model_not_found: { status: 404, type: 'not_found_error' },
   conflict: { status: 409, type: 'invalid_request_error' },
+  // Where a model comes from wants a credential that we do not have.
+  source_auth_required: { status: 424, type: 'invalid_request_error' },
   gone: { status: 410, type: 'not_found_error' },
   // Ourselves
   internal_error: { status: 500, type: 'server_error' },

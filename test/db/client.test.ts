@@ -68,7 +68,7 @@ describe('a database', () => {
     await first.drizzle.insert(appGroup).values({ name: 'editors', permissions: ['can_edit'] })
     await first.close()
     const second = await open(place)
-    expect(await second.drizzle.select().from(appGroup)).toEqual([
+    expect(await second.drizzle.select().from(appGroup)).toMatchObject([
       { name: 'editors', permissions: ['can_edit'] },
     ])
   })

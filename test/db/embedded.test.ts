@@ -76,7 +76,7 @@ describe('the embedded database', () => {
     holder.kill('SIGKILL')
     await holder.exited
     const database = await open(dataFolder)
-    expect(await database.drizzle.select().from(appGroup)).toEqual([
+    expect(await database.drizzle.select().from(appGroup)).toMatchObject([
       { name: 'kept', permissions: [] },
     ])
     await database.close()

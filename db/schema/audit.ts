@@ -1,0 +1,26 @@
+import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
+
+/** What was done to users, groups and the like; rows are only ever added. */
+export const auditEntry = pgTable(
+  'audit_entry',
+  {
+    /** UUIDv7: sorting by id is sorting by age. */
+    id: uuid('id').primaryKey(),
+    at: timestamp('at', { withTimezone: true, mode: 'date' }).notNull(),
+    /** Null: the system itself. */
+    actorId: uuid('actor_id'),
+    /** The API key that was used, if one was. */
+    actorKeyId: uuid('actor_key_id'),
+    /** `group.update`, `user.disable` … */
+    action: text('action').notNull(),
+    resourceType: text('resource_type').notNull(),
+    resourceId: text('resource_id').notNull(),
+    /** JSON: what it was and what it became, without secrets. */
+    changes: text('changes').notNull(),
+    requestId: text('request_id'),
+  },
+  (table) => [
+    index('audit_entry_resource').on(table.resourceType, table.resourceId, table.id),
+    index('audit_entry_actor').on(table.actorId, table.id),
+  ],
+)
