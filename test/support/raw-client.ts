@@ -12,13 +12,15 @@ export type RawRequest = {
   body(): Promise<string>
 }
 
-export type RawQuestion = { port: number; token: string; body: object }
+/** `path` is /v1/responses unless given. */
+export type RawQuestion = { port: number; token: string; body: object; path?: string }
 
-/** POSTs to /v1/responses. A `paused` request reads nothing until its socket is resumed. */
-export function sendRaw({ port, token, body }: RawQuestion, paused = false): RawRequest {
+/** POSTs a body. A `paused` request reads nothing until its socket is resumed. */
+export function sendRaw(question: RawQuestion, paused = false): RawRequest {
+  const { port, token, body, path = '/v1/responses' } = question
   const text = JSON.stringify(body)
   const head = [
-    'POST /v1/responses HTTP/1.1',
+    `POST ${path} HTTP/1.1`,
     'Host: localhost',
     `Authorization: Bearer ${token}`,
     `Content-Length: ${Buffer.byteLength(text)}`,
