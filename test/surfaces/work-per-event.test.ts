@@ -128,7 +128,8 @@ const streams = {
         response: { ...response, status: 'completed', output: [done] },
       },
     ]
-    return events.map((event, at) => named({ ...event, sequence_number: at } as typeof event))
+    const numbered = events.map((event, at) => ({ ...event, sequence_number: at }))
+    return numbered.map(named)
   },
 }
 
