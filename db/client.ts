@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
-import postgres, { type Options, type Sql } from 'postgres'
-import { withTimeLimit } from '#lib/time-limit.ts'
+import type { Sql } from 'postgres'
 import type { Log } from '#telemetry/log.ts'
 import {
   type ChannelListener,
@@ -10,9 +9,9 @@ import {
   type Executes,
   type MessageBus,
 } from './bus.ts'
+import { connectEmbedded, connectServer, requireAnswer, withClient } from './connect.ts'
 import { startEmbeddedServer } from './embedded.ts'
 import { migrateDatabase } from './migrate.ts'
-import { DatabaseStartError } from './start-error.ts'
 
 /** The database, embedded or a server; what is above cannot tell which, except by `kind`. */
 export type Database = {
@@ -42,16 +41,11 @@ export type OpenDatabaseOptions = {
   log: Log
 }
 
-const connectTimeoutS = 5
 /** How long work that is under way may take when the database is closed. */
 const closeTimeoutS = 5
-/** A server that comes back is noticed within this time. */
-const reconnectPauseMaxS = 1
 /** The embedded engine has no checkpointer, so its log grows until somebody asks for one. */
 const logCheckEveryMs = 10_000
 const checkpointAfterLogBytes = 64 * 1024 * 1024
-
-type ClientOptions = Options<Record<string, never>>
 
 /** Opens the database and brings its schema up to date; throws a `DatabaseStartError`. */
 export function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
@@ -62,24 +56,13 @@ export function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
 
 async function openEmbedded({ dataFolder, log }: OpenDatabaseOptions): Promise<Database> {
   const server = await startEmbeddedServer(dataFolder, log)
-  // Two connections would share one session, down to the unnamed portal: results would mix.
-  const connect = () =>
-    postgres(
-      clientOptions({
-        path: server.socketPath,
-        user: 'postgres',
-        database: 'postgres',
-        max: 1,
-        max_lifetime: null,
-      }),
-    )
   try {
-    await withClient(connect(), migrateDatabase)
+    await withClient(connectEmbedded(server), migrateDatabase)
   } catch (error) {
     await server.close()
     throw error
   }
-  const client = connect()
+  const client = connectEmbedded(server)
   const checkpoints = keepLogShort(client, log)
   return assemble('pglite', {
     client,
@@ -96,18 +79,11 @@ async function openServer(
   url: string,
   { connectionsMax, log }: OpenDatabaseOptions,
 ): Promise<Database> {
-  const connect = (max: number) => {
-    try {
-      return postgres(url, clientOptions({ max }))
-    } catch (error) {
-      throw new DatabaseStartError('DATABASE_URL is not a PostgreSQL URL.', { cause: error })
-    }
-  }
-  await withClient(connect(1), async (client) => {
+  await withClient(connectServer(url, 1), async (client) => {
     await requireAnswer(client)
     await migrateDatabase(client)
   })
-  const client = connect(connectionsMax)
+  const client = connectServer(url, connectionsMax)
   return assemble('postgres', {
     client,
     bus: createServerBus(client, log),
@@ -134,42 +110,6 @@ function assemble(
       closed ??= parts.close()
       return closed
     },
-  }
-}
-
-function clientOptions(own: ClientOptions): ClientOptions {
-  return {
-    connect_timeout: connectTimeoutS,
-    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, reconnectPauseMaxS),
-    // Saves a query on every new connection; drizzle converts arrays by itself.
-    fetch_types: false,
-    connection: { application_name: 'sluice' },
-    onnotice: () => {},
-    ...own,
-  }
-}
-
-/** Runs with a client of its own, because drizzle changes the client that it is given. */
-async function withClient(client: Sql, work: (client: Sql) => Promise<void>): Promise<void> {
-  try {
-    await work(client)
-  } finally {
-    await client.end({ timeout: 0 })
-  }
-}
-
-async function requireAnswer(client: Sql): Promise<void> {
-  try {
-    await withTimeLimit(client`select 1`.execute(), connectTimeoutS * 1000, () => {
-      return new Error(`no answer within ${connectTimeoutS} s`)
-    })
-  } catch (error) {
-    const { host, port } = client.options
-    const places = host.map((name, index) => `${name}:${port[index]}`).join(', ')
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new DatabaseStartError(`PostgreSQL at ${places} cannot be used: ${reason}`, {
-      cause: error,
-    })
   }
 }
 

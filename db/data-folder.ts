@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseStartError } from './start-error.ts'
 
@@ -28,6 +28,36 @@ export function lockDataFolder(dataFolder: string): DataFolderLock {
   }
   const held = lock
   return { release: () => held.close() }
+}
+
+/** Whether a process uses the folder, and which one as far as the kernel tells. Changes nothing. */
+export function findLockHolder(dataFolder: string): { pid: number | null } | null {
+  const path = join(dataFolder, 'lock')
+  if (!existsSync(path)) return null
+  const lock = new Database(path, { readwrite: true, create: false })
+  try {
+    lock.run('pragma busy_timeout = 0')
+    lock.run('begin exclusive')
+    return null
+  } catch (error) {
+    if (hasCode(error, 'SQLITE_BUSY')) return { pid: findLocker(path) }
+    throw error
+  } finally {
+    lock.close()
+  }
+}
+
+/** Linux lists who holds a lock on which inode: `3: POSIX  ADVISORY  WRITE 1234 00:2d:5678 …`. */
+function findLocker(path: string): number | null {
+  const locks = '/proc/locks'
+  if (!existsSync(locks)) return null
+  const { ino } = statSync(path)
+  const held = readFileSync(locks, 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .find(([, , , kind, , file]) => kind === 'WRITE' && file?.endsWith(`:${ino}`))
+  const pid = Number(held?.[4])
+  return Number.isInteger(pid) && pid > 0 ? pid : null
 }
 
 function hasCode(error: unknown, code: string): boolean {

@@ -61,15 +61,29 @@ async function refuseOldVectors(client: Sql): Promise<void> {
   )
 }
 
-/** A migration that we do not have was applied by a newer program, whose tables we would misread. */
-async function refuseUnknownMigrations(client: Sql): Promise<void> {
+/** How the migrations of a database stand to those of this program. */
+export type MigrationState = {
+  readonly applied: number
+  readonly pending: number
+  /** Of a newer program. */
+  readonly unknown: number
+}
+
+export async function readMigrationState(client: Sql): Promise<MigrationState> {
+  const known = new Set(readMigrationFiles({ migrationsFolder }).map((file) => file.folderMillis))
   const [found] =
     await client`select to_regclass('drizzle.__drizzle_migrations') is not null as yes`
-  if (found?.['yes'] !== true) return
-  const applied = await client<{ when: string }[]>`
+  if (found?.['yes'] !== true) return { applied: 0, pending: known.size, unknown: 0 }
+  const rows = await client<{ when: string }[]>`
     select created_at::text as when from drizzle.__drizzle_migrations`
-  const known = new Set(readMigrationFiles({ migrationsFolder }).map((file) => file.folderMillis))
-  if (applied.some((row) => !known.has(Number(row.when)))) {
+  const applied = rows.filter((row) => known.has(Number(row.when))).length
+  return { applied, pending: known.size - applied, unknown: rows.length - applied }
+}
+
+/** A migration that we do not have was applied by a newer program, whose tables we would misread. */
+async function refuseUnknownMigrations(client: Sql): Promise<void> {
+  const { unknown } = await readMigrationState(client)
+  if (unknown > 0) {
     throw new DatabaseStartError(
       'The database was migrated by a newer version of this program; start that version instead.',
     )

@@ -1,8 +1,11 @@
 import { Elysia } from 'elysia'
 import { agentRoutes } from './agents/routes.ts'
+import { auditRoutes } from './audit/routes.ts'
 import { apiKeyRoutes } from './auth/routes.ts'
 import { brandingRoutes } from './branding/routes.ts'
 import type { Deps } from './deps.ts'
+import { directoryRoutes } from './directory/routes.ts'
+import { docsRoutes } from './docs/routes.ts'
 import { embeddingRoutes } from './embedding/routes.ts'
 import { downloadRoutes } from './files/content/download-routes.ts'
 import { uploadRoutes } from './files/content/upload-routes.ts'
@@ -10,7 +13,9 @@ import { listingRoutes } from './files/listing/routes.ts'
 import { fileRoutes, folderRoutes } from './files/routes.ts'
 import { fileShareRoutes, principalRoutes } from './files/shares/routes.ts'
 import { healthRoutes } from './http/health.ts'
+import { metricsRoutes } from './http/metrics-routes.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
+import { installerRoutes } from './installer/routes.ts'
 import { newId } from './lib/id.ts'
 import { modelRoutes } from './models/routes.ts'
 import { rerankRoutes } from './rerank/routes.ts'
@@ -41,13 +46,16 @@ export function buildApp(deps: Deps) {
   const { findItems, listInputItems } = responses
   const history = { findItems, chain: responses.chain, conversationItems: conversations.items }
   const turns = createTurns({ ...deps, history, now })
-  return (
+  const app =
     // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…`
     // is shorter than it thinks that an origin can be.
     new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
       .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
       .use(healthRoutes({ draining }))
+      .use(metricsRoutes(deps))
       .use(apiKeyRoutes({ auth, config, now }))
+      .use(directoryRoutes({ ...deps, now }))
+      .use(auditRoutes(deps))
       .use(agentRoutes({ ...deps, names: deps.modelNames, knownModel: offer.nameForAgents }))
       .use(modelRoutes({ auth, offer }))
       .use(embeddingRoutes(deps))
@@ -63,10 +71,11 @@ export function buildApp(deps: Deps) {
       .use(settingsRoutes(deps))
       .use(translationRoutes(deps))
       .use(brandingRoutes(deps))
+      .use(installerRoutes(deps))
       .use(documentRoutes(deps))
       .use(speechSocket({ ...deps, sessions: deps.speech }))
       .use(transcriptionRoutes(deps))
-  )
+  return app.use(docsRoutes({ ...deps, listRoutes: () => app.routes }))
 }
 
 /** Files and folders, and what is found in them. */

@@ -1,23 +1,71 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { buildApp } from '#app.ts'
+import type { Permission } from '#auth/permissions.ts'
 import { permissionNames } from '#config/schema.ts'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 
 /** The whole table of routes: who may come in is stated on each, and held. */
 
-/** Open to everyone, and the only ones. */
-const publicPaths = ['/', '/compat', '/livez', '/readyz']
+/** Open to everyone, and the only ones; what is for monitoring has a rule of its own. */
+const probes = ['/', '/compat', '/livez', '/readyz']
+const pages = ['/docs', '/openapi.json', '/scalar']
+const publicPaths = [...probes, ...pages, '/docs/assets/:hash/:name', '/metrics']
+
+/** Every kind of caller, by group: what else may be demanded is granted alone, and together. */
+const groups: Readonly<Record<string, Permission[]>> = {
+  strangers: [],
+  callers: ['can_access_api'],
+  ...Object.fromEntries(
+    permissionNames
+      .filter((name) => name !== 'can_access_api')
+      .map((name) => [`only-${name.replaceAll('_', '-')}`, ['can_access_api', name]]),
+  ),
+  all: [...permissionNames],
+}
+
+type Caller = { name: string; headers: Record<string, string>; permissions: readonly Permission[] }
+const nobody: Caller = { name: 'nobody', headers: {}, permissions: [] }
 
 let gateway: Gateway
-let strangersToken: string
+let callers: readonly Caller[]
 
 beforeAll(async () => {
-  gateway = await startGateway()
-  strangersToken = await gateway.token(['strangers'], 'a-stranger')
+  gateway = await startGateway({ groups: { ...groups } })
+  const made = await Promise.all(Object.keys(groups).map((group) => makeCallers(group)))
+  callers = made.flat()
 })
 afterAll(() => gateway.stop())
+
+/** The same user by token and by API key. */
+async function makeCallers(group: string): Promise<Caller[]> {
+  const subject = `one of ${group}`
+  const ask = async (path: string, groupOfToken: string, init: RequestInit = {}) => {
+    const authorization = `Bearer ${await gateway.token([groupOfToken], subject)}`
+    return gateway.request(path, { ...init, headers: { authorization, ...init.headers } })
+  }
+  const made = await ask('/v1/api-keys', 'callers', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: group }),
+  })
+  const key = String(asRecord(await made.json())['key'])
+  // Who makes a key needs a permission; from here on the user has those of the group alone.
+  await ask('/v1/models', group)
+  const permissions = groups[group] ?? []
+  const token = await gateway.token([group], subject)
+  return [
+    { name: `${group} with a token`, headers: { authorization: `Bearer ${token}` }, permissions },
+    { name: `${group} with an API key`, headers: { 'x-api-key': key }, permissions },
+  ]
+}
+
+function callerNamed(wanted: string): Caller {
+  const found = callers.find(({ name }) => name === wanted)
+  if (found === undefined) throw new Error(`there is no caller ${wanted}`)
+  return found
+}
 
 type Route = { method: string; path: string; permission: unknown }
 
@@ -30,22 +78,52 @@ function listRoutes(): Route[] {
 
 const closedRoutes = () => listRoutes().filter(({ path }) => !publicPaths.includes(path))
 
-/** What is asked without a body is refused without one, and as its GET is. */
-const toldRoutes = () => closedRoutes().filter(({ method }) => method !== 'HEAD')
-
-/** Asks a route; a WebSocket by its handshake. */
+/** Asks for something that does not exist, without a body, so that little is done. */
 function ask({ method, path }: Route, headers: Record<string, string>): Promise<Response> {
   const place = path.replace(/:\w+\??/g, '0198a000-0000-7000-8000-000000000000').replace('*', 'x')
-  const handshake = {
-    connection: 'Upgrade',
-    upgrade: 'websocket',
-    'sec-websocket-version': '13',
-    'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  return fetch(gateway.url + place, { method, headers })
+}
+
+/** The status, with the code of a refusal; what streams is left at once. */
+async function outcomeOf(answer: Response): Promise<{ status: number; code: unknown }> {
+  if (answer.status !== 401 && answer.status !== 403) {
+    await answer.body?.cancel()
+    return { status: answer.status, code: null }
   }
-  return fetch(gateway.url + place, {
-    method: method === 'WS' ? 'GET' : method,
-    headers: method === 'WS' ? { ...handshake, ...headers } : headers,
+  const error = asRecord(asRecord(parseJson(await answer.text()))['error'])
+  return { status: answer.status, code: error['code'] ?? asRecord(error['details'])['error_code'] }
+}
+
+/** What holds of a caller at a route, as `401`, `403` or `let in`. */
+async function meet(route: Route, { headers }: Caller): Promise<string> {
+  const { status, code } = await outcomeOf(await ask(route, headers))
+  // A handler may refuse for reasons of its own, such as a key that asks for another key.
+  const isRefused = route.method === 'HEAD' || code === 'permission_denied' || status === 401
+  return isRefused && (status === 401 || status === 403) ? String(status) : 'let in'
+}
+
+function expected({ permission }: Route, { name, permissions }: Caller): string {
+  if (name === nobody.name) return '401'
+  const demanded = ['can_access_api', permission]
+  return demanded.every((one) => permissions.some((own) => own === one)) ? 'let in' : '403'
+}
+
+const requestsAtOnce = 16
+
+/** Asks every route that is not public, and returns what was not as expected. */
+async function findSurprises(caller: Caller): Promise<string[]> {
+  const routes = closedRoutes()
+  const surprises: string[] = []
+  const work = Array.from({ length: requestsAtOnce }, async () => {
+    for (let route = routes.pop(); route !== undefined; route = routes.pop()) {
+      const met = await meet(route, caller)
+      const wanted = expected(route, caller)
+      const place = `${route.method} ${route.path}`
+      if (met !== wanted) surprises.push(`${place}: ${caller.name} met ${met}, not ${wanted}`)
+    }
   })
+  await Promise.all(work)
+  return surprises
 }
 
 test('the table holds what is served', () => {
@@ -67,41 +145,39 @@ test('every route states a permission or is known to be public', () => {
   expect(open.filter(({ permission }) => permission !== undefined)).toEqual([])
 })
 
-test('HEAD is refused as GET is', async () => {
-  const heads = closedRoutes().filter(({ method }) => method === 'HEAD')
-  expect(heads).not.toEqual([])
-  for (const route of heads) {
-    expect((await ask(route, {})).status).toBe(401)
-    const stranger = await ask(route, { authorization: `Bearer ${strangersToken}` })
-    expect(stranger.status).toBe(403)
-  }
+describe('every route lets in whom its permission names, and nobody else', () => {
+  test('nobody', async () => expect(await findSurprises(nobody)).toEqual([]))
+
+  const names = Object.keys(groups).flatMap((group) => [
+    `${group} with a token`,
+    `${group} with an API key`,
+  ])
+  test.each(names)('%s', async (name) => {
+    expect(await findSurprises(callerNamed(name))).toEqual([])
+  })
 })
 
-test('every route answers 401 without a credential', async () => {
-  for (const route of toldRoutes()) {
-    const failure = await readFailure(await ask(route, {}), gateway)
-    expect([failure.status, failure.code], `${route.method} ${route.path}`).toEqual([
-      401,
-      'missing_credentials',
-    ])
-  }
-})
-
-test('every route answers 403 to a caller without can_access_api', async () => {
-  for (const route of toldRoutes()) {
-    const answer = await ask(route, { authorization: `Bearer ${strangersToken}` })
-    const failure = await readFailure(answer, gateway)
-    expect([failure.status, failure.code], `${route.method} ${route.path}`).toEqual([
-      403,
-      'permission_denied',
-    ])
+test('a refusal has the shape of every failure, wherever it is met', async () => {
+  const stranger = callerNamed('strangers with a token')
+  for (const route of closedRoutes().filter(({ method }) => method !== 'HEAD')) {
+    const place = `${route.method} ${route.path}`
+    const unknown = await readFailure(await ask(route, {}), gateway)
+    expect([unknown.status, unknown.code], place).toEqual([401, 'missing_credentials'])
+    const refused = await readFailure(await ask(route, stranger.headers), gateway)
+    expect([refused.status, refused.code], place).toEqual([403, 'permission_denied'])
   }
 })
 
 describe('what is public', () => {
-  test.each(publicPaths)('%s answers without a credential', async (path) => {
+  test.each(probes)('%s answers without a credential', async (path) => {
     const answer = await fetch(gateway.url + path)
     expect(answer.status).toBe(200)
     expect(await answer.json()).toEqual({ status: 'ok' })
+  })
+
+  test.each(pages)('%s is served without a credential', async (path) => {
+    const answer = await fetch(gateway.url + path)
+    expect(answer.status).toBe(200)
+    expect(await answer.text()).not.toBe('')
   })
 })

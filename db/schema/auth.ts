@@ -5,6 +5,7 @@ import {
   customType,
   index,
   pgTable,
+  pgView,
   primaryKey,
   text,
   timestamp,
@@ -72,6 +73,13 @@ export const groupMember = pgTable(
     check('group_member_source', sql`${table.source} in ('idp', 'manual')`),
   ],
 )
+
+/** Who is in which group: given by hand, or as the words of the last token mean it. */
+export const userGroup = pgView('user_group', {
+  userId: uuid('user_id').notNull(),
+  groupName: text('group_name').notNull(),
+  source: text('source', { enum: ['idp', 'manual'] }).notNull(),
+}).existing()
 
 export const apiKey = pgTable(
   'api_key',

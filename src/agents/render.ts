@@ -1,4 +1,5 @@
 import type { Agent, AgentSampling, AgentTool } from './agents.ts'
+import type { AgentMaking, AgentRecord } from './answer-schema.ts'
 
 /**
  * An agent as its reader sees it. How it is made (instructions, tools, whom it is shared with) is
@@ -7,11 +8,10 @@ import type { Agent, AgentSampling, AgentTool } from './agents.ts'
 export function renderAgent(
   agent: Agent,
   seen: { modelId: string; isReady: boolean; isOwner: boolean; isEditable: boolean },
-) {
+): AgentRecord {
   return {
     id: agent.id,
     object: 'agent',
-    /** What to send as `model`. */
     model_id: seen.modelId,
     name: agent.name,
     description: agent.description,
@@ -25,7 +25,7 @@ export function renderAgent(
   }
 }
 
-function renderMaking(agent: Agent) {
+function renderMaking(agent: Agent): AgentMaking {
   return {
     instructions: agent.instructions,
     tools: agent.tools.map(renderTool),
@@ -35,7 +35,7 @@ function renderMaking(agent: Agent) {
   }
 }
 
-function renderTool(tool: AgentTool) {
+function renderTool(tool: AgentTool): AgentMaking['tools'][number] {
   if (tool.type === 'function') return tool
   return {
     type: 'mcp',
@@ -45,7 +45,7 @@ function renderTool(tool: AgentTool) {
   }
 }
 
-function renderSampling(sampling: AgentSampling) {
+function renderSampling(sampling: AgentSampling): AgentMaking['sampling'] {
   return {
     temperature: sampling.temperature,
     top_p: sampling.topP,

@@ -9,6 +9,7 @@ import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Agent, Agents } from './agents.ts'
 import { type KnownModel, readChangedAgent, readNewAgent } from './definition.ts'
+import { agentOperations } from './operations.ts'
 import { renderAgent } from './render.ts'
 
 export type AgentRoutesDeps = {
@@ -20,6 +21,8 @@ export type AgentRoutesDeps = {
   knownModel: KnownModel
   config: Pick<Config, 'limits'>
 }
+
+const requires = 'can_access_api' satisfies Permission
 
 /** With it one may change and delete what others have made, as far as one sees it. */
 const editPermission = 'can_edit_config' satisfies Permission
@@ -37,7 +40,7 @@ export function agentRoutes(deps: AgentRoutesDeps) {
         const definition = readNewAgent(await read(request), knownModel)
         return shownTo(principal)(await agents.create(principal.userId, definition))
       },
-      { ...route('Create an agent'), parse: 'none' },
+      { requires, parse: 'none', detail: agentOperations.create },
     )
     .get(
       '/',
@@ -51,13 +54,13 @@ export function agentRoutes(deps: AgentRoutesDeps) {
           last_id: page.agents.at(-1)?.id ?? null,
         }
       },
-      route('List the agents that you may call, newest first'),
+      { requires, detail: agentOperations.list },
     )
     .get(
       '/:id',
       async ({ principal, params: { id } }) =>
         shownTo(principal)(orAbsent(await agents.find(principal, uuidOf(id)), id)),
-      route('Show an agent'),
+      { requires, detail: agentOperations.show },
     )
     .patch(
       '/:id',
@@ -69,7 +72,7 @@ export function agentRoutes(deps: AgentRoutesDeps) {
         })
         return shownTo(principal)(orAbsent(changed, id))
       },
-      { ...route('Change an agent'), parse: 'none' },
+      { requires, parse: 'none', detail: agentOperations.change },
     )
     .delete(
       '/:id',
@@ -78,12 +81,8 @@ export function agentRoutes(deps: AgentRoutesDeps) {
         if (!(await agents.remove(principal, uuidOf(id), check))) throw absent(id)
         return { id, object: 'agent.deleted', deleted: true }
       },
-      route('Delete an agent'),
+      { requires, detail: agentOperations.remove },
     )
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Agents'], summary } }
 }
 
 function show(agent: Agent, principal: Principal, deps: AgentRoutesDeps) {

@@ -1,4 +1,11 @@
-import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import {
+  type ObjectOptions,
+  type Static,
+  type StringOptions,
+  type TProperties,
+  Type,
+} from '@sinclair/typebox'
+import { withNulls } from '#docs/described.ts'
 import { isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
@@ -20,42 +27,83 @@ const collectionsMax = 32
 const sharedWithMax = 100
 const wordCharsMax = 256
 
-const strict = <T extends TProperties>(fields: T) =>
-  Type.Object(fields, { additionalProperties: false })
-const text = (charsMax: number) => Type.String({ maxLength: charsMax })
-const filled = (charsMax: number) => Type.String({ minLength: 1, maxLength: charsMax })
-const words = (wordsMax: number) => Type.Array(filled(wordCharsMax), { maxItems: wordsMax })
+const strict = <T extends TProperties>(fields: T, options: ObjectOptions = {}) =>
+  Type.Object(fields, { additionalProperties: false, ...options })
+const text = (charsMax: number, description: string) =>
+  Type.String({ maxLength: charsMax, description })
+const filled = (charsMax: number, options: StringOptions = {}) =>
+  Type.String({ minLength: 1, maxLength: charsMax, ...options })
+const words = (wordsMax: number, description: string) =>
+  Type.Array(filled(wordCharsMax), { maxItems: wordsMax, description })
 const range = (minimum: number, maximum: number) => Type.Number({ minimum, maximum })
 const count = () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-const oneOf = <Word extends string>(...options: Word[]) =>
-  Type.Union(options.map((word) => Type.Literal(word)))
-const object = () => Type.Unsafe<JsonObject>(Type.Object({}))
+const oneOf = <Word extends string>(description: string, ...options: Word[]) =>
+  Type.Union(
+    options.map((word) => Type.Literal(word)),
+    { description },
+  )
+const object = (description = '') =>
+  Type.Unsafe<JsonObject>(Type.Object({}, description === '' ? {} : { description }))
 
-const samplingBody = strict({
-  temperature: Type.Optional(range(0, 2)),
-  top_p: Type.Optional(range(0, 1)),
-  top_k: Type.Optional(count()),
-  presence_penalty: Type.Optional(range(-2, 2)),
-  frequency_penalty: Type.Optional(range(-2, 2)),
-  max_output_tokens: Type.Optional(count()),
-  reasoning_effort: Type.Optional(
-    oneOf('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'),
-  ),
-})
+const samplingBody = strict(
+  {
+    temperature: Type.Optional(range(0, 2)),
+    top_p: Type.Optional(range(0, 1)),
+    top_k: Type.Optional(count()),
+    presence_penalty: Type.Optional(range(-2, 2)),
+    frequency_penalty: Type.Optional(range(-2, 2)),
+    max_output_tokens: Type.Optional(count()),
+    reasoning_effort: Type.Optional(
+      oneOf(
+        'How hard a model that reasons thinks.',
+        'none',
+        'minimal',
+        'low',
+        'medium',
+        'high',
+        'xhigh',
+        'max',
+      ),
+    ),
+  },
+  { description: 'What holds where a caller says nothing; absent: the model decides.' },
+)
 
-const visibilityBody = strict({
-  kind: oneOf('owner', 'groups', 'users', 'everyone'),
-  groups: Type.Optional(words(sharedWithMax)),
-  users: Type.Optional(words(sharedWithMax)),
-})
+const visibilityBody = strict(
+  {
+    kind: oneOf(
+      'Who sees and may call the agent, beside its owner.',
+      'owner',
+      'groups',
+      'users',
+      'everyone',
+    ),
+    groups: Type.Optional(
+      words(sharedWithMax, 'Groups as tokens name them. Goes with the kind `groups`.'),
+    ),
+    users: Type.Optional(
+      words(sharedWithMax, 'Users by the subjects of their tokens. Goes with the kind `users`.'),
+    ),
+  },
+  { description: 'Whom it is shared with.' },
+)
 
 const agentFields = {
-  name: Type.Optional(filled(nameCharsMax)),
-  description: Type.Optional(text(descriptionCharsMax)),
-  model: Type.Optional(filled(modelCharsMax)),
-  instructions: Type.Optional(text(instructionsCharsMax)),
+  name: Type.Optional(filled(nameCharsMax, { description: 'One line that people know it by.' })),
+  description: Type.Optional(text(descriptionCharsMax, 'What it is for.')),
+  model: Type.Optional(
+    filled(modelCharsMax, { description: 'A model that generates text; never another agent.' }),
+  ),
+  instructions: Type.Optional(
+    text(instructionsCharsMax, 'They stand before the instructions of whoever calls.'),
+  ),
   tools: Type.Optional(Type.Array(object(), { maxItems: toolsMax })),
-  collections: Type.Optional(words(collectionsMax)),
+  collections: Type.Optional(
+    words(
+      collectionsMax,
+      'Collections that it may search, by name or id. Each caller finds what they may read.',
+    ),
+  ),
   sampling: Type.Optional(object()),
   visibility: Type.Optional(object()),
 }
@@ -67,9 +115,11 @@ const functionTool = strict({
     pattern: '^[a-zA-Z0-9_-]{1,64}$',
     description: 'a name of 1 to 64 letters, digits, underscores or dashes',
   }),
-  description: Type.Optional(text(toolDescriptionCharsMax)),
-  parameters: Type.Optional(object()),
-  strict: Type.Optional(Type.Boolean()),
+  description: Type.Optional(text(toolDescriptionCharsMax, 'What the model reads about it.')),
+  parameters: Type.Optional(object('A JSON Schema.')),
+  strict: Type.Optional(
+    Type.Boolean({ description: 'Whether arguments must keep to the schema.' }),
+  ),
 })
 
 const serverTool = strict({
@@ -78,9 +128,36 @@ const serverTool = strict({
     pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$',
     description: 'a label: a letter, and up to 63 letters, digits, underscores or dashes',
   }),
-  allowed_tools: Type.Optional(words(allowedToolsMax)),
-  require_approval: Type.Optional(oneOf('always', 'never')),
+  allowed_tools: Type.Optional(words(allowedToolsMax, 'Names of its tools; absent: all of them.')),
+  require_approval: Type.Optional(
+    oneOf('Whether the caller has to approve each call; absent: `always`.', 'always', 'never'),
+  ),
 })
+
+/** The bodies as a whole, as the document tells of them: the parts of one are read one by one. */
+const wholeFields = {
+  ...agentFields,
+  tools: Type.Optional(
+    Type.Array(Type.Union([withNulls(functionTool), withNulls(serverTool)]), {
+      maxItems: toolsMax,
+      description:
+        'Functions, which its callers run, and MCP servers of the configuration, by label.',
+    }),
+  ),
+  sampling: Type.Optional(withNulls(samplingBody)),
+  visibility: Type.Optional(withNulls(visibilityBody)),
+}
+export const agentChange = withNulls(strict(wholeFields, { $id: 'AgentChange' }))
+export const newAgent = withNulls(
+  strict(
+    {
+      ...wholeFields,
+      name: Type.Optional(agentFields.name, false),
+      model: Type.Optional(agentFields.model, false),
+    },
+    { $id: 'NewAgent' },
+  ),
+)
 
 export type AgentFields = Static<typeof agentBody>
 type ServerFields = Static<typeof serverTool>

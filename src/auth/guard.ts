@@ -45,6 +45,12 @@ export async function admit(
   return principal
 }
 
+/** Whoever finds a key must not be able to make more of them. */
+export function demandToken({ credential }: Principal): void {
+  if (credential.kind === 'jwt') return
+  throw new AppError('jwt_required', 'API keys are made with a token, not with an API key.')
+}
+
 function told(permission: Permission): DocumentDecoration & { 'x-permission': Permission } {
   return { 'x-permission': permission }
 }

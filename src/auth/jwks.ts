@@ -47,7 +47,9 @@ export function createKeySet(options: KeySetOptions): KeySet {
 
   /** Shared by all who ask while it runs; never rejects. */
   function load(): Promise<void> {
-    loading ??= fetchText(options, closed.signal).then(accept).then(scheduleRefresh, reportFailure)
+    loading ??= fetchKeySetText(options, closed.signal)
+      .then(accept)
+      .then(scheduleRefresh, reportFailure)
     return loading
   }
   function scheduleRefresh() {
@@ -119,7 +121,11 @@ async function findKey(set: Loaded, header: JWTHeaderParameters): Promise<Crypto
   }
 }
 
-async function fetchText(options: KeySetOptions, closed: AbortSignal): Promise<string> {
+/** The key set as it is published; throws where it cannot be had. */
+export async function fetchKeySetText(
+  options: Pick<KeySetOptions, 'url' | 'fetch'>,
+  closed: AbortSignal,
+): Promise<string> {
   const response = await options.fetch(options.url, {
     headers: { accept: 'application/json' },
     redirect: 'error',
@@ -139,7 +145,8 @@ async function fetchText(options: KeySetOptions, closed: AbortSignal): Promise<s
   return Buffer.concat(chunks).toString('utf8')
 }
 
-function parseKeySet(text: string): Parameters<typeof createLocalJWKSet>[0] {
+/** Throws where it holds no keys. */
+export function parseKeySet(text: string): Parameters<typeof createLocalJWKSet>[0] {
   const value: unknown = JSON.parse(text)
   if (!isRecord(value) || !Array.isArray(value['keys']) || value['keys'].length === 0) {
     throw new Error('the key set holds no keys')

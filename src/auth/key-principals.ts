@@ -1,11 +1,13 @@
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { hashApiKey, isApiKey } from './api-keys.ts'
-import type { GroupPermissions } from './groups.ts'
+import { refuseDisabled } from './disabled.ts'
+import type { GroupRights, Membership } from './groups.ts'
 import { createKeyUsage } from './key-usage.ts'
+import type { StoredKey } from './keys/store.ts'
 import type { Principal } from './principal.ts'
 import { createSingleFlight, remember } from './remember.ts'
-import type { AuthStore, StoredKey } from './store.ts'
+import type { AuthStore } from './store.ts'
 
 /** API key → principal, mostly from memory. */
 export type KeyPrincipals = {
@@ -17,7 +19,7 @@ export type KeyPrincipals = {
 
 export type KeyPrincipalsOptions = {
   store: Pick<AuthStore, 'findKey' | 'markUsed'>
-  groups: Pick<GroupPermissions, 'of'>
+  groups: Pick<GroupRights, 'of'>
   pepper: string | undefined
   /** How long a found key is trusted without asking the database. */
   cacheMs: number
@@ -32,7 +34,12 @@ const unknownKeyMs = 5_000
 const outageTrustMs = 300_000
 
 /** `confirmedAt` is when the database last said so. */
-type Found = { key: StoredKey; principal: Omit<Principal, 'permissions'>; confirmedAt: number }
+type Found = {
+  key: StoredKey
+  bearer: Omit<Principal, 'groups' | 'permissions'>
+  membership: Membership
+  confirmedAt: number
+}
 
 export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipals {
   const { store, groups, cacheMs } = options
@@ -51,10 +58,11 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipal
       remember(unknownUntil, { key: id, value, entriesMax })
       throw unknownKey()
     }
-    const { keyId, userId, subject } = key
+    const { keyId, userId, subject, name, membership } = key
     const value: Found = {
       key,
-      principal: { userId, subject, groups: key.groups, credential: { kind: 'api-key', keyId } },
+      bearer: { userId, subject, name, credential: { kind: 'api-key', keyId } },
+      membership,
       confirmedAt: performance.now(),
     }
     if (before === forgotten) remember(found, { key: id, value, entriesMax })
@@ -80,15 +88,16 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipal
   return {
     async authenticate(key) {
       if (!isApiKey(key)) throw unknownKey()
-      const { key: stored, principal } = await find(hashApiKey(key, options.pepper))
+      const { key: stored, bearer, membership } = await find(hashApiKey(key, options.pepper))
       if (stored.revokedAt !== null) {
         throw new AppError('invalid_api_key', 'This API key was revoked.')
       }
       if (stored.expiresAt !== null && stored.expiresAt <= options.now()) {
         throw new AppError('invalid_api_key', 'This API key has expired.')
       }
+      if (stored.disabledAt !== null) throw refuseDisabled('invalid_api_key')
       usage.note(stored.keyId)
-      return { ...principal, permissions: groups.of(principal.groups) }
+      return { ...bearer, ...groups.of(membership) }
     },
     forget(which) {
       forgotten += 1

@@ -1,13 +1,18 @@
+import type { Actor, Audit } from '#audit/audit.ts'
 import { AppError } from '#lib/errors.ts'
 import { createApiKey, hashApiKey, maskApiKey } from './api-keys.ts'
-import type { Principal } from './principal.ts'
-import type { AuthStore, KeyRecord } from './store.ts'
+import type { KeyOwner, KeyRecord } from './keys/store.ts'
+import type { AuthStore } from './store.ts'
 
-/** The API keys of the users. */
+/** The API keys of users and service accounts. */
 export type KeyRing = {
-  /** The only moment at which the key itself is known. */
+  /**
+   * The only moment at which the key itself is known. Throws `unprocessable` of code
+   * `too_many_api_keys`, and `not_found` for a service account that is gone.
+   */
   create(
-    owner: Pick<Principal, 'userId' | 'subject'>,
+    actor: Actor,
+    owner: KeyOwner,
     wish: { name: string; expiresAt: Date | null },
   ): Promise<KeyRecord & { key: string }>
   /** Newest first, from after the key with the id `after`. */
@@ -16,7 +21,7 @@ export type KeyRing = {
     page: { limit: number; after: string | undefined },
   ): Promise<{ records: readonly KeyRecord[]; hasMore: boolean }>
   /** Ends a key on every replica; says whether this user had it. */
-  revoke(userId: string, keyId: string): Promise<boolean>
+  revoke(actor: Actor, userId: string, keyId: string): Promise<boolean>
 }
 
 /** Enough for every device and program of a person; a leaked token cannot fill the table. */
@@ -24,39 +29,65 @@ const liveKeysMax = 100
 
 export function createKeyRing(options: {
   store: Pick<AuthStore, 'addKey' | 'listKeys' | 'revokeKey'>
+  audit: Pick<Audit, 'record'>
   now: () => Date
   pepper: string | undefined
   onRevoked: (keyId: string) => Promise<void>
 }): KeyRing {
-  const { store, now, pepper } = options
+  const { store, audit, now, pepper } = options
   return {
-    async create({ userId, subject }, { name, expiresAt }) {
+    async create(actor, owner, { name, expiresAt }) {
       const key = createApiKey()
-      const record = {
-        id: Bun.randomUUIDv7(),
-        name,
-        masked: maskApiKey(key),
-        createdAt: now(),
-        expiresAt,
-      }
-      const row = { ...record, userId, subject, hash: hashApiKey(key, pepper) }
-      if (!(await store.addKey(row, liveKeysMax))) {
-        throw new AppError(
-          'unprocessable',
-          `You have ${liveKeysMax} API keys, which is the limit; delete one first.`,
-          { code: 'too_many_api_keys' },
-        )
-      }
+      const id = Bun.randomUUIDv7()
+      const record = { id, name, masked: maskApiKey(key), createdAt: now(), expiresAt }
+      const { userId } = owner
+      const row = { ...record, userId, owner, hash: hashApiKey(key, pepper) }
+      const adding = await store.addKey(row, liveKeysMax, (transaction) =>
+        audit.record(
+          {
+            actor,
+            action: 'api_key.create',
+            resource: { type: 'api_key', id },
+            changes: {
+              before: null,
+              after: { name, user_id: userId, expires_at: expiresAt?.toISOString() ?? null },
+            },
+          },
+          transaction,
+        ),
+      )
+      if (adding === 'too-many') throw tooMany(owner)
+      if (adding === 'no-owner') throw new AppError('not_found', 'This service account is gone.')
       return { ...record, lastUsedAt: null, key }
     },
     async list(userId, { limit, after }) {
       const records = await store.listKeys(userId, { limit: limit + 1, after })
       return { records: records.slice(0, limit), hasMore: records.length > limit }
     },
-    async revoke(userId, keyId) {
-      const isRevoked = await store.revokeKey(userId, keyId, now())
+    async revoke(actor, userId, keyId) {
+      const revoked = { userId, keyId, revokedAt: now() }
+      const isRevoked = await store.revokeKey(revoked, (transaction, name) =>
+        audit.record(
+          {
+            actor,
+            action: 'api_key.revoke',
+            resource: { type: 'api_key', id: keyId },
+            changes: { before: { name, user_id: userId }, after: null },
+          },
+          transaction,
+        ),
+      )
       if (isRevoked) await options.onRevoked(keyId)
       return isRevoked
     },
   }
+}
+
+function tooMany({ kind }: KeyOwner): AppError {
+  const whose = kind === 'user' ? 'You have' : 'This service account has'
+  return new AppError(
+    'unprocessable',
+    `${whose} ${liveKeysMax} API keys, which is the limit; delete one first.`,
+    { code: 'too_many_api_keys' },
+  )
 }

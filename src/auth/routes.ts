@@ -1,14 +1,14 @@
 import { Elysia } from 'elysia'
+import { actorOf } from '#audit/actor.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Auth } from './auth.ts'
-import { guard } from './guard.ts'
+import { demandToken, guard } from './guard.ts'
 import { apiKeyOperations } from './operations.ts'
 import { basePermission } from './permissions.ts'
-import type { Principal } from './principal.ts'
-import { type ApiKeyRecord, isUuid, parseCreateKey, parsePage } from './schema.ts'
-import type { KeyRecord } from './store.ts'
+import { renderKey, renderNewKey } from './render.ts'
+import { isUuid, parseCreateKey, parsePage } from './schema.ts'
 
 export type ApiKeyRoutesDeps = {
   auth: Auth
@@ -23,12 +23,13 @@ export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
     .post(
       '/',
       async ({ principal, request, set }) => {
-        requireToken(principal)
+        demandToken(principal)
         const wish = parseCreateKey(await readJsonBody(request, config.limits), now())
-        const { key, ...record } = await auth.keyRing.create(principal, wish)
+        const { userId, subject } = principal
+        const owner = { userId, subject, kind: 'user' } as const
+        const key = await auth.keyRing.create(actorOf(principal, set), owner, wish)
         set.headers['cache-control'] = 'no-store'
-        const { last_used_at: _, ...shown } = renderKey(record)
-        return { ...shown, key }
+        return renderNewKey(key)
       },
       { requires: basePermission, parse: 'none', detail: apiKeyOperations.create },
     )
@@ -48,27 +49,12 @@ export function apiKeyRoutes({ auth, config, now }: ApiKeyRoutesDeps) {
     )
     .delete(
       '/:id',
-      async ({ principal, params: { id } }) => {
-        const isRevoked = isUuid(id) && (await auth.keyRing.revoke(principal.userId, id))
+      async ({ principal, params: { id }, set }) => {
+        const actor = actorOf(principal, set)
+        const isRevoked = isUuid(id) && (await auth.keyRing.revoke(actor, principal.userId, id))
         if (!isRevoked) throw new AppError('not_found', 'You have no API key with this id.')
         return { id, object: 'api_key.deleted', deleted: true }
       },
       { requires: basePermission, detail: apiKeyOperations.revoke },
     )
-}
-
-function requireToken({ credential }: Principal): void {
-  if (credential.kind === 'jwt') return
-  throw new AppError('jwt_required', 'API keys are made with a token, not with an API key.')
-}
-
-function renderKey(record: KeyRecord): ApiKeyRecord {
-  return {
-    id: record.id,
-    name: record.name,
-    masked: record.masked,
-    created_at: record.createdAt.toISOString(),
-    expires_at: record.expiresAt?.toISOString() ?? null,
-    last_used_at: record.lastUsedAt?.toISOString() ?? null,
-  }
 }

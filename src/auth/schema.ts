@@ -53,19 +53,19 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** What is asked for in the body of a creation; throws an `AppError` of status 422. */
 export function parseCreateKey(body: unknown, now: Date): { name: string; expiresAt: Date | null } {
   if (!checker.check(body)) throw refusedBySchema(checker.firstError(body))
-  return { name: parseName(body.name), expiresAt: parseExpiry(body.expires_at ?? null, now) }
+  return { name: parseLabel(body.name), expiresAt: parseExpiry(body.expires_at ?? null, now) }
 }
 
 /** One page of a list; throws an `AppError` of status 422. */
-export function parsePage(query: Readonly<Record<string, string | undefined>>): {
-  limit: number
-  after: string | undefined
-} {
+export function parsePage(
+  query: Readonly<Record<string, string | undefined>>,
+  isId: (text: string) => boolean = isUuid,
+): { limit: number; after: string | undefined } {
   const { limit = String(pageSize.default), after } = query
   if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > pageSize.max) {
     throw refused('limit', `"limit" must be a whole number from 1 to ${pageSize.max}.`)
   }
-  if (after !== undefined && !isUuid(after)) {
+  if (after !== undefined && !isId(after)) {
     throw refused('after', '"after" must be the id of the last item of the page before.')
   }
   return { limit: Number(limit), after }
@@ -75,7 +75,8 @@ export function isUuid(text: string): boolean {
   return uuid.test(text)
 }
 
-function parseName(given: string): string {
+/** A name that people read, in the field `name`; throws an `AppError` of status 422. */
+export function parseLabel(given: string): string {
   const name = given.trim()
   if (name.length < 1 || name.length > nameCharsMax) {
     throw refused('name', `"name" must have 1 to ${nameCharsMax} characters.`)

@@ -1,54 +1,46 @@
-import { and, desc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
+import { and, eq, lt, sql } from 'drizzle-orm'
 import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
-import { apiKey, appGroup, appUser, groupMember } from '#db/schema/auth.ts'
+import { appGroup, appUser, groupMember } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
-import type { Permission } from './permissions.ts'
+import { createKeyTable, lastSeenGrainMs } from './keys/store.ts'
+import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 
 /** The tables of this feature. What a request waits for fails with `service_unavailable`, soon. */
 export type AuthStore = ReturnType<typeof createAuthStore>
 
-export type AuthDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify'>
+export type AuthDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
 
-/** What has changed: a key, the groups of a user, or what groups may do. */
-export type Change = { what: 'key' | 'user' | 'groups'; id: string }
+/**
+ * What has changed: a key; the words of a user's tokens; anything else about a user; what groups are
+ * and may do; or so much that all is to be asked anew.
+ */
+export type Change = { readonly what: ChangeKind; readonly id: string }
+type ChangeKind = (typeof changeKinds)[number]
 
-export type StoredKey = {
-  keyId: string
-  userId: string
-  subject: string
-  groups: readonly string[]
-  expiresAt: Date | null
-  revokedAt: Date | null
-}
+const changeKinds = ['key', 'words', 'user', 'groups', 'all'] as const
 
-export type KeyRecord = Pick<
-  typeof apiKey.$inferSelect,
-  'id' | 'name' | 'masked' | 'createdAt' | 'expiresAt' | 'lastUsedAt'
->
+/** The database inside a transaction, as far as a message needs it. */
+export type Announcing = Parameters<Database['notifyOnCommit']>[0]
 
 /** A person as a token describes them. */
 type Sighting = {
-  userId: string
-  subject: string
-  groups: readonly string[]
-  issuedAtS: number
+  readonly userId: string
+  readonly subject: string
+  readonly name: string | null
+  /** The words of the token. */
+  readonly groups: readonly string[]
+  readonly issuedAtS: number
+  readonly seenAt: Date
 }
 
-type NewKey = typeof apiKey.$inferInsert & { subject: string }
-
-/** One statement marks at most so many keys as used. */
-const touchedKeysPerStatement = 1_000
-/** The time of the last use is exact to this. */
-export const lastUseGrainMs = 60_000
-
-const keyRecord = {
-  id: apiKey.id,
-  name: apiKey.name,
-  masked: apiKey.masked,
-  createdAt: apiKey.createdAt,
-  expiresAt: apiKey.expiresAt,
-  lastUsedAt: apiKey.lastUsedAt,
+/** What is known of somebody beside what their token says. */
+export type Seen = {
+  /** Whether the token brought other words than those that were known. */
+  readonly isChanged: boolean
+  readonly manual: readonly string[]
+  readonly name: string | null
+  readonly isDisabled: boolean
 }
 
 /** The messages between processes. */
@@ -58,7 +50,7 @@ const announceTimeoutMs = 2_000
 export function createAuthStore(database: AuthDatabase) {
   const { drizzle } = database
   const ask = createAsk()
-  return { ...changeFeed(database), ...groupTables(drizzle, ask), ...keyTable(drizzle, ask) }
+  return { ...changeFeed(database), ...groupTables(drizzle, ask), ...createKeyTable(drizzle, ask) }
 }
 
 type Handle = Database['drizzle']
@@ -73,122 +65,90 @@ function changeFeed(database: AuthDatabase) {
       await database.listen(channel, {
         onGap: listener.onGap,
         onMessage(message) {
-          const [what, id = ''] = message.split(':')
-          if (what === 'key' || what === 'user' || what === 'groups') {
-            listener.onChange({ what, id })
-          }
+          const [kind, id = ''] = message.split(':')
+          const what = changeKinds.find((known) => known === kind)
+          if (what !== undefined) listener.onChange({ what, id })
         },
       })
     },
 
-    async announce({ what, id }: Change): Promise<void> {
-      await withTimeLimit(database.notify(channel, `${what}:${id}`), announceTimeoutMs, () => {
+    async announce(change: Change): Promise<void> {
+      await withTimeLimit(database.notify(channel, messageOf(change)), announceTimeoutMs, () => {
         return new Error(`no answer within ${announceTimeoutMs} ms`)
       })
     },
+
+    announceOnCommit: (transaction: Announcing, change: Change): Promise<void> =>
+      database.notifyOnCommit(transaction, channel, messageOf(change)),
   }
+}
+
+function messageOf({ what, id }: Change): string {
+  return `${what}:${id}`
 }
 
 function groupTables(drizzle: Handle, ask: Ask) {
   return {
-    /** Shipped groups are added where they are missing; configured ones are written over. */
-    async seedGroups(
-      shipped: Readonly<Record<string, readonly Permission[]>>,
-      configured: Readonly<Record<string, readonly Permission[]>>,
-    ): Promise<void> {
-      const rows = (groups: typeof shipped) =>
-        Object.entries(groups).map(([name, permissions]) => ({
-          name,
-          permissions: [...permissions],
-        }))
-      await drizzle.insert(appGroup).values(rows(shipped)).onConflictDoNothing()
-      if (Object.keys(configured).length === 0) return
+    /**
+     * Shipped groups are added where they are missing; configured ones are written over. Where no
+     * group may manage groups, as after an update from before there was such a permission, the
+     * shipped administrators get it, unless the configuration says what they may do.
+     */
+    async seedGroups(shipped: GroupList, configured: GroupList): Promise<void> {
+      await drizzle.insert(appGroup).values(rowsOf(shipped)).onConflictDoNothing()
+      if (Object.keys(configured).length > 0) {
+        await drizzle
+          .insert(appGroup)
+          .values(rowsOf(configured))
+          .onConflictDoUpdate({
+            target: appGroup.name,
+            set: { permissions: sql`excluded.permissions`, updatedAt: sql`now()` },
+            setWhere: sql`${appGroup.permissions} is distinct from excluded.permissions`,
+          })
+      }
+      if (Object.hasOwn(configured, shippedAdmins)) return
+      const isGiven = sql`exists (
+        select 1 from app_group other where ${groupsPermission} = any (other.permissions))`
       await drizzle
-        .insert(appGroup)
-        .values(rows(configured))
-        .onConflictDoUpdate({
-          target: appGroup.name,
-          set: { permissions: sql`excluded.permissions` },
-        })
+        .update(appGroup)
+        .set({ permissions: sql`array_append(${appGroup.permissions}, ${groupsPermission})` })
+        .where(and(eq(appGroup.name, shippedAdmins), sql`not ${isGiven}`))
     },
 
     loadGroups() {
-      return drizzle.select().from(appGroup)
+      return drizzle
+        .select({
+          name: appGroup.name,
+          permissions: appGroup.permissions,
+          idpClaim: appGroup.idpClaim,
+        })
+        .from(appGroup)
     },
 
-    /** Notes a user and their groups; an older token than the last one changes nothing. */
-    recordSighting(sighting: Sighting): Promise<{ isChanged: boolean; manualGroups: string[] }> {
+    /** Notes a user and their groups; an older token than the last one changes no group. */
+    recordSighting(sighting: Sighting): Promise<Seen> {
       return ask(() => recordSighting(drizzle, sighting))
     },
   }
 }
 
-function keyTable(drizzle: Handle, ask: Ask) {
-  return {
-    findKey(hash: Uint8Array): Promise<StoredKey | undefined> {
-      return ask(() => findKey(drizzle, hash))
-    },
+type GroupList = Readonly<Record<string, readonly Permission[]>>
 
-    /** Adds a key unless the user has `liveKeysMax` that work; says whether it did. */
-    addKey(key: NewKey, liveKeysMax: number): Promise<boolean> {
-      return ask(() => addKey(drizzle, key, liveKeysMax))
-    },
-
-    /** Newest first; revoked keys are gone, expired ones are there. */
-    listKeys(
-      userId: string,
-      page: { limit: number; after: string | undefined },
-    ): Promise<KeyRecord[]> {
-      const isListed = and(
-        eq(apiKey.userId, userId),
-        isNull(apiKey.revokedAt),
-        page.after === undefined ? undefined : lt(apiKey.id, page.after),
-      )
-      return ask(async () =>
-        drizzle
-          .select(keyRecord)
-          .from(apiKey)
-          .where(isListed)
-          .orderBy(desc(apiKey.id))
-          .limit(page.limit),
-      )
-    },
-
-    /** Says whether there was such a key of this user to revoke. */
-    revokeKey(userId: string, keyId: string, revokedAt: Date): Promise<boolean> {
-      const isLive = and(eq(apiKey.id, keyId), eq(apiKey.userId, userId), isNull(apiKey.revokedAt))
-      return ask(async () => {
-        const revoked = await drizzle
-          .update(apiKey)
-          .set({ revokedAt })
-          .where(isLive)
-          .returning({ id: apiKey.id })
-        return revoked.length > 0
-      })
-    },
-
-    /** For the background: waits as long as it takes. */
-    async markUsed(keyIds: readonly string[], usedAt: Date): Promise<void> {
-      const before = new Date(usedAt.getTime() - lastUseGrainMs)
-      // In one order everywhere, so that two replicas never wait for each other.
-      const ordered = [...keyIds].sort()
-      for (let start = 0; start < ordered.length; start += touchedKeysPerStatement) {
-        const ids = ordered.slice(start, start + touchedKeysPerStatement)
-        const isDue = or(isNull(apiKey.lastUsedAt), lt(apiKey.lastUsedAt, before))
-        await drizzle
-          .update(apiKey)
-          .set({ lastUsedAt: usedAt })
-          .where(and(inArray(apiKey.id, ids), isDue))
-      }
-    },
-  }
+function rowsOf(groups: GroupList) {
+  return Object.entries(groups).map(([name, permissions]) => ({
+    name,
+    permissions: [...permissions],
+  }))
 }
 
-async function recordSighting(drizzle: Handle, sighting: Sighting) {
-  const { userId, groups, issuedAtS } = sighting
+async function recordSighting(drizzle: Handle, sighting: Sighting): Promise<Seen> {
+  const { userId, groups, issuedAtS, seenAt } = sighting
   const known = await drizzle
     .select({
       seenAtS: appUser.groupsSeenAtS,
+      name: appUser.name,
+      disabledAt: appUser.disabledAt,
+      lastSeenAt: appUser.lastSeenAt,
       group: groupMember.groupName,
       source: groupMember.source,
     })
@@ -197,26 +157,55 @@ async function recordSighting(drizzle: Handle, sighting: Sighting) {
     .where(eq(appUser.id, userId))
   const named = (source: 'idp' | 'manual') =>
     known.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : []))
-  const manualGroups = named('manual')
-  const seenAtS = known[0]?.seenAtS
+  const [user] = known
+  const isDisabled = user !== undefined && user.disabledAt !== null
+  const seen: Seen = {
+    isChanged: false,
+    manual: named('manual').sort(),
+    name: sighting.name ?? user?.name ?? null,
+    isDisabled,
+  }
+  // Nobody was let in, so nobody was seen.
+  if (isDisabled) return seen
   const isSame = sameNames(named('idp'), groups)
-  if (seenAtS !== undefined && (issuedAtS < seenAtS || (isSame && issuedAtS === seenAtS))) {
-    return { isChanged: false, manualGroups }
+  const isNewer =
+    user === undefined || issuedAtS > user.seenAtS || (issuedAtS === user.seenAtS && !isSame)
+  if (!isNewer) {
+    await touchUser(drizzle, { userId, seenAt, lastSeenAt: user.lastSeenAt })
+    return seen
   }
   const isTaken = await replaceGroups(drizzle, sighting)
-  return { isChanged: isTaken && seenAtS !== undefined && !isSame, manualGroups }
+  return { ...seen, isChanged: isTaken && user !== undefined && !isSame }
+}
+
+/** A user who comes often costs one write an hour. */
+async function touchUser(
+  drizzle: Handle,
+  { userId, seenAt, lastSeenAt }: { userId: string; seenAt: Date; lastSeenAt: Date | null },
+): Promise<void> {
+  const before = new Date(seenAt.getTime() - lastSeenGrainMs)
+  if (lastSeenAt !== null && lastSeenAt >= before) return
+  const isOlder = lastSeenAt === null ? undefined : lt(appUser.lastSeenAt, before)
+  await drizzle
+    .update(appUser)
+    .set({ lastSeenAt: seenAt })
+    .where(and(eq(appUser.id, userId), isOlder))
 }
 
 /** The row of the user is the lock: of two tokens at once, the newer one has the last word. */
 async function replaceGroups(drizzle: Handle, sighting: Sighting): Promise<boolean> {
-  const { userId, subject, groups, issuedAtS } = sighting
+  const { userId, subject, name, groups, issuedAtS, seenAt } = sighting
   return drizzle.transaction(async (transaction) => {
     const taken = await transaction
       .insert(appUser)
-      .values({ id: userId, subject, groupsSeenAtS: issuedAtS })
+      .values({ id: userId, subject, name, groupsSeenAtS: issuedAtS, lastSeenAt: seenAt })
       .onConflictDoUpdate({
         target: appUser.id,
-        set: { groupsSeenAtS: issuedAtS },
+        set: {
+          groupsSeenAtS: issuedAtS,
+          lastSeenAt: seenAt,
+          name: sql`coalesce(excluded.name, ${appUser.name})`,
+        },
         setWhere: sql`${appUser.groupsSeenAtS} <= ${issuedAtS}`,
       })
       .returning({ id: appUser.id })
@@ -229,46 +218,6 @@ async function replaceGroups(drizzle: Handle, sighting: Sighting): Promise<boole
         .insert(groupMember)
         .values(groups.map((groupName) => ({ userId, groupName, source: 'idp' as const })))
     }
-    return true
-  })
-}
-
-async function findKey(drizzle: Handle, hash: Uint8Array): Promise<StoredKey | undefined> {
-  const rows = await drizzle
-    .select({
-      keyId: apiKey.id,
-      userId: apiKey.userId,
-      subject: appUser.subject,
-      expiresAt: apiKey.expiresAt,
-      revokedAt: apiKey.revokedAt,
-      group: groupMember.groupName,
-    })
-    .from(apiKey)
-    .innerJoin(appUser, eq(appUser.id, apiKey.userId))
-    .leftJoin(groupMember, eq(groupMember.userId, apiKey.userId))
-    .where(eq(apiKey.hash, hash))
-  const [first] = rows
-  if (first === undefined) return undefined
-  const { group: _, ...key } = first
-  const groups = rows.flatMap((row) => (row.group === null ? [] : [row.group]))
-  return { ...key, groups: [...new Set(groups)].sort() }
-}
-
-async function addKey(drizzle: Handle, key: NewKey, liveKeysMax: number): Promise<boolean> {
-  const { subject, ...row } = key
-  return drizzle.transaction(async (transaction) => {
-    // The user may not be there yet (the database was away), and its row is the lock of the count.
-    await transaction
-      .insert(appUser)
-      .values({ id: key.userId, subject })
-      .onConflictDoUpdate({ target: appUser.id, set: { subject } })
-    const isLive = and(
-      eq(apiKey.userId, key.userId),
-      isNull(apiKey.revokedAt),
-      or(isNull(apiKey.expiresAt), gt(apiKey.expiresAt, key.createdAt)),
-    )
-    if ((await transaction.$count(apiKey, isLive)) >= liveKeysMax) return false
-    await transaction.insert(apiKey).values(row)
     return true
   })
 }

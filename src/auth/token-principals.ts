@@ -1,22 +1,25 @@
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
-import type { GroupPermissions } from './groups.ts'
+import { refuseDisabled } from './disabled.ts'
+import type { GroupRights, Membership } from './groups.ts'
 import { type Principal, userIdOf } from './principal.ts'
 import { createSingleFlight, remember } from './remember.ts'
-import type { AuthStore } from './store.ts'
+import type { AuthStore, Seen } from './store.ts'
 import type { TokenClaims, TokenVerifier } from './tokens.ts'
 
 /** JWT → principal, mostly from memory. */
 export type TokenPrincipals = {
   authenticate(token: string): Promise<Principal>
+  /** Asks anew about a user, or with nothing given about everybody. */
+  forget(which?: { userId: string }): void
 }
 
 export type TokenPrincipalsOptions = {
   verifier: Pick<TokenVerifier, 'verify' | 'version'>
   store: Pick<AuthStore, 'recordSighting'>
-  groups: Pick<GroupPermissions, 'of'>
-  /** Called when a token brought other groups than those that were known of the user. */
-  onGroupsChanged: (userId: string) => Promise<void>
+  groups: Pick<GroupRights, 'of'>
+  /** Called when a token brought other words than those that were known of the user. */
+  onWordsChanged: (userId: string) => Promise<void>
   now: () => Date
   log: Pick<Log, 'warn'>
 }
@@ -28,34 +31,42 @@ const cacheMs = 60_000
 const unrecordedCacheMs = 5_000
 
 type Verified = {
-  principal: Omit<Principal, 'permissions'>
+  bearer: Omit<Principal, 'groups' | 'permissions'>
+  membership: Membership
+  isDisabled: boolean
   expiresAtMs: number
   cachedUntil: number
   /** Of the verifier, when the token was verified. */
   version: number
 }
 
+/** What the database last said of a user, about 300 bytes; it holds while the database is away. */
+type Known = Pick<Seen, 'manual' | 'name' | 'isDisabled'>
+
 export function createTokenPrincipals(options: TokenPrincipalsOptions): TokenPrincipals {
   const { verifier, groups, now } = options
   const cache = new Map<string, Verified>()
   const once = createSingleFlight<Verified>()
+  const lookUp = createUserLookUp(options)
+  /** Rises whenever something is forgotten: an answer that was under way must not be kept. */
+  let forgotten = 0
 
   async function verify(token: string, id: string): Promise<Verified> {
+    const before = forgotten
     const version = verifier.version()
     const claims = await verifier.verify(token)
-    const { manualGroups, isRecorded } = await recordSighting(claims, options)
+    const { subject } = claims
+    const userId = userIdOf(subject)
+    const { manual, name, isDisabled, isRecorded } = await lookUp(userId, claims)
     const value: Verified = {
-      principal: {
-        userId: userIdOf(claims.subject),
-        subject: claims.subject,
-        groups: [...new Set([...claims.groups, ...manualGroups])],
-        credential: { kind: 'jwt' },
-      },
+      bearer: { userId, subject, name: claims.name ?? name, credential: { kind: 'jwt' } },
+      membership: { words: claims.groups, manual },
+      isDisabled,
       expiresAtMs: claims.expiresAtS * 1000,
       cachedUntil: performance.now() + (isRecorded ? cacheMs : unrecordedCacheMs),
       version,
     }
-    remember(cache, { key: id, value, entriesMax })
+    if (before === forgotten) remember(cache, { key: id, value, entriesMax })
     return value
   }
 
@@ -69,26 +80,37 @@ export function createTokenPrincipals(options: TokenPrincipalsOptions): TokenPri
         known.version === verifier.version() &&
         performance.now() < known.cachedUntil &&
         now().getTime() < known.expiresAtMs
-      const { principal } = isTrusted ? known : await once(id, () => verify(token, id))
-      return { ...principal, permissions: groups.of(principal.groups) }
+      // Nobody joins a question that was asked before something was forgotten.
+      const verified = isTrusted ? known : await once(`${forgotten} ${id}`, () => verify(token, id))
+      if (verified.isDisabled) throw refuseDisabled('invalid_token')
+      return { ...verified.bearer, ...groups.of(verified.membership) }
+    },
+    forget(which) {
+      forgotten += 1
+      if (which === undefined) return cache.clear()
+      for (const [id, { bearer }] of cache) {
+        if (bearer.userId === which.userId) cache.delete(id)
+      }
     },
   }
 }
 
 /** A token is enough to come in: what goes wrong here is logged and not the caller's concern. */
-async function recordSighting(
-  claims: TokenClaims,
-  { store, onGroupsChanged, log }: TokenPrincipalsOptions,
-): Promise<{ manualGroups: readonly string[]; isRecorded: boolean }> {
-  const { subject, groups, issuedAtS } = claims
-  const userId = userIdOf(subject)
-  try {
-    const seen = await store.recordSighting({ userId, subject, groups, issuedAtS })
-    if (seen.isChanged) await onGroupsChanged(userId)
-    return { manualGroups: seen.manualGroups, isRecorded: true }
-  } catch (error) {
-    const isAway = error instanceof AppError && error.kind === 'service_unavailable'
-    log.warn('The user of a token could not be noted.', isAway ? { userId } : { userId, error })
-    return { manualGroups: [], isRecorded: false }
+function createUserLookUp({ store, onWordsChanged, now, log }: TokenPrincipalsOptions) {
+  const lastKnown = new Map<string, Known>()
+  return async (userId: string, claims: TokenClaims): Promise<Known & { isRecorded: boolean }> => {
+    const { subject, name, groups, issuedAtS } = claims
+    try {
+      const sighting = { userId, subject, name, groups, issuedAtS, seenAt: now() }
+      const { isChanged, ...seen } = await store.recordSighting(sighting)
+      remember(lastKnown, { key: userId, value: seen, entriesMax })
+      if (isChanged) await onWordsChanged(userId)
+      return { ...seen, isRecorded: true }
+    } catch (error) {
+      const isAway = error instanceof AppError && error.kind === 'service_unavailable'
+      log.warn('The user of a token could not be noted.', isAway ? { userId } : { userId, error })
+      const known = lastKnown.get(userId) ?? { manual: [], name: null, isDisabled: false }
+      return { ...known, isRecorded: false }
+    }
   }
 }

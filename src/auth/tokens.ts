@@ -7,10 +7,13 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { notThreeParts } from './credentials.ts'
 import { createKeySet } from './jwks.ts'
+import { isServiceSubject } from './principal.ts'
 
 /** What a verified token says about its bearer. */
 export type TokenClaims = {
   subject: string
+  /** What the bearer is called, where the token says it in a form that fits on a line. */
+  name: string | null
   groups: readonly string[]
   /** Unix seconds; 0 where the token does not say. */
   issuedAtS: number
@@ -156,12 +159,29 @@ function readClaims(payload: JWTPayload, { settings, now }: TokenVerifierOptions
   const issuedAtS = payload.iat ?? 0
   if (issuedAtS > now().getTime() / 1000 + settings.clockSkewS) throw notYetValid()
   if (!isName(payload.sub)) throw invalid('The token does not name its subject (sub).')
+  // Otherwise whoever can choose their subject could be any service account.
+  if (isServiceSubject(payload.sub)) {
+    throw invalid("The token's subject is that of a service account; those have API keys alone.")
+  }
   return {
     subject: payload.sub,
+    name: readName(payload),
     groups: readGroups(payload[settings.groupsClaim]),
     issuedAtS: Math.floor(issuedAtS),
     expiresAtS: payload.exp ?? 0,
   }
+}
+
+/** The claims that call a person something, the best first. */
+const nameClaims = ['name', 'preferred_username', 'email']
+
+function readName(payload: JWTPayload): string | null {
+  for (const claim of nameClaims) {
+    const value = payload[claim]
+    const name = typeof value === 'string' ? value.trim() : ''
+    if (isName(name) && !/\p{Cc}/u.test(name)) return name
+  }
+  return null
 }
 
 function readGroups(claim: unknown): readonly string[] {

@@ -1,17 +1,18 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
-import type { Permission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
-import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
-import { type Branding, describe, pathOf, type ThemeView } from './branding.ts'
-import { contrastOf } from './colors/contrast.ts'
+import { withCurrentTag } from '#http/precondition.ts'
+import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
+import type { ThemeRecord } from './answer-schema.ts'
+import type { Branding, ThemeView } from './branding.ts'
 import { designTokens } from './design-tokens.ts'
 import { logoRoutes } from './logo/routes.ts'
-import { type ReadTheme, readFormat, readNothing, readTheme, type ThemeFormat } from './schema.ts'
-import { cssVariables, styleSheet } from './style-sheet.ts'
-import { renderTheme } from './theme.ts'
+import { themeOperations } from './operations.ts'
+import { renderPreview, renderTheme } from './render.ts'
+import { readFormat, readNothing, readTheme, type ThemeFormat } from './schema.ts'
+import { styleSheet } from './style-sheet.ts'
 
 export type BrandingRoutesDeps = {
   auth: Auth
@@ -29,8 +30,9 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
   }
   const changeOf = (principal: { userId: string }, request: Request) => ({
     by: principal.userId,
-    isExpected: readIfMatch(withoutSuffixes(request.headers.get('if-match'))),
+    isExpected: readIfMatch(request.headers.get('if-match'), withoutSuffix),
   })
+  const currentTag = async () => tagOf(await branding.theme(), 'json')
   return new Elysia({ name: 'branding', prefix: '/v1/branding' })
     .use(guard(auth))
     .get(
@@ -41,44 +43,41 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
         const isUnchanged = isKnown(headers.get('if-none-match'), tagOf(view, format))
         return isUnchanged ? unchanged(view, format) : answer(view, format)
       },
-      route('can_access_api', 'Read the theme, as JSON, as a style sheet or as design tokens'),
+      { requires: 'can_access_api', detail: themeOperations.show },
     )
     .put(
       '/theme',
-      async ({ principal, request }) => {
+      async ({ principal, request, set }) => {
         const { theme } = readTheme(await readJsonBody(request, limits))
-        return answer(await branding.setTheme(theme, changeOf(principal, request)), 'json')
+        const change = changeOf(principal, request)
+        const view = await withCurrentTag(set, currentTag, () => branding.setTheme(theme, change))
+        return answer(view, 'json')
       },
-      { ...route('can_edit_config', 'Replace the theme'), parse: 'none' },
+      { requires: 'can_edit_config', parse: 'none', detail: themeOperations.replace },
     )
     .post(
       '/theme/preview',
       async ({ request }) => renderPreview(readTheme(await readJsonBody(request, limits))),
-      {
-        ...route('can_edit_config', 'Tell what a theme would look like; nothing is saved'),
-        parse: 'none',
-      },
+      { requires: 'can_edit_config', parse: 'none', detail: themeOperations.preview },
     )
     .post(
       '/theme/reset',
-      async ({ principal, request }) => {
+      async ({ principal, request, set }) => {
         readNothing(request.body === null ? {} : await readJsonBody(request, limits))
-        return answer(await branding.resetTheme(changeOf(principal, request)), 'json')
+        const change = changeOf(principal, request)
+        const view = await withCurrentTag(set, currentTag, () => branding.resetTheme(change))
+        return answer(view, 'json')
       },
-      { ...route('can_edit_config', 'Go back to the default theme'), parse: 'none' },
+      { requires: 'can_edit_config', parse: 'none', detail: themeOperations.reset },
     )
     .use(logoRoutes({ auth, branding }))
-}
-
-function route<Name extends Permission>(requires: Name, summary: string) {
-  return { requires, detail: { tags: ['Branding'], summary } }
 }
 
 function answer(view: ThemeView, format: ThemeFormat): Response {
   const headers = headersOf(view, format)
   switch (format) {
     case 'json': {
-      const body = { ...renderTheme(view.theme), logo_url: view.logoUrl }
+      const body: ThemeRecord = { ...renderTheme(view.theme), logo_url: view.logoUrl }
       return Response.json(body, { headers })
     }
     case 'css':
@@ -114,33 +113,6 @@ function tagOf({ tag, logoUrl }: ThemeView, format: ThemeFormat): string {
   return `${tag}-${logo.slice(0, suffixChars)}`
 }
 
-function withoutSuffixes(ifMatch: string | null): string | null {
-  return ifMatch?.replaceAll(/-\w+(?=")/g, '') ?? null
-}
-
-function renderPreview({ theme, reduced }: ReadTheme) {
-  const pairs = contrastOf(theme)
-  const dull = pairs.filter(({ passes }) => !passes)
-  return {
-    theme: renderTheme(theme),
-    css_variables: cssVariables(theme),
-    contrast: pairs.map(({ scheme, foreground, background, ratio, required, ...rest }) => ({
-      pair: `${scheme}.${foreground}/${background}`,
-      ...{ ratio, required },
-      pass: rest.passes,
-      suggestion: rest.suggestion,
-    })),
-    warnings: [
-      ...dull.map((pair) => ({
-        code: 'contrast_too_low',
-        param: pathOf(pair),
-        message: describe(pair),
-      })),
-      ...reduced.map((param) => ({
-        code: 'color_out_of_gamut',
-        param,
-        message: `Screens cannot show "${param}"; the nearest colour of the same hue is taken.`,
-      })),
-    ],
-  }
+function withoutSuffix(name: string): string {
+  return name.replace(/-\w+$/, '')
 }

@@ -20,23 +20,33 @@ const fontsCharsMax = 300
 
 const strict = <T extends TProperties>(fields: T) =>
   Type.Object(fields, { additionalProperties: false })
-const palette = strict(
-  Object.fromEntries(colorNames.map((name) => [name, Type.Optional(Type.String())])),
-)
-const themeBody = strict({
-  product_name: Type.Optional(Type.String()),
+const color = Type.String({ description: '`#rgb`, `#rrggbb`, `#rrggbbaa` or `oklch(…)`.' })
+const palette = strict(Object.fromEntries(colorNames.map((name) => [name, Type.Optional(color)])))
+export const themeBody = strict({
+  product_name: Type.Optional(
+    Type.String({ description: `1 to ${nameCharsMax} characters on one line.` }),
+  ),
   mode: Type.Optional(
     Type.Union([Type.Literal('light'), Type.Literal('dark'), Type.Literal('system')]),
   ),
   colors: Type.Optional(strict({ light: Type.Optional(palette), dark: Type.Optional(palette) })),
   radius_px: Type.Optional(Type.Integer({ minimum: 0, maximum: 32 })),
-  font_family: Type.Optional(Type.String({ maxLength: fontsCharsMax })),
+  font_family: Type.Optional(
+    Type.String({
+      description: `Up to ${fontsMax} families, divided by commas.`,
+      maxLength: fontsCharsMax,
+    }),
+  ),
   font_scale: Type.Optional(Type.Number({ minimum: 0.75, maximum: 1.5 })),
-  /** A theme may be sent back as it was read; this part of it is not set here. */
-  logo_url: Type.Optional(Type.String()),
+  logo_url: Type.Optional(
+    Type.String({
+      description: 'A theme may be sent back as it was read; this part of it is not set here.',
+    }),
+  ),
 })
+export const emptyBody = strict({})
 const themeChecker = compileChecker(themeBody)
-const noFields = compileChecker(strict({}))
+const noFields = compileChecker(emptyBody)
 
 type ThemeFields = Static<typeof themeBody>
 
@@ -77,6 +87,15 @@ export function readNothing(body: unknown): void {
 const formats = ['json', 'css', 'dtcg'] as const
 
 export type ThemeFormat = (typeof formats)[number]
+
+export const themeQuery = Type.Object({
+  format: Type.Optional(
+    Type.Union(
+      formats.map((name) => Type.Literal(name)),
+      { description: '`dtcg`: design tokens.', default: 'json' },
+    ),
+  ),
+})
 
 export function readFormat({ format = 'json' }: Readonly<Record<string, string | undefined>>) {
   const known = formats.find((name) => name === format)

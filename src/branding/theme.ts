@@ -65,15 +65,3 @@ export const defaultTheme: Theme = {
   fonts: ['system-ui', 'sans-serif'],
   fontScale: 1,
 }
-
-/** The theme as callers read and write it. */
-export function renderTheme({ productName, mode, colors, radiusPx, fonts, fontScale }: Theme) {
-  return {
-    product_name: productName,
-    mode,
-    colors,
-    radius_px: radiusPx,
-    font_family: fonts.join(', '),
-    font_scale: fontScale,
-  }
-}

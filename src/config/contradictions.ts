@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { localUpstreamName } from './llama.ts'
 import { portalFaults } from './portal.ts'
 import type { Config } from './schema.ts'
 
@@ -35,12 +36,15 @@ function* processFaults(config: Config): Generator<string> {
   }
 }
 
+/** What needs no URL, because it is in here. */
+const placeless = ['demo', 'llama']
+
 function* upstreamFaults({ upstream }: Config): Generator<string> {
   const names = new Set<string>()
   for (const [at, { name, api, url }] of upstream.entries()) {
     if (names.has(name)) yield `upstream.${at}.name: "${name}" is taken.`
     names.add(name)
-    if (api !== 'demo' && !isUrl(url, webProtocols)) {
+    if (!placeless.includes(api) && !isUrl(url, webProtocols)) {
       yield `upstream.${at}.url: an http or https URL is needed.`
     }
   }
@@ -61,8 +65,9 @@ function* mcpServerFaults({ mcpServer }: Config): Generator<string> {
   }
 }
 
-function* modelFaults({ model, upstream }: Config): Generator<string> {
+function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
   const upstreams = new Set(upstream.map(({ name }) => name))
+  if (llama.enabled) upstreams.add(localUpstreamName)
   const names = new Set<string>()
   for (const [at, { name, aliases, tokenizer, upstreams: servedBy }] of model.entries()) {
     for (const spelling of [name, ...aliases]) {

@@ -76,7 +76,9 @@ const quirks = {
 export const upstreamEntry = entry('An inference endpoint behind the gateway.', {
   name: text('How the log and [[model]] entries call it; unique.'),
   url: Type.Optional(
-    text('Base URL, up to and with /v1 (for api = "messages" also without). Not for api = "demo".'),
+    text(
+      'Base URL, up to and with /v1 (for api = "messages" also without). Not for api = "demo" and "llama".',
+    ),
   ),
   api: Type.Union(
     [
@@ -84,8 +86,13 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
       Type.Literal('responses'),
       Type.Literal('messages'),
       Type.Literal('demo'),
+      Type.Literal('llama'),
     ],
-    { description: 'The protocol that it speaks.', default: 'chat' },
+    {
+      description:
+        'The protocol that it speaks; "demo" is built in, and "llama" runs installed models here.',
+      default: 'chat',
+    },
   ),
   key: Type.Optional(
     text('Its credential, sent as a bearer token or as key_header says.', { secret: true }),

@@ -33,6 +33,12 @@ export function programEnvironment(): Environment {
   return { PATH: process.env['PATH'] }
 }
 
+/** The same for a program of ours that computes: with the ways to libraries and to devices. */
+export function computeEnvironment(): Environment {
+  const names = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'SystemRoot']
+  return Object.fromEntries(names.map((name) => [name, process.env[name]]))
+}
+
 /** File and environment, checked; throws one `ConfigError` that names every bad key. */
 export function loadConfig(environment: Environment): Config {
   const faults: string[] = []

@@ -1,7 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { docsKeys } from './docs.ts'
 import { modelEntry, upstreamEntry } from './entries.ts'
 import { hostedToolLimits, mcpKeys } from './hosted-tools.ts'
+import { installerKeys } from './installer.ts'
 import { section, text, whole } from './keys.ts'
+import { llamaKeys } from './llama.ts'
+import { metricsKeys } from './metrics.ts'
 import { portalKeys } from './portal.ts'
 import { responsesKeys } from './responses.ts'
 import { retrievalKeys } from './retrieval.ts'
@@ -188,6 +192,10 @@ export const configSchema = Type.Object(
         minimum: 10,
       }),
     }),
+    ...installerKeys,
+    ...docsKeys,
+    ...llamaKeys,
+    ...metricsKeys,
     ...portalKeys,
     ...responsesKeys,
     ...retrievalKeys,
@@ -222,6 +230,9 @@ export const configSchema = Type.Object(
         default: 10_000,
         minimum: 1,
       }),
+    }),
+    audit: section('The record of what administrators did.', {
+      keepDays: whole('How long an entry is kept.', { default: 365, minimum: 1, maximum: 36_500 }),
     }),
     drain: section('Stopping.', {
       graceMs: whole('How long running streams may go on after SIGTERM.', {

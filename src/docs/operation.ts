@@ -1,7 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
-import { renderError, renderMessagesError } from '#http/error-envelope.ts'
-import { AppError, type ErrorKind } from '#lib/errors.ts'
+import { type Errors, failureAnswers } from './failures.ts'
 import type { Tag } from './tags.ts'
 
 /** What the OpenAPI document says of one route, apart from its path and the permission it demands. */
@@ -23,16 +22,12 @@ export type OperationText = {
 }
 
 export type Content = Readonly<Record<string, { schema?: TSchema; example?: unknown }>>
-export type Body = { readonly content: Content; readonly isOptional?: boolean }
-export type Answer = {
+type Body = { readonly content: Content; readonly isOptional?: boolean }
+type Answer = {
   readonly description: string
   readonly content?: Content
   readonly headers?: Readonly<Record<string, string>>
 }
-
-type Failure = string | { readonly code: string; readonly message: string }
-/** By kind: the message, as a caller may see it, with a code where the kind is not precise enough. */
-export type Errors = { readonly [Kind in ErrorKind]?: Failure | readonly Failure[] }
 
 /** Schemas with an `$id` stand once in the document, under that name. */
 export function json(schema: TSchema, example: unknown): Content {
@@ -71,7 +66,10 @@ export function operation(text: OperationText): DocumentDecoration {
     ...(text.body === undefined
       ? {}
       : { requestBody: { content: text.body.content, required: text.body.isOptional !== true } }),
-    responses: { ...answersOf(text.answers), ...failuresOf(text) },
+    responses: {
+      ...answersOf(text.answers),
+      ...failureAnswers(text.errors ?? {}, text.tag === 'Messages' ? 'MessagesError' : 'Error'),
+    },
   }
   // Elysia knows the types of OpenAPI 3.0; ours are schemas of 3.1, which are those of TypeBox.
   return said as DocumentDecoration
@@ -103,29 +101,4 @@ function headersOf(headers: Readonly<Record<string, string>>) {
     { description, schema: { type: 'string' } },
   ])
   return Object.fromEntries(described)
-}
-
-/** One answer for each status, with an example for each failure. */
-function failuresOf({ tag, errors = {} }: OperationText) {
-  const isMessages = tag === 'Messages'
-  const byStatus = new Map<number, Record<string, { value: unknown }>>()
-  for (const [kind, failures] of Object.entries(errors)) {
-    for (const failure of [failures].flat()) {
-      const { code, message } = typeof failure === 'string' ? { message: failure } : failure
-      const error = new AppError(kind as ErrorKind, message, code === undefined ? {} : { code })
-      const value = isMessages ? renderMessagesError(error) : renderError(error)
-      const examples = byStatus.get(error.status) ?? {}
-      byStatus.set(error.status, { ...examples, [error.wireCode]: { value } })
-    }
-  }
-  const schema = { $ref: `#/components/schemas/${isMessages ? 'MessagesError' : 'Error'}` }
-  return Object.fromEntries(
-    [...byStatus].map(([status, examples]) => [
-      status,
-      {
-        description: Object.keys(examples).join(', '),
-        content: { 'application/json': { schema, examples } },
-      },
-    ]),
-  )
 }

@@ -44,3 +44,19 @@ export function deleted(object: string): TObject {
 
 export const idExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'
 export const instantExample = '2026-11-21T09:30:00.000Z'
+
+/** The headers of what has an entity tag. */
+export const ifMatchHeader = Type.Object({
+  'if-match': Type.Optional(
+    Type.String({
+      description:
+        'The `ETag` of what the change is meant for, or several; `*`, or none: whatever there is.',
+    }),
+  ),
+})
+
+export const ifNoneMatchHeader = Type.Object({
+  'if-none-match': Type.Optional(
+    Type.String({ description: 'The `ETag` of what the caller has, or several.' }),
+  ),
+})

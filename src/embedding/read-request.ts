@@ -4,7 +4,7 @@ import { isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 
 /** The body of `POST /v1/embeddings`, as OpenAI defines it; what else is in it is ignored. */
-const embeddingRequest = Type.Object({
+export const embeddingRequest = Type.Object({
   model: Type.String({ minLength: 1, description: 'the name of a model' }),
   input: Type.Unknown({ description: 'a text or an array of texts' }),
   encoding_format: Type.Optional(
@@ -24,7 +24,7 @@ export type EmbeddingRequest = Omit<Static<typeof embeddingRequest>, 'input'> & 
 const checker = compileChecker(embeddingRequest)
 
 /** As many as OpenAI takes. */
-const textsMax = 2_048
+export const textsMax = 2_048
 
 export function readEmbeddingRequest(
   body: unknown,

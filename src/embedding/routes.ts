@@ -4,7 +4,9 @@ import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import type { Embedders } from './embedder.ts'
+import { embedOperation } from './operations.ts'
 import { readEmbeddingRequest } from './read-request.ts'
+import type { EmbeddingList } from './schema.ts'
 
 export type EmbeddingRoutesDeps = {
   auth: Auth
@@ -16,7 +18,7 @@ export type EmbeddingRoutesDeps = {
 export function embeddingRoutes({ auth, embedders, config }: EmbeddingRoutesDeps) {
   return new Elysia({ name: 'embeddings', prefix: '/v1/embeddings' }).use(guard(auth)).post(
     '/',
-    async ({ request }) => {
+    async ({ request }): Promise<EmbeddingList> => {
       const body = await readJsonBody(request, config.limits)
       const { model, texts, dimensions, encoding_format } = readEmbeddingRequest(
         body,
@@ -43,7 +45,7 @@ export function embeddingRoutes({ auth, embedders, config }: EmbeddingRoutesDeps
     {
       requires: 'can_access_api',
       parse: 'none',
-      detail: { tags: ['Models'], summary: 'Turn texts into vectors' },
+      detail: embedOperation,
     },
   )
 }

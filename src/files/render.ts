@@ -1,10 +1,11 @@
+import type { FileRecord, FolderRecord, NodeRecord } from './answer-schema.ts'
 import type { FileView, FolderView, NodeView } from './files.ts'
 
 /** A file on the wire: what OpenAI's clients read of one, and the rest beside it. */
-export function renderFile(file: FileView) {
+export function renderFile(file: FileView): FileRecord {
   return {
     id: file.id,
-    object: 'file' as const,
+    object: 'file',
     filename: file.name,
     name: file.name,
     folder_id: file.folderId,
@@ -28,10 +29,10 @@ export function renderFile(file: FileView) {
 }
 
 /** `folder_id` is the folder that it is in. */
-export function renderFolder(folder: FolderView) {
+export function renderFolder(folder: FolderView): FolderRecord {
   return {
     id: folder.id,
-    object: 'folder' as const,
+    object: 'folder',
     name: folder.name,
     folder_id: folder.folderId,
     owner: { id: folder.ownerId, name: folder.ownerName },
@@ -45,12 +46,12 @@ export function renderFolder(folder: FolderView) {
   }
 }
 
-export function renderNode(node: NodeView) {
+export function renderNode(node: NodeView): NodeRecord {
   return node.kind === 'file' ? renderFile(node) : renderFolder(node)
 }
 
 /** Clients wait until it is `processed` or `error`; with nothing to wait for it is the former. */
-function statusOf({ retrieval }: FileView): 'processing' | 'processed' | 'error' {
+function statusOf({ retrieval }: FileView): FileRecord['status'] {
   switch (retrieval?.status) {
     case 'Pending':
     case 'Processing':
@@ -67,6 +68,6 @@ function renderRetrieval({
   error,
   chunks,
   collections,
-}: NonNullable<FileView['retrieval']>) {
-  return { state, error, chunks, collections }
+}: NonNullable<FileView['retrieval']>): FileRecord['retrieval'] {
+  return { state, error, chunks, collections: [...collections] }
 }

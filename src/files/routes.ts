@@ -3,7 +3,12 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
-import { nodeAnswers, tagged } from './node-routes.ts'
+import { entityTag } from '#lib/entity-tag.ts'
+import type { FolderWithPath } from './answer-schema.ts'
+import { folderOperations } from './folder-operations.ts'
+import { nodeAnswers, tagged, versionOf } from './node-routes.ts'
+import { fileOperations } from './operations.ts'
+import { renderFolder } from './render.ts'
 import { readCopy, readFileChange, readFolderChange, readMove, readNewFolder } from './schema.ts'
 import type { Files } from './tree.ts'
 
@@ -21,15 +26,17 @@ export function fileRoutes({ auth, files, config: { limits } }: FileRoutesDeps) 
     .get(
       '/:id',
       async ({ principal, params, set }) => tagged(await files.find(principal, idOf(params)), set),
-      route('Show a file'),
+      { requires: 'can_access_api', detail: fileOperations.show },
     )
     .patch('/:id', (asked) => change(asked, readFileChange), {
-      ...route('Rename or move a file, or change its attributes'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: fileOperations.change,
     })
     .post('/:id/move', (asked) => change(asked, readMove), {
-      ...route('Move a file to another folder'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: fileOperations.move,
     })
     .post(
       '/:id/copy',
@@ -39,12 +46,13 @@ export function fileRoutes({ auth, files, config: { limits } }: FileRoutesDeps) 
         set.status = 201
         return tagged(await files.copy(principal, id, to), set)
       },
-      { ...route('Copy a file'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: fileOperations.copy },
     )
-    .delete('/:id', remove, route('Put a file into the trash, or delete it for ever'))
+    .delete('/:id', remove, { requires: 'can_access_api', detail: fileOperations.remove })
     .post('/:id/restore', restore, {
-      ...route('Take a file out of the trash'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: fileOperations.restore,
     })
 }
 
@@ -60,31 +68,32 @@ export function folderRoutes({ auth, files, config: { limits } }: FileRoutesDeps
         set.status = 201
         return tagged(folder, set)
       },
-      { ...route('Create a folder'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: folderOperations.create },
     )
     .get(
       '/:id',
       async ({ principal, params, set }) => {
         const { folder, path } = await files.findFolder(principal, idOf(params))
-        return { ...tagged(folder, set), path }
+        set.headers['etag'] = entityTag(versionOf(folder))
+        const shown: FolderWithPath = { ...renderFolder(folder), path: [...path] }
+        return shown
       },
-      route('Show a folder, with the folders above it'),
+      { requires: 'can_access_api', detail: folderOperations.show },
     )
     .patch('/:id', (asked) => change(asked, readFolderChange), {
-      ...route('Rename or move a folder'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: folderOperations.change,
     })
     .post('/:id/move', (asked) => change(asked, readMove), {
-      ...route('Move a folder into another'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: folderOperations.move,
     })
-    .delete('/:id', remove, route('Put a folder, and all that is in it, into the trash'))
+    .delete('/:id', remove, { requires: 'can_access_api', detail: folderOperations.remove })
     .post('/:id/restore', restore, {
-      ...route('Take a folder out of the trash, with what was in it'),
+      requires: 'can_access_api',
       parse: 'none',
+      detail: folderOperations.restore,
     })
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Files'], summary } }
 }

@@ -1,4 +1,10 @@
-import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import {
+  type SchemaOptions,
+  type Static,
+  type TProperties,
+  type TSchema,
+  Type,
+} from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
@@ -17,42 +23,65 @@ export const oneOf = <Word extends string>(...options: Word[]) =>
   Type.Union(options.map((word) => Type.Literal(word)))
 export const id = () => Type.String({ pattern: uuidForm, description: 'an id' })
 /** A field that is null counts as not given. */
-export const optional = <T extends TSchema>(schema: T) =>
-  Type.Optional(Type.Union([schema, Type.Null()]))
-const name = () => Type.String({ maxLength: nameCharsMax })
-const conflictWord = () => optional(oneOf('fail', 'rename'))
-const idOrNull = () => Type.Union([id(), Type.Null()])
+export const optional = <T extends TSchema>(
+  schema: T,
+  told: Pick<SchemaOptions, 'description' | 'default'> = {},
+) => Type.Optional(Type.Union([schema, Type.Null()], told))
+const name = () =>
+  Type.String({ description: 'A name of at most 255 bytes.', maxLength: nameCharsMax })
+const conflictWord = () =>
+  optional(oneOf('fail', 'rename'), {
+    description: '`rename`: where the name is taken, it gets a number.',
+    default: 'fail',
+  })
+const idOrNull = () =>
+  Type.Union([id(), Type.Null()], { description: "Null: the top of the caller's own tree." })
+const topIfAbsent = { description: "The folder to put it in; absent or null: the caller's top." }
 
-const newFolder = compileChecker(
-  strict({ name: name(), folder_id: optional(id()), on_conflict: conflictWord() }),
-)
-const fileChange = compileChecker(
-  strict({
-    name: Type.Optional(name()),
-    folder_id: Type.Optional(idOrNull()),
-    attributes: Type.Optional(Type.Unknown()),
-    on_conflict: conflictWord(),
-  }),
-)
-const folderChange = compileChecker(
-  strict({
-    name: Type.Optional(name()),
-    folder_id: Type.Optional(idOrNull()),
-    on_conflict: conflictWord(),
-  }),
-)
-const move = compileChecker(strict({ folder_id: idOrNull(), on_conflict: conflictWord() }))
-const copy = compileChecker(
-  strict({
-    folder_id: optional(id()),
-    name: optional(name()),
-    on_conflict: conflictWord(),
-  }),
-)
-const restore = compileChecker(strict({ on_conflict: conflictWord() }))
-const switched = () => Type.Optional(oneOf('true', 'false'))
-const fileRemoval = compileChecker(strict({ permanent: switched() }))
-const folderRemoval = compileChecker(strict({ recursive: switched() }))
+export const newFolder = strict({
+  name: name(),
+  folder_id: optional(id(), topIfAbsent),
+  on_conflict: conflictWord(),
+})
+const folderChanges = {
+  name: Type.Optional(name()),
+  folder_id: Type.Optional(idOrNull()),
+  on_conflict: conflictWord(),
+}
+export const folderChange = strict(folderChanges)
+export const fileChange = strict({
+  ...folderChanges,
+  attributes: Type.Optional(
+    Type.Unknown({
+      description:
+        'A merge patch: an object of texts, numbers and booleans; null takes one away, and null for all of them takes all away. At most 16 keys and 512 characters in a text.',
+    }),
+  ),
+})
+export const move = strict({ folder_id: idOrNull(), on_conflict: conflictWord() })
+export const copy = strict({
+  folder_id: optional(id(), topIfAbsent),
+  name: optional(name(), { description: 'Absent: the name of the file that is copied.' }),
+  on_conflict: conflictWord(),
+})
+export const restore = strict({ on_conflict: conflictWord() })
+const switched = (description: string) =>
+  Type.Optional(
+    Type.Union([Type.Literal('true'), Type.Literal('false')], { description, default: 'false' }),
+  )
+export const fileRemoval = strict({
+  permanent: switched('Deletes it for ever, also out of the trash. Only its owner may.'),
+})
+export const folderRemoval = strict({ recursive: switched('Also where it is not empty.') })
+
+const newFolderChecker = compileChecker(newFolder)
+const fileChangeChecker = compileChecker(fileChange)
+const folderChangeChecker = compileChecker(folderChange)
+const moveChecker = compileChecker(move)
+const copyChecker = compileChecker(copy)
+const restoreChecker = compileChecker(restore)
+const fileRemovalChecker = compileChecker(fileRemoval)
+const folderRemovalChecker = compileChecker(folderRemoval)
 
 type Conflict = Exclude<OnConflict, 'replace'>
 
@@ -61,7 +90,7 @@ export function readNewFolder(body: unknown): {
   folderId: string | null
   onConflict: Conflict
 } {
-  const fields = readFields(newFolder, body)
+  const fields = readFields(newFolderChecker, body)
   return {
     name: fields.name,
     folderId: fields.folder_id ?? null,
@@ -77,12 +106,12 @@ export type ReadChange = {
 }
 
 export function readFileChange(body: unknown): ReadChange {
-  const { attributes, ...rest } = readFields(fileChange, body)
+  const { attributes, ...rest } = readFields(fileChangeChecker, body)
   return { ...changeOf(rest), ...(attributes === undefined ? {} : { attributes }) }
 }
 
 export function readFolderChange(body: unknown): ReadChange {
-  return changeOf(readFields(folderChange, body))
+  return changeOf(readFields(folderChangeChecker, body))
 }
 
 function changeOf(fields: {
@@ -98,7 +127,7 @@ function changeOf(fields: {
 }
 
 export function readMove(body: unknown): ReadChange {
-  return changeOf(readFields(move, body))
+  return changeOf(readFields(moveChecker, body))
 }
 
 export function readCopy(body: unknown): {
@@ -106,7 +135,7 @@ export function readCopy(body: unknown): {
   name: string | null
   onConflict: Conflict
 } {
-  const fields = readFields(copy, body)
+  const fields = readFields(copyChecker, body)
   return {
     folderId: fields.folder_id ?? null,
     name: fields.name ?? null,
@@ -115,7 +144,7 @@ export function readCopy(body: unknown): {
 }
 
 export function readRestore(body: unknown): { onConflict: Conflict } {
-  return { onConflict: readFields(restore, body).on_conflict ?? 'fail' }
+  return { onConflict: readFields(restoreChecker, body).on_conflict ?? 'fail' }
 }
 
 export function readRemoval(
@@ -123,9 +152,15 @@ export function readRemoval(
   query: unknown,
 ): { isRecursive: boolean; isPermanent: boolean } {
   if (kind === 'file') {
-    return { isRecursive: true, isPermanent: readFields(fileRemoval, query).permanent === 'true' }
+    return {
+      isRecursive: true,
+      isPermanent: readFields(fileRemovalChecker, query).permanent === 'true',
+    }
   }
-  return { isRecursive: readFields(folderRemoval, query).recursive === 'true', isPermanent: false }
+  return {
+    isRecursive: readFields(folderRemovalChecker, query).recursive === 'true',
+    isPermanent: false,
+  }
 }
 
 /** The value of a body or a query; throws a 422 that names the field at fault. */

@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import type { Storage } from '#storage/storage.ts'
 import type {
   Caller,
@@ -22,7 +23,8 @@ import { createTreeStore, type FilesDatabase, type TreeStore } from './tree/stor
  * with `not_found`, as what does not exist is. A change needs the role `editor` unless it says
  * otherwise, and throws `permission_denied` for who may only read.
  *
- * `ifVersion`: the change is made only if the version is one of these (`precondition_failed`).
+ * `ifVersion`: the change is made only if it is meant for the version that there is
+ * (`precondition_failed`); null: for any.
  */
 export type Files = Listing & {
   /**
@@ -52,13 +54,10 @@ export type Files = Listing & {
   remove(
     caller: Caller,
     node: Which,
-    how: { isRecursive: boolean; ifVersion: readonly number[] | null },
+    how: { isRecursive: boolean; ifVersion: IsExpected | null },
   ): Promise<Removed>
   /** For ever; needs the owner. */
-  deleteFile(
-    caller: Caller,
-    file: { id: string; ifVersion: readonly number[] | null },
-  ): Promise<void>
+  deleteFile(caller: Caller, file: { id: string; ifVersion: IsExpected | null }): Promise<void>
   /** Throws `gone` for what was in the trash for too long. */
   restore(caller: Caller, node: Which, how: { onConflict: OnConflict }): Promise<NodeView>
 }

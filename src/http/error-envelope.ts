@@ -62,7 +62,7 @@ function retryHeaders(error: AppError): Record<string, string> {
 }
 
 /** The protocol has statuses of its own for an overload and for credit that is used up. */
-function statusForMessages({ kind, status }: AppError): number {
+export function statusForMessages({ kind, status }: AppError): number {
   if (kind === 'upstream_overloaded' || kind === 'too_many_streams') return 529
   return kind === 'insufficient_quota' ? 402 : status
 }

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { livenessOperation, readinessOperation } from './health-operations.ts'
 
 /**
  * Probes, open to everyone. `/livez`: the process runs. `/readyz`: it takes work, 503 as soon as
@@ -7,13 +8,13 @@ import { Elysia } from 'elysia'
  */
 export function healthRoutes(deps: { draining: () => boolean }) {
   return new Elysia({ name: 'health' })
-    .get('/livez', () => ({ status: 'ok' }), { detail: { tags: ['Operations'], security: [] } })
+    .get('/livez', () => ({ status: 'ok' }), { detail: livenessOperation })
     .get(
       '/readyz',
       () =>
         deps.draining()
           ? Response.json({ status: 'draining' }, { status: 503 })
           : Response.json({ status: 'ok' }),
-      { detail: { tags: ['Operations'], security: [] } },
+      { detail: readinessOperation },
     )
 }

@@ -38,7 +38,7 @@ export function requestLifecycle(deps: {
 
 function isProbe(url: string): boolean {
   const path = pathOf(url)
-  return path === '/livez' || path === '/readyz'
+  return path === '/livez' || path === '/readyz' || path === '/metrics'
 }
 
 /** Cheaper than a parsed URL, which every request would pay for. */

@@ -14,7 +14,7 @@ export type Upstream = {
   readonly quirks: UpstreamQuirks
 }
 
-export type UpstreamKind = 'chat' | 'responses' | 'messages' | 'demo'
+export type UpstreamKind = 'chat' | 'responses' | 'messages' | 'demo' | 'llama'
 
 /** What servers of one protocol disagree about; the defaults suit vLLM, llama.cpp and Ollama. */
 export type UpstreamQuirks = {

@@ -17,8 +17,19 @@ export type Jobs = {
   add(transaction: Transaction, job: NewJob): Promise<void>
   /** Takes up the work of a queue from now on, here and on every other process that says so. */
   work(queue: string, worker: Worker): void
+  /** What there is of each queue, here and on every other process. */
+  count(): Promise<readonly QueueCount[]>
   /** Lets nothing new begin, tells what runs to stop, and waits for it. */
   close(): Promise<void>
+}
+
+export type QueueCount = {
+  readonly queue: string
+  /** Never begun, or due again since it was added once more. */
+  readonly waiting: number
+  readonly running: number
+  /** Waiting after a try that failed. */
+  readonly failed: number
 }
 
 export type NewJob = {
@@ -123,6 +134,7 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
       workers.set(queue, worker)
       looking.soon()
     },
+    count: store.count,
     async close() {
       closing = true
       performer.stop()

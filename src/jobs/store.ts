@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { job } from '#db/schema/jobs.ts'
-import type { NewJob, Transaction } from './jobs.ts'
+import type { NewJob, QueueCount, Transaction } from './jobs.ts'
 
 /** Work that this process holds; the claim is another one each time that it is taken up. */
 export type HeldWork = { readonly id: string; readonly claim: string }
@@ -83,6 +83,14 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
           locked_by = null, locked_until = null
         where ${isHeld(held)}`)
     },
+
+    count: (): Promise<readonly QueueCount[]> =>
+      drizzle.execute<QueueCount>(sql`
+        select queue,
+          count(*) filter (where locked_by is null and last_error is null)::int as waiting,
+          count(*) filter (where locked_by is not null)::int as running,
+          count(*) filter (where locked_by is null and last_error is not null)::int as failed
+        from ${job} group by queue order by queue`),
 
     /** Gives it back as if it had not been taken. */
     async release(held: HeldWork): Promise<void> {

@@ -30,6 +30,8 @@ export type Catalogue = {
   find(name: string): Model | undefined
   /** Resolves once every upstream was asked for its models, whether it answered or not. */
   readonly asked: Promise<void>
+  /** Asks every upstream again, now: something about its models has changed. */
+  refresh(): Promise<void>
   /** By name or alias; throws `model_not_found`, or `service_unavailable` while it cannot know. */
   resolve(name: string, how?: ResolveOptions): Promise<Model>
   close(): void
@@ -113,6 +115,11 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
     asked,
     list: () => [...names.models.values()],
     find,
+    async refresh() {
+      // What is being asked already may be answered with what was.
+      await Promise.all(changing.map(({ asking }) => asking))
+      await refreshAll()
+    },
     async resolve(name, { spellings = [name], affinity = null } = {}) {
       const found = findAny(spellings) ?? (await findAtUpstreams(spellings))
       if (found === undefined) throw notFound(name, listings)

@@ -1,4 +1,5 @@
 import type { OfferedModel } from './offer.ts'
+import type { CodingModel } from './schema.ts'
 
 /**
  * The model list as coding clients in a terminal want it: they show what is in it, and set their
@@ -26,7 +27,7 @@ Go on until the task is done. Run the tests, the build or the program where ther
 
 When you are done, say in a few sentences what you changed, how you checked it, and what you could not check.`
 
-function describe(model: OfferedModel, index: number) {
+function describe(model: OfferedModel, index: number): CodingModel {
   const reasons = model.capabilities.includes('reasoning')
   return {
     slug: model.id,

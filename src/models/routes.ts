@@ -5,6 +5,8 @@ import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
 import { decodeName } from './names.ts'
 import type { Offer, OfferedModel } from './offer.ts'
+import { modelOperations } from './operations.ts'
+import type { ModelRecord } from './schema.ts'
 
 /** `GET /v1/models`: what the caller may name as a model, the agents that they see included. */
 export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'find'> }) {
@@ -20,7 +22,7 @@ export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'fin
         if (query['client_version'] === undefined) return list
         return { ...list, models: listForCodingClients(models) }
       },
-      { requires: 'can_access_api', detail: { tags: ['Models'], summary: 'List the models' } },
+      { requires: 'can_access_api', detail: modelOperations.list },
     )
     .get(
       // A model name may hold slashes: `org/name`.
@@ -31,11 +33,11 @@ export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'fin
         if (model === undefined) throw modelNotFound(name)
         return renderModel(model)
       },
-      { requires: 'can_access_api', detail: { tags: ['Models'], summary: 'Show a model' } },
+      { requires: 'can_access_api', detail: modelOperations.show },
     )
 }
 
-function renderModel(model: OfferedModel) {
+function renderModel(model: OfferedModel): ModelRecord {
   return {
     id: model.id,
     object: 'model',

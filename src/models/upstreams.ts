@@ -1,50 +1,69 @@
-import type { UpstreamConfig } from '#config/schema.ts'
+import { localUpstreamName } from '#config/llama.ts'
+import type { Config } from '#config/schema.ts'
+import type { UpstreamKind, UpstreamQuirks } from '#inference/upstream.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
 
-/** The upstreams of the configuration; where there are none, the built-in demo stands in. */
-export function configuredUpstreams(entries: readonly UpstreamConfig[]): ConfiguredUpstream[] {
-  if (entries.length === 0) return [demo]
-  return entries.map((entry) => ({
+/**
+ * The upstreams of the configuration; where there are none, the built-in demo stands in. The models
+ * that run on this machine come beside them, whether an entry says so or not.
+ */
+export function configuredUpstreams({
+  upstream: entries,
+  llama,
+}: Pick<Config, 'upstream'> & { llama: Pick<Config['llama'], 'enabled'> }): ConfiguredUpstream[] {
+  const configured = entries.map((entry) => ({
     upstream: {
       name: entry.name,
       kind: entry.api,
       baseUrl: (entry.url ?? '').replace(/\/+$/, ''),
       key: entry.key,
       headers: entry.headers,
-      quirks: entry,
+      quirks: entry.api === 'llama' ? { ...entry, ...localQuirks } : entry,
     },
     weight: entry.weight,
     models: entry.models ?? null,
   }))
+  const isTaken = entries.some(({ name, api }) => api === 'llama' || name === localUpstreamName)
+  return [
+    ...(entries.length === 0 ? [builtIn('demo', 'demo', {})] : configured),
+    ...(llama.enabled && !isTaken ? [builtIn(localUpstreamName, 'llama', localQuirks)] : []),
+  ]
 }
 
-const demo: ConfiguredUpstream = {
-  upstream: {
-    name: 'demo',
-    kind: 'demo',
-    baseUrl: '',
-    key: undefined,
-    headers: {},
-    quirks: {
-      maxTokensField: 'max_tokens',
-      reasoningFields: [],
-      reasoningEffort: 'none',
-      streamUsage: true,
-      lateSystemMessages: true,
-      prefill: 'automatic',
-      developerRole: true,
-      strictTools: true,
-      thinkTags: false,
-      vendorFields: false,
-      files: true,
-      keyHeader: 'x-api-key',
-      thinking: 'none',
-      outputFormat: true,
-      defaultMaxTokens: 32_000,
-      rerankFields: 'documents',
-      tokenCounter: 'none',
+/** A model that runs here counts by its own tokenizer. */
+const localQuirks = { tokenCounter: 'native' } as const
+
+function builtIn(
+  name: string,
+  kind: UpstreamKind,
+  quirks: Partial<UpstreamQuirks>,
+): ConfiguredUpstream {
+  return {
+    upstream: {
+      ...{ name, kind, baseUrl: '', key: undefined, headers: {} },
+      quirks: { ...builtInQuirks, ...quirks },
     },
-  },
-  weight: 1,
-  models: null,
+    weight: 1,
+    models: null,
+  }
+}
+
+const builtInQuirks: UpstreamQuirks = {
+  maxTokensField: 'max_tokens',
+  reasoningFields: [],
+  reasoningEffort: 'none',
+  streamUsage: true,
+  lateSystemMessages: true,
+  prefill: 'automatic',
+  developerRole: true,
+  strictTools: true,
+  thinkTags: false,
+  vendorFields: false,
+  files: true,
+  keyHeader: 'x-api-key',
+  thinking: 'none',
+  outputFormat: true,
+  defaultMaxTokens: 32_000,
+  rerankFields: 'documents',
+  tokenCounter: 'none',
 }

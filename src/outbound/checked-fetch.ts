@@ -51,7 +51,7 @@ export function createCheckedFetch(
     try {
       const addresses = await checkUrl(url, policy, { what: 'The URL', resolve: world.resolve })
       signal.throwIfAborted()
-      const response = await ask(world, { url, addresses, init: { ...init, signal } })
+      const response = await askAddresses(world, { url, addresses, init: { ...init, signal } })
       if (response.status >= 300 && response.status < 400) {
         throw invalidAnswer('answered with a redirect, which is not followed')
       }
@@ -67,8 +67,14 @@ export function createCheckedFetch(
 
 type Ask = { url: URL; addresses: readonly string[]; init: RequestInit }
 
-/** Asks the first address that takes a connection. */
-async function ask(world: { fetch: Fetch }, { url, addresses, init }: Ask): Promise<Response> {
+/**
+ * Asks the first address that takes a connection, as `createCheckedFetch` says; the addresses are
+ * what `checkUrl` answered for this very URL. A redirect is not followed.
+ */
+export async function askAddresses(
+  world: { fetch: Fetch },
+  { url, addresses, init }: Ask,
+): Promise<Response> {
   let refused: unknown
   for (const address of addresses.slice(0, addressesTriedMax)) {
     try {

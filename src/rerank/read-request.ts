@@ -8,7 +8,7 @@ export type RerankBody = RerankRequest & {
   readonly returnDocuments: boolean
 }
 
-const documentsMax = 1_000
+export const documentsMax = 1_000
 
 /** Throws `rerank_bad_request` that names the field at fault. */
 export function readRerankRequest(

@@ -6,8 +6,10 @@ import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
+import { rerankOperation } from './operations.ts'
 import { type RerankBody, readRerankRequest } from './read-request.ts'
 import type { Reranked, Rerankers } from './reranker.ts'
+import type { RerankAnswer } from './schema.ts'
 
 export type RerankRoutesDeps = {
   auth: Auth
@@ -36,7 +38,7 @@ export function rerankRoutes({ auth, rerankers, settings, config }: RerankRoutes
     {
       requires: 'can_access_api',
       parse: 'none',
-      detail: { tags: ['Models'], summary: 'Put documents in the order in which they answer' },
+      detail: rerankOperation,
     },
   )
 }
@@ -44,7 +46,7 @@ export function rerankRoutes({ auth, rerankers, settings, config }: RerankRoutes
 function render(
   { results, totalTokens }: Reranked,
   { asked, model }: { asked: RerankBody; model: string },
-) {
+): RerankAnswer {
   const { documents, returnDocuments } = asked
   return {
     id: newId('rerank_'),
@@ -54,7 +56,7 @@ function render(
     results: results.map(({ index, score }) => ({
       index,
       relevance_score: score,
-      ...(returnDocuments ? { document: { text: documents[index] } } : {}),
+      ...(returnDocuments ? { document: { text: documents[index] ?? '' } } : {}),
     })),
     usage: { total_tokens: totalTokens ?? 0 },
     meta: { billed_units: { search_units: Math.ceil(documents.length / documentsPerSearchUnit) } },

@@ -1,4 +1,5 @@
 import type { Principal } from '#auth/principal.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { checkNames, demandReranker, type SettingChecks } from './checks.ts'
 import { applyPatch, type Flat, patchBetween } from './flat.ts'
@@ -21,7 +22,7 @@ export type Editing = {
 
 type Editor = Pick<Principal, 'userId' | 'groups'>
 
-export type EditHow = { readonly ifMatch: string | null; readonly isDryRun: boolean }
+export type EditHow = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
 
 export type Edited = {
   readonly before: Standing

@@ -29,12 +29,38 @@ export function readDryRun({ dry_run: wanted = 'false' }: Query): boolean {
   throw refused('dry_run', '"dry_run" must be true or false.')
 }
 
-const rollbackChecker = compileChecker(
-  Type.Object(
-    { revision: Type.Integer({ minimum: 0, maximum: revisionMax }) },
-    { additionalProperties: false },
+/** What says that a change is only tried. */
+export const dryRunQuery = Type.Object({
+  dry_run: Type.Optional(
+    Type.Boolean({ description: 'Changes nothing, and tells what would be.', default: false }),
   ),
+})
+
+export const historyQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({
+      description: 'Changes of a page.',
+      ...{ minimum: 1, maximum: pageSize.max, default: pageSize.default },
+    }),
+  ),
+  after: Type.Optional(
+    Type.Integer({
+      description: 'The last revision of the page before.',
+      ...{ minimum: 0, maximum: revisionMax },
+    }),
+  ),
+})
+
+export const rollbackBody = Type.Object(
+  {
+    revision: Type.Integer({
+      description: 'What was set after this change is set again; 0: nothing.',
+      ...{ minimum: 0, maximum: revisionMax },
+    }),
+  },
+  { additionalProperties: false },
 )
+const rollbackChecker = compileChecker(rollbackBody)
 
 /** The revision to go back to; throws an `AppError` of status 422. */
 export function readRollback(body: unknown): number {

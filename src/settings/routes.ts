@@ -1,12 +1,19 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
-import type { Permission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
+import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
+import type {
+  ConfigEdited,
+  ConfigHistory,
+  ConfigRevision,
+  ConfigSchemaRecord,
+} from './answer-schema.ts'
 import type { SettingChecks } from './checks.ts'
 import { createEditing, type Edited, type EditHow } from './editing.ts'
 import { nest } from './flat.ts'
+import { settingsOperations } from './operations.ts'
 import { readDryRun, readHistoryPage, readRollback } from './read-query.ts'
 import { renderJsonSchema, settingsByKey } from './schema.ts'
 import type { Settings } from './settings.ts'
@@ -41,7 +48,7 @@ export function settingsRoutes({ auth, settings, config, ...checks }: SettingsRo
         tag(set, standing)
         return values
       },
-      route('can_access_api', 'Show the configuration'),
+      { requires: 'can_access_api', detail: settingsOperations.show },
     )
     .patch(
       '/',
@@ -51,26 +58,16 @@ export function settingsRoutes({ auth, settings, config, ...checks }: SettingsRo
         const edit = await editing.patch(principal, await readJsonBody(request, limits), how)
         return answer(edit, how, set)
       },
-      { ...route('can_edit_config', 'Change the configuration by a merge patch'), parse: 'none' },
+      { requires: 'can_edit_config', parse: 'none', detail: settingsOperations.change },
     )
-    .get(
-      '/schema',
-      () => renderSchema(settings),
-      route('can_access_api', 'Show what can be configured, and what gives each key its value'),
-    )
+    .get('/schema', () => renderSchema(settings), {
+      requires: 'can_access_api',
+      detail: settingsOperations.schema,
+    })
     .get(
       '/history',
-      async ({ query }) => {
-        const { revisions, hasMore } = await settings.history(readHistoryPage(query))
-        return {
-          object: 'list',
-          data: revisions.map(renderRevision),
-          has_more: hasMore,
-          first_id: revisions[0]?.revision ?? null,
-          last_id: revisions.at(-1)?.revision ?? null,
-        }
-      },
-      route('can_edit_config', 'List the changes, newest first'),
+      async ({ query }) => renderHistory(await settings.history(readHistoryPage(query))),
+      { requires: 'can_edit_config', detail: settingsOperations.history },
     )
     .post(
       '/rollback',
@@ -80,29 +77,29 @@ export function settingsRoutes({ auth, settings, config, ...checks }: SettingsRo
         const revision = readRollback(await readJsonBody(request, limits))
         return answer(await editing.rollBack(principal, revision, how), how, set)
       },
-      { ...route('can_edit_config', 'Go back to what an earlier change left'), parse: 'none' },
+      { requires: 'can_edit_config', parse: 'none', detail: settingsOperations.rollBack },
     )
 }
 
-function route(requires: Permission, summary: string) {
-  return { requires, detail: { tags: ['Configuration'], summary } }
-}
-
 function readHow(request: Request, query: Parameters<typeof readDryRun>[0]): EditHow {
-  return { ifMatch: request.headers.get('if-match'), isDryRun: readDryRun(query) }
+  return { isExpected: readIfMatch(request.headers.get('if-match')), isDryRun: readDryRun(query) }
 }
 
-function tag(set: Headers, value: string): void {
-  set.headers['etag'] = value
+function tag(set: Headers, name: string): void {
+  set.headers['etag'] = entityTag(name)
 }
 
-function answer({ before, after, warnings }: Edited, { isDryRun }: EditHow, set: Headers) {
-  if (isDryRun) return { before: before.values, after: after.values, warnings }
+function answer(
+  { before, after, warnings }: Edited,
+  { isDryRun }: EditHow,
+  set: Headers,
+): ConfigEdited {
+  if (isDryRun) return { before: before.values, after: after.values, warnings: [...warnings] }
   tag(set, after.tag)
   return after.values
 }
 
-function renderSchema({ layers, standing }: Settings) {
+function renderSchema({ layers, standing }: Settings): ConfigSchemaRecord {
   const { set } = standing()
   const keys = [...settingsByKey.values()].map(({ key, configKey }) => [
     key,
@@ -122,7 +119,20 @@ function renderSchema({ layers, standing }: Settings) {
   }
 }
 
-function renderRevision({ revision, actorId, patch, before, after, createdAt }: Revision) {
+type HistoryPage = Awaited<ReturnType<Settings['history']>>
+
+function renderHistory({ revisions, hasMore }: HistoryPage): ConfigHistory {
+  return {
+    object: 'list',
+    data: revisions.map(renderRevision),
+    has_more: hasMore,
+    first_id: revisions[0]?.revision ?? null,
+    last_id: revisions.at(-1)?.revision ?? null,
+  }
+}
+
+function renderRevision(change: Revision): ConfigRevision {
+  const { revision, actorId, patch, before, after, createdAt } = change
   return {
     object: 'config.revision',
     revision,

@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { type Config, configSchema } from '#config/schema.ts'
+import type { JsonObject } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 
 /**
@@ -14,28 +15,32 @@ const { files, responses, retrieval } = configSchema.properties
 const strict = <T extends TProperties>(fields: T) =>
   Type.Object(fields, { additionalProperties: false })
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
+/** What else gives a key its value is told elsewhere. */
+const told = <T extends TSchema>({ env: _, ...schema }: T) => schema as unknown as T
 
 const documentIds = Type.Array(Type.String({ maxLength: 100 }), {
   description: 'Ids of the files that the service desk answers from.',
   maxItems: documentsMax,
 })
 
-const valuesSchema = strict({
-  retrieval_k: retrieval.properties.k,
-  rerank_top_n: nullable(retrieval.properties.rerankTopN),
-  embedding_model: retrieval.properties.embeddingModel,
-  reranker_model: nullable(retrieval.properties.rerankModel),
-  service_desk: strict({ document_ids: nullable(documentIds) }),
-  files: strict({
-    max_bytes: files.properties.bytesMax,
-    trash_seconds: files.properties.trashS,
-    people_picker: files.properties.peoplePicker,
-  }),
-  responses: strict({ ttl_seconds: responses.properties.ttlS }),
-})
-
 /** What holds, as it is on the wire. */
-export type ConfigValues = Static<typeof valuesSchema>
+export const configValues = Type.Object(
+  {
+    retrieval_k: told(retrieval.properties.k),
+    rerank_top_n: nullable(told(retrieval.properties.rerankTopN)),
+    embedding_model: told(retrieval.properties.embeddingModel),
+    reranker_model: nullable(told(retrieval.properties.rerankModel)),
+    service_desk: strict({ document_ids: nullable(documentIds) }),
+    files: strict({
+      max_bytes: told(files.properties.bytesMax),
+      trash_seconds: told(files.properties.trashS),
+      people_picker: told(files.properties.peoplePicker),
+    }),
+    responses: strict({ ttl_seconds: told(responses.properties.ttlS) }),
+  },
+  { $id: 'Config', additionalProperties: false },
+)
+export type ConfigValues = Static<typeof configValues>
 
 export type SettingsConfig = Pick<Config, 'retrieval' | 'files' | 'responses' | 'sources'>
 
@@ -83,7 +88,7 @@ export function configuredValues({
 }
 
 export const settingsByKey: ReadonlyMap<string, Setting> = new Map(
-  leavesOf(valuesSchema, '').map((setting) => [setting.key, setting]),
+  leavesOf(configValues, '').map((setting) => [setting.key, setting]),
 )
 
 /** The keys of a section; empty where there is no such section. */
@@ -96,15 +101,15 @@ export function isConfigValues(values: unknown): values is ConfigValues {
 }
 
 /** A JSON Schema of the values, in which `defaultOf` says what a key is unless anybody sets it. */
-export function renderJsonSchema(defaultOf: (key: string) => unknown): object {
+export function renderJsonSchema(defaultOf: (key: string) => unknown): JsonObject {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'System configuration',
-    ...renderSection(valuesSchema, '', defaultOf),
+    ...renderSection(configValues, '', defaultOf),
   }
 }
 
-const valuesChecker = compileChecker(valuesSchema)
+const valuesChecker = compileChecker(configValues)
 
 function leavesOf(schema: TObject, path: string): Setting[] {
   return Object.entries(schema.properties).flatMap(([name, property]) => {
@@ -141,7 +146,7 @@ function renderSection(
 
 function renderLeaf(key: string, value: unknown): Record<string, unknown> {
   const setting = settingsByKey.get(key)
-  const { env: _, default: __, description, ...rest }: Partial<TSchema> = setting?.schema ?? {}
+  const { default: _, description, ...rest }: Partial<TSchema> = setting?.schema ?? {}
   return {
     description,
     ...(setting?.isNullable ? { anyOf: [rest, { type: 'null' }] } : rest),
@@ -149,6 +154,6 @@ function renderLeaf(key: string, value: unknown): Record<string, unknown> {
   }
 }
 
-function isSection(schema: TSchema): schema is TObject {
+export function isSection(schema: TSchema): schema is TObject {
   return schema['type'] === 'object'
 }

@@ -1,3 +1,4 @@
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -24,7 +25,7 @@ export type Settings = {
    * Makes a change: `make` gets what stands and says what is to be set. Changes are made one after
    * the other, so that none undoes another that it has not seen. What `make` throws is thrown.
    *
-   * Throws `precondition_failed` where `ifMatch` (a header of tags) does not name what stands.
+   * Throws `precondition_failed` where it is not meant for what stands.
    */
   change(change: Change, make: (standing: Standing) => Flat): Promise<Changed>
   /** Newest first, from before the revision `before`. */
@@ -43,13 +44,14 @@ export type Standing = {
   readonly revision: number
   readonly set: Flat
   readonly values: ConfigValues
-  /** Names exactly this, as an entity tag (RFC 9110, 8.8.3). */
+  /** The name of an entity tag that stands for exactly this. */
   readonly tag: string
 }
 
 type Change = {
   readonly actorId: string
-  readonly ifMatch: string | null
+  /** Whether it is meant for what has this tag. */
+  readonly isExpected: IsExpected
   /** Makes nothing, and only says what would be. */
   readonly isDryRun: boolean
 }
@@ -120,7 +122,7 @@ export async function createSettings(deps: SettingsDeps): Promise<Settings> {
 function standingOf(layers: Layers, { revision, set }: Pick<Standing, 'revision' | 'set'>) {
   const values = layers.effective(set)
   const hash = new Bun.CryptoHasher('sha256').update(JSON.stringify(values)).digest('hex')
-  return { revision, set, values, tag: `"${revision}-${hash.slice(0, tagHashChars)}"` }
+  return { revision, set, values, tag: `${revision}-${hash.slice(0, tagHashChars)}` }
 }
 
 type Newest = Pick<Revision, 'revision' | 'after'>
@@ -137,7 +139,7 @@ function tryChange(
   newest: Newest | undefined,
 ): { changed: Changed; patch: Flat } {
   const before = standingAfter(newest)
-  demandMatch(change.ifMatch, before)
+  demandExpected(change, before)
   const set = make(before)
   return {
     changed: { before, after: standingAfter({ revision: before.revision, after: set }) },
@@ -167,9 +169,8 @@ async function keepChange(
   return { changed: { before: before ?? after, after }, kept }
 }
 
-function demandMatch(ifMatch: string | null, { tag }: Standing): void {
-  if (ifMatch === null || ifMatch.trim() === '*') return
-  if (ifMatch.split(',').some((named) => named.trim() === tag)) return
+function demandExpected({ isExpected }: Change, { tag }: Standing): void {
+  if (isExpected(tag)) return
   throw new AppError(
     'precondition_failed',
     'The configuration has changed since; read it again before you change it.',

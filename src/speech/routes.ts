@@ -7,6 +7,7 @@ import { basePermission } from '#auth/permissions.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
+import { speechOperation } from './operations.ts'
 import type { Connection, Knock } from './session/connection.ts'
 import type { SpeechSessions } from './session/sessions.ts'
 
@@ -47,12 +48,7 @@ export function speechSocket({ auth, sessions, sockets }: SpeechSocketDeps) {
 }
 
 /** What the macro `requires` declares, for a route that is not refused by it. */
-const detail = {
-  tags: ['Speech'],
-  summary: 'Speech to text over a WebSocket',
-  description: `Requires ${basePermission}.`,
-  'x-permission': basePermission,
-}
+const detail = { ...speechOperation, 'x-permission': basePermission }
 
 type Socket = ServerWebSocket<unknown>
 

@@ -1,11 +1,13 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
-import type { Permission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
-import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
+import { withCurrentTag } from '#http/precondition.ts'
+import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
+import type { TranslationFinding, TranslationStatusRecord } from './answer-schema.ts'
 import { readLanguage } from './language.ts'
+import { translationOperations } from './operations.ts'
 import { readAsked, readForce, readPatch, readReset } from './schema.ts'
 import type { TranslationStatus } from './status.ts'
 import type { Overrides, Translations } from './translations.ts'
@@ -39,47 +41,43 @@ export function translationRoutes({ auth, translations, config }: TranslationRou
         }
         return answer(await translations.read(language))
       },
-      route('can_access_api', 'Read the texts that administrators have changed'),
+      { requires: 'can_access_api', detail: translationOperations.read },
     )
-    .get(
-      '/status',
-      async () => renderStatus(await translations.status()),
-      route(
-        'can_edit_config',
-        'Tell which changed texts the portal has no use for, or wants with other placeholders',
-      ),
-    )
+    .get('/status', async () => renderStatus(await translations.status()), {
+      requires: 'can_edit_config',
+      detail: translationOperations.status,
+    })
     .post(
       '/reset',
-      async ({ request }) => {
-        const body = request.body === null ? {} : await readJsonBody(request, limits)
-        await translations.reset(readReset(body), readIfMatch(request.headers.get('if-match')))
+      async ({ request, set }) => {
+        const language = readReset(request.body === null ? {} : await readJsonBody(request, limits))
+        const isExpected = readIfMatch(request.headers.get('if-match'))
+        await withCurrentTag(
+          set,
+          () => translations.tagOf(language),
+          () => translations.reset(language, isExpected),
+        )
         return {}
       },
-      {
-        ...route('can_edit_config', 'Forget all changed texts, of one language or of all'),
-        parse: 'none',
-      },
+      { requires: 'can_edit_config', parse: 'none', detail: translationOperations.reset },
     )
     .patch(
       '/:language',
-      async ({ principal, params, query, request }) => {
+      async ({ principal, params, query, request, set }) => {
         const language = readLanguage(params.language)
         const isForced = readForce(query)
         const patch = readPatch(await readJsonBody(request, limits))
         const isExpected = readIfMatch(request.headers.get('if-match'))
         const how = { by: principal.userId, isExpected, isForced }
-        return answer(await translations.patch(language, patch, how))
+        const patched = withCurrentTag(
+          set,
+          () => translations.tagOf(language),
+          () => translations.patch(language, patch, how),
+        )
+        return answer(await patched)
       },
-      {
-        ...route('can_edit_config', 'Change texts of one language; null takes one away'),
-        parse: 'none',
-      },
+      { requires: 'can_edit_config', parse: 'none', detail: translationOperations.change },
     )
-}
-
-function route<Name extends Permission>(requires: Name, summary: string) {
-  return { requires, detail: { tags: ['Translations'], summary } }
 }
 
 function answer({ json, tag }: Overrides): Response {
@@ -91,7 +89,8 @@ function headersOf(tag: string) {
   return { etag: entityTag(tag), 'cache-control': 'private, no-cache' }
 }
 
-function renderStatus({ hasCatalogue, languages, findings, hasMore }: TranslationStatus) {
+function renderStatus(status: TranslationStatus): TranslationStatusRecord {
+  const { hasCatalogue, languages, findings, hasMore } = status
   return {
     catalogue: hasCatalogue,
     languages: languages.map(({ language, texts, isSupported, updatedAt, updatedBy }) => ({
@@ -100,7 +99,12 @@ function renderStatus({ hasCatalogue, languages, findings, hasMore }: Translatio
       updated_at: updatedAt.toISOString(),
       updated_by: updatedBy,
     })),
-    findings,
+    findings: findings.map(renderFinding),
     has_more: hasMore,
   }
+}
+
+function renderFinding(finding: TranslationStatus['findings'][number]): TranslationFinding {
+  if (finding.problem === 'key_vanished') return finding
+  return { ...finding, missing: [...finding.missing], unexpected: [...finding.unexpected] }
 }

@@ -68,28 +68,41 @@ function readText(text: unknown, param: string): string {
   return text
 }
 
-const resetBody = compileChecker(
-  Type.Object({ language: Type.Optional(Type.String()) }, { additionalProperties: false }),
+const languageTag = (description: string) => Type.Optional(Type.String({ description }))
+
+export const resetBody = Type.Object(
+  { language: languageTag('The BCP 47 tag of the one to forget; absent: all.') },
+  { additionalProperties: false },
 )
-const readQuery = compileChecker(Type.Object({ language: Type.Optional(Type.String()) }))
-const patchQuery = compileChecker(
-  Type.Object({ force: Type.Optional(Type.Union([Type.Literal('true'), Type.Literal('false')])) }),
-)
+export const readQuery = Type.Object({
+  language: languageTag('The BCP 47 tag of the one to show; absent: all.'),
+})
+export const patchQuery = Type.Object({
+  force: Type.Optional(
+    Type.Union([Type.Literal('true'), Type.Literal('false')], {
+      description: "Takes texts whose placeholders differ from those of the portal's own.",
+      default: 'false',
+    }),
+  ),
+})
+const resetChecker = compileChecker(resetBody)
+const readChecker = compileChecker(readQuery)
+const patchChecker = compileChecker(patchQuery)
 
 /** The language to forget; null: all of them. A null in its place is too close to a mistake. */
 export function readReset(body: unknown): string | null {
-  const { language } = readFields(resetBody, body)
+  const { language } = readFields(resetChecker, body)
   return language === undefined ? null : readLanguage(language)
 }
 
 /** The language to show; null: all of them. */
 export function readAsked(query: unknown): string | null {
-  const { language } = readFields(readQuery, query)
+  const { language } = readFields(readChecker, query)
   return language === undefined ? null : readLanguage(language)
 }
 
 export function readForce(query: unknown): boolean {
-  return readFields(patchQuery, query).force === 'true'
+  return readFields(patchChecker, query).force === 'true'
 }
 
 function readFields<T extends JsonObject>(

@@ -1,5 +1,8 @@
+import { agentRecord } from '#agents/answer-schema.ts'
+import { agentOperations } from '#agents/operations.ts'
 import { openDatabase } from '#db/client.ts'
 import { openTestDatabase, quietLog } from '#test/support/database.ts'
+import { answerSchema, bodySchema, checkDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 
 /** Two gateways over one database, and callers of several groups. */
@@ -56,7 +59,23 @@ export async function send(
     ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
   })
   const text = await answer.text()
-  return { status: answer.status, text, body: Object(JSON.parse(text)) }
+  const body = Object(JSON.parse(text))
+  if (answer.status === 200) checkAsDescribed(body, json)
+  return { status: answer.status, text, body }
+}
+
+/** What was answered, and what was sent where it was taken. */
+function checkAsDescribed(body: Record<string, unknown>, sent: unknown): void {
+  const isAgent = (value: unknown) => Object(value).object === 'agent'
+  const agents = [body, ...[body['data'] ?? []].flat()].filter(isAgent)
+  for (const agent of agents) checkDescribed(agentRecord, agent)
+  if (body['object'] === 'agent.deleted') {
+    checkDescribed(answerSchema(agentOperations.remove), body)
+  }
+  if (!isAgent(body) || sent === undefined) return
+  const { create, change } = agentOperations
+  const operation = body['created_at'] === body['updated_at'] ? create : change
+  checkDescribed(bodySchema(operation), typeof sent === 'string' ? JSON.parse(sent) : sent)
 }
 
 /** Makes an agent and gives its id. */

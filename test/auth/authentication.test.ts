@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApiKey } from '#auth/api-keys.ts'
+import { permissionNames } from '#config/schema.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { type Answer, startWorld, type World } from './world.ts'
 
@@ -34,6 +35,7 @@ describe('credentials', () => {
     expect(answer.body).toEqual({
       userId: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-8/),
       subject: 'ann',
+      name: null,
       groups: ['users'],
       permissions: ['can_access_api'],
       credential: { kind: 'jwt' },
@@ -47,8 +49,9 @@ describe('credentials', () => {
     expect(byBearer.body).toEqual({
       userId: expect.any(String),
       subject: 'bob',
+      name: null,
       groups: ['admins'],
-      permissions: ['can_access_api', 'can_edit_config', 'can_manage_models'],
+      permissions: [...permissionNames].sort(),
       credential: { kind: 'api-key', keyId: id },
     })
     expect(byHeader.body).toEqual(byBearer.body)

@@ -1,16 +1,18 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createApiKey, hashApiKey, maskApiKey } from '#auth/api-keys.ts'
-import { createGroupPermissions, type GroupPermissions } from '#auth/groups.ts'
+import { createGroupRights, type GroupRights } from '#auth/groups.ts'
 import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
 
 const now = () => new Date()
 let database: TestDatabase
-let groups: GroupPermissions
+let groups: GroupRights
 let keys: KeyPrincipals
 let lookUps = 0
+let answers = 0
 let marks: string[] = []
 /** What a lookup waits for after the database has answered. */
 let hold = Promise.resolve()
@@ -18,7 +20,7 @@ let hold = Promise.resolve()
 beforeAll(async () => {
   database = await openTestDatabase()
   const store = createAuthStore(database)
-  groups = await createGroupPermissions({ load: store.loadGroups, log: quietLog })
+  groups = await createGroupRights({ load: store.loadGroups, log: quietLog })
 })
 
 afterAll(() => database.close())
@@ -26,6 +28,7 @@ afterAll(() => database.close())
 beforeEach(() => {
   const store = createAuthStore(database)
   lookUps = 0
+  answers = 0
   marks = []
   hold = Promise.resolve()
   keys = createKeyPrincipals({
@@ -33,6 +36,7 @@ beforeEach(() => {
       async findKey(hash) {
         lookUps += 1
         const key = await store.findKey(hash)
+        answers += 1
         await hold
         return key
       },
@@ -56,7 +60,7 @@ async function addKey(): Promise<{ id: string; key: string }> {
     {
       id,
       userId: userIdOf('ann'),
-      subject: 'ann',
+      owner: { userId: userIdOf('ann'), subject: 'ann', kind: 'user' },
       name: 'k',
       hash: hashApiKey(key, undefined),
       masked: maskApiKey(key),
@@ -64,6 +68,7 @@ async function addKey(): Promise<{ id: string; key: string }> {
       createdAt: now(),
     },
     1_000,
+    async () => {},
   )
   return { id, key }
 }
@@ -116,8 +121,9 @@ test('an answer of the database from before a revocation is not kept', async () 
   const { promise, resolve } = Promise.withResolvers<void>()
   hold = promise
   const early = keys.authenticate(key)
-  while (lookUps === 0) await Bun.sleep(1)
-  await createAuthStore(database).revokeKey(userIdOf('ann'), id, now())
+  await eventually('the database has answered', () => answers === 1)
+  const revoked = { userId: userIdOf('ann'), keyId: id, revokedAt: now() }
+  await createAuthStore(database).revokeKey(revoked, async () => {})
   keys.forget({ keyId: id })
   resolve()
   await early

@@ -177,7 +177,8 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     expect(await statusOf(behind, behind.token('somebody new', ['users']))).toBe(200)
     proxy.thaw()
     await until(async () => (await statusOf(behind, unknown.key)) === 200)
-  })
+    // The wait for an answer that does not come is seconds by itself.
+  }, 30_000)
 
   test('has told nobody of a revocation in between, so all is asked anew', async () => {
     const { direct, behind, proxy } = await startBehindProxy()

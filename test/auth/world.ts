@@ -1,5 +1,6 @@
 import { Value } from '@sinclair/typebox/value'
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { type Auth, createAuth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { apiKeyRoutes } from '#auth/routes.ts'
@@ -52,7 +53,14 @@ export async function startWorld(
   const config: Config = { ...values, sources: {} }
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
-  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config,
+    database,
+    log: quietLog,
+    clock: { now },
+    fetch,
+  })
   const app = smallApp(auth, config, now).listen({ hostname: '127.0.0.1', port: 0 })
   const url = app.server?.url
   if (url === undefined) throw new Error('the application does not listen')

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { defaultTheme, renderTheme } from '#branding/theme.ts'
+import { renderTheme } from '#branding/render.ts'
+import { defaultTheme } from '#branding/theme.ts'
 import {
   outcome,
   type PortalCaller,
@@ -162,13 +163,14 @@ describe('the tag', () => {
   test('keeps a change from a theme that it was not meant for', async () => {
     const stale = await tagOf()
     const { headers } = await put({ product_name: 'One' }, { 'if-match': stale })
-    expect(outcome(await put({ product_name: 'Two' }, { 'if-match': stale }))).toBe(
-      '412 precondition_failed',
-    )
+    const late = await put({ product_name: 'Two' }, { 'if-match': stale })
+    expect(outcome(late)).toBe('412 precondition_failed')
+    expect(late.headers.get('etag')).toBe(headers.get('etag'))
     const reset = await send('admins', 'POST /v1/branding/theme/reset', {
       headers: { 'if-match': stale },
     })
     expect(outcome(reset)).toBe('412 precondition_failed')
+    expect(reset.headers.get('etag')).toBe(headers.get('etag'))
     expect((await read()).body['product_name']).toBe('One')
     for (const tag of [headers.get('etag') ?? '', await tagOf('?format=css'), '*']) {
       expect(outcome(await put({ product_name: 'One' }, { 'if-match': tag }))).toBe('200')

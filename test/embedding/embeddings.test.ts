@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { embedOperation } from '#embedding/operations.ts'
+import { embeddingBody, embeddingList } from '#embedding/schema.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
+import { checkDescribed, checkExamples, isDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import {
   type ReplayAnswer,
@@ -118,6 +121,7 @@ test('a request that is not right is refused with the field at fault', async () 
     const answer = await gateway.post('/v1/embeddings', body)
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ error: { param } })
+    expect(isDescribed(embeddingBody, body), JSON.stringify(body)).toBe(false)
   }
 })
 
@@ -129,6 +133,20 @@ test('a model of another mode is refused on either side', async () => {
   expect(await response.json()).toMatchObject({ error: { param: 'model' } })
   const absent = await gateway.post('/v1/embeddings', { model: 'nobody', input: 'a' })
   expect(absent.status).toBe(404)
+})
+
+test('what is answered, and the examples, are as they are described', async () => {
+  for (const [model, encoding_format] of [
+    ['embedder', undefined],
+    ['local-hash', 'base64'],
+  ]) {
+    upstream.answer(embedByLength)
+    const body = { model, input: ['a', 'bb'], encoding_format, user: null }
+    checkDescribed(embeddingBody, JSON.parse(JSON.stringify(body)))
+    const answer = await gateway.post('/v1/embeddings', body)
+    checkDescribed(embeddingList, await answer.json())
+  }
+  checkExamples(embedOperation)
 })
 
 async function embed(input: string[]): Promise<{ status: number; code: unknown }> {

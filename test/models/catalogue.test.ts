@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { adapters } from '#inference/upstreams/index.ts'
 import { toAppError } from '#lib/errors.ts'
 import { type Catalogue, createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { createLog } from '#telemetry/log.ts'
+import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
@@ -55,8 +55,8 @@ function open({ upstreams, model = [], refreshMs = 60_000, refreshTimeoutMs = 5_
   }
   const catalogue = createCatalogue({
     config,
-    upstreams: configuredUpstreams(entries),
-    adapters,
+    upstreams: configuredUpstreams({ upstream: entries, llama: { enabled: false } }),
+    adapters: adaptersWithoutModels,
     transport: openTransport(),
     log: createLog({
       level: 'info',

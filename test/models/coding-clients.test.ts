@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { modelOperations } from '#models/operations.ts'
+import { modelList, modelRecord } from '#models/schema.ts'
+import { checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
@@ -87,8 +90,14 @@ test('the openai package reads the answer with both lists', async () => {
   expect(await Array.fromAsync(page, ({ id }) => id)).toEqual(['thinker', 'embedder', 'org/large'])
 })
 
+test('the examples of both routes are as they are described', () => {
+  for (const operation of Object.values(modelOperations)) checkExamples(operation)
+})
+
 async function read(path: string): Promise<object> {
   const answer = await gateway.request(path)
   expect(answer.status).toBe(200)
-  return (await answer.json()) as object
+  const said = (await answer.json()) as object
+  checkDescribed('data' in said ? modelList : modelRecord, said)
+  return said
 }

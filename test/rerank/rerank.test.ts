@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { rerankOperation } from '#rerank/operations.ts'
+import { rerankAnswer, rerankBody } from '#rerank/schema.ts'
+import { checkDescribed, checkExamples, isDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import {
   type ReplayAnswer,
@@ -103,6 +106,10 @@ test('an empty or invalid query or list of documents never reaches the upstream'
     const answer = await gateway.post('/v1/rerank', body)
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ error: { code: 'rerank_bad_request', param } })
+    // A schema does not know what is blank.
+    if (!/ "|\\n/.test(JSON.stringify(body))) {
+      expect(isDescribed(rerankBody, body), JSON.stringify(body)).toBe(false)
+    }
   }
   expect(upstream.requests).toHaveLength(asked)
 })
@@ -147,6 +154,8 @@ test('without a model in the request and in the settings, none can be chosen', a
   await bare.stop()
 })
 
+test('its examples are as it is described', () => checkExamples(rerankOperation))
+
 type Answer = {
   model: string
   results: { index: number; relevance_score: number; document?: { text: string } }[]
@@ -155,7 +164,10 @@ type Answer = {
 async function rerank(body: unknown): Promise<Answer> {
   const answer = await gateway.post('/v1/rerank', body)
   expect(answer.status).toBe(200)
-  return (await answer.json()) as Answer
+  const ranked = (await answer.json()) as Answer
+  checkDescribed(rerankBody, body)
+  checkDescribed(rerankAnswer, ranked)
+  return ranked
 }
 
 /** The longer, the better; the worst first, so that the order is not theirs. */

@@ -91,7 +91,7 @@ describe('the history', () => {
     const now = () => new Date()
     const settings = await createSettings({ config, database: other, log: quietLog, now })
     expect(await settings.setAfter(1)).toEqual(new Map([['files.max_bytes', 5]]))
-    const change = { actorId: userIdOf('dora'), ifMatch: null, isDryRun: false }
+    const change = { actorId: userIdOf('dora'), isExpected: () => true, isDryRun: false }
     await settings.change(change, ({ set }) => new Map([...set, ['retrieval_k', 9]]))
     expect(await settings.setAfter(1)).toBeUndefined()
     const oldest = await settings.history({ limit: 2, before: 4 })

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
@@ -12,7 +13,6 @@ import { principalRoutes } from '#files/shares/routes.ts'
 import { createShares } from '#files/shares/shares.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
-import { adapters } from '#inference/upstreams/index.ts'
 import { newId } from '#lib/id.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
@@ -23,6 +23,7 @@ import { settingsRoutes } from '#settings/routes.ts'
 import { createSettings, type Settings } from '#settings/settings.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { createLog } from '#telemetry/log.ts'
+import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { openTransport } from '#test/support/transport.ts'
 
@@ -103,12 +104,26 @@ export async function startSettingsWorld(
     ...{ level: 'debug', format: 'json', now },
     write: (line) => logLines.push(line),
   })
-  const auth = await createAuth({ config: loaded, database, log, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config: loaded,
+    database,
+    log,
+    clock: { now },
+    fetch,
+  })
   const settings = await createSettings({ config: loaded, database, log, now })
   const config = withSettings(loaded, settings)
   const transport = openTransport()
-  const upstreams = configuredUpstreams(config.upstream)
-  const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
+  const upstreams = configuredUpstreams(config)
+  const catalogue = createCatalogue({
+    config,
+    upstreams,
+    adapters: adaptersWithoutModels,
+    transport,
+    log,
+    now,
+  })
   const { firstEventMs } = config.deadlines
   const asking = { transport, retry: config.retry, answerMs: firstEventMs, catalogue }
   const rerankers = createRerankers(asking)

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
@@ -73,7 +74,14 @@ export async function startFileGateway(
   const config = { ...loaded, files: { ...loaded.files, ...options.files } }
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
-  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config,
+    database,
+    log: quietLog,
+    clock: { now },
+    fetch,
+  })
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'sluice-files-'))
   const storage = await createDiskStorage({ folder, now })
   const changes: FileChange[] = []

@@ -44,9 +44,13 @@ export type GatewayOptions = {
   websocket?: Partial<Config['websocket']>
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
+  llama?: Partial<Config['llama']>
   retrieval?: Partial<Config['retrieval']>
   files?: Partial<Config['files']>
   speech?: Partial<Config['speech']>
+  docs?: Partial<Config['docs']>
+  /** Groups beside those that are shipped, by name. */
+  groups?: Config['groups']
   engine?: Partial<Config['engine'][number]>[]
   environment?: Record<string, string>
   /** One that others use as well; it is left open. */
@@ -155,9 +159,12 @@ function configOf(options: GatewayOptions): Config {
     websocket: { ...config.websocket, ...options.websocket },
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
+    llama: { ...config.llama, ...options.llama },
     retrieval: { ...config.retrieval, ...options.retrieval },
     files: { ...config.files, ...options.files },
     speech: { ...config.speech, ...options.speech },
+    docs: { ...config.docs, ...options.docs },
+    groups: { ...config.groups, ...options.groups },
     engine: (options.engine ?? config.engine).map((entry, at) => ({
       ...engineDefaults,
       name: `engine-${at}`,

@@ -2,8 +2,8 @@ import type { GenerationEvent } from '#inference/events.ts'
 import { createGenerations, type GenerationDeps, type Target } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationRecord } from '#inference/record.ts'
-import { adapters } from '#inference/upstreams/index.ts'
 import { AppError } from '#lib/errors.ts'
+import { adaptersWithoutModels } from './adapters.ts'
 import { defaultQuirks, makeRequest } from './generation.ts'
 import { chatStream } from './recordings.ts'
 import { type ReplayAnswer, type ReplayUpstream, startReplayUpstream } from './replay-upstream.ts'
@@ -59,7 +59,7 @@ type Overrides = {
 export function start(overrides: Overrides = {}) {
   const records: GenerationRecord[] = []
   const generations = createGenerations({
-    adapters,
+    adapters: adaptersWithoutModels,
     transport: openTransport(),
     limits: {
       eventBytesMax: 65_536,

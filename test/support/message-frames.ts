@@ -1,5 +1,7 @@
 import { expect } from 'bun:test'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { messageEvent } from '#surfaces/messages/description/events.ts'
+import { checkDescribed } from './described-shapes.ts'
 import { checkContent, checkStreamedBlock } from './message-blocks.ts'
 import { checkEnd, checkErrorBody, checkMessageHead, checkUsage, isCut } from './message-objects.ts'
 
@@ -69,6 +71,7 @@ function checkFrames(frames: MessageFrame[]): CheckedMessage {
     isOver: false,
   }
   for (const frame of frames) {
+    checkDescribed(messageEvent, frame)
     expect(state.isOver, `${frame.type} behind the end`).toBe(false)
     take(state, frame)
   }

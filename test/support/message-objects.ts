@@ -1,5 +1,7 @@
 import { expect } from 'bun:test'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { messageObject } from '#surfaces/messages/description/message-object.ts'
+import { checkDescribed } from './described-shapes.ts'
 import { checkBlock, checkContent } from './message-blocks.ts'
 
 /** What a message, its end and an error have to say, in a stream or as a body. */
@@ -54,6 +56,7 @@ export function checkMessageHead(message: JsonObject): JsonObject[] {
 /** A message that is over, as it is answered without streaming. */
 export function checkMessageBody(body: unknown): JsonObject {
   const message = asRecord(body)
+  checkDescribed(messageObject, message)
   checkHead(message)
   const content = message['content']
   if (!Array.isArray(content)) throw new Error('a message without content')

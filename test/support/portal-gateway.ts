@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from 'bun:test'
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { createBranding } from '#branding/branding.ts'
 import { brandingRoutes } from '#branding/routes.ts'
@@ -55,7 +56,14 @@ export async function startPortalGateway(
 ): Promise<PortalGateway> {
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const now = () => new Date()
-  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config,
+    database,
+    log: quietLog,
+    clock: { now },
+    fetch,
+  })
   const sealer = await createSealer({ sealKeys: undefined, database })
   const branding = createBranding(database, {
     settings: { ...config.branding, ...options.branding },

@@ -1,5 +1,14 @@
 import { expect } from 'bun:test'
+import type { TSchema } from '@sinclair/typebox'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { streamEvent } from '#surfaces/responses/description/events.ts'
+import {
+  compactedResponse,
+  conversationObject,
+  inputTokens,
+  responseObject,
+} from '#surfaces/responses/description/response-object.ts'
+import { checkDescribed } from './described-shapes.ts'
 import {
   faultsOfCompaction,
   faultsOfEvent,
@@ -9,13 +18,23 @@ import {
 } from './open-responses.ts'
 
 /**
- * Every object of the Responses routes, against the published document and, where it is silent,
- * against what the clients of OpenAI read.
+ * Every object of the Responses routes, against our own description, against the published document
+ * and, where that is silent, against what the clients of OpenAI read.
  */
 
 /** Throws where the body is not what an object of its kind has to be. */
 export function checkBody(body: unknown): void {
-  if (isRecord(body)) checks[kindOf(body)]?.(body)
+  if (!isRecord(body)) return
+  checks[kindOf(body)]?.(body)
+  const schema = described[kindOf(body)]
+  if (schema !== undefined) checkDescribed(schema, body)
+}
+
+const described: Readonly<Record<string, TSchema>> = {
+  conversation: conversationObject,
+  response: responseObject,
+  'response.compaction': compactedResponse,
+  'response.input_tokens': inputTokens,
 }
 
 const checks: Readonly<Record<string, (body: JsonObject) => void>> = {
@@ -38,6 +57,9 @@ function kindOf(body: JsonObject): string {
 
 /** Throws where an event is not as the document has it, apart from what it does not know. */
 export function checkEvent(event: JsonObject): void {
+  // Over a WebSocket the name of its request stands beside.
+  const { stream_id: _, ...own } = event
+  checkDescribed(streamEvent, own)
   if (isForeignEvent(event) || isForeignItem(event['item'])) return
   const { response, item, part } = event
   const known = {

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import OpenAI from 'openai'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
@@ -64,7 +65,14 @@ export async function startRetrievalGateway(
   const loaded = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const config = { ...loaded, retrieval: { ...loaded.retrieval, ...options.retrieval } }
   const now = () => new Date()
-  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config,
+    database,
+    log: quietLog,
+    clock: { now },
+    fetch,
+  })
   const jobs = await createJobs({ database, log: quietLog })
   const tables = createChunkTables({ database, jobs, now })
   const embedders = new Map([['local-hash', createLocalHashEmbedder()]])

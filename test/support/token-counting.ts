@@ -7,7 +7,7 @@ import {
   type TokenCounterDeps,
 } from '#inference/token-count/counter.ts'
 import type { UpstreamKind, UpstreamQuirks } from '#inference/upstream.ts'
-import { adapters } from '#inference/upstreams/index.ts'
+import { adaptersWithoutModels } from './adapters.ts'
 import { defaultQuirks, makeRequest, userMessage } from './generation.ts'
 import { type ReplayAnswer, type ReplayRequest, startReplayUpstream } from './replay-upstream.ts'
 import { openTransport } from './transport.ts'
@@ -22,7 +22,7 @@ export async function stopCounting(): Promise<void> {
 
 export function startCounter(settings: Partial<TokenCounterDeps['settings']> = {}): TokenCounter {
   const counter = createTokenCounter({
-    adapters,
+    adapters: adaptersWithoutModels,
     transport: openTransport(),
     limits: { eventBytesMax: 65_536, toolArgumentCharsMax: 65_536 },
     settings: {

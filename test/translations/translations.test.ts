@@ -150,11 +150,13 @@ describe('the tag', () => {
     for (const stale of [all, german, '"none"', `W/${changed.headers.get('etag')}`]) {
       const late = await patch('de', { a: { x: '3' } }, { 'if-match': stale })
       expect(outcome(late)).toBe('412 precondition_failed')
+      expect(late.headers.get('etag')).toBe(changed.headers.get('etag'))
       const reset = await send('admins', 'POST /v1/translations/reset', {
         json: {},
         headers: { 'if-match': stale },
       })
       expect(outcome(reset)).toBe('412 precondition_failed')
+      expect(reset.headers.get('etag')).toBe(await tagOf())
     }
     expect((await readAll()).body).toEqual({ de: { a: { x: '2' } } })
     for (const tag of [changed.headers.get('etag') ?? '', await tagOf(), '*']) {

@@ -2,9 +2,12 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { admit, guard } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
+import type { LogoRecord } from '#branding/answer-schema.ts'
 import { type Branding, isLinkTo, type LogoHead, type LogoLink } from '#branding/branding.ts'
-import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
+import { withCurrentTag } from '#http/precondition.ts'
+import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { inspectLogo } from './inspect.ts'
+import { logoOperations } from './operations.ts'
 import { receiveLogo } from './receive.ts'
 
 type LogoRoutesDeps = { auth: Auth; branding: Branding }
@@ -18,6 +21,7 @@ export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
     by: principal.userId,
     isExpected: readIfMatch(request.headers.get('if-match')),
   })
+  const currentTag = async () => (await branding.logoHead()).sha256
   return new Elysia({ name: 'logo' })
     .use(guard(auth))
     .get(
@@ -41,38 +45,34 @@ export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
       async ({ principal, request, set }) => {
         const change = changeOf(principal, request)
         const image = inspectLogo(await receiveLogo(request))
-        const { url, content, contentType, ...logo } = await branding.setLogo(image, change)
+        const logo = await withCurrentTag(set, currentTag, () => branding.setLogo(image, change))
         set.headers['etag'] = entityTag(logo.sha256)
-        return {
-          content_type: contentType,
-          bytes: content.length,
-          ...{ sha256: logo.sha256, width: logo.width, height: logo.height },
-          sanitized: logo.sanitized,
-          logo_url: url,
-        }
+        return renderLogo(logo)
       },
-      { ...route('Set the logo: SVG, PNG or WebP of 512 KB at most'), parse: 'none' },
+      { requires: 'can_edit_config', parse: 'none', detail: logoOperations.set },
     )
     .delete(
       '/logo',
       async ({ principal, request, set }) => {
-        await branding.removeLogo(changeOf(principal, request))
+        const change = changeOf(principal, request)
+        await withCurrentTag(set, currentTag, () => branding.removeLogo(change))
         set.status = 204
       },
-      route('Go back to the default logo'),
+      { requires: 'can_edit_config', detail: logoOperations.remove },
     )
 }
 
 /** What the macro `requires` declares, for a route that a signed link opens as well. */
-const readDetail = {
-  tags: ['Branding'],
-  summary: 'Show the logo',
-  description: `Requires ${basePermission}, or the signature of the link in the theme.`,
-  'x-permission': basePermission,
-}
+const readDetail = { ...logoOperations.show, 'x-permission': basePermission }
 
-function route(summary: string) {
-  return { requires: 'can_edit_config' as const, detail: { tags: ['Branding'], summary } }
+function renderLogo(logo: Awaited<ReturnType<Branding['setLogo']>>): LogoRecord {
+  return {
+    content_type: logo.contentType,
+    bytes: logo.content.length,
+    ...{ sha256: logo.sha256, width: logo.width, height: logo.height },
+    sanitized: [...logo.sanitized],
+    logo_url: logo.url,
+  }
 }
 
 function linkOf({ v, sig }: Readonly<Record<string, string | undefined>>): LogoLink | null {

@@ -4,9 +4,10 @@ import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { Caller, FileNode } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
-import { entityTag, isKnown, readIfMatch } from '#http/entity-tag.ts'
+import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Storage } from '#storage/storage.ts'
+import { contentOperations } from './operations.ts'
 import { type ByteRange, readRange } from './range.ts'
 
 export type DownloadRoutesDeps = {
@@ -28,6 +29,10 @@ export function downloadRoutes(deps: DownloadRoutesDeps) {
   }
   const answer = async ({ principal, params, request, set }: Asked) => {
     const file = await files.find(principal, nodeId('file', params))
+    if (!readIfMatch(request.headers.get('if-match'))(file.sha256)) {
+      set.headers['etag'] = entityTag(file.sha256)
+      throw new AppError('precondition_failed', 'The content has changed since.')
+    }
     const range = rangeOf(request, file)
     if (range !== 'unsatisfiable') return respond(file, { request, range }, deps)
     set.headers['content-range'] = `bytes */${file.bytes}`
@@ -41,17 +46,13 @@ export function downloadRoutes(deps: DownloadRoutesDeps) {
         server?.timeout(asked.request, stallS)
         return answer(asked)
       },
-      route('Download a file, or a range of it'),
+      { requires: 'can_access_api', detail: contentOperations.download },
     )
-    .head('/:id/content', answer, route('Tell the size and the tag of the content of a file'))
+    .head('/:id/content', answer, { requires: 'can_access_api', detail: contentOperations.head })
 }
 
 /** Bun knows no longer time. */
 const stallSMax = 255
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Files'], summary } }
-}
 
 function rangeOf(request: Request, file: FileNode): ReturnType<typeof readRange> {
   const ifRange = request.headers.get('if-range')
@@ -65,13 +66,9 @@ async function respond(
   { request, range }: { request: Request; range: ByteRange | null },
   { storage }: Pick<DownloadRoutesDeps, 'storage'>,
 ): Promise<Response> {
-  // A content never changes, so its hash is the strongest tag that there is.
-  const { sha256 } = file
-  if (!readIfMatch(request.headers.get('if-match'))(sha256)) {
-    throw new AppError('precondition_failed', 'The content has changed since.')
-  }
   const headers = headersOf(file)
-  if (isKnown(request.headers.get('if-none-match'), sha256)) {
+  // A content never changes, so its hash is the strongest tag that there is.
+  if (isKnown(request.headers.get('if-none-match'), file.sha256)) {
     return new Response(null, { status: 304, headers })
   }
   const part = range ?? { start: 0, end: file.bytes }

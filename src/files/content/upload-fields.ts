@@ -1,3 +1,4 @@
+import { type SchemaOptions, Type } from '@sinclair/typebox'
 import { isUuid } from '#auth/schema.ts'
 import { readAttributes } from '#files/attributes.ts'
 import type { NewFile, OnConflict } from '#files/files.ts'
@@ -11,27 +12,45 @@ export type UploadFields = Omit<NewFile, 'name' | 'content' | 'mimeType'> & {
   readonly name: string | null
 }
 
-const known = [
-  'attributes',
-  'collections',
-  'expires_after[anchor]',
-  'expires_after[seconds]',
-  'file',
-  'folder_id',
-  'name',
-  'on_conflict',
-  'purpose',
-]
-
 const purposeForm = /^[a-z0-9_.-]{1,64}$/i
 const conflictWords: readonly OnConflict[] = ['fail', 'rename', 'replace']
 const collectionsMax = 20
 /** What OpenAI allows: an hour to thirty days. */
 const expiryS = { min: 3_600, max: 2_592_000 }
 
+const word = (description: string, more: SchemaOptions = {}) =>
+  Type.Optional(Type.String({ description, ...more }))
+
+/** Texts, as a form and a query have them. */
+export const uploadFields = Type.Object({
+  name: word('The name of the file. A form may leave it to the name that the file comes with.'),
+  folder_id: word("The id of a folder; absent, empty or `null`: the caller's top."),
+  attributes: word('JSON: an object of at most 16 texts, numbers and booleans.'),
+  collections: word(`JSON: a list of at most ${collectionsMax} names of collections to put it in.`),
+  purpose: word('A word of at most 64 characters.', { default: 'user_data' }),
+  on_conflict: Type.Optional(
+    Type.Union(
+      conflictWords.map((conflict) => Type.Literal(conflict)),
+      {
+        description:
+          'Where the name is taken: refuse, give it a number, or replace the content of that file.',
+        default: 'fail',
+      },
+    ),
+  ),
+  'expires_after[anchor]': Type.Optional(Type.Literal('created_at')),
+  'expires_after[seconds]': word(
+    `When it is deleted: ${expiryS.min} to ${expiryS.max} seconds after its creation.`,
+  ),
+})
+
 /** The fields of a form, or of a query; throws a 422 that names the one at fault. */
 export function readUploadFields(fields: ReadonlyMap<string, string>, now: Date): UploadFields {
-  for (const field of fields.keys()) if (!known.includes(field)) throw unknownField(field)
+  for (const field of fields.keys()) {
+    if (field !== 'file' && !Object.hasOwn(uploadFields.properties, field)) {
+      throw unknownField(field)
+    }
+  }
   return {
     name: fields.get('name') ?? null,
     folderId: readFolderId(fields.get('folder_id')),

@@ -5,12 +5,14 @@ import type { Config } from '#config/schema.ts'
 import type { Caller, FileView, NewContent, NewFile } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
 import { renderFile } from '#files/render.ts'
-import { type IsExpected, readIfMatch } from '#http/entity-tag.ts'
 import { readLongBody } from '#http/long-body.ts'
 import { readMultipart } from '#http/multipart.ts'
+import { withCurrentTag } from '#http/precondition.ts'
+import { type IsExpected, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Storage, StoredContent } from '#storage/storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
+import { contentOperations } from './operations.ts'
 import { readUploadFields } from './upload-fields.ts'
 
 export type UploadRoutesDeps = {
@@ -54,33 +56,26 @@ export function uploadRoutes(deps: UploadRoutesDeps) {
           await files.create(principal, { ...rest, name: chosen, content, mimeType }),
         )
       },
-      route('Upload a file, as a form or as its bare bytes with ?name='),
+      { requires: 'can_access_api', parse: 'none', detail: contentOperations.upload },
     )
     .put(
       '/:id/content',
-      async ({ principal, params, request }) => {
+      async ({ principal, params, request, set }) => {
         const id = nodeId('file', params)
-        // Before the bytes: nobody shall send a long file in vain.
-        const known = await files.find(principal, id)
         const isExpected = readIfMatch(request.headers.get('if-match'))
-        demandMatch(known, isExpected)
-        const { content } = await receive(request, () => takeBare(request, deps))
-        const mimeType = await mimeTypeOf(content.head, known.name)
-        const replaced = await files.replaceContent(principal, id, { content, mimeType }, (file) =>
-          demandMatch(file, isExpected),
-        )
-        return renderFile(replaced)
+        const currentTag = async () => (await files.find(principal, id)).sha256
+        return withCurrentTag(set, currentTag, async () => {
+          // Before the bytes: nobody shall send a long file in vain.
+          const known = await files.find(principal, id)
+          demandMatch(known, isExpected)
+          const { content } = await receive(request, () => takeBare(request, deps))
+          const mimeType = await mimeTypeOf(content.head, known.name)
+          const check = (file: FileView) => demandMatch(file, isExpected)
+          return renderFile(await files.replaceContent(principal, id, { content, mimeType }, check))
+        })
       },
-      route('Replace the content of a file'),
+      { requires: 'can_access_api', parse: 'none', detail: contentOperations.replace },
     )
-}
-
-function route(summary: string) {
-  return {
-    requires: 'can_access_api' as const,
-    parse: 'none' as const,
-    detail: { tags: ['Files'], summary },
-  }
 }
 
 type Received = {

@@ -6,7 +6,9 @@ import type { Caller } from '#files/files.ts'
 import { renderFile, renderFolder, renderNode } from '#files/render.ts'
 import type { Files } from '#files/tree.ts'
 import { readJsonBody } from '#http/body.ts'
+import type { ChildList, FileList, FoundList, TrashList } from './answer-schema.ts'
 import { highlight } from './highlight.ts'
+import { listingOperations } from './operations.ts'
 import { fromQuery, readChildrenAsk, readListAsk, readSearchAsk, readTrashAsk } from './schema.ts'
 
 export type ListingRoutesDeps = {
@@ -21,50 +23,35 @@ export function listingRoutes({ auth, files, config: { limits } }: ListingRoutes
   const search = (caller: Caller, given: unknown) => answerSearch(files, caller, given)
   return new Elysia({ name: 'file-lists', prefix: '/v1/files' })
     .use(guard(auth))
-    .get(
-      '/',
-      ({ principal, query }) => answerList(files, principal, query),
-      route('List your files and those shared with you, newest first'),
-    )
-    .get(
-      '/children',
-      ({ principal, query }) => children(principal, fromQuery(query)),
-      route('List what is in a folder, or at the top'),
-    )
+    .get('/', ({ principal, query }) => answerList(files, principal, query), {
+      requires: 'can_access_api',
+      detail: listingOperations.list,
+    })
+    .get('/children', ({ principal, query }) => children(principal, fromQuery(query)), {
+      requires: 'can_access_api',
+      detail: listingOperations.children,
+    })
     .post(
       '/children',
       async ({ principal, request }) => children(principal, await readJsonBody(request, limits)),
-      { ...route('List what is in a folder, or at the top'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: listingOperations.postChildren },
     )
-    .get(
-      '/search',
-      ({ principal, query }) => search(principal, fromQuery(query)),
-      route('Find files and folders by name'),
-    )
+    .get('/search', ({ principal, query }) => search(principal, fromQuery(query)), {
+      requires: 'can_access_api',
+      detail: listingOperations.search,
+    })
     .post(
       '/search',
       async ({ principal, request }) => search(principal, await readJsonBody(request, limits)),
-      { ...route('Find files and folders by name'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: listingOperations.postSearch },
     )
-    .get(
-      '/trash',
-      async ({ principal, query }) => {
-        const items = await files.trash(principal, readTrashAsk(query))
-        const data = items.map(({ id, kind, name, trashedAt }) => ({
-          ...{ id, object: kind, name },
-          trashed_at: trashedAt.toISOString(),
-        }))
-        return { object: 'list', data }
-      },
-      route('List what you have deleted and can restore, the latest first'),
-    )
+    .get('/trash', ({ principal, query }) => answerTrash(files, principal, query), {
+      requires: 'can_access_api',
+      detail: listingOperations.trash,
+    })
 }
 
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Files'], summary } }
-}
-
-async function answerList(files: Files, caller: Caller, query: unknown) {
+async function answerList(files: Files, caller: Caller, query: unknown): Promise<FileList> {
   const { items, hasMore, next } = await files.list(caller, readListAsk(query))
   return {
     object: 'list',
@@ -76,7 +63,7 @@ async function answerList(files: Files, caller: Caller, query: unknown) {
   }
 }
 
-async function answerChildren(files: Files, caller: Caller, given: unknown) {
+async function answerChildren(files: Files, caller: Caller, given: unknown): Promise<ChildList> {
   const { folder, items, hasMore, next } = await files.children(caller, readChildrenAsk(given))
   return {
     object: 'list',
@@ -87,16 +74,25 @@ async function answerChildren(files: Files, caller: Caller, given: unknown) {
   }
 }
 
-async function answerSearch(files: Files, caller: Caller, given: unknown) {
+async function answerSearch(files: Files, caller: Caller, given: unknown): Promise<FoundList> {
   const ask = readSearchAsk(given)
   const { items, hasMore, next } = await files.search(caller, ask)
   return {
     object: 'list',
     data: items.map((node) => ({
       ...renderNode(node),
-      match: { name: node.name, highlight: highlight(node.name, ask.query) },
+      match: { name: node.name, highlight: [...highlight(node.name, ask.query)] },
     })),
     has_more: hasMore,
     next,
   }
+}
+
+async function answerTrash(files: Files, caller: Caller, query: unknown): Promise<TrashList> {
+  const items = await files.trash(caller, readTrashAsk(query))
+  const data = items.map(({ id, kind, name, trashedAt }) => ({
+    ...{ id, object: kind, name },
+    trashed_at: trashedAt.toISOString(),
+  }))
+  return { object: 'list', data }
 }

@@ -7,6 +7,15 @@ import type { Caller } from '#files/files.ts'
 import { absent } from '#files/tree/place.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
+import type {
+  AccessRecord,
+  PrincipalList,
+  PrincipalRecord,
+  ShareDeleted,
+  ShareList,
+  ShareRecord,
+} from './answer-schema.ts'
+import { principalsOperation, shareOperations } from './operations.ts'
 import { readAccessAsk, readGrant, readPrincipalsAsk, readRoleChange } from './schema.ts'
 import type { Access, Principal, Share, Shared, Shares } from './shares.ts'
 
@@ -34,15 +43,16 @@ export function shareRoutes(
   { of, find }: { of: 'files' | 'folders' | 'collections'; find: Find },
 ) {
   const read = (request: Request) => readJsonBody(request, config.limits)
+  const operations = shareOperations(of)
   return new Elysia({ name: `shares of ${of}`, prefix: `/v1/${of}` as '/v1/files' })
     .use(guard(auth))
     .get(
       '/:id/shares',
       async ({ principal, params: { id } }) => {
         const found = await shares.list(principal, await find(principal, id))
-        return { object: 'list', data: found.map(renderShare) }
+        return { object: 'list', data: found.map(renderShare) } satisfies ShareList
       },
-      route('List whom it is shared with'),
+      { requires: 'can_access_api', detail: operations.list },
     )
     .post(
       '/:id/shares',
@@ -55,7 +65,7 @@ export function shareRoutes(
         set.status = isNew ? 201 : 200
         return renderShare(share)
       },
-      { ...route('Share it, or change the role of whom it is shared with'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: operations.add },
     )
     .patch(
       '/:id/shares/:share_id',
@@ -65,15 +75,15 @@ export function shareRoutes(
         const role = readRoleChange(await read(request))
         return renderShare(await shares.change(principal, shared, shareIdOf(share_id), role))
       },
-      { ...route('Change the role that was given'), parse: 'none' },
+      { requires: 'can_access_api', parse: 'none', detail: operations.change },
     )
     .delete(
       '/:id/shares/:share_id',
       async ({ principal, params: { id, share_id } }) => {
         await shares.remove(principal, await find(principal, id), shareIdOf(share_id))
-        return { id: share_id, object: 'share', deleted: true }
+        return { id: share_id, object: 'share', deleted: true } satisfies ShareDeleted
       },
-      route('Take back what was given, or give it back'),
+      { requires: 'can_access_api', detail: operations.remove },
     )
     .get(
       '/:id/access',
@@ -82,7 +92,7 @@ export function shareRoutes(
         const userId = readAccessAsk(query) ?? principal.userId
         return renderAccess(await shares.access(principal, shared, userId))
       },
-      route('Tell why somebody has access'),
+      { requires: 'can_access_api', detail: operations.access },
     )
 }
 
@@ -100,14 +110,10 @@ export function principalRoutes({
         throw new AppError('permission_denied', sentence, { code: 'people_picker_off' })
       }
       const found = await shares.principals(readPrincipalsAsk(query))
-      return { object: 'list', data: found.map(renderPrincipal) }
+      return { object: 'list', data: found.map(renderPrincipal) } satisfies PrincipalList
     },
-    route('Find users and groups to share with'),
+    { requires: 'can_access_api', detail: principalsOperation },
   )
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Sharing'], summary } }
 }
 
 function nodeOf(type: 'file' | 'folder', id: string): Shared {
@@ -120,11 +126,12 @@ function shareIdOf(id: string): string {
   throw new AppError('not_found', `There is no share with the id "${id}".`, { param: 'share_id' })
 }
 
-function renderPrincipal({ type, id, name }: Principal) {
+function renderPrincipal({ type, id, name }: Principal): PrincipalRecord {
   return { type, id, name }
 }
 
-function renderShare({ id, principal, role, inheritedFrom, grantedBy, createdAt }: Share) {
+function renderShare(share: Share): ShareRecord {
+  const { id, principal, role, inheritedFrom, grantedBy, createdAt } = share
   return {
     ...{ id, object: 'share', principal: renderPrincipal(principal), role },
     inherited_from: inheritedFrom === null ? null : { type: 'folder', ...inheritedFrom },
@@ -134,7 +141,7 @@ function renderShare({ id, principal, role, inheritedFrom, grantedBy, createdAt 
 }
 
 /** `via` names every reason, the owner's own first. */
-function renderAccess({ user, role, isOwner, via }: Access) {
-  const shares = via.map((share) => ({ type: 'share', share: renderShare(share) }))
+function renderAccess({ user, role, isOwner, via }: Access): AccessRecord {
+  const shares = via.map((share) => ({ type: 'share' as const, share: renderShare(share) }))
   return { object: 'access', user, role, via: isOwner ? [{ type: 'owner' }, ...shares] : shares }
 }

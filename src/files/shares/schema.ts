@@ -10,24 +10,40 @@ import type { GrantedRole, NewGrant } from './shares.ts'
 
 const wordCharsMax = 256
 const role = () => oneOf('viewer', 'editor', 'manager')
-const word = () => Type.String({ minLength: 1, maxLength: wordCharsMax })
+const word = (description?: string) =>
+  Type.String({
+    ...(description === undefined ? {} : { description }),
+    minLength: 1,
+    maxLength: wordCharsMax,
+  })
 
-const grant = compileChecker(
-  strict({
-    principal: strict({
-      type: oneOf('user', 'group', 'everyone'),
-      id: optional(word()),
-      subject: optional(word()),
+export const grantBody = strict({
+  principal: strict({
+    type: oneOf('user', 'group', 'everyone'),
+    id: optional(word(), { description: 'The id of a user, the name of a group, or `*`.' }),
+    subject: optional(word(), {
+      description: 'A user in the words of the identity provider, in place of the id.',
     }),
-    role: role(),
   }),
-)
-const change = compileChecker(strict({ role: role() }))
-const access = compileChecker(strict({ user_id: Type.Optional(word()) }))
-const principals = compileChecker(strict({ q: Type.Optional(word()) }))
+  role: role(),
+})
+export const roleChange = strict({ role: role() })
+export const accessQuery = strict({
+  user_id: Type.Optional(word('Whose; absent: of the caller. Others take the role manager.')),
+})
+const principals = strict({ q: Type.Optional(word()) })
+/** It is required, which is told in other words than those of a checker. */
+export const principalsQuery = Type.Object({
+  q: word('A part of the name, or of the subject of a user.'),
+})
+
+const grantChecker = compileChecker(grantBody)
+const changeChecker = compileChecker(roleChange)
+const accessChecker = compileChecker(accessQuery)
+const principalsChecker = compileChecker(principals)
 
 export function readGrant(body: unknown): NewGrant {
-  const { principal, role: given } = readFields(grant, body)
+  const { principal, role: given } = readFields(grantChecker, body)
   const { type } = principal
   const id = principal.id ?? null
   const subject = principal.subject ?? null
@@ -52,18 +68,18 @@ export function readGrant(body: unknown): NewGrant {
 }
 
 export function readRoleChange(body: unknown): GrantedRole {
-  return readFields(change, body).role
+  return readFields(changeChecker, body).role
 }
 
 /** Whose access is asked for; undefined: the caller's own. */
 export function readAccessAsk(query: unknown): string | undefined {
-  const { user_id: id } = readFields(access, query)
+  const { user_id: id } = readFields(accessChecker, query)
   if (id === undefined || isUuid(id)) return id?.toLowerCase()
   throw refusedField('user_id', 'must be the id of a user')
 }
 
 export function readPrincipalsAsk(query: unknown): string {
-  const { q } = readFields(principals, query)
+  const { q } = readFields(principalsChecker, query)
   if (q === undefined) throw refusedField('q', 'is required')
   return plain(q, 'q')
 }

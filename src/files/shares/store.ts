@@ -47,7 +47,7 @@ export function createShareStore({ drizzle }: FilesDatabase) {
     findUser: (id: string): Promise<(Caller & { subject: string }) | undefined> =>
       ask(async () => {
         const [row] = await drizzle.execute<{ subject: string; groups: readonly string[] }>(sql`
-          select subject, coalesce((select json_agg(distinct group_name) from group_member
+          select subject, coalesce((select json_agg(distinct group_name) from user_group
             where user_id = app_user.id), '[]'::json) as groups
           from app_user where id = ${id}::uuid`)
         return row === undefined ? undefined : { userId: id, ...row }
@@ -62,7 +62,7 @@ export function createShareStore({ drizzle }: FilesDatabase) {
             select 'user' as type, id::text as id, subject as name from app_user
             union all
             select 'group', name, name from (
-              select name from app_group union select group_name from group_member) known
+              select name from app_group union select group_name from user_group) known
           ) principal
           where lower(name) like ${pattern}
           order by not starts_with(lower(name), ${text.toLowerCase()}), lower(name), type

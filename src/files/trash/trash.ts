@@ -15,6 +15,7 @@ import {
 import { depthOf, findNode, findSubtree, hasChildren, type Place } from '#files/tree/store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   findTrashed,
@@ -34,7 +35,7 @@ export async function removeNode(
   deps: TreeDeps,
   caller: Caller,
   { kind, id }: Which,
-  how: { isRecursive: boolean; ifVersion: readonly number[] | null },
+  how: { isRecursive: boolean; ifVersion: IsExpected | null },
 ): Promise<Removed> {
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
     const found = await findNode(transaction, caller, id)
@@ -53,7 +54,7 @@ export async function removeNode(
 export async function deleteFile(
   deps: TreeDeps,
   caller: Caller,
-  { id, ifVersion }: { id: string; ifVersion: readonly number[] | null },
+  { id, ifVersion }: { id: string; ifVersion: IsExpected | null },
 ): Promise<void> {
   await deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
     const trashed = await findTrashed(transaction, caller, id)

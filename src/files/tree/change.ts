@@ -6,6 +6,7 @@ import { giveAway, readStoredAttributes, writeAttributes, writeNode } from '#fil
 import { readView } from '#files/rows/store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   absent,
@@ -26,7 +27,7 @@ export type NodeChange = {
   /** Null: to the top of the caller's own tree. Absent: it stays where it is. */
   readonly folderId?: string | null
   readonly onConflict: OnConflict
-  readonly ifVersion: readonly number[] | null
+  readonly ifVersion: IsExpected | null
 }
 
 /** Renames, moves, and changes the attributes of a file or folder; one change for all of it. */

@@ -2,6 +2,7 @@ import type { Caller, OnConflict, Role } from '#files/files.ts'
 import { nameKey, numberedName } from '#files/names.ts'
 import { isAtLeast } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import {
   countNodes,
@@ -42,12 +43,12 @@ export function demandRole(held: Role, wanted: Role, what: string): void {
   throw new AppError('permission_denied', `This takes the role ${wanted} on the ${what}.`)
 }
 
-/** Throws `precondition_failed` where the node has another version than all of those named. */
+/** Throws `precondition_failed` where a change is not meant for the version that the node has. */
 export function demandVersion(
   { version }: Pick<TreeNode, 'version'>,
-  versions: readonly number[] | null,
+  ifVersion: IsExpected | null,
 ): void {
-  if (versions === null || versions.includes(version)) return
+  if (ifVersion === null || ifVersion(String(version))) return
   throw new AppError('precondition_failed', `The version is now "${version}".`)
 }
 

@@ -31,6 +31,8 @@ export type RemoteFile = {
   readonly bytes: number | null
   /** In hex, where the source vouches for it. */
   readonly sha256: string | null
+  /** Of git's object of this content, in hex, where the source vouches by that instead. */
+  readonly gitSha1?: string
   readonly from: { readonly url: string } | { readonly localPath: string }
 }
 
@@ -46,7 +48,7 @@ export type Say = (level: 'info' | 'warn' | 'error', message: string) => void
 
 /**
  * Asks a source what it has. Fails with an `AppError`: `unprocessable` (codes `bad_source`,
- * `no_files`, `unsafe_file_type`), `permission_denied` (`host_not_allowed`), `not_found`,
+ * `no_files`, `choose_files`, `unsafe_file_type`), `permission_denied` (`host_not_allowed`), `not_found`,
  * `source_auth_required`, `upstream_*` where the source cannot be reached or answers nonsense.
  */
 export type Resolve = (

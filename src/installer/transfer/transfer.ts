@@ -4,12 +4,13 @@ import type { RemoteFile, Say } from '#installer/sources/source.ts'
  * Brings one file to `partPath`, over as many connections, cuts and tries as it takes, and answers
  * when all of its bytes are there, on the disk (fsync) and of the right hash. What is already there
  * from an earlier run, in this process or another, is kept and used: `<partPath>` holds the bytes,
- * `<partPath>.state` what is known of them. Both stay when it fails or is aborted; nobody else
- * touches them meanwhile.
+ * `<partPath>.state` what is known of them. Both stay, however it ends: the next time, what is whole
+ * is only hashed. Nobody else touches them meanwhile.
  *
  * Fails with an `AppError`: `insufficient_storage`; `upstream_invalid_answer` (codes
  * `hash_mismatch`, `length_mismatch`, `source_changed`); `source_auth_required`, `not_found`,
- * `permission_denied` (`host_not_allowed`); `upstream_*` when the tries are used up.
+ * `permission_denied` (`host_not_allowed`); `unprocessable` (`file_too_large`, and `bad_source` for a
+ * local path that is no file any more); `upstream_*` when the tries are used up.
  */
 export type TransferFile = (file: RemoteFile, how: TransferOptions) => Promise<TransferredFile>
 

@@ -1,6 +1,7 @@
+import type { CollectionRecord, MemberRecord } from './answer-schema.ts'
 import type { Collection, CollectionIndex, Member, MemberState, Page } from './collections.ts'
 
-export function renderCollection(collection: Collection) {
+export function renderCollection(collection: Collection): CollectionRecord {
   const { counts, chunking } = collection
   return {
     id: collection.id,
@@ -12,7 +13,6 @@ export function renderCollection(collection: Collection) {
     my_role: collection.role,
     folder_id: collection.folderId,
     index: renderIndex(collection.index),
-    /** Where new files go while a reindex runs. */
     target_index: collection.target === null ? null : renderIndex(collection.target),
     file_counts: {
       total: counts.total,
@@ -26,7 +26,7 @@ export function renderCollection(collection: Collection) {
   }
 }
 
-export function renderMember(member: Member) {
+export function renderMember(member: Member): MemberRecord {
   return {
     file_id: member.fileId,
     object: 'collection.file',
@@ -43,19 +43,19 @@ export function renderMember(member: Member) {
 }
 
 /** A file that has no text for a search counts as failed: nobody will find it. */
-export function statusOf(state: MemberState): 'in_progress' | 'completed' | 'failed' {
+export function statusOf(state: MemberState): MemberRecord['status'] {
   if (state === 'pending') return 'in_progress'
   return state === 'done' ? 'completed' : 'failed'
 }
 
-export function renderPage<T>(
+export function renderPage<T, R>(
   { items, hasMore }: Page<T>,
-  render: (item: T) => object,
+  render: (item: T) => R,
   idOf: (item: T) => string,
 ) {
   const [first, last] = [items[0], items.at(-1)]
   return {
-    object: 'list',
+    object: 'list' as const,
     data: items.map(render),
     has_more: hasMore,
     first_id: first === undefined ? null : idOf(first),

@@ -1,12 +1,14 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readChangedAttributes } from '#files/attributes.ts'
 import { shareRoutes } from '#files/shares/routes.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import { readJsonBody } from '#http/body.ts'
 import type { Collections } from './collections.ts'
+import { collectionOperations, memberOperations } from './operations.ts'
 import { renderCollection, renderMember, renderPage } from './render.ts'
 import {
   isForced,
@@ -37,7 +39,7 @@ export function collectionRoutes(deps: CollectionRoutesDeps) {
         set.status = 201
         return renderCollection(created)
       },
-      { ...route('Create a collection'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: collectionOperations.create },
     )
     .get(
       '/',
@@ -45,13 +47,13 @@ export function collectionRoutes(deps: CollectionRoutesDeps) {
         const page = await collections.list(principal, readPage(query))
         return renderPage(page, renderCollection, ({ id }) => id)
       },
-      route('List the collections that you may search, newest first'),
+      { requires: basePermission, detail: collectionOperations.list },
     )
     .get(
       '/:id',
       async ({ principal, params: { id } }) =>
         renderCollection(await collections.find(principal, id)),
-      route('Show a collection'),
+      { requires: basePermission, detail: collectionOperations.find },
     )
     .patch(
       '/:id',
@@ -60,7 +62,7 @@ export function collectionRoutes(deps: CollectionRoutesDeps) {
         const how = { isForced: isForced(query) }
         return renderCollection(await collections.update(principal, id, change, how))
       },
-      { ...route('Change a collection'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: collectionOperations.change },
     )
     .delete(
       '/:id',
@@ -73,7 +75,7 @@ export function collectionRoutes(deps: CollectionRoutesDeps) {
           deleted: true,
         }
       },
-      route('Delete a collection; its files stay'),
+      { requires: basePermission, detail: collectionOperations.remove },
     )
     .use(memberRoutes(deps))
 }
@@ -100,7 +102,7 @@ function memberRoutes({ auth, collections: { members }, config }: CollectionRout
         set.status = 202
         return member === undefined ? {} : renderMember(member)
       },
-      { ...route('Put a file into a collection'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: memberOperations.add },
     )
     .get(
       '/',
@@ -109,13 +111,13 @@ function memberRoutes({ auth, collections: { members }, config }: CollectionRout
         const page = await members.list(principal, id, asked)
         return renderPage(page, renderMember, ({ fileId }) => fileId)
       },
-      route('List the files of a collection'),
+      { requires: basePermission, detail: memberOperations.list },
     )
     .get(
       '/:fileId',
       async ({ principal, params: { id, fileId } }) =>
         renderMember(await members.find(principal, id, fileId)),
-      route('Show a file of a collection'),
+      { requires: basePermission, detail: memberOperations.find },
     )
     .patch(
       '/:fileId',
@@ -126,7 +128,7 @@ function memberRoutes({ auth, collections: { members }, config }: CollectionRout
         )
         return renderMember(changed)
       },
-      { ...route('Change the attributes that a file has in a collection'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: memberOperations.change },
     )
     .delete(
       '/:fileId',
@@ -134,10 +136,6 @@ function memberRoutes({ auth, collections: { members }, config }: CollectionRout
         await members.remove(principal, id, fileId)
         return { id: fileId, object: 'collection.file.deleted', deleted: true }
       },
-      route('Take a file out of a collection'),
+      { requires: basePermission, detail: memberOperations.remove },
     )
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Collections'], summary } }
 }

@@ -1,5 +1,6 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { isUuid } from '#auth/schema.ts'
+import { pageQuery } from '#docs/shapes.ts'
 import { readAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
@@ -22,65 +23,125 @@ const nameForm = /^[a-z0-9][a-z0-9_-]{0,62}$/
 /** What a splitter can keep apart, and a model can read. */
 const chunkTokens = { min: 100, max: 4_096 }
 
-const accessMode = Type.Union([Type.Literal('files'), Type.Literal('collection')])
+export const accessMode = Type.Union([Type.Literal('files'), Type.Literal('collection')], {
+  description:
+    '`files`: whoever may read a file finds it. `collection`: whoever sees the collection finds all that is in it.',
+})
+const name = Type.String({
+  description:
+    '1 to 63 small letters, digits, `_` or `-`, beginning with a letter or digit; no UUID.',
+})
 const description = Type.String({ maxLength: descriptionCharsMax })
-const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
+const folderId = Type.String({ description: 'A folder whose files are all in the collection.' })
 const strict = { additionalProperties: false }
 
-const createBody = Type.Object(
+export const chunkTokensMax = Type.Integer({
+  description: 'Tokens of a passage at most.',
+  minimum: chunkTokens.min,
+  maximum: chunkTokens.max,
+})
+export const chunkOverlapTokens = Type.Integer({
+  description: 'Tokens that a passage has from the one before it, at most half of its own.',
+  minimum: 0,
+  maximum: chunkTokens.max / 2,
+})
+/** How files are split. */
+export const chunkingShape = Type.Object(
+  { max_tokens: chunkTokensMax, overlap_tokens: chunkOverlapTokens },
+  strict,
+)
+
+export const newCollectionBody = Type.Object(
   {
-    name: Type.String(),
+    name,
     description: Type.Optional(description),
     access_mode: Type.Optional(accessMode),
-    chunking: Type.Optional(
-      Type.Object({ max_tokens: Type.Integer(), overlap_tokens: Type.Integer() }, strict),
+    chunking: Type.Optional(chunkingShape),
+    embedding_model: Type.Optional(
+      Type.String({
+        description: 'The name of a model of mode `embed`; as configured where it is absent.',
+        minLength: 1,
+        maxLength: modelCharsMax,
+      }),
     ),
-    embedding_model: Type.Optional(text(modelCharsMax)),
-    folder_id: Type.Optional(Type.String()),
+    folder_id: Type.Optional(folderId),
   },
   strict,
 )
 
-const changeBody = Type.Object(
+export const collectionChangeBody = Type.Object(
   {
-    name: Type.Optional(Type.String()),
+    name: Type.Optional(name),
     description: Type.Optional(description),
     access_mode: Type.Optional(accessMode),
-    folder_id: Type.Optional(Type.String()),
+    folder_id: Type.Optional(folderId),
   },
   strict,
 )
 
-const addBody = Type.Object(
-  { file_id: Type.String(), attributes: Type.Optional(Type.Unknown()) },
+/** Read by hand, since what is wrong with one of them is told of it alone. */
+export const attributesGiven = Type.Unknown({
+  description:
+    'Up to 16 texts of 512 characters, numbers or booleans, with keys of 1 to 64 letters, digits, `_`, `.` or `-`.',
+  type: 'object',
+  additionalProperties: { type: ['string', 'number', 'boolean'] },
+})
+
+export const newMemberBody = Type.Object(
+  { file_id: Type.String(), attributes: Type.Optional(attributesGiven) },
   strict,
 )
 
-const createChecker = compileChecker(createBody)
-const changeChecker = compileChecker(changeBody)
-const addChecker = compileChecker(addBody)
-const attributesChecker = compileChecker(
-  Type.Object({ attributes: Type.Optional(Type.Unknown()) }, strict),
+export const attributesChangeBody = Type.Object(
+  {
+    attributes: Type.Unknown({
+      description:
+        'What is given takes the place of what is there; a value that is null is taken away, and null in place of the object takes all away.',
+      type: ['object', 'null'],
+      additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+    }),
+  },
+  strict,
 )
+
+/** The query of lists that can be read in both directions. */
+export const orderedPageQuery = Type.Object({
+  ...pageQuery.properties,
+  before: Type.Optional(
+    Type.String({
+      description: 'The id of the first member of the page behind; not with `after`.',
+    }),
+  ),
+  order: Type.Optional(
+    Type.Union([Type.Literal('desc'), Type.Literal('asc')], {
+      description: 'Newest first, or oldest first.',
+      default: 'desc',
+    }),
+  ),
+})
+
+export const forceQuery = Type.Object({
+  force: Type.Optional(
+    Type.Boolean({ description: 'Even if agents search it by this name.', default: false }),
+  ),
+})
+
+const createChecker = compileChecker(newCollectionBody)
+const changeChecker = compileChecker(collectionChangeBody)
+const addChecker = compileChecker(newMemberBody)
+const attributesChecker = compileChecker(Type.Partial(attributesChangeBody, strict))
 
 /** These read what is sent; what is wrong with it throws an `AppError` of status 422. */
 
 export function readNewCollection(body: unknown): NewCollection {
   const fields = readBody(createChecker, body)
-  const { chunking } = fields
   return {
     name: readName(fields.name),
     title: null,
     description: fields.description ?? null,
     metadata: {},
     accessMode: fields.access_mode ?? 'files',
-    chunking:
-      chunking === undefined
-        ? null
-        : checkChunking(
-            { tokensMax: chunking.max_tokens, overlapTokens: chunking.overlap_tokens },
-            ['chunking.max_tokens', 'chunking.overlap_tokens'],
-          ),
+    chunking: readChunking(fields.chunking),
     embeddingModel: fields.embedding_model ?? null,
     folderId: fields.folder_id === undefined ? null : readFolder(fields.folder_id),
   }
@@ -88,16 +149,12 @@ export function readNewCollection(body: unknown): NewCollection {
 
 /** A description or folder that is null is taken away. */
 export function readCollectionChange(body: unknown): CollectionChange {
-  const {
-    name,
-    description: words,
-    access_mode: mode,
-    folder_id: folder,
-  } = readBody(changeChecker, body)
+  const fields = readBody(changeChecker, body)
+  const { access_mode: mode, folder_id: folder } = fields
   const isNull = (field: string) => asRecord(body)[field] === null
   return {
-    ...(name === undefined ? {} : { name: readName(name) }),
-    ...(words === undefined ? {} : { description: words }),
+    ...(fields.name === undefined ? {} : { name: readName(fields.name) }),
+    ...(fields.description === undefined ? {} : { description: fields.description }),
     ...(isNull('description') ? { description: null } : {}),
     ...(mode === undefined ? {} : { accessMode: mode }),
     ...(folder === undefined ? {} : { folderId: readFolder(folder) }),
@@ -141,29 +198,29 @@ export function isForced(query: Readonly<Record<string, string | undefined>>): b
   throw refused('force', '"force" must be true or false.')
 }
 
-export function isCollectionName(name: string): boolean {
+export function isCollectionName(word: string): boolean {
   // What looks like an id is read as one.
-  return nameForm.test(name) && !isUuid(name)
+  return nameForm.test(word) && !isUuid(word)
 }
 
-/** `params`: how the two are named where they were sent. */
-export function checkChunking(
+/** Null where nothing is said about it. */
+export function readChunking(given: Static<typeof chunkingShape> | undefined): Chunking | null {
+  if (given === undefined) return null
+  const chunking = { tokensMax: given.max_tokens, overlapTokens: given.overlap_tokens }
+  return checkOverlap(chunking, ['chunking.max_tokens', 'chunking.overlap_tokens'])
+}
+
+/** The names: of the two where they were sent. */
+export function checkOverlap(
   chunking: Chunking,
   [ofTokens, ofOverlap]: readonly [string, string],
 ): Chunking {
-  const { tokensMax, overlapTokens } = chunking
-  if (tokensMax < chunkTokens.min || tokensMax > chunkTokens.max) {
-    const { min, max } = chunkTokens
-    throw refused(ofTokens, `"${ofTokens}" must be a whole number from ${min} to ${max}.`)
-  }
-  if (overlapTokens < 0 || overlapTokens > tokensMax / 2) {
-    throw refused(ofOverlap, `"${ofOverlap}" must be from 0 to half of "${ofTokens}".`)
-  }
-  return chunking
+  if (chunking.overlapTokens <= chunking.tokensMax / 2) return chunking
+  throw refused(ofOverlap, `"${ofOverlap}" must be from 0 to half of "${ofTokens}".`)
 }
 
-function readName(name: string): string {
-  if (isCollectionName(name)) return name
+function readName(given: string): string {
+  if (isCollectionName(given)) return given
   throw refused(
     'name',
     '"name" must be 1 to 63 small letters, digits, "_" or "-", beginning with a letter or digit, and no UUID.',
@@ -171,8 +228,8 @@ function readName(name: string): string {
   )
 }
 
-function readFolder(folderId: string): string {
-  if (isUuid(folderId)) return folderId
+function readFolder(given: string): string {
+  if (isUuid(given)) return given
   throw refused('folder_id', '"folder_id" must be the id of a folder.')
 }
 

@@ -1,10 +1,12 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import { basePermission } from '#auth/permissions.ts'
 import { nodeId, tagged } from '#files/node-routes.ts'
 import { demandRole } from '#files/tree/place.ts'
 import type { Files } from '#files/tree.ts'
 import type { Ingest } from './ingest.ts'
+import { ingestOperations } from './operations.ts'
 
 export type IngestRoutesDeps = {
   auth: Auth
@@ -23,9 +25,6 @@ export function ingestRoutes({ auth, files, ingest }: IngestRoutesDeps) {
       set.status = 202
       return tagged(await files.find(principal, id), set)
     },
-    {
-      requires: 'can_access_api',
-      detail: { tags: ['Files'], summary: 'Read a file again, for every collection that it is in' },
-    },
+    { requires: basePermission, detail: ingestOperations.reprocess },
   )
 }

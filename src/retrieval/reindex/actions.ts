@@ -2,7 +2,13 @@ import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRunning } from './choose.ts'
 import { retryFailed } from './files/store.ts'
-import type { ReindexAction, ReindexStatus } from './reindex.ts'
+import {
+  endedStatuses,
+  forwardStatuses,
+  openStatuses,
+  type ReindexAction,
+  type ReindexStatus,
+} from './reindex.ts'
 import { lockPlaces, turnBack } from './routing/store.ts'
 import {
   changeRun,
@@ -18,8 +24,8 @@ const courses: Readonly<
   Record<ReindexAction, { acts: readonly ReindexStatus[]; stays: readonly ReindexStatus[] }>
 > = {
   cancel: {
-    acts: ['queued', 'running', 'paused', 'needs_attention', 'verifying'],
-    stays: ['cancelling', 'completed', 'cancelled', 'reverted'],
+    acts: forwardStatuses,
+    stays: ['cancelling', ...endedStatuses],
   },
   pause: { acts: ['queued', 'running', 'verifying'], stays: ['paused'] },
   resume: { acts: ['paused'], stays: ['queued', 'running', 'verifying'] },
@@ -27,18 +33,7 @@ const courses: Readonly<
     acts: ['running', 'paused', 'needs_attention', 'completed', 'cancelling', 'reverting'],
     stays: [],
   },
-  accept: {
-    acts: [
-      'queued',
-      'running',
-      'paused',
-      'needs_attention',
-      'verifying',
-      'cancelling',
-      'reverting',
-    ],
-    stays: ['completed', 'cancelled', 'reverted'],
-  },
+  accept: { acts: openStatuses, stays: endedStatuses },
   revert: { acts: ['completed'], stays: ['reverting', 'reverted'] },
 }
 

@@ -24,18 +24,24 @@ export type Reindex = {
   readonly finishedAt: Date | null
 }
 
-export const reindexStatuses = [
+/** On the way into the target. */
+export const forwardStatuses = [
   'queued',
   'running',
   'paused',
   'needs_attention',
   'verifying',
-  'completed',
-  'cancelling',
-  'cancelled',
-  'reverting',
-  'reverted',
 ] as const
+
+const backwardStatuses = ['cancelling', 'reverting'] as const
+
+/** In these a reindex has collections between two indexes. */
+export const openStatuses = [...forwardStatuses, ...backwardStatuses] as const
+
+/** In these nothing will change any more by itself. A completed one can be reverted for a while. */
+export const endedStatuses = ['completed', 'cancelled', 'reverted'] as const
+
+export const reindexStatuses = [...openStatuses, ...endedStatuses] as const
 
 export type ReindexStatus = (typeof reindexStatuses)[number]
 
@@ -103,12 +109,11 @@ export type Reindexes = {
   failures(id: string, page: PageRequest): Promise<Page<FailedFile>>
 }
 
-/** Whether nothing will change any more by itself. A completed one can be reverted for a while. */
 export function isEnded(status: ReindexStatus): boolean {
-  return status === 'completed' || status === 'cancelled' || status === 'reverted'
+  return endedStatuses.some((ended) => ended === status)
 }
 
 /** Whether its files are on their way back into the source. */
 export function isGoingBack(status: ReindexStatus): boolean {
-  return status === 'cancelling' || status === 'reverting'
+  return backwardStatuses.some((backward) => backward === status)
 }

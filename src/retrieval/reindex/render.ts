@@ -1,14 +1,15 @@
+import type { ReindexFailure, ReindexPlace, ReindexPlan, ReindexRecord } from './answer-schema.ts'
 import type { FailedFile, Reindex, ReindexEstimate, ReindexedIndex } from './reindex.ts'
 
-export function renderReindex(reindex: Reindex) {
+export function renderReindex(reindex: Reindex): ReindexRecord {
   const { counters } = reindex
   return {
     id: reindex.id,
-    object: 'embedding.reindex' as const,
+    object: 'embedding.reindex',
     status: reindex.status,
     source: renderIndex(reindex.source),
     target: renderIndex(reindex.target),
-    collection_ids: reindex.collectionIds,
+    collection_ids: [...reindex.collectionIds],
     completed: counters.completed,
     failed: counters.failed,
     skipped: counters.skipped,
@@ -25,15 +26,27 @@ export function renderReindex(reindex: Reindex) {
   }
 }
 
-export function renderEstimate({ total, tokens, seconds, dims }: ReindexEstimate) {
+export function renderEstimate({ total, tokens, seconds, dims }: ReindexEstimate): ReindexPlan {
   return { total, est_tokens: tokens, est_seconds: seconds, dims }
 }
 
-export function renderFailure({ fileId, filename, code, message, attempts }: FailedFile) {
+export function renderFailure({
+  fileId,
+  filename,
+  code,
+  message,
+  attempts,
+}: FailedFile): ReindexFailure {
   return { file_id: fileId, filename, code, message, attempts }
 }
 
-function renderIndex({ indexId, model, dims, chunkTokensMax, chunkOverlapTokens }: ReindexedIndex) {
+function renderIndex({
+  indexId,
+  model,
+  dims,
+  chunkTokensMax,
+  chunkOverlapTokens,
+}: ReindexedIndex): ReindexPlace {
   return {
     index_id: String(indexId),
     model,

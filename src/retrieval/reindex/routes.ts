@@ -3,12 +3,13 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
-import { entityTag, isKnown } from '#http/entity-tag.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { eventFrame } from '#http/frame-text.ts'
 import { followSignal } from '#lib/deadline.ts'
+import { entityTag, isKnown } from '#lib/entity-tag.ts'
 import { renderPage } from '#retrieval/collections/render.ts'
 import { readPage } from '#retrieval/collections/schema.ts'
+import { actionOperations, reindexOperations } from './operations.ts'
 import { isEnded, type Reindex, type ReindexAction, type Reindexes } from './reindex.ts'
 import { renderEstimate, renderFailure, renderReindex } from './render.ts'
 import { readReindex, readStatus } from './schema.ts'
@@ -18,6 +19,8 @@ export type ReindexRoutesDeps = {
   reindexes: Reindexes
   config: Pick<Config, 'limits' | 'stream'>
 }
+
+const permission = 'can_edit_config'
 
 /** Bringing collections into another embedding space while they are in use. */
 export function reindexRoutes(deps: ReindexRoutesDeps) {
@@ -33,7 +36,7 @@ export function reindexRoutes(deps: ReindexRoutesDeps) {
         set.status = 202
         return renderReindex(started)
       },
-      { ...route('Bring collections into another embedding space'), parse: 'none' },
+      { requires: permission, parse: 'none', detail: reindexOperations.start },
     )
     .get(
       '/',
@@ -41,12 +44,12 @@ export function reindexRoutes(deps: ReindexRoutesDeps) {
         const page = await reindexes.list(readPage(query), readStatus(query))
         return renderPage(page, renderReindex, ({ id }) => id)
       },
-      route('List the reindexes, newest first'),
+      { requires: permission, detail: reindexOperations.list },
     )
     .get(
       '/:id',
       async ({ params: { id }, request }) => showTagged(await reindexes.find(id), request),
-      route('Show a reindex'),
+      { requires: permission, detail: reindexOperations.find },
     )
     .get(
       '/:id/events',
@@ -54,7 +57,7 @@ export function reindexRoutes(deps: ReindexRoutesDeps) {
         server?.timeout(request, 0)
         return streamProgress(deps, id, request.signal)
       },
-      route('Watch a reindex until its end'),
+      { requires: permission, detail: reindexOperations.watch },
     )
     .get(
       '/:id/failures',
@@ -62,31 +65,22 @@ export function reindexRoutes(deps: ReindexRoutesDeps) {
         const page = await reindexes.failures(id, readPage(query))
         return renderPage(page, renderFailure, ({ fileId }) => fileId)
       },
-      route('List the files of a reindex that failed'),
+      { requires: permission, detail: reindexOperations.failures },
     )
     .use(actionRoutes(deps))
 }
 
-const actions: Readonly<Record<ReindexAction, string>> = {
-  cancel: 'Go back to the source without losing a file',
-  pause: 'Begin no further file',
-  resume: 'Go on after a pause',
-  retry: 'Try the files that failed again',
-  accept: 'Come to the end although files have failed',
-  revert: 'Go back to the source while it is kept',
-}
-
 function actionRoutes({ auth, reindexes }: ReindexRoutesDeps) {
   const app = new Elysia({ name: 'reindex-actions', prefix: '/:id' }).use(guard(auth))
-  for (const [action, summary] of Object.entries(actions) as [ReindexAction, string][]) {
+  for (const [action, detail] of Object.entries(actionOperations)) {
     app.post(
       `/${action}`,
       async ({ params: { id }, set }) => {
-        const reindex = await reindexes.act(id, action)
+        const reindex = await reindexes.act(id, action as ReindexAction)
         set.status = isEnded(reindex.status) ? 200 : 202
         return renderReindex(reindex)
       },
-      { ...route(summary), parse: 'none' },
+      { requires: permission, parse: 'none', detail },
     )
   }
   return app
@@ -125,8 +119,4 @@ async function streamProgress(
     },
     { ...config.stream, closing: '' },
   )
-}
-
-function route(summary: string) {
-  return { requires: 'can_edit_config' as const, detail: { tags: ['Embeddings'], summary } }
 }

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
-import { checkChunking } from '#retrieval/collections/schema.ts'
+import { chunkingShape, orderedPageQuery, readChunking } from '#retrieval/collections/schema.ts'
 import { readBody } from '#retrieval/read-body.ts'
 import { type ReindexStatus, type ReindexWish, reindexStatuses } from './reindex.ts'
 
@@ -11,26 +11,45 @@ const nameCharsMax = 256
 const collectionsMax = 1_000
 
 const strict = { additionalProperties: false }
-const name = Type.String({ minLength: 1, maxLength: nameCharsMax })
 
-const checker = compileChecker(
-  Type.Object(
-    {
-      embedding_model: name,
-      chunking: Type.Optional(
-        Type.Object({ max_tokens: Type.Integer(), overlap_tokens: Type.Integer() }, strict),
-      ),
-      collections: Type.Optional(
-        Type.Union([
+export const reindexBody = Type.Object(
+  {
+    embedding_model: Type.String({
+      description: 'The name of a model of mode `embed`.',
+      minLength: 1,
+      maxLength: nameCharsMax,
+    }),
+    chunking: Type.Optional(chunkingShape),
+    collections: Type.Optional(
+      Type.Union(
+        [
           Type.Literal('all'),
-          Type.Array(name, { minItems: 1, maxItems: collectionsMax }),
-        ]),
+          Type.Array(Type.String({ minLength: 1, maxLength: nameCharsMax }), {
+            minItems: 1,
+            maxItems: collectionsMax,
+          }),
+        ],
+        { description: 'Names or ids, all of one index.', default: 'all' },
       ),
-      dry_run: Type.Optional(Type.Boolean()),
-    },
-    strict,
-  ),
+    ),
+    dry_run: Type.Optional(
+      Type.Boolean({ description: 'Only tell what it would take.', default: false }),
+    ),
+  },
+  strict,
 )
+
+export const reindexStatus = Type.Union(
+  reindexStatuses.map((status) => Type.Literal(status)),
+  { description: 'How far it has come.' },
+)
+
+export const reindexesQuery = Type.Object({
+  ...orderedPageQuery.properties,
+  status: Type.Optional(reindexStatus),
+})
+
+const checker = compileChecker(reindexBody)
 
 /** These read what is sent; what is wrong with it throws an `AppError` of status 422. */
 
@@ -40,13 +59,7 @@ export function readReindex(body: unknown): { wish: ReindexWish; isDryRun: boole
   return {
     wish: {
       embeddingModel,
-      chunking:
-        chunking === undefined
-          ? null
-          : checkChunking(
-              { tokensMax: chunking.max_tokens, overlapTokens: chunking.overlap_tokens },
-              ['chunking.max_tokens', 'chunking.overlap_tokens'],
-            ),
+      chunking: readChunking(chunking),
       collections: collections === 'all' ? null : collections,
     },
     isDryRun,

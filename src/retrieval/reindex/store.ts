@@ -8,7 +8,7 @@ import type { PageRequest } from '#retrieval/collections/collections.ts'
 import { keyset } from '#retrieval/collections/store.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
-import type { Counters, ReindexStatus } from './reindex.ts'
+import { type Counters, openStatuses, type ReindexStatus } from './reindex.ts'
 
 export type ReindexDatabase = IndexDatabase & Pick<Database, 'listen' | 'notifyOnCommit'>
 export type Handle = Pick<Transaction, 'execute' | 'select'>
@@ -42,17 +42,6 @@ export type RunChange = Partial<
 /** Taking a turn looks at all files of a collection. */
 const waitMaxMs = 60_000
 const deadlock = '40P01'
-
-/** In these a reindex has collections between two indexes. */
-const openStatuses: readonly ReindexStatus[] = [
-  'queued',
-  'running',
-  'paused',
-  'needs_attention',
-  'verifying',
-  'cancelling',
-  'reverting',
-]
 
 export function runStore({ drizzle }: Pick<Database, 'drizzle'>) {
   const ask = createAsk(waitMaxMs)
@@ -145,7 +134,7 @@ export async function isUnderWay(
     .from(reindex)
     .where(
       and(
-        inArray(reindex.status, [...openStatuses]),
+        inArray(reindex.status, openStatuses),
         or(eq(reindex.sourceIndexId, indexId), eq(reindex.targetIndexId, indexId)),
         exceptId === null ? undefined : ne(reindex.id, exceptId),
       ),
@@ -167,7 +156,7 @@ export async function isKeptByOthers(
       and(
         eq(reindex.sourceIndexId, indexId),
         ne(reindex.id, exceptId),
-        or(sql`${reindex.warmUntil} is not null`, inArray(reindex.status, [...openStatuses])),
+        or(sql`${reindex.warmUntil} is not null`, inArray(reindex.status, openStatuses)),
       ),
     )
     .limit(1)

@@ -1,8 +1,10 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
+import { searchOperations } from './operations.ts'
 import { renderSearch } from './render.ts'
 import { readSearch } from './schema.ts'
 import type { Search } from './search.ts'
@@ -22,9 +24,9 @@ export function searchRoutes({ auth, search, config }: SearchRoutesDeps) {
       return renderSearch(await search(principal, asked, request.signal), asked.queries)
     },
     {
-      requires: 'can_access_api',
+      requires: basePermission,
       parse: 'none',
-      detail: { tags: ['Collections'], summary: 'Search a collection' },
+      detail: searchOperations.search,
     },
   )
 }

@@ -16,16 +16,59 @@ const filterValuesMax = 100
 const filterValueCharsMax = 1_024
 const fieldForm = /^[A-Za-z0-9_.-]{1,64}$/
 
-const searchBody = Type.Object(
+/** Read by hand, for its codes. */
+export const queryText = { type: 'string', minLength: 1, maxLength: queryCharsMax }
+const filterText = { type: 'string', maxLength: filterValueCharsMax }
+
+const filter = Type.Unknown({
+  type: 'object',
+  required: ['field', 'operator', 'value'],
+  properties: {
+    field: {
+      description:
+        'An attribute of the file, or `filename`, `mime_type`, `file_id`, `owner_id` or `folder_id` (and all below it).',
+      type: 'string',
+      pattern: fieldForm.source,
+    },
+    operator: { enum: ['==', 'in'] },
+    value: {
+      description: 'A text with `==`, a list of texts with `in`.',
+      anyOf: [
+        filterText,
+        { type: 'array', items: filterText, minItems: 1, maxItems: filterValuesMax },
+      ],
+    },
+  },
+  additionalProperties: false,
+})
+
+export const searchMode = Type.Union(
+  [Type.Literal('hybrid'), Type.Literal('vector'), Type.Literal('keyword')],
+  { description: 'By vectors, by words, or by both.' },
+)
+
+export const searchBody = Type.Object(
   {
-    query: Type.Unknown(),
-    filters: Type.Optional(Type.Array(Type.Unknown(), { maxItems: filtersMax })),
-    top_k: Type.Optional(Type.Integer({ minimum: 1, maximum: resultsMax })),
-    score_threshold: Type.Optional(Type.Number()),
-    mode: Type.Optional(
-      Type.Union([Type.Literal('hybrid'), Type.Literal('vector'), Type.Literal('keyword')]),
+    query: Type.Unknown({ ...queryText, description: 'What is looked for.' }),
+    filters: Type.Optional(
+      Type.Array(filter, { maxItems: filtersMax, description: 'All of them must hold.' }),
     ),
-    rerank: Type.Optional(Type.Boolean()),
+    top_k: Type.Optional(
+      Type.Integer({
+        description: 'How many passages; as `retrieval_k` says where it is absent.',
+        minimum: 1,
+        maximum: resultsMax,
+      }),
+    ),
+    score_threshold: Type.Optional(
+      Type.Number({ description: 'Only where scores mean something: `rerank` and `cosine`.' }),
+    ),
+    mode: Type.Optional({ ...searchMode, default: 'hybrid' }),
+    rerank: Type.Optional(
+      Type.Boolean({
+        description: 'Whether a reranker orders what was found; absent: if there is one.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )

@@ -1,15 +1,15 @@
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Collection, FileCounts, Member } from '#retrieval/collections/collections.ts'
 import { statusOf } from '#retrieval/collections/render.ts'
+import type { FileBatch, StoreCounts, StoredFile, VectorStore } from './answer-schema.ts'
 
 /** A collection as clients of vector stores see it. */
-export function renderStore(store: Collection) {
+export function renderStore(store: Collection): VectorStore {
   return {
     id: store.id,
     object: 'vector_store',
     created_at: unixSeconds(store.createdAt),
     name: store.title ?? store.name,
-    /** What it is named by elsewhere. */
     collection: store.name,
     description: store.description,
     usage_bytes: store.bytes,
@@ -17,11 +17,11 @@ export function renderStore(store: Collection) {
     status: store.counts.inProgress > 0 ? 'in_progress' : 'completed',
     expires_at: null,
     last_active_at: unixSeconds(store.updatedAt),
-    metadata: store.metadata,
+    metadata: { ...store.metadata },
   }
 }
 
-export function renderStoreFile(member: Member, store: Collection) {
+export function renderStoreFile(member: Member, store: Collection): StoredFile {
   const { tokensMax, overlapTokens } = store.chunking
   return {
     id: member.fileId,
@@ -39,7 +39,7 @@ export function renderStoreFile(member: Member, store: Collection) {
   }
 }
 
-export function renderBatch(batchId: string, store: Collection, counts: FileCounts) {
+export function renderBatch(batchId: string, store: Collection, counts: FileCounts): FileBatch {
   return {
     id: batchId,
     object: 'vector_store.files_batch',
@@ -50,12 +50,12 @@ export function renderBatch(batchId: string, store: Collection, counts: FileCoun
   }
 }
 
-function renderCounts({ total, completed, inProgress, failed }: FileCounts) {
+function renderCounts({ total, completed, inProgress, failed }: FileCounts): StoreCounts {
   return { in_progress: inProgress, completed, failed, cancelled: 0, total }
 }
 
 /** The protocol knows three reasons; what is wrong is in the message. */
-function renderError({ state, error }: Member) {
+function renderError({ state, error }: Member): StoredFile['last_error'] {
   if (statusOf(state) !== 'failed') return null
   const message = error?.message ?? ''
   if (state === 'skipped') return { code: 'unsupported_file', message }

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import { basePermission } from '#auth/permissions.ts'
 import { isUuid } from '#auth/schema.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
@@ -11,7 +12,9 @@ import { readPage } from '#retrieval/collections/schema.ts'
 import { renderSearch } from '#retrieval/search/render.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import { createStore } from './create-store.ts'
+import { batchOperations, storeFileOperations } from './file-operations.ts'
 import { asModelApi } from './model-errors.ts'
+import { storeOperations } from './operations.ts'
 import { renderBatch, renderStore, renderStoreFile } from './render.ts'
 import {
   readBatch,
@@ -43,7 +46,7 @@ export function vectorStoreRoutes(deps: VectorStoreRoutesDeps) {
           const wish = readNewStore(request.body === null ? {} : await read(request))
           return renderStore(await createStore(collections, principal, wish))
         }),
-      { ...route('Create a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: storeOperations.create },
     )
     .get(
       '/',
@@ -51,12 +54,12 @@ export function vectorStoreRoutes(deps: VectorStoreRoutesDeps) {
         asModelApi(async () =>
           renderPage(await collections.list(principal, readPage(query)), renderStore, idOf),
         ),
-      route('List the vector stores that you may search'),
+      { requires: basePermission, detail: storeOperations.list },
     )
     .get(
       '/:id',
       async ({ principal, params: { id } }) => renderStore(await collections.find(principal, id)),
-      route('Show a vector store'),
+      { requires: basePermission, detail: storeOperations.find },
     )
     .post(
       '/:id',
@@ -65,7 +68,7 @@ export function vectorStoreRoutes(deps: VectorStoreRoutesDeps) {
           const change = readStoreChange(await read(request))
           return renderStore(await collections.update(principal, id, change, { isForced: false }))
         }),
-      { ...route('Change a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: storeOperations.change },
     )
     .delete(
       '/:id',
@@ -73,7 +76,7 @@ export function vectorStoreRoutes(deps: VectorStoreRoutesDeps) {
         const removed = await collections.remove(principal, id, { isForced: false })
         return { id: removed.id, object: 'vector_store.deleted', deleted: true }
       },
-      route('Delete a vector store; its files stay'),
+      { requires: basePermission, detail: storeOperations.remove },
     )
     .post(
       '/:id/search',
@@ -82,7 +85,7 @@ export function vectorStoreRoutes(deps: VectorStoreRoutesDeps) {
           const asked = readStoreSearch(await read(request), id)
           return renderSearch(await search(principal, asked, request.signal), asked.queries)
         }),
-      { ...route('Search a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: storeOperations.search },
     )
     .use(storeFileRoutes(deps))
     .use(batchRoutes(deps))
@@ -102,7 +105,7 @@ function storeFileRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
           const found = await members.add(principal, store.id, added, null)
           return found.map((member) => renderStoreFile(member, store))[0]
         }),
-      { ...route('Put a file into a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: storeFileOperations.add },
     )
     .get(
       '/',
@@ -113,7 +116,7 @@ function storeFileRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
           const page = await members.list(principal, store.id, { page: readPage(query), filter })
           return renderPage(page, (member) => renderStoreFile(member, store), fileIdOf)
         }),
-      route('List the files of a vector store'),
+      { requires: basePermission, detail: storeFileOperations.list },
     )
     .get(
       '/:fileId',
@@ -121,7 +124,7 @@ function storeFileRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
         const store = await collections.find(principal, id)
         return renderStoreFile(await members.find(principal, store.id, fileId), store)
       },
-      route('Show a file of a vector store'),
+      { requires: basePermission, detail: storeFileOperations.find },
     )
     .post(
       '/:fileId',
@@ -132,7 +135,7 @@ function storeFileRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
           const changed = await members.setAttributes(principal, store.id, fileId, () => own)
           return renderStoreFile(changed, store)
         }),
-      { ...route('Set the attributes that a file has in a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: storeFileOperations.change },
     )
     .delete(
       '/:fileId',
@@ -140,7 +143,7 @@ function storeFileRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
         await members.remove(principal, id, fileId)
         return { id: fileId, object: 'vector_store.file.deleted', deleted: true }
       },
-      route('Take a file out of a vector store'),
+      { requires: basePermission, detail: storeFileOperations.remove },
     )
 }
 
@@ -160,7 +163,7 @@ function batchRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
           const counts = await members.count(principal, store.id, all(batchId))
           return renderBatch(batchId, store, counts)
         }),
-      { ...route('Put files into a vector store'), parse: 'none' },
+      { requires: basePermission, parse: 'none', detail: batchOperations.add },
     )
     .get(
       '/:batchId',
@@ -170,7 +173,7 @@ function batchRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
         if (counts.total === 0) throw absentBatch(batchId)
         return renderBatch(batchId, store, counts)
       },
-      route('Show how far files that were added together have come'),
+      { requires: basePermission, detail: batchOperations.find },
     )
     .get(
       '/:batchId/files',
@@ -182,12 +185,8 @@ function batchRoutes({ auth, collections, config }: VectorStoreRoutesDeps) {
           const page: Page<Member> = await members.list(principal, store.id, asked)
           return renderPage(page, (member) => renderStoreFile(member, store), fileIdOf)
         }),
-      route('List files that were added together'),
+      { requires: basePermission, detail: batchOperations.list },
     )
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Vector stores'], summary } }
 }
 
 function idOf({ id }: { id: string }): string {

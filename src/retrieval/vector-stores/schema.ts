@@ -4,9 +4,15 @@ import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Chunking, MemberState, NewMember } from '#retrieval/collections/collections.ts'
-import { checkChunking } from '#retrieval/collections/schema.ts'
+import {
+  attributesGiven,
+  checkOverlap,
+  chunkOverlapTokens,
+  chunkTokensMax,
+  orderedPageQuery,
+} from '#retrieval/collections/schema.ts'
 import { readBody } from '#retrieval/read-body.ts'
-import { readQuery, resultsMax } from '#retrieval/search/schema.ts'
+import { queryText, readQuery, resultsMax } from '#retrieval/search/schema.ts'
 import type { SearchRequest } from '#retrieval/search/search.ts'
 import { readStoreFilters } from './filters.ts'
 
@@ -25,55 +31,84 @@ const chunkingStrategy = Type.Union([
   Type.Object({
     type: Type.Literal('static'),
     static: Type.Object({
-      max_chunk_size_tokens: Type.Integer(),
-      chunk_overlap_tokens: Type.Integer(),
+      max_chunk_size_tokens: chunkTokensMax,
+      chunk_overlap_tokens: chunkOverlapTokens,
     }),
   }),
 ])
 const storeFields = {
   name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharsMax })),
   description: Type.Optional(Type.String({ maxLength: descriptionCharsMax })),
-  metadata: Type.Optional(Type.Unknown()),
-  expires_after: Type.Optional(Type.Unknown()),
+  metadata: Type.Optional(
+    Type.Unknown({
+      description: `Up to ${metadataMax.pairs} texts that are kept with it; null takes them away.`,
+      type: 'object',
+      additionalProperties: { type: 'string', maxLength: metadataMax.valueChars },
+    }),
+  ),
+  expires_after: Type.Optional(
+    Type.Unknown({ description: 'Refused unless it is null: a store does not expire.' }),
+  ),
 }
 
-const createChecker = compileChecker(
-  Type.Object({
-    ...storeFields,
-    file_ids: Type.Optional(fileIds),
-    chunking_strategy: Type.Optional(chunkingStrategy),
-  }),
-)
-const updateChecker = compileChecker(Type.Object(storeFields))
+export const newStoreBody = Type.Object({
+  ...storeFields,
+  file_ids: Type.Optional(fileIds),
+  chunking_strategy: Type.Optional(chunkingStrategy),
+})
+export const storeChangeBody = Type.Object(storeFields)
 const memberFields = {
-  attributes: Type.Optional(Type.Unknown()),
+  attributes: Type.Optional(attributesGiven),
   chunking_strategy: Type.Optional(chunkingStrategy),
 }
-const memberBody = Type.Object({ file_id: Type.String(), ...memberFields })
-const memberChecker = compileChecker(memberBody)
-const batchChecker = compileChecker(
-  Type.Object({
-    file_ids: Type.Optional(fileIds),
-    files: Type.Optional(Type.Array(memberBody, { maxItems: filesAtOnceMax })),
-    ...memberFields,
-  }),
-)
-const attributesChecker = compileChecker(Type.Object({ attributes: Type.Optional(Type.Unknown()) }))
-const searchChecker = compileChecker(
-  Type.Object({
-    query: Type.Unknown(),
-    filters: Type.Optional(Type.Unknown()),
-    max_num_results: Type.Optional(Type.Integer({ minimum: 1, maximum: resultsMax })),
-    ranking_options: Type.Optional(
-      Type.Object({
-        ranker: Type.Optional(Type.String()),
-        score_threshold: Type.Optional(Type.Number()),
-      }),
-    ),
-  }),
-)
+export const storeMemberBody = Type.Object({ file_id: Type.String(), ...memberFields })
+export const batchBody = Type.Object({
+  file_ids: Type.Optional(fileIds),
+  files: Type.Optional(Type.Array(storeMemberBody, { maxItems: filesAtOnceMax })),
+  ...memberFields,
+})
+export const ownAttributesBody = Type.Object({ attributes: Type.Optional(attributesGiven) })
 /** Of one search: each is asked by itself. */
 const queriesMax = 10
+export const storeSearchBody = Type.Object({
+  query: Type.Unknown({
+    description: `A text, or up to ${queriesMax} that are asked together.`,
+    anyOf: [queryText, { type: 'array', items: queryText, minItems: 1, maxItems: queriesMax }],
+  }),
+  filters: Type.Optional(
+    Type.Unknown({
+      description:
+        'A comparison `{type: "eq" | "in", key, value}`, or `{type: "and" | "or", filters}` of them; `or` chooses between values of one key.',
+      type: 'object',
+    }),
+  ),
+  max_num_results: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: resultsMax, default: resultsDefault }),
+  ),
+  ranking_options: Type.Optional(
+    Type.Object({
+      ranker: Type.Optional(Type.String({ description: '`none`: without the reranker.' })),
+      score_threshold: Type.Optional(Type.Number()),
+    }),
+  ),
+})
+
+export const storeFilesQuery = Type.Object({
+  ...orderedPageQuery.properties,
+  filter: Type.Optional(
+    Type.Union(
+      ['in_progress', 'completed', 'failed', 'cancelled'].map((state) => Type.Literal(state)),
+      { description: 'Only files of this status.' },
+    ),
+  ),
+})
+
+const createChecker = compileChecker(newStoreBody)
+const updateChecker = compileChecker(storeChangeBody)
+const memberChecker = compileChecker(storeMemberBody)
+const batchChecker = compileChecker(batchBody)
+const attributesChecker = compileChecker(ownAttributesBody)
+const searchChecker = compileChecker(storeSearchBody)
 
 type Strategy = Static<typeof chunkingStrategy>
 
@@ -178,7 +213,7 @@ function chunkingOf(strategy: Strategy | undefined): Chunking | null {
   if (strategy?.type !== 'static') return null
   const { max_chunk_size_tokens: tokensMax, chunk_overlap_tokens: overlapTokens } = strategy.static
   const path = 'chunking_strategy.static'
-  return checkChunking({ tokensMax, overlapTokens }, [
+  return checkOverlap({ tokensMax, overlapTokens }, [
     `${path}.max_chunk_size_tokens`,
     `${path}.chunk_overlap_tokens`,
   ])

@@ -1,5 +1,6 @@
+import { Type } from '@sinclair/typebox'
 import { type Encoding, encodings } from '#speech/decoders/decoder.ts'
-import { isLanguage, type Language } from '#speech/languages.ts'
+import { isLanguage, type Language, languages } from '#speech/languages.ts'
 import { SessionError } from './session-error.ts'
 
 /** What the address of a session says. */
@@ -12,9 +13,32 @@ export type SessionQuery = {
   readonly ignored: readonly string[]
 }
 
-const knownParameters = ['lang', 'encoding', 'sample_rate_hz', 'token']
 const sampleRateHzMin = 8_000
 const sampleRateHzMax = 48_000
+
+/** As it is documented; what is wrong with it is told over the socket, in an order of its own. */
+export const sessionQuery = Type.Object({
+  lang: Type.Optional(
+    Type.Union(
+      languages.map((language) => Type.Literal(language)),
+      { description: 'As far as an engine serves it.', default: 'en' },
+    ),
+  ),
+  encoding: Type.Union(encodings.map((encoding) => Type.Literal(encoding))),
+  sample_rate_hz: Type.Optional(
+    Type.Integer({
+      description: 'Required for `pcm_int16` and `pcm_float32`.',
+      minimum: sampleRateHzMin,
+      maximum: sampleRateHzMax,
+    }),
+  ),
+  token: Type.Optional(
+    Type.String({
+      description: 'A JWT or an API key; without it `Authorization` or `X-Api-Key` count.',
+    }),
+  ),
+})
+const knownParameters = Object.keys(sessionQuery.properties)
 /** A value is repeated in an error up to here. */
 const valueCharsMax = 64
 

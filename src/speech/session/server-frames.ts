@@ -150,17 +150,20 @@ const errorFrame = frame('error', {
   stats: Type.Optional(sessionStats),
 })
 
-export const serverFrame = Type.Union([
-  sessionReady,
-  audioAck,
-  frame('speech_start', { at: seconds() }),
-  partial,
-  final,
-  frame('finalized', { id: Type.String(), audio_ms: count() }),
-  frame('warning', { code: Type.String(), message: Type.String(), details }),
-  errorFrame,
-  frame('session_end', { reason: Type.Literal('client_end'), stats: sessionStats }),
-])
+export const serverFrame = Type.Union(
+  [
+    sessionReady,
+    audioAck,
+    frame('speech_start', { at: seconds() }),
+    partial,
+    final,
+    frame('finalized', { id: Type.String(), audio_ms: count() }),
+    frame('warning', { code: Type.String(), message: Type.String(), details }),
+    errorFrame,
+    frame('session_end', { reason: Type.Literal('client_end'), stats: sessionStats }),
+  ],
+  { $id: 'SpeechServerFrame' },
+)
 
 export type ServerFrame = Static<typeof serverFrame>
 export type SessionStats = Static<typeof sessionStats>

@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 
 /** What an answer without streaming looks like. */
@@ -22,6 +23,42 @@ export type TranscriptionRequest = {
 const vocabularyMax = 256
 const wordCharsMax = 128
 const granularities = ['word', 'segment'] as const
+
+const granularity = () => Type.Union(granularities.map((word) => Type.Literal(word)))
+
+/** The form as it is documented. Other fields are ignored; a list may also be named without `[]`. */
+export const transcriptionForm = Type.Object({
+  file: Type.String({ format: 'binary', description: 'WAV, MP3, or Opus in Ogg or WebM.' }),
+  model: Type.String({
+    description:
+      'The name of an engine, or one such as `stt`: the engine that serves the language.',
+  }),
+  language: Type.Optional(Type.String({ description: 'An ISO 639-1 code.', default: 'en' })),
+  prompt: Type.Optional(
+    Type.String({ description: 'A text in the style of what is said; its words may be said too.' }),
+  ),
+  'keywords[]': Type.Optional(
+    Type.Array(Type.String({ maxLength: wordCharsMax }), {
+      description: `Words that are likely to be said. With those of the prompt, ${vocabularyMax} count.`,
+    }),
+  ),
+  response_format: Type.Optional(
+    Type.Union(
+      answerForms.map((form) => Type.Literal(form)),
+      { default: 'json' },
+    ),
+  ),
+  stream: Type.Optional(Type.Boolean({ default: false })),
+  'timestamp_granularities[]': Type.Optional(
+    Type.Array(granularity(), {
+      description: 'What `verbose_json` holds beside the text.',
+      default: ['segment'],
+    }),
+  ),
+  'include[]': Type.Optional(
+    Type.Array(Type.String(), { description: '`logprobs`: the chances of words.' }),
+  ),
+})
 
 type Values = ReadonlyMap<string, readonly string[]>
 

@@ -1,9 +1,8 @@
 import type { RecognitionStats, Transcript } from '#speech/recognition/recognition-events.ts'
+import type { TranscriptionEvent } from './answer-schema.ts'
 import type { TranscriptionRequest } from './read-request.ts'
 import { renderLogprobs, renderMissing, renderSpan, renderUsage, textOf } from './render.ts'
 import type { FileParts } from './transcribe-file.ts'
-
-export type TranscriptionEvent = { readonly type: string; readonly [field: string]: unknown }
 
 /** A known event that changes nothing: unknown ones break strict clients. */
 export const heartbeatEvent: TranscriptionEvent = { type: 'transcript.text.delta', delta: '' }
@@ -41,7 +40,7 @@ function renderFinal(
   id: number,
   request: TranscriptionRequest,
 ): TranscriptionEvent[] {
-  const delta = {
+  const delta: TranscriptionEvent = {
     type: 'transcript.text.delta',
     delta: id === 0 ? final.text : ` ${final.text}`,
     ...logprobsOf([final], request),

@@ -1,5 +1,13 @@
 import { deflateSync } from 'node:zlib'
 import type { RecognitionStats, Transcript } from '#speech/recognition/recognition-events.ts'
+import type {
+  Logprobs,
+  Missing,
+  Transcription,
+  TranscriptionSegment,
+  TranscriptionWord,
+  VerboseTranscription,
+} from './answer-schema.ts'
 import { renderSrt, renderVtt } from './captions.ts'
 import type { TranscriptionRequest } from './read-request.ts'
 import type { FileParts } from './transcribe-file.ts'
@@ -47,18 +55,18 @@ export function textOf(segments: readonly Transcript[]): string {
   return segments.map(({ text }) => text).join(' ')
 }
 
-export function renderUsage({ receivedMs }: RecognitionStats) {
-  return { type: 'duration' as const, seconds: seconds(receivedMs) }
+export function renderUsage({ receivedMs }: RecognitionStats): Transcription['usage'] {
+  return { type: 'duration', seconds: seconds(receivedMs) }
 }
 
 /** The speech that no engine made words of; nothing where there is none. */
-export function renderMissing({ untranscribedMs, gaps }: RecognitionStats) {
+export function renderMissing({ untranscribedMs, gaps }: RecognitionStats): Missing {
   if (untranscribedMs === 0) return {}
   return { untranscribed_ms: Math.round(untranscribedMs), gaps: gaps.map(renderSpan) }
 }
 
 /** The chances of words, as far as the engine tells them. */
-export function renderLogprobs(segments: readonly Transcript[]) {
+export function renderLogprobs(segments: readonly Transcript[]): Logprobs {
   return segments
     .flatMap(({ words }) => words)
     .flatMap(({ word, confidence }) =>
@@ -72,7 +80,10 @@ export function renderSpan({ startMs, endMs }: { startMs: number; endMs: number 
   return { start: seconds(startMs), end: seconds(endMs) }
 }
 
-function renderShort({ segments, stats }: FileTranscript, { wantsLogprobs }: TranscriptionRequest) {
+function renderShort(
+  { segments, stats }: FileTranscript,
+  { wantsLogprobs }: TranscriptionRequest,
+): Transcription {
   return {
     text: textOf(segments),
     ...(wantsLogprobs ? { logprobs: renderLogprobs(segments) } : {}),
@@ -84,7 +95,7 @@ function renderShort({ segments, stats }: FileTranscript, { wantsLogprobs }: Tra
 function renderVerbose(
   { segments, stats }: FileTranscript,
   { holds, language }: TranscriptionRequest,
-) {
+): VerboseTranscription {
   return {
     task: 'transcribe',
     language,
@@ -99,7 +110,7 @@ function renderVerbose(
   }
 }
 
-function renderWords({ words }: Transcript) {
+function renderWords({ words }: Transcript): TranscriptionWord[] {
   return words.map(({ word, startMs, endMs, confidence }) => ({
     word,
     ...renderSpan({ startMs, endMs }),
@@ -108,7 +119,7 @@ function renderWords({ words }: Transcript) {
 }
 
 /** With the fields of Whisper's segments; what an engine does not tell has the value of certainty. */
-function renderSegment(segment: Transcript, id: number) {
+function renderSegment(segment: Transcript, id: number): TranscriptionSegment {
   const { text, confidence, startMs } = segment
   const bytes = Buffer.from(text)
   return {

@@ -8,9 +8,11 @@ import { toLine } from '#http/frame-text.ts'
 import { readMultipart } from '#http/multipart.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
+import type { TranscriptionEvent } from './answer-schema.ts'
+import { transcriptionOperation } from './operations.ts'
 import { readTranscriptionRequest, type TranscriptionRequest } from './read-request.ts'
 import { renderTranscript, wholeTranscript } from './render.ts'
-import { heartbeatEvent, streamTranscript, type TranscriptionEvent } from './render-stream.ts'
+import { heartbeatEvent, streamTranscript } from './render-stream.ts'
 import type { Receipt, Transcriptions } from './transcriptions.ts'
 
 export type TranscriptionRoutesDeps = {
@@ -47,11 +49,7 @@ export function transcriptionRoutes({ auth, transcriptions, config }: Transcript
           throw error
         }
       },
-      {
-        requires: 'can_access_api',
-        parse: 'none',
-        detail: { tags: ['Speech'], summary: 'Make text of a file of speech' },
-      },
+      { requires: 'can_access_api', parse: 'none', detail: transcriptionOperation },
     )
 }
 

@@ -1,8 +1,6 @@
 import { longContextMark } from '#models/names.ts'
 import type { OfferedModel } from '#models/offer.ts'
-
-/** One entry of the model list under /compat. */
-export type ModelInfo = ReturnType<typeof renderEntry>
+import type { ModelInfo } from './description/model-info.ts'
 
 /** From here on clients count on a window of a million tokens, where the name says so. */
 const longContextTokens = 1_000_000
@@ -27,7 +25,7 @@ export function newestFirst(models: readonly OfferedModel[]): readonly OfferedMo
   )
 }
 
-function renderEntry(model: OfferedModel, named: { id: string; displayName: string }) {
+function renderEntry(model: OfferedModel, named: { id: string; displayName: string }): ModelInfo {
   return {
     type: 'model',
     id: named.id,
@@ -44,7 +42,7 @@ function renderEntry(model: OfferedModel, named: { id: string; displayName: stri
 }
 
 /** Null where nobody says what the model can: a guess would be taken for the truth. */
-function renderCapabilities(words: readonly string[]) {
+function renderCapabilities(words: readonly string[]): ModelInfo['capabilities'] {
   if (words.length === 0) return null
   const has = (word: string) => ({ supported: words.includes(word) })
   const reasons = has('reasoning')

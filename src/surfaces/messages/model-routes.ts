@@ -1,11 +1,16 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import type { Permission } from '#auth/permissions.ts'
 import { AppError } from '#lib/errors.ts'
 import { decodeName, longContextMark } from '#models/names.ts'
 import type { Offer, OfferedModel } from '#models/offer.ts'
-import { type ModelInfo, modelInfos, newestFirst } from './model-info.ts'
+import type { ModelInfo } from './description/model-info.ts'
+import { compatModelOperations } from './description/model-operations.ts'
+import { modelInfos, newestFirst } from './model-info.ts'
 import { unknownModel } from './unknown-model.ts'
+
+const requires = 'can_access_api' satisfies Permission
 
 /** Clients append `/v1/models` to their base or only `/models`, and bases end in `/v1` or not. */
 const paths = ['/v1/models', '/models', '/v1/v1/models']
@@ -24,7 +29,7 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
             const models = (await offer.list(principal)).filter(answersMessages)
             return renderPage(newestFirst(models).flatMap(modelInfos), page)
           },
-          route('List the models that you may call'),
+          { requires, detail: compatModelOperations.list },
         )
         .get(
           // A model name may hold slashes: `org/name`.
@@ -36,14 +41,10 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
             const [plain, long = plain] = modelInfos(model)
             return name.endsWith(longContextMark) ? long : plain
           },
-          route('Show a model'),
+          { requires, detail: compatModelOperations.show },
         ),
     app,
   )
-}
-
-function route(summary: string) {
-  return { requires: 'can_access_api' as const, detail: { tags: ['Messages'], summary } }
 }
 
 function answersMessages({ mode }: OfferedModel): boolean {

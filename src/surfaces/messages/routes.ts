@@ -1,12 +1,15 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import type { Permission } from '#auth/permissions.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import { tokenCountHeader } from '#surfaces/token-count-header.ts'
+import { messageOperations } from './description/operations.ts'
+import { probeOperation } from './description/probe-operation.ts'
 import type { MessageCaller, MessageTurns } from './turn.ts'
 
 type MessagesDeps = {
@@ -14,6 +17,8 @@ type MessagesDeps = {
   turns: MessageTurns
   config: Pick<Config, 'limits' | 'stream'>
 }
+
+const requires = 'can_access_api' satisfies Permission
 
 /** Clients append `/v1/messages` to their base or only `/messages`, and bases end in `/v1` or not. */
 const paths = ['/v1/messages', '/messages', '/v1/v1/messages']
@@ -34,7 +39,7 @@ export function messageRoutes({ auth, turns, config }: MessagesDeps) {
             if (!turn.streams) return Response.json(await turn.answer())
             return streamEvents(turn.source(), { ...config.stream, closing: '' })
           },
-          route('Create a message'),
+          { requires, parse: 'none', detail: messageOperations.create },
         )
         .post(
           `${path}/count_tokens`,
@@ -44,7 +49,7 @@ export function messageRoutes({ auth, turns, config }: MessagesDeps) {
             set.headers[tokenCountHeader] = counted.tier
             return { input_tokens: counted.tokens }
           },
-          route('Count the input tokens of a message'),
+          { requires, parse: 'none', detail: messageOperations.countTokens },
         ),
     app,
   )
@@ -59,19 +64,10 @@ function callerOf(
   return { principal, headers, signal, requestId: requestIdOf(set) }
 }
 
-function route(summary: string) {
-  return {
-    requires: 'can_access_api' as const,
-    parse: 'none' as const,
-    detail: { tags: ['Messages'], summary },
-  }
-}
-
 /** Some clients look whether anything is there before they ask, at the root of the base or of the host. */
 export function messageProbes() {
-  const detail = { tags: ['Operations'], security: [] }
   const answer = () => ({ status: 'ok' })
   return new Elysia({ name: 'message-probes' })
-    .get('/', answer, { detail })
-    .get('/compat', answer, { detail })
+    .get('/', answer, { detail: probeOperation })
+    .get('/compat', answer, { detail: probeOperation })
 }

@@ -14,6 +14,7 @@ import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import type { MessageItem } from './compacted-context.ts'
 import { compactContext } from './compaction.ts'
+import { responseOperations } from './description/operations.ts'
 import { renderUsage } from './render.ts'
 import type { Turns } from './turn.ts'
 
@@ -61,7 +62,7 @@ export function compactRoutes(deps: CompactDeps) {
     {
       requires: 'can_access_api',
       parse: 'none',
-      detail: { tags: ['Responses'], summary: 'Compact a conversation' },
+      detail: responseOperations.compact,
     },
   )
 }

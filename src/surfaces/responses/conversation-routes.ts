@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import type { Permission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
@@ -19,6 +20,7 @@ import {
   renderConversation,
   wholePage,
 } from './conversation-schema.ts'
+import { conversationOperations } from './description/conversation-operations.ts'
 import { type HistorySources, noHistory } from './history.ts'
 import { readInclude, readPage, renderPage } from './query.ts'
 import { showItem } from './show.ts'
@@ -30,6 +32,8 @@ export type ConversationRoutesDeps = {
   sealer: Sealer
   config: Pick<Config, 'limits'>
 }
+
+const requires = 'can_access_api' satisfies Permission
 
 /** Conversations and their items. What is another's is not found. */
 export function conversationRoutes(deps: ConversationRoutesDeps) {
@@ -44,13 +48,13 @@ export function conversationRoutes(deps: ConversationRoutesDeps) {
         const items = await readNewItems(deps, userId, { given, there: [] })
         return renderConversation(await conversations.create(userId, { metadata, items }))
       },
-      { ...route('Create a conversation'), parse: 'none' },
+      { requires, parse: 'none', detail: conversationOperations.create },
     )
     .get(
       '/:id',
       async ({ params: { id }, principal: { userId } }) =>
         renderConversation(orAbsent(await conversations.find(userId, id), id)),
-      route('Show a conversation'),
+      { requires, detail: conversationOperations.show },
     )
     .post(
       '/:id',
@@ -59,7 +63,7 @@ export function conversationRoutes(deps: ConversationRoutesDeps) {
         const updated = await conversations.setMetadata(userId, id, metadata)
         return renderConversation(orAbsent(updated, id))
       },
-      { ...route('Set the metadata of a conversation'), parse: 'none' },
+      { requires, parse: 'none', detail: conversationOperations.update },
     )
     .delete(
       '/:id',
@@ -67,7 +71,7 @@ export function conversationRoutes(deps: ConversationRoutesDeps) {
         if (!(await conversations.remove(userId, id))) throw absent(id)
         return { id, object: 'conversation.deleted', deleted: true }
       },
-      route('Delete a conversation and its items'),
+      { requires, detail: conversationOperations.remove },
     )
     .use(itemRoutes(deps))
 }
@@ -87,7 +91,7 @@ function itemRoutes(deps: ConversationRoutesDeps) {
         const added = orAbsent(await conversations.addItems(userId, id, items), id)
         return renderPage(wholePage(added), shown(request))
       },
-      { ...route('Add items to a conversation'), parse: 'none' },
+      { requires, parse: 'none', detail: conversationOperations.addItems },
     )
     .get(
       '/',
@@ -96,7 +100,7 @@ function itemRoutes(deps: ConversationRoutesDeps) {
         const listed = orAbsent(await conversations.listItems(userId, id, page), id)
         return renderPage(listed, shown(request))
       },
-      route('List the items of a conversation'),
+      { requires, detail: conversationOperations.listItems },
     )
     .get(
       '/:itemId',
@@ -105,7 +109,7 @@ function itemRoutes(deps: ConversationRoutesDeps) {
         if (found === undefined) throw absentItem(id, itemId)
         return shown(request)(found)
       },
-      route('Show an item of a conversation'),
+      { requires, detail: conversationOperations.showItem },
     )
     .delete(
       '/:itemId',
@@ -114,7 +118,7 @@ function itemRoutes(deps: ConversationRoutesDeps) {
         if (!isRemoved) throw absentItem(id, itemId)
         return renderConversation(orAbsent(await conversations.find(userId, id), id))
       },
-      route('Delete an item of a conversation'),
+      { requires, detail: conversationOperations.removeItem },
     )
 }
 
@@ -136,13 +140,6 @@ async function readNewItems(
 function shown(request: Request): (item: StoredItem) => StoredItem {
   const include = readInclude(new URL(request.url).searchParams)
   return (item) => showItem(item, include)
-}
-
-function route(summary: string) {
-  return {
-    requires: 'can_access_api' as const,
-    detail: { tags: ['Conversations'], summary },
-  }
 }
 
 function orAbsent<T>(found: T | undefined, id: string): T {

@@ -5,6 +5,7 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Conversation, Metadata } from '#responses/conversations/conversations.ts'
 import type { Page, StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
+import type { ConversationObject } from './description/response-object.ts'
 import { type History, isReference } from './history.ts'
 import { parseMetadata } from './parse.ts'
 import { parseItems } from './parse-items.ts'
@@ -13,14 +14,19 @@ import { badField, createReader } from './read-object.ts'
 const array = () => Type.Array(Type.Unknown(), { description: 'an array of items' })
 const object = () => Type.Object({}, { description: 'an object', additionalProperties: true })
 
-const readCreateBody = createReader(
-  Type.Object({ items: Type.Optional(array()), metadata: Type.Optional(object()) }),
-)
-const readUpdateBody = createReader(Type.Object({ metadata: Type.Optional(object()) }))
-const readAddBody = createReader(Type.Object({ items: array() }))
+export const createBody = Type.Object({
+  items: Type.Optional(array()),
+  metadata: Type.Optional(object()),
+})
+export const updateBody = Type.Object({ metadata: Type.Optional(object()) })
+export const addBody = Type.Object({ items: array() })
+
+const readCreateBody = createReader(createBody)
+const readUpdateBody = createReader(updateBody)
+const readAddBody = createReader(addBody)
 
 /** As OpenAI documents it. */
-const itemsPerRequestMax = 20
+export const itemsPerRequestMax = 20
 
 export function readCreate(body: unknown): { items: readonly unknown[]; metadata: Metadata } {
   const { items = [], metadata = {} } = readCreateBody(body, '')
@@ -82,7 +88,7 @@ function aboutItems(error: unknown): unknown {
   })
 }
 
-export function renderConversation({ id, createdAt, metadata }: Conversation) {
+export function renderConversation({ id, createdAt, metadata }: Conversation): ConversationObject {
   return {
     id,
     object: 'conversation',

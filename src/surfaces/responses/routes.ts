@@ -7,6 +7,7 @@ import { streamEvents } from '#http/event-stream.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import { tokenCountHeader } from '#surfaces/token-count-header.ts'
+import { responseOperations } from './description/operations.ts'
 import { doneFrame } from './frames.ts'
 import type { Turns } from './turn.ts'
 
@@ -35,7 +36,7 @@ export function responsesRoutes({ auth, turns, tokenCounter, config }: Responses
       {
         requires: 'can_access_api',
         parse: 'none',
-        detail: { tags: ['Responses'], summary: 'Create a response' },
+        detail: responseOperations.create,
       },
     )
     .post(
@@ -53,7 +54,7 @@ export function responsesRoutes({ auth, turns, tokenCounter, config }: Responses
       {
         requires: 'can_access_api',
         parse: 'none',
-        detail: { tags: ['Responses'], summary: 'Count the input tokens of a response' },
+        detail: responseOperations.countInput,
       },
     )
 }

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
+import type { Permission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
@@ -10,6 +11,7 @@ import type { Page, PageRequest, StoredItem } from '#responses/response.ts'
 import type { ResponseRuns } from '#responses/runs.ts'
 import { quote } from '#surfaces/read-object.ts'
 import type { Log } from '#telemetry/log.ts'
+import { storedOperations } from './description/stored-operations.ts'
 import { doneFrame } from './frames.ts'
 import { readInclude, readPage, readStreamQuery, renderPage } from './query.ts'
 import { showItem, showResponse } from './show.ts'
@@ -26,6 +28,8 @@ export type StoredRoutesDeps = {
   config: Pick<Config, 'stream'>
   log: Log
 }
+
+const requires = 'can_access_api' satisfies Permission
 
 /** `/v1/responses/{id}`: responses that were stored. What is another's is not found. */
 export function storedResponseRoutes({
@@ -54,7 +58,7 @@ export function storedResponseRoutes({
         const source = readFrames(frames, reader, waitingLife)
         return streamEvents(source, { ...config.stream, closing: doneFrame })
       },
-      detail('Show or stream a stored response'),
+      { requires, detail: storedOperations.show },
     )
     .delete(
       '/:id',
@@ -62,13 +66,13 @@ export function storedResponseRoutes({
         if (!(await runs.remove(principal.userId, id))) throw absent(id)
         return { id, object: 'response.deleted', deleted: true }
       },
-      detail('Delete a stored response'),
+      { requires, detail: storedOperations.remove },
     )
     .post(
       '/:id/cancel',
       async ({ params: { id }, principal }) =>
         showResponse(orAbsent(await runs.cancel(principal.userId, id), id), []),
-      { ...detail('Cancel a response that runs'), parse: 'none' as const },
+      { requires, parse: 'none', detail: storedOperations.cancel },
     )
     .get(
       '/:id/input_items',
@@ -78,15 +82,8 @@ export function storedResponseRoutes({
         const include = readInclude(query)
         return renderPage(orAbsent(page, id), (item) => showItem(item, include))
       },
-      detail('List the input items of a stored response'),
+      { requires, detail: storedOperations.inputItems },
     )
-}
-
-function detail(summary: string) {
-  return {
-    requires: 'can_access_api' as const,
-    detail: { tags: ['Responses'], summary },
-  }
 }
 
 function orAbsent<T>(found: T | undefined, id: string): T {

@@ -8,6 +8,7 @@ import type { OpenSockets } from '#http/open-sockets.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
+import { socketOperation } from './description/socket-operation.ts'
 import { type Connection, type ConnectionDeps, openConnection } from './socket/connection.ts'
 import { createMemories } from './socket/memory.ts'
 import type { Turns } from './turn.ts'
@@ -53,7 +54,7 @@ export function responsesSocket({ auth, turns, sockets, config, log }: Responses
     },
     {
       requires: permission,
-      detail: { tags: ['Responses'], summary: 'Create responses over a WebSocket' },
+      detail: socketOperation,
     },
   )
 }

@@ -245,8 +245,9 @@ test('a change may name the logo that it was meant for', async () => {
     headers: { ...headers, 'content-type': 'image/png' },
   })
   expect(outcome(late)).toBe('412 precondition_failed')
-  expect(outcome(await send('admins', 'DELETE /v1/branding/logo', { headers }))).toBe(
-    '412 precondition_failed',
-  )
+  const removal = await send('admins', 'DELETE /v1/branding/logo', { headers })
+  expect(outcome(removal)).toBe('412 precondition_failed')
+  const tag = (await show()).headers.get('etag')
+  expect([late, removal].map((answer) => answer.headers.get('etag'))).toEqual([tag, tag])
   expect((await show()).bytes).toEqual(Uint8Array.from(pngOf(3, 2)))
 })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
@@ -32,7 +33,14 @@ beforeAll(async () => {
   gateway = await startFileGateway(database)
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const now = () => new Date()
-  const auth = await createAuth({ config, database, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now }),
+    config,
+    database,
+    log: quietLog,
+    clock: { now },
+    fetch,
+  })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),

@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
@@ -28,7 +29,14 @@ export async function startReindexServer(world: ReindexWorld): Promise<ReindexSe
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const clock = { now: () => new Date() }
   const { database, reindexes } = world
-  const auth = await createAuth({ config, database, log: quietLog, clock, fetch })
+  const auth = await createAuth({
+    audit: createAudit({ database, now: clock.now }),
+    config,
+    database,
+    log: quietLog,
+    clock,
+    fetch,
+  })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
+import {
+  transcription,
+  transcriptionEvent,
+  verboseTranscription,
+} from '#speech/transcriptions/answer-schema.ts'
+import { checkDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { said, spokenFile } from '#test/support/spoken-files.ts'
@@ -128,6 +134,18 @@ describe('a stream', () => {
     expect(wire).toMatch(/^(data: [^\n]+\n\n)+$/)
     expect(wire).toEndWith('}\n\ndata: [DONE]\n\n')
   })
+})
+
+test('each of them is as the route says', async () => {
+  const post = (more: Record<string, string>) => server.post({ file, model: 'stt', ...more })
+  checkDescribed(transcription, await (await post({ include: 'logprobs' })).json())
+  const verbose = { response_format: 'verbose_json', timestamp_granularities: 'word' }
+  const both = { ...verbose, 'timestamp_granularities[]': 'segment' }
+  checkDescribed(verboseTranscription, await (await post(both)).json())
+  const wire = await (await post({ ...both, include: 'logprobs', stream: 'true' })).text()
+  const events = [...wire.matchAll(/^data: (\{.*)$/gm)].map(([, text]) => JSON.parse(text ?? ''))
+  expect(events).toHaveLength(5)
+  for (const event of events) checkDescribed(transcriptionEvent, event)
 })
 
 test('the whole product serves it, with the engine that is built in', async () => {

@@ -1,6 +1,8 @@
 import { expect } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
+import { createMessage } from '#surfaces/messages/description/request.ts'
 import { type ParseContext, parseCreateMessage } from '#surfaces/messages/parse.ts'
+import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
 /** Small, so that a test can pass them. */
@@ -12,9 +14,13 @@ export function contextWith(headers: Record<string, string> = {}): ParseContext 
 
 const body = { model: 'demo', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 
-/** The least body there is with further fields, parsed. */
+/** The least body there is with further fields, parsed; it has to be as it is described. */
 export function parse(fields: object, headers: Record<string, string> = {}) {
-  return parseCreateMessage({ ...body, ...fields }, contextWith(headers))
+  const whole = { ...body, ...fields }
+  const parsed = parseCreateMessage(whole, contextWith(headers))
+  // The newer dialects take anything for fields that they do not know.
+  if (headers['anthropic-version'] === undefined) checkDescribed(createMessage, whole)
+  return parsed
 }
 
 export type Message = { role: string; content: unknown }

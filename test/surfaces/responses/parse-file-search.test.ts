@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { expectInvalid, parse, refusalOf } from './parsing.ts'
+import { expectInvalid, parse, parseOdd, refusalOf } from './parsing.ts'
 
 /** Tools of type `file_search`, and the searches that an input holds. */
 
@@ -205,7 +205,11 @@ describe('a search in the input', () => {
 
   test('whose results are of another shape is read as far as it can be', () => {
     const results = ['x', null, { text: 1 }, { file_id: 'a', text: 'Until March.' }]
-    expect(parseItems({ ...call, queries: undefined, results }).hosted.fileSearch.found).toEqual([
+    const input = [
+      { ...call, queries: undefined, results },
+      { role: 'user', content: 'Hi' },
+    ]
+    expect(parseOdd({ input }).hosted.fileSearch.found).toEqual([
       { fileId: 'a', filename: 'a', page: null, text: 'Until March.' },
     ])
     const error = refusalOf({ input: [{ ...call, results: 'x' }] })

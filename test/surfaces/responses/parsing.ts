@@ -1,7 +1,9 @@
 import { expect } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
+import { createResponse } from '#surfaces/responses/description/request.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { type ParsedCreate, parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
 /** Small, so that a test can pass them. */
@@ -9,9 +11,20 @@ const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
 
 export const context = { limits, history: noHistory, seals: testSeals }
 
-/** The body `{model, input}` with further fields, parsed. */
+/** The body `{model, input}` with further fields, parsed; it has to be as it is described. */
 export function parse(fields: object) {
-  return parseCreateResponse({ model: 'demo', input: 'Hello', ...fields }, context)
+  const parsed = parseOdd(fields)
+  checkDescribed(createResponse, bodyOf(fields))
+  return parsed
+}
+
+/** The same of fields that are taken, and that nobody is told to send. */
+export function parseOdd(fields: object) {
+  return parseCreateResponse(bodyOf(fields), context)
+}
+
+function bodyOf(fields: object) {
+  return { model: 'demo', input: 'Hello', ...fields }
 }
 
 export function refusalOfBody(body: unknown): AppError {

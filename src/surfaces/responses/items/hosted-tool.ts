@@ -6,7 +6,7 @@ import { withoutSearchResults } from '#surfaces/responses/show.ts'
 import type { EventOf, ItemContext, ItemForm, OpenItem } from './item.ts'
 
 /** The progress events that clients know; any other event type breaks strict ones. */
-const hostedStages: Readonly<Record<string, readonly string[]>> = {
+export const hostedStages: Readonly<Record<string, readonly string[]>> = {
   web_search_call: ['in_progress', 'searching', 'completed'],
   file_search_call: ['in_progress', 'searching', 'completed'],
   code_interpreter_call: ['in_progress', 'interpreting', 'completed'],

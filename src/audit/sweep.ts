@@ -1,0 +1,37 @@
+import type { Config } from '#config/schema.ts'
+import { type Repeated, repeat } from '#lib/repeat.ts'
+import type { Log } from '#telemetry/log.ts'
+import { type AuditDatabase, createAuditStore } from './store.ts'
+
+export type AuditSweepDeps = {
+  database: AuditDatabase
+  settings: Config['audit']
+  log: Pick<Log, 'warn'>
+  now: () => Date
+}
+
+const sweepEveryMs = 600_000
+const rowsPerStatement = 1_000
+/** What is left after so many statements waits for the next sweep. */
+const statementsMax = 500
+const dayMs = 86_400_000
+
+/** Deletes what is older than it is to be kept, again and again. */
+export function startAuditSweep(deps: AuditSweepDeps): Repeated {
+  const sweep = createAuditSweep(deps)
+  const { log } = deps
+  return repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'old audit rows cannot be deleted' })
+}
+
+/** One sweep. */
+export function createAuditSweep({ database, settings, now }: Omit<AuditSweepDeps, 'log'>) {
+  const store = createAuditStore(database)
+  return async (): Promise<void> => {
+    // An id begins with its time, so that the ids alone say what is older.
+    const keptFrom = now().getTime() - settings.keepDays * dayMs
+    const smallestKept = Bun.randomUUIDv7('hex', keptFrom)
+    for (let statements = 0; statements < statementsMax; statements++) {
+      if (await store.dropBefore(smallestKept, rowsPerStatement)) return
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Actor, Audit, AuditEntry } from '#audit/audit.ts'
+import type { Auth, Changes } from '#auth/auth.ts'
+import { basePermission, groupsPermission, type Permission } from '#auth/permissions.ts'
+import { createAsk } from '#db/ask.ts'
+import type { Database } from '#db/client.ts'
+import { AppError } from '#lib/errors.ts'
+
+export type DirectoryDatabase = Pick<Database, 'drizzle'>
+
+export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
+
+/** What a change is made with: all of it takes effect, or none. */
+export type Changing = {
+  readonly transaction: Transaction
+  record(entry: Omit<AuditEntry, 'actor'>): Promise<void>
+  /** For the memory of every process. */
+  announce(change: Change): Promise<void>
+}
+
+type Change = Parameters<Changes['apply']>[0]
+
+/**
+ * Changes users and groups, one caller after the other. Throws `conflict` of code `last_admin_group`
+ * for what would leave nobody who may manage groups, and what `work` throws.
+ */
+export type MakeChange = <T>(actor: Actor, work: (changing: Changing) => Promise<T>) => Promise<T>
+
+export function createChangeMaker(deps: {
+  database: DirectoryDatabase
+  auth: Pick<Auth, 'changes'>
+  audit: Pick<Audit, 'record'>
+}): MakeChange {
+  const { audit } = deps
+  const { drizzle } = deps.database
+  const { announceOnCommit, apply } = deps.auth.changes
+  const ask = createAsk()
+  return async (actor, work) => {
+    const announced: Change[] = []
+    const result = await ask(() =>
+      drizzle.transaction(async (transaction) => {
+        await transaction.execute(
+          sql`select pg_advisory_xact_lock(hashtextextended('directory', 0))`,
+        )
+        const hadAdmin = await hasAdmin(transaction)
+        const done = await work({
+          transaction,
+          record: (entry) => audit.record({ ...entry, actor }, transaction),
+          async announce(change) {
+            announced.push(change)
+            await announceOnCommit(transaction, change)
+          },
+        })
+        if (hadAdmin && !(await hasAdmin(transaction))) throw lastAdmin()
+        return done
+      }),
+    )
+    for (const change of announced) await apply(change)
+    return result
+  }
+}
+
+/** Whether a person who is known here, and not disabled, may manage groups. */
+async function hasAdmin(transaction: Transaction): Promise<boolean> {
+  const [row] = await transaction.execute<{ found: boolean }>(sql`
+    select exists (
+      select 1 from app_user
+      where kind = 'user' and disabled_at is null
+        and ${isGranted(groupsPermission)} and ${isGranted(basePermission)}
+    ) as found`)
+  return row?.found === true
+}
+
+function isGranted(permission: Permission): SQL {
+  return sql`exists (
+    select 1 from user_group held
+    join app_group granting on granting.name = held.group_name
+    where held.user_id = app_user.id and ${permission}::text = any (granting.permissions))`
+}
+
+export const lastAdminFailure = {
+  code: 'last_admin_group',
+  message: 'This would leave nobody who may manage groups.',
+}
+
+function lastAdmin(): AppError {
+  return new AppError('conflict', lastAdminFailure.message, { code: lastAdminFailure.code })
+}

@@ -1,0 +1,31 @@
+import { Type } from '@sinclair/typebox'
+import { nullable } from './shapes.ts'
+
+/** The error body of everything outside of /compat. */
+export const errorBody = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String({ description: 'What went wrong, for a person.' }),
+      type: Type.String({ description: 'The kind of failure, as SDKs tell them apart.' }),
+      param: nullable(Type.String(), 'The field of the request at fault: `input[2].content`.'),
+      code: Type.String({ description: 'The failure, for a program.' }),
+    }),
+  },
+  { $id: 'Error' },
+)
+
+/** The error body under /compat. */
+export const messagesErrorBody = Type.Object(
+  {
+    type: Type.Literal('error'),
+    error: Type.Object({
+      type: Type.String({ description: 'One of the error types of the Messages protocol.' }),
+      message: Type.String({ description: 'What went wrong, for a person.' }),
+      details: Type.Object({
+        error_code: Type.String({ description: 'The failure, for a program.' }),
+      }),
+    }),
+    request_id: Type.String({ description: 'The same as in the header `request-id`.' }),
+  },
+  { $id: 'MessagesError' },
+)

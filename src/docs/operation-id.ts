@@ -1,0 +1,81 @@
+export type OperationPlace = {
+  /** In lower case. */
+  readonly method: string
+  /** As the document writes it: `/v1/files/{id}/shares`. */
+  readonly path: string
+  readonly isSocket: boolean
+}
+
+/** Ends of paths that are asked for by POST and say what is done. */
+const actions = new Set([
+  ...['accept', 'cancel', 'compact', 'copy', 'move', 'pause', 'preview', 'reindex', 'reprocess'],
+  ...['rerank', 'reset', 'restore', 'resume', 'retry', 'revert', 'rollback', 'search', 'verify'],
+])
+
+const verbs: Readonly<Record<string, string>> = {
+  delete: 'delete',
+  get: 'get',
+  head: 'head',
+  patch: 'update',
+  post: 'update',
+  put: 'replace',
+}
+
+/** Where the rule below would make a name that nobody would guess. */
+const exceptions: Readonly<Record<string, string>> = {
+  'get /v1/embeddings/reindex': 'listEmbeddingsReindexes',
+  'post /v1/branding/logo': 'uploadBrandingLogo',
+  'post /v1/files/children': 'queryFilesChildren',
+  'post /v1/responses/input_tokens': 'countResponseInputTokens',
+  'post /compat/v1/messages/count_tokens': 'countCompatMessageTokens',
+}
+
+/**
+ * The name of an operation, made of its method and path alone, so that it changes only with them:
+ * `listApiKeys`, `getApiKey`, `cancelResponse`. Paths outside of /v1 and /compat/v1 keep all their
+ * words behind the method.
+ */
+export function operationId({ method, path, isSocket }: OperationPlace): string {
+  const exception = exceptions[`${method} ${path}`]
+  if (exception !== undefined) return exception
+  const main = /^\/(?:(compat)\/)?v1\/(?!v1\/)(.+)$/.exec(path)
+  if (main === null) return camelCase([method, ...(path === '/' ? ['root'] : path.split('/'))])
+  const [, surface = '', rest = ''] = main
+  const steps = rest.split('/')
+  const words = steps.flatMap((step, at) => {
+    // Of two parameters in a row the second one is part of the name.
+    if (isParameter(step)) return isParameter(steps[at - 1]) ? [step] : []
+    return [isParameter(steps[at + 1]) ? singular(step) : step]
+  })
+  const last = steps.at(-1) ?? ''
+  const parents = [surface, ...words.slice(0, -1)]
+  if (isSocket) return camelCase(['connect', surface, ...words])
+  if (isParameter(last)) return camelCase([verbs[method] ?? method, surface, ...words])
+  if (method === 'get') return camelCase([isPlural(last) ? 'list' : 'get', ...parents, last])
+  if (method !== 'post') return camelCase([verbs[method] ?? method, ...parents, last])
+  if (actions.has(last)) return camelCase([last, ...parents])
+  return isPlural(last)
+    ? camelCase(['create', ...parents, singular(last)])
+    : camelCase(['post', ...parents, last])
+}
+
+function isParameter(step: string | undefined): boolean {
+  return step?.startsWith('{') === true
+}
+
+function isPlural(word: string): boolean {
+  return singular(word) !== word
+}
+
+/** One of many: `api-keys` → `api-key`. Tokens are counted, and never asked for one by one. */
+function singular(word: string): string {
+  if (/(us|ss|tokens)$/.test(word)) return word
+  if (word.endsWith('ies')) return `${word.slice(0, -3)}y`
+  return /(ch|sh|x)es$/.test(word) ? word.slice(0, -2) : word.replace(/s$/, '')
+}
+
+function camelCase(parts: readonly string[]): string {
+  const words = parts.flatMap((part) => part.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')
+  const [first = '', ...others] = words
+  return first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}

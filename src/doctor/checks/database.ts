@@ -1,0 +1,134 @@
+import { existsSync } from 'node:fs'
+import { findLockHolder } from '#db/data-folder.ts'
+import { type DatabaseFacts, hasCluster, inspectDatabase } from '#db/inspect.ts'
+import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
+import { placeOf, reasonOf } from '#doctor/words.ts'
+import type { CheckGroup, World } from '#doctor/world.ts'
+import { clockFinding } from './clock.ts'
+
+const name = 'database'
+const minVectors = '0.8.0'
+const advisedVectors = '0.8.4'
+
+/** The database, which is looked at and not changed. */
+export const database: CheckGroup = {
+  name,
+  limitMs: () => 30_000,
+  check: ({ config, ...world }) =>
+    config.databaseUrl === undefined
+      ? embedded({ config, ...world })
+      : server({ config, ...world }, config.databaseUrl),
+}
+
+async function embedded(world: World): Promise<readonly Finding[]> {
+  const folder = world.config.data
+  if (!existsSync(folder)) return [notMadeYet]
+  const holder = findLockHolder(folder)
+  if (holder !== null) {
+    const who = holder.pid === null ? 'Another process' : `Process ${holder.pid}`
+    const told = `${who} uses the embedded database, which is what a running server does; it is not opened twice`
+    return [ok(`${name} lock`, told)]
+  }
+  const free = ok(`${name} lock`, 'no server uses the embedded database')
+  if (!hasCluster(folder)) return [free, notMadeYet]
+  const facts = await look(world, `Make room, or restore ${folder} from a copy.`)
+  if (!isFacts(facts)) return [free, facts]
+  return [
+    free,
+    ok(name, `embedded, version ${facts.serverVersion}`),
+    migrationsFinding(facts),
+    vectorsFinding(facts),
+  ]
+}
+
+const notMadeYet = ok(name, 'embedded; the first start makes it')
+
+async function server(world: World, url: string): Promise<readonly Finding[]> {
+  const facts = await look(
+    world,
+    'Start PostgreSQL, open the way to it, or correct DATABASE_URL (host, user, password, database).',
+  )
+  if (!isFacts(facts)) return [facts]
+  return [
+    ok(name, `PostgreSQL ${facts.serverVersion} at ${placeOf(url)}`),
+    migrationsFinding(facts),
+    vectorsFinding(facts),
+    connectionsFinding(facts, world),
+    clockFinding('the database', facts.clockAheadMs),
+  ]
+}
+
+async function look({ config, log, now }: World, advice: string): Promise<DatabaseFacts | Finding> {
+  const { databaseUrl, data } = config
+  try {
+    return await inspectDatabase({ databaseUrl, dataFolder: data, log, now })
+  } catch (error) {
+    return fail(name, reasonOf(error), advice)
+  }
+}
+
+function isFacts(found: DatabaseFacts | Finding): found is DatabaseFacts {
+  return 'serverVersion' in found
+}
+
+function migrationsFinding({ migrations }: DatabaseFacts): Finding {
+  const check = 'schema'
+  const { applied, pending, unknown } = migrations
+  if (unknown > 0) {
+    return fail(
+      check,
+      `a newer version of this program has changed the database (${unknown} migrations are not known here)`,
+      'Start that version instead, or restore a copy of the database from before.',
+    )
+  }
+  if (pending === 0) return ok(check, `${applied} migrations, up to date`)
+  const told = `${pending} migrations are pending; the next start makes them`
+  // Without any, it is a database that was never used.
+  if (applied === 0) return ok(check, told)
+  return warn(check, told, 'Make a copy of the database, then start this version.')
+}
+
+function vectorsFinding({ vectorVersion, vectorOffered }: DatabaseFacts): Finding {
+  const check = 'pgvector'
+  const version = vectorVersion ?? vectorOffered
+  if (version === null) {
+    return fail(
+      check,
+      'the server does not have it',
+      `Install pgvector ${advisedVectors} or later on the PostgreSQL server.`,
+    )
+  }
+  const told =
+    vectorVersion === null
+      ? `version ${version} is offered; the first start takes it`
+      : `version ${version}`
+  const advice = `Install pgvector ${advisedVectors} on the server and run "alter extension vector update".`
+  if (Bun.semver.order(threeParts(version), minVectors) < 0) {
+    return fail(check, `${told}, and 0.8 or later is needed`, advice)
+  }
+  if (Bun.semver.order(threeParts(version), advisedVectors) < 0) {
+    return warn(check, `${told}; ${advisedVectors} and later have known faults mended`, advice)
+  }
+  return ok(check, told)
+}
+
+/** Extensions have versions of two or three parts. */
+function threeParts(version: string): string {
+  return /^\d+\.\d+$/.test(version) ? `${version}.0` : version
+}
+
+/** Of each worker beside its pool: the one that listens. */
+const ownConnections = 1
+
+function connectionsFinding({ connections }: DatabaseFacts, { config }: World): Finding {
+  const check = 'connections'
+  const { usable, used } = connections
+  const needed = config.workers * (config.databaseConnectionsMax + ownConnections)
+  const told = `the workers need ${needed}, the server has ${usable} for all, of which ${used} are in use`
+  const advice =
+    'Raise max_connections of the server, or lower database_connections_max or workers.'
+  if (needed > usable) return fail(check, told, advice)
+  return needed > usable / 2
+    ? warn(check, told, `${advice} A second replica would not fit.`)
+    : ok(check, told)
+}

@@ -1,0 +1,73 @@
+import type { EngineConfig } from '#config/schema.ts'
+import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
+import { placeOf, reasonOf } from '#doctor/words.ts'
+import type { CheckGroup, World } from '#doctor/world.ts'
+import { isRecord } from '#lib/json.ts'
+import { createEngine } from '#speech/engines/registry.ts'
+
+/** Beside the time that an engine has until it is ready. */
+const slackMs = 5_000
+const endpointingMs = 500
+
+/** Each speech engine, by a session that hears nothing. */
+export const engines: CheckGroup = {
+  name: 'speech engines',
+  limitMs: ({ config }) => Math.max(0, ...config.engine.map(({ openMs }) => openMs)) + slackMs,
+  async check(world, signal) {
+    if (world.config.engine.length === 0) {
+      return [skip('speech engines', 'none is configured, so the built-in demo answers')]
+    }
+    return Promise.all(world.config.engine.map((config) => tryEngine(world, config, signal)))
+  },
+}
+
+async function tryEngine(
+  world: World,
+  config: EngineConfig,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const check = `speech engine "${config.name}"`
+  const { environment, log } = world
+  const program = config.kind === 'exec' ? (config.command[0] ?? '') : null
+  if (program !== null && !isProgram(program, environment['PATH'])) {
+    return fail(
+      check,
+      `there is no program "${program}"`,
+      'Install it, or correct the command; it needs a path that holds from the folder of the server.',
+    )
+  }
+  // One session needs no program that waits for the next.
+  const engine = createEngine({ ...config, warm: 0 }, { log, environment })
+  const [language = 'en'] = engine.languages
+  try {
+    const session = await engine.open({
+      ...{ language, vocabulary: [], endpointingMs, signal },
+      listener: () => {},
+    })
+    session.abort()
+    return ok(check, `${placeName(config)} is ready for ${engine.languages.join(', ')}`)
+  } catch (error) {
+    return fail(check, `${placeName(config)}: ${reasonOf(error)}`, adviceFor(config, error))
+  } finally {
+    await engine.close()
+  }
+}
+
+function isProgram(program: string, path: string | undefined): boolean {
+  return Bun.which(program, path === undefined ? {} : { PATH: path }) !== null
+}
+
+function placeName({ kind, url, command }: EngineConfig): string {
+  if (kind === 'exec') return `the program ${command[0]}`
+  return url === undefined ? `the engine of kind ${kind}` : placeOf(url)
+}
+
+function adviceFor({ kind, openMs }: EngineConfig, error: unknown): string {
+  if (kind === 'exec') {
+    return `Run its command by hand: it has to print that it is ready within ${openMs} ms (open_ms).`
+  }
+  const isRefusal = isRecord(error) && error['kind'] === 'refused'
+  return isRefusal
+    ? 'Check its key, model and languages.'
+    : 'Start it, open the way to it, or correct its url.'
+}

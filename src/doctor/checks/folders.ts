@@ -1,0 +1,70 @@
+import { existsSync, statfsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
+import { reasonOf, sizeOf } from '#doctor/words.ts'
+import type { CheckGroup } from '#doctor/world.ts'
+
+/** Below this much room the embedded database and uploads come to a stop. */
+const freeBytesMin = 104_857_600
+const freeBytesAdvised = 1_073_741_824
+
+/** The folders that are written to. */
+export const folders: CheckGroup = {
+  name: 'folders',
+  limitMs: () => 5_000,
+  async check({ config }) {
+    const models = config.installer.folder ?? join(config.data, 'models')
+    return [
+      await folderFinding('data folder', resolve(config.data), {
+        key: 'data (SLUICE_DATA)',
+        advisedBytes: freeBytesAdvised,
+      }),
+      await folderFinding('models folder', resolve(models), {
+        key: 'installer.folder (SLUICE_MODELS)',
+        advisedBytes: config.installer.reserveBytes,
+      }),
+    ]
+  },
+}
+
+async function folderFinding(
+  check: string,
+  folder: string,
+  { key, advisedBytes }: { key: string; advisedBytes: number },
+): Promise<Finding> {
+  const isThere = existsSync(folder)
+  // One that is not there yet is made in the nearest that is.
+  const written = isThere ? folder : nearest(folder)
+  try {
+    await tryToWrite(written)
+  } catch (error) {
+    return fail(
+      check,
+      `${folder} cannot be ${isThere ? 'written to' : 'made'}: ${reasonOf(error)}`,
+      `Let the user who runs the server write there, or set ${key}.`,
+    )
+  }
+  const { bavail, bsize } = statfsSync(written)
+  const free = bavail * bsize
+  const told = `${folder}${isThere ? '' : ', which is made when it is needed'}; ${sizeOf(free)} free`
+  const advice = `Make room, or set ${key} to a larger disk.`
+  if (free < freeBytesMin) return fail(check, told, advice)
+  return free < advisedBytes ? warn(check, told, advice) : ok(check, told)
+}
+
+function nearest(folder: string): string {
+  const parent = dirname(folder)
+  return existsSync(parent) || parent === folder ? parent : nearest(parent)
+}
+
+/** Makes a folder with a file in it and removes both, as the server does. */
+async function tryToWrite(folder: string): Promise<void> {
+  const own = await mkdtemp(join(folder, '.doctor-'))
+  try {
+    await mkdir(join(own, 'folder'))
+    await rmdir(join(own, 'folder'))
+  } finally {
+    await rm(own, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,73 @@
+import { availableParallelism } from 'node:os'
+import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
+import type { CheckGroup, World } from '#doctor/world.ts'
+import { engines } from '#package.json'
+
+/** The machine and the program that runs us. */
+export const machine: CheckGroup = {
+  name: 'machine',
+  limitMs: () => 5_000,
+  check: async ({ config }) => [
+    bunFinding(),
+    processorsFinding(config.workers),
+    await descriptorsFinding(config),
+  ],
+}
+
+export function bunFinding(version: string = Bun.version): Finding {
+  if (Bun.semver.satisfies(version, engines.bun)) return ok('bun', `version ${version}`)
+  return fail('bun', `version ${version}, and ${engines.bun} is needed`, 'Run "bun upgrade".')
+}
+
+function processorsFinding(workers: number): Finding {
+  const processors = availableParallelism()
+  const told = `workers: ${workers}, processors: ${processors}`
+  if (workers <= processors) return ok('workers', told)
+  return warn(
+    'workers',
+    told,
+    `Set workers (SLUICE_WORKERS) to ${processors} at most; more only take turns.`,
+  )
+}
+
+/** What a worker has open beside streams and speech: files, listeners, its log. */
+const othersOpen = 128
+
+/** Each stream has a socket to its client and one to an upstream. */
+async function descriptorsFinding(config: World['config']): Promise<Finding> {
+  const check = 'open files (ulimit -n)'
+  const limits = await readDescriptorLimits()
+  if (limits === null) return skip(check, 'the limit cannot be read here')
+  const needed =
+    2 * config.limits.streamsMax +
+    2 * config.speech.sessionsMax +
+    config.databaseConnectionsMax +
+    othersOpen
+  const [soft, hard] = [limits.soft, limits.hard].map((limit) =>
+    Number.isFinite(limit) ? limit : 'unlimited',
+  )
+  const told = `soft ${soft}, hard ${hard}; a full worker needs ${needed}`
+  // Bun lifts the soft limit to the hard one when it starts.
+  if (limits.hard >= needed) return ok(check, told)
+  return warn(
+    check,
+    told,
+    `Raise the hard limit to ${needed} ("ulimit -n", or LimitNOFILE of the service), or lower limits.streams_max and speech.sessions_max: past the limit connections are refused.`,
+  )
+}
+
+async function readDescriptorLimits(): Promise<{ soft: number; hard: number } | null> {
+  try {
+    const shell = Bun.spawn(['sh', '-c', 'ulimit -Sn; ulimit -Hn'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const [soft, hard] = (await new Response(shell.stdout).text()).trim().split('\n').map(numberOf)
+    return soft === undefined || hard === undefined ? null : { soft, hard }
+  } catch {
+    return null
+  }
+}
+
+function numberOf(limit: string): number {
+  return limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit)
+}

@@ -1,0 +1,85 @@
+import { importJWK, type JWK } from 'jose'
+import { fetchKeySetText, parseKeySet } from '#auth/jwks.ts'
+import type { Config } from '#config/schema.ts'
+import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
+import { placeOf, reasonOf } from '#doctor/words.ts'
+import type { CheckGroup, World } from '#doctor/world.ts'
+
+/** HS256 wants as many bits as its hash has; of text, that is 32 characters and more. */
+const secretCharsAdvised = 32
+
+/** How bearer tokens are verified. */
+export const tokens: CheckGroup = {
+  name: 'tokens',
+  limitMs: () => 10_000,
+  async check(world, signal) {
+    const { secret, jwksUrl } = world.config.jwt
+    return [
+      ...(secret === undefined ? [] : [secretFinding(secret)]),
+      ...(jwksUrl === undefined ? [] : [await keySetFinding(world, jwksUrl, signal)]),
+      ...(secret === undefined && jwksUrl === undefined ? [developmentFinding(world.config)] : []),
+    ]
+  },
+}
+
+function secretFinding(secret: string): Finding {
+  const check = 'token secret'
+  if (secret.length >= secretCharsAdvised) return ok(check, `${secret.length} characters`)
+  return warn(
+    check,
+    `${secret.length} characters, which can be guessed`,
+    `Set JWT_SECRET to ${secretCharsAdvised} random characters or more.`,
+  )
+}
+
+/** The server then listens on loopback alone, whatever is configured. */
+function developmentFinding({ host }: Config): Finding {
+  const told =
+    /^(127(\.\d+){3}|::1|localhost)$/.test(host) || host === ''
+      ? 'a development secret of the data folder'
+      : `a development secret of the data folder, so the server listens on 127.0.0.1 and not on ${host}`
+  return warn(
+    'tokens',
+    told,
+    'For others than yourself set JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE of your identity provider, or JWT_SECRET.',
+  )
+}
+
+async function keySetFinding(
+  { config, fetch }: World,
+  url: string,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const check = 'token keys (JWKS)'
+  const place = placeOf(url)
+  const { algorithms } = config.jwt
+  try {
+    const { keys } = parseKeySet(await fetchKeySetText({ url, fetch }, signal))
+    const usable = await Promise.all(keys.map((key) => isUsable(key, algorithms)))
+    const count = usable.filter(Boolean).length
+    const told = `${place} has ${keys.length} keys, of which ${count} are for ${algorithms.join(', ')}`
+    if (count > 0) return ok(check, told)
+    return fail(check, told, 'Set jwt.algorithms to what the identity provider signs with.')
+  } catch (error) {
+    return fail(
+      check,
+      `${place}: ${reasonOf(error)}`,
+      'Open the way to the identity provider, or correct JWT_JWKS_URL; until then no token is accepted.',
+    )
+  }
+}
+
+async function isUsable(key: JWK, algorithms: readonly string[]): Promise<boolean> {
+  if (key.use !== undefined && key.use !== 'sig') return false
+  if (key.alg !== undefined) return algorithms.includes(key.alg) && canImport(key, key.alg)
+  const imported = await Promise.all(algorithms.map((algorithm) => canImport(key, algorithm)))
+  return imported.includes(true)
+}
+
+async function canImport(key: JWK, algorithm: string): Promise<boolean> {
+  try {
+    return (await importJWK(key, algorithm)) instanceof CryptoKey
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,154 @@
+import { join } from 'node:path'
+import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
+import { placeOf, reasonOf } from '#doctor/words.ts'
+import type { CheckGroup, World } from '#doctor/world.ts'
+import type { Transport } from '#inference/transport.ts'
+import type { Adapter, Upstream, UpstreamKind } from '#inference/upstream.ts'
+import { adapters } from '#inference/upstreams/index.ts'
+import {
+  installCommand,
+  packageFault,
+  packageName,
+  packageVersion,
+} from '#inference/upstreams/llama/package.ts'
+import type { ConfiguredUpstream } from '#models/catalogue.ts'
+import { configuredUpstreams } from '#models/upstreams.ts'
+import { clockFinding } from './clock.ts'
+import { modelFindings } from './models.ts'
+
+/** Beside the time that an upstream has for its list. */
+const slackMs = 5_000
+
+/** Every upstream by its own model list, and the models of the configuration against the lists. */
+export const upstreams: CheckGroup = {
+  name: 'upstreams',
+  limitMs: ({ config }) => config.models.refreshTimeoutMs + slackMs,
+  async check(world, signal) {
+    const asked = await Promise.all(
+      configuredUpstreams(world.config).map((source) => ask(world, source, signal)),
+    )
+    return [
+      ...(world.config.upstream.length === 0 ? [onlyDemo] : []),
+      ...asked.flatMap(({ findings }) => findings),
+      ...modelFindings(world.config, asked),
+    ]
+  },
+}
+
+/** Those that are asked over the network, or are built in. */
+const asking: Readonly<Partial<Record<UpstreamKind, Adapter>>> = adapters
+
+const onlyDemo = warn(
+  'upstreams',
+  'none is configured, so the built-in demo answers',
+  'Name one in an [[upstream]] of the file, or by SLUICE_UPSTREAM_URL.',
+)
+
+/** What an upstream said. `models`: null where it did not tell. */
+export type AskedUpstream = {
+  readonly name: string
+  readonly models: readonly string[] | null
+  readonly findings: readonly Finding[]
+}
+
+async function ask(
+  world: World,
+  { upstream, models: named }: ConfiguredUpstream,
+  stopped: AbortSignal,
+): Promise<AskedUpstream> {
+  const { config, transport } = world
+  const { name } = upstream
+  const adapter = asking[upstream.kind]
+  if (adapter === undefined) return { name, models: null, findings: [localFinding(name, config)] }
+  const seen: Seen = { status: null, clockAheadMs: null }
+  const limit = AbortSignal.timeout(config.models.refreshTimeoutMs)
+  try {
+    const listed = await adapter.listModels({
+      upstream,
+      transport: watching(transport, seen, world.now),
+      limits: config.limits,
+      signal: AbortSignal.any([stopped, limit]),
+    })
+    const models = listed.map(({ id }) => id)
+    return {
+      name,
+      models,
+      findings: [answered(upstream, { models, named }), ...clocks(name, seen)],
+    }
+  } catch (error) {
+    const reason = limit.aborted
+      ? `no answer within ${config.models.refreshTimeoutMs} ms`
+      : reasonOf(error)
+    const finding = failed(upstream, { status: seen.status, reason, isNamed: named !== null })
+    return { name, models: named, findings: [finding, ...clocks(name, seen)] }
+  }
+}
+
+/** Of its last answer. */
+type Seen = { status: number | null; clockAheadMs: number | null }
+
+function watching(transport: Transport, seen: Seen, now: () => Date): Transport {
+  return {
+    async send(request) {
+      const sentAt = now().getTime()
+      const answer = await transport.send(request)
+      seen.status = answer.status
+      const told = Date.parse(answer.header('date') ?? '')
+      // The header tells the second that has begun.
+      if (Number.isFinite(told)) seen.clockAheadMs = told + 500 - (sentAt + now().getTime()) / 2
+      return answer
+    },
+  }
+}
+
+function clocks(name: string, { clockAheadMs }: Seen): Finding[] {
+  return clockAheadMs === null ? [] : [clockFinding(`upstream "${name}"`, clockAheadMs)]
+}
+
+function answered(
+  { name, kind, baseUrl, key }: Upstream,
+  { models, named }: { models: readonly string[]; named: readonly string[] | null },
+): Finding {
+  const check = `upstream "${name}"`
+  if (kind === 'demo') return ok(check, 'built in')
+  const by = key === undefined ? 'without a credential' : 'by its credential'
+  const told = `${placeOf(baseUrl)} lists ${models.length} models, ${by}`
+  const missing = (named ?? []).filter((model) => !models.includes(model))
+  if (missing.length > 0) {
+    return warn(
+      check,
+      `${told}; not among them: ${missing.join(', ')}`,
+      'Correct the models of this [[upstream]], or load them there.',
+    )
+  }
+  if (models.length > 0) return ok(check, told)
+  return warn(check, told, 'Load a model there, or name its models in this [[upstream]].')
+}
+
+/** What runs models on this machine comes apart from the rest. */
+function localFinding(name: string, { data, llama }: World['config']): Finding {
+  const check = `upstream "${name}"`
+  const isInstalled = packageFault(llama.packageFolder ?? join(data, 'llama')) === null
+  return isInstalled
+    ? ok(check, `runs installed models here by ${packageName} ${packageVersion}`)
+    : skip(check, `installed models cannot be run here until "${installCommand}" was run`)
+}
+
+function failed(
+  { name, baseUrl, key }: Upstream,
+  { status, reason, isNamed }: { status: number | null; reason: string; isNamed: boolean },
+): Finding {
+  const check = `upstream "${name}"`
+  const place = placeOf(baseUrl)
+  if (status === 401 || status === 403) {
+    const what = key === undefined ? 'asks for a credential' : 'refuses the credential'
+    return fail(check, `${place} ${what} (${status})`, 'Set its key or key_env.')
+  }
+  if (status !== null && status < 500) {
+    const told = `${place} answers, and has no model list (${status})`
+    if (isNamed) return ok(check, `${told}; its models are named in the configuration`)
+    return fail(check, told, 'Correct its url, which mostly ends in /v1, or name its models.')
+  }
+  if (status !== null) return fail(check, `${place}: ${reason}`, 'Look into its log.')
+  return fail(check, `${place}: ${reason}`, 'Start it, open the way to it, or correct its url.')
+}

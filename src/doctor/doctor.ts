@@ -1,0 +1,65 @@
+/** A program: `bun run doctor` looks whether everything that the server needs is there and works. */
+import { parseArgs } from 'node:util'
+import { clock } from '#clock.ts'
+import { ConfigError, loadConfigFromProcess, programEnvironment } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { secretsOf } from '#config/secrets.ts'
+import { createSocketTransport } from '#inference/transport/socket-transport.ts'
+import { createLog } from '#telemetry/log.ts'
+import { bunFinding } from './checks/machine.ts'
+import { examine } from './examine.ts'
+import { type Finding, fail, ok } from './finding.ts'
+import { type Report, renderJson, renderReport, reportOf } from './report.ts'
+
+/** Nothing is sent twice here, and lists of models are short. */
+const transportLimits = {
+  idleMs: 1,
+  idleSocketsPerOriginMax: 1,
+  headerBytesMax: 65_536,
+  bufferBytesMax: 262_144,
+}
+
+try {
+  const { json } = readArguments(Bun.argv.slice(2))
+  const report = await diagnose()
+  process.stdout.write(json ? renderJson(report) : renderReport(report))
+  process.exitCode = report.ok ? 0 : 1
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.exitCode = 1
+}
+
+function readArguments(argv: readonly string[]): { json: boolean } {
+  return parseArgs({ args: [...argv], options: { json: { type: 'boolean', default: false } } })
+    .values
+}
+
+async function diagnose(): Promise<Report> {
+  try {
+    const config = loadConfigFromProcess()
+    const findings = [ok('configuration', 'every key is valid'), ...(await examineWorld(config))]
+    return reportOf(findings, secretsOf(config))
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    // Without a configuration nothing else can be looked at.
+    return reportOf([bunFinding(), ...error.faults.map(faultFinding)], [])
+  }
+}
+
+function faultFinding(fault: string): Finding {
+  return fail('configuration', fault, 'Correct this key; "bun run config" shows what holds.')
+}
+
+async function examineWorld(config: Config): Promise<readonly Finding[]> {
+  const log = createLog({ level: 'error', format: 'text', write: () => {}, now: clock.now })
+  const { connectMs } = config.deadlines
+  const transport = createSocketTransport({ connectMs, ...transportLimits })
+  try {
+    return await examine({
+      ...{ config, transport, fetch, log, now: clock.now },
+      environment: programEnvironment(),
+    })
+  } finally {
+    transport.close()
+  }
+}

@@ -1,0 +1,52 @@
+import type { Finding, Verdict } from './finding.ts'
+
+/** Findings as text and as JSON. */
+
+export type Report = {
+  /** Whether nothing failed. */
+  readonly ok: boolean
+  readonly counts: Readonly<Record<Verdict, number>>
+  readonly findings: readonly Finding[]
+}
+
+const hidden = '[redacted]'
+/** Shorter values are words that may stand in any sentence. */
+const secretCharsMin = 6
+const verdictColumns = 6
+const checkColumnsMax = 28
+
+/** Whatever a server quotes, no secret of the configuration is told. */
+export function reportOf(findings: readonly Finding[], secrets: readonly string[]): Report {
+  const clean = (text: string) => withoutSecrets(text, secrets)
+  const told = findings.map(({ verdict, check, told, advice }) => ({
+    ...{ verdict, check: clean(check), told: clean(told) },
+    advice: advice === null ? null : clean(advice),
+  }))
+  const count = (verdict: Verdict) => told.filter((finding) => finding.verdict === verdict).length
+  const counts = { ok: count('ok'), warn: count('warn'), fail: count('fail'), skip: count('skip') }
+  return { ok: counts.fail === 0, counts, findings: told }
+}
+
+/** One line for each finding, what to do about it below, and the counts at the end. */
+export function renderReport({ findings, counts }: Report): string {
+  const width = Math.min(checkColumnsMax, Math.max(...findings.map(({ check }) => check.length)))
+  const indent = ' '.repeat(verdictColumns + width + 2)
+  const lines = findings.flatMap(({ verdict, check, told, advice }) => [
+    `${verdict.padEnd(verdictColumns)}${check.padEnd(width)}  ${told}`,
+    ...(advice === null ? [] : [`${indent}-> ${advice}`]),
+  ])
+  const sums = `${counts.ok} ok, ${counts.warn} warn, ${counts.fail} fail, ${counts.skip} skip`
+  return `${[...lines, '', sums].join('\n')}\n`
+}
+
+export function renderJson(report: Report): string {
+  return `${JSON.stringify(report, null, 2)}\n`
+}
+
+/** The longest first, since one may be a part of another. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter(({ length }) => length >= secretCharsMin)
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((shown, secret) => shown.replaceAll(secret, hidden), text)
+}

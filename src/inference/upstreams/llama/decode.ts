@@ -1,0 +1,108 @@
+import type { GenerationEvent, Usage } from '#inference/events.ts'
+import { createToolCalls } from '#inference/tool-calls.ts'
+import type { ToolOffer } from '#inference/tool-names.ts'
+import { AppError } from '#lib/errors.ts'
+import type { Ending, Piece, TokenCounts } from './wire.ts'
+
+/** Turns what the process of a model tells into events, in the order of `grammar.ts`. */
+export type LlamaDecoder = {
+  read(piece: Piece, out: GenerationEvent[]): void
+  finish(ending: Finished, out: GenerationEvent[]): void
+}
+
+type Finished = Extract<Ending, { type: 'finished' }>
+
+type Open = { readonly type: Exclude<Piece['type'], 'call'>; readonly block: number }
+
+export function createLlamaDecoder(options: {
+  offer: ToolOffer
+  takenCallIds: ReadonlySet<string>
+  toolArgumentCharsMax: number
+}): LlamaDecoder {
+  let open: Open | null = null
+  let nextBlock = 0
+  let lastCall = -1
+
+  const close = (out: GenerationEvent[], complete: boolean) => {
+    if (open === null) return
+    const type = open.type === 'thought' ? 'reasoning-end' : 'text-end'
+    out.push({ type, block: open.block, complete })
+    open = null
+  }
+  const calls = createToolCalls({
+    head: options.offer.head,
+    openBlock(out) {
+      close(out, true)
+      return nextBlock++
+    },
+    takenCallIds: options.takenCallIds,
+    heldCharsMax: options.toolArgumentCharsMax,
+  })
+  const addText = (piece: Exclude<Piece, { type: 'call' }>, out: GenerationEvent[]) => {
+    if (open?.type !== piece.type) {
+      close(out, true)
+      open = { type: piece.type, block: nextBlock++ }
+      out.push(startOf(open))
+    }
+    const { block } = open
+    out.push(
+      piece.type === 'thought'
+        ? { type: 'reasoning-delta', block, part: 0, text: piece.text }
+        : { type: 'text-delta', block, text: piece.text },
+    )
+  }
+  return {
+    read(piece, out) {
+      if (piece.type !== 'call') return addText(piece, out)
+      const { call: index, text } = piece
+      // A name that is told again would begin another call.
+      const name = index === lastCall ? '' : piece.name
+      lastCall = index
+      calls.push({ index, indexGiven: true, id: '', name, text }, out)
+    },
+    finish({ reason, tokens, stopText }, out) {
+      const isCut = reason === 'length'
+      close(out, !isCut)
+      calls.close(out, isCut)
+      out.push({
+        type: 'finish',
+        reason,
+        rawReason: null,
+        usage: usageOf(tokens),
+        ...(stopText === undefined ? {} : { stopSequence: stopText }),
+      })
+    },
+  }
+}
+
+function startOf({ type, block }: Open): GenerationEvent {
+  switch (type) {
+    case 'thought':
+      return { type: 'reasoning-start', block }
+    case 'comment':
+      return { type: 'text-start', block, form: 'answer', phase: 'commentary' }
+    case 'text':
+      return { type: 'text-start', block, form: 'answer' }
+  }
+}
+
+/** What an ending that is none says to the caller. */
+export function failureOf(ending: Ending): AppError {
+  if (ending.type === 'refused') {
+    return ending.reason === 'overflow'
+      ? new AppError('context_length_exceeded', ending.message)
+      : new AppError('invalid_request', `The model does not take this input: ${ending.message}`)
+  }
+  return new AppError('upstream_error', 'The model failed.', { cause: ending })
+}
+
+function usageOf({ input, cached, output, thoughts }: TokenCounts): Usage {
+  return {
+    inputTokens: input,
+    cachedTokens: cached,
+    cacheWriteTokens: 0,
+    outputTokens: output,
+    reasoningTokens: thoughts,
+    totalTokens: input + output,
+  }
+}

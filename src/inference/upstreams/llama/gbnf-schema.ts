@@ -1,0 +1,100 @@
+import { isRecord, type JsonObject } from '#lib/json.ts'
+
+/**
+ * A JSON Schema in the few words that the package makes grammars of. What those cannot say is let
+ * through rather than refused: the grammar helps a model, and who demanded a form checks it.
+ */
+export function gbnfSchema(schema: unknown, depth = 0): JsonObject {
+  if (!isRecord(schema) || depth > depthMax) return {}
+  const description = typeof schema['description'] === 'string' ? pick(schema, ['description']) : {}
+  return { ...description, ...formOf(schema, depth + 1), ...definitions(schema, depth + 1) }
+}
+
+const depthMax = 64
+
+function formOf(schema: JsonObject, depth: number): JsonObject {
+  const choices = schema['oneOf'] ?? schema['anyOf']
+  if (Array.isArray(choices)) return { oneOf: choices.map((choice) => gbnfSchema(choice, depth)) }
+  if (typeof schema['$ref'] === 'string') return { $ref: localReference(schema['$ref']) }
+  if (isScalar(schema['const'])) return pick(schema, ['const'])
+  const values = schema['enum']
+  if (Array.isArray(values)) return values.every(isScalar) ? { enum: values } : {}
+  const type = schema['type'] ?? guessType(schema)
+  if (Array.isArray(type)) return severalTypes(schema, type, depth)
+  switch (type) {
+    case 'object':
+      return objectForm(schema, depth)
+    case 'array':
+      return arrayForm(schema, depth)
+    case 'string':
+      return stringForm(schema)
+    default:
+      return type === undefined ? {} : { type }
+  }
+}
+
+function severalTypes(schema: JsonObject, types: readonly unknown[], depth: number): JsonObject {
+  const simple = ['string', 'number', 'integer', 'boolean', 'null']
+  if (types.every((type) => simple.includes(String(type)))) return { type: types }
+  return { oneOf: types.map((type) => gbnfSchema({ ...schema, type }, depth)) }
+}
+
+/** Every property is written by a model that is held to a grammar, so `required` says nothing. */
+function objectForm(schema: JsonObject, depth: number): JsonObject {
+  const properties = isRecord(schema['properties']) ? schema['properties'] : {}
+  const names = Object.entries(properties)
+  const further = schema['additionalProperties']
+  const isOpen = further === undefined ? schema['properties'] === undefined : further !== false
+  return {
+    type: 'object',
+    properties: Object.fromEntries(names.map(([name, each]) => [name, gbnfSchema(each, depth)])),
+    additionalProperties: isRecord(further) ? gbnfSchema(further, depth) : isOpen,
+    ...pick(schema, isOpen ? ['minProperties', 'maxProperties'] : []),
+  }
+}
+
+function arrayForm(schema: JsonObject, depth: number): JsonObject {
+  const items = schema['items']
+  const first = schema['prefixItems']
+  return {
+    type: 'array',
+    ...(isRecord(items) ? { items: gbnfSchema(items, depth) } : {}),
+    ...(Array.isArray(first) ? { prefixItems: first.map((each) => gbnfSchema(each, depth)) } : {}),
+    ...pick(schema, ['minItems', 'maxItems']),
+  }
+}
+
+const knownFormats = ['date-time', 'time', 'date']
+
+function stringForm(schema: JsonObject): JsonObject {
+  const isKnown = knownFormats.includes(String(schema['format']))
+  return { type: 'string', ...pick(schema, isKnown ? ['format'] : ['minLength', 'maxLength']) }
+}
+
+/** Older schemas keep their definitions under another word. */
+function definitions(schema: JsonObject, depth: number): JsonObject {
+  const entries = [schema['definitions'], schema['$defs']].filter(isRecord).flatMap(Object.entries)
+  if (entries.length === 0) return {}
+  const $defs = Object.fromEntries(entries.map(([name, each]) => [name, gbnfSchema(each, depth)]))
+  return { $defs }
+}
+
+function localReference(reference: string): string {
+  return reference.replace(/^#\/definitions\//, '#/$defs/')
+}
+
+function guessType(schema: JsonObject): string | undefined {
+  if (isRecord(schema['properties'])) return 'object'
+  return schema['items'] === undefined ? undefined : 'array'
+}
+
+function isScalar(value: unknown): boolean {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value)
+}
+
+/** Those of the fields that are given. */
+function pick(schema: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(
+    names.filter((name) => schema[name] !== undefined).map((name) => [name, schema[name]]),
+  )
+}

@@ -1,0 +1,220 @@
+import { and, asc, count, eq, gt, inArray, isNull, lt, sql } from 'drizzle-orm'
+import { createAsk } from '#db/ask.ts'
+import type { Database } from '#db/client.ts'
+import { download, downloadLine } from '#db/schema/installer.ts'
+import type { Transaction } from '#jobs/jobs.ts'
+import type { DownloadError, DownloadFile, DownloadLine, LinePage } from './installer.ts'
+import type { Source } from './sources/source.ts'
+
+export type InstallerDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
+export type Handle = Pick<Transaction, 'execute' | 'select' | 'insert' | 'update' | 'delete'>
+
+/** What is to be done, as the row holds it. */
+export type Task =
+  | {
+      readonly kind: 'install'
+      readonly source: Source
+      readonly allowsUnsafe: boolean
+      /** Whether what was brought goes when it is cancelled. */
+      readonly isDiscarded?: boolean
+    }
+  /** Of what is installed; `source` is what that says. */
+  | { readonly kind: 'verify'; readonly source: string }
+
+export type FileState = DownloadFile & {
+  /** The name of what was brought so far, among those of the model. */
+  readonly part: string | null
+  /** Once it is whole. */
+  readonly sha256: string | null
+  readonly isVerified: boolean
+}
+
+type Row = typeof download.$inferSelect
+
+export type DownloadRow = Readonly<Omit<Row, 'source' | 'files' | 'error'>> & {
+  readonly task: Task
+  readonly files: readonly FileState[]
+  readonly error: DownloadError | null
+}
+
+export type DownloadChange = Partial<
+  Pick<
+    DownloadRow,
+    | 'task'
+    | 'revision'
+    | 'status'
+    | 'wanted'
+    | 'bytesTotal'
+    | 'bytesPerSecond'
+    | 'files'
+    | 'error'
+    | 'attempts'
+    | 'finishedAt'
+  >
+> & {
+  /** Taken where it is more than before. */
+  readonly bytesCompleted?: number
+}
+
+export type NewLine = Omit<DownloadLine, 'seq'>
+
+/** A page of progress is small; what takes longer is no database that answers. */
+export function downloadStore({ drizzle }: Pick<Database, 'drizzle'>) {
+  const ask = createAsk()
+  return {
+    ask: <T>(question: (handle: Handle) => Promise<T>): Promise<T> => ask(() => question(drizzle)),
+    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+      ask(() => drizzle.transaction(work)),
+  }
+}
+
+export type DownloadStore = ReturnType<typeof downloadStore>
+
+/** Nobody else begins, commits or removes something under this name until the transaction ends. */
+export async function lockModel(transaction: Transaction, model: string): Promise<void> {
+  await transaction.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(${`model ${model}`}, 0))`,
+  )
+}
+
+export async function insertDownload(
+  transaction: Transaction,
+  row: Pick<DownloadRow, 'id' | 'model' | 'task' | 'files' | 'startedBy' | 'startedAt'> &
+    Pick<DownloadRow, 'revision' | 'bytesTotal'>,
+): Promise<void> {
+  const { task, files, ...rest } = row
+  await transaction.insert(download).values({
+    ...rest,
+    ...{ source: JSON.stringify(task), files: JSON.stringify(files) },
+    ...{ status: 'queued', wanted: 'run', updatedAt: row.startedAt },
+  })
+}
+
+export async function readDownload(handle: Handle, id: string): Promise<DownloadRow | undefined> {
+  const [row] = await handle.select().from(download).where(eq(download.id, id))
+  return row === undefined ? undefined : parse(row)
+}
+
+/** Nobody else changes it until the end of the transaction. */
+export async function lockDownload(
+  transaction: Transaction,
+  id: string,
+): Promise<DownloadRow | undefined> {
+  const [row] = await transaction.select().from(download).where(eq(download.id, id)).for('update')
+  return row === undefined ? undefined : parse(row)
+}
+
+export async function findActive(handle: Handle, model: string): Promise<DownloadRow | undefined> {
+  const [row] = await handle
+    .select()
+    .from(download)
+    .where(and(eq(download.model, model), isNull(download.finishedAt)))
+  return row === undefined ? undefined : parse(row)
+}
+
+export async function listActive(handle: Handle, max: number): Promise<readonly DownloadRow[]> {
+  const rows = await handle
+    .select()
+    .from(download)
+    .where(isNull(download.finishedAt))
+    .orderBy(asc(download.id))
+    .limit(max)
+  return rows.map(parse)
+}
+
+export async function countActive(handle: Handle): Promise<number> {
+  const [row] = await handle
+    .select({ active: count() })
+    .from(download)
+    .where(isNull(download.finishedAt))
+  return row?.active ?? 0
+}
+
+/** What is over does not change any more; says whether it did. */
+export async function changeDownload(
+  handle: Handle,
+  id: string,
+  { task, files, error, bytesCompleted, ...change }: DownloadChange,
+  at: Date,
+): Promise<boolean> {
+  const changed = await handle
+    .update(download)
+    .set({
+      ...change,
+      ...(task === undefined ? {} : { source: JSON.stringify(task) }),
+      ...(files === undefined ? {} : { files: JSON.stringify(files) }),
+      ...(error === undefined ? {} : { error: error === null ? null : JSON.stringify(error) }),
+      ...(bytesCompleted === undefined
+        ? {}
+        : { bytesCompleted: sql`greatest(${download.bytesCompleted}, ${bytesCompleted}::bigint)` }),
+      updatedAt: at,
+    })
+    .where(and(eq(download.id, id), isNull(download.finishedAt)))
+    .returning({ id: download.id })
+  return changed.length > 0
+}
+
+export async function listLines(
+  handle: Handle,
+  id: string,
+  { afterSeq, limit }: LinePage,
+): Promise<readonly DownloadLine[]> {
+  const { seq, at, level, message } = downloadLine
+  return handle
+    .select({ seq, at, level, message })
+    .from(downloadLine)
+    .where(and(eq(downloadLine.downloadId, id), gt(seq, afterSeq)))
+    .orderBy(asc(seq))
+    .limit(limit)
+}
+
+/** Goes on counting where the last line stands, and keeps the last `linesMax` alone. */
+export async function appendLines(
+  transaction: Transaction,
+  id: string,
+  { lines, linesMax }: { lines: readonly NewLine[]; linesMax: number },
+): Promise<void> {
+  if (lines.length === 0) return
+  const [last] = await transaction
+    .select({ seq: sql<number | null>`max(${downloadLine.seq})` })
+    .from(downloadLine)
+    .where(eq(downloadLine.downloadId, id))
+  const before = last?.seq ?? 0
+  const values = lines.map((line, index) => ({ ...line, downloadId: id, seq: before + index + 1 }))
+  await transaction.insert(downloadLine).values(values)
+  const keptAfter = before + lines.length - linesMax
+  await transaction
+    .delete(downloadLine)
+    .where(and(eq(downloadLine.downloadId, id), lt(downloadLine.seq, keptAfter + 1)))
+}
+
+export async function removeLines(transaction: Transaction, id: string): Promise<void> {
+  await transaction.delete(downloadLine).where(eq(downloadLine.downloadId, id))
+}
+
+/** Those that have been over since before a time are forgotten. */
+export async function forgetDownloads(handle: Handle, finishedBefore: Date): Promise<void> {
+  await handle.delete(download).where(lt(download.finishedAt, finishedBefore))
+}
+
+/** Which of these models any download is known of. */
+export async function knownModels(
+  handle: Handle,
+  models: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (models.length === 0) return new Set()
+  const rows = await handle
+    .select({ model: download.model })
+    .from(download)
+    .where(inArray(download.model, [...models]))
+  return new Set(rows.map(({ model }) => model))
+}
+
+function parse({ source, files, error, ...row }: Row): DownloadRow {
+  return {
+    ...row,
+    task: JSON.parse(source),
+    files: JSON.parse(files),
+    error: error === null ? null : JSON.parse(error),
+  }
+}

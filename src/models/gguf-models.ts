@@ -1,0 +1,49 @@
+import { basename, resolve } from 'node:path'
+import type { LocalModel } from '#inference/upstreams/llama/local-model.ts'
+import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/installed.ts'
+
+/**
+ * The GGUF files of installed models. A model with one of them goes by its own name; of a model with
+ * several, each by the name and that of its file: `org/name:file`.
+ */
+export async function ggufModels(installed: InstalledModels): Promise<readonly LocalModel[]> {
+  const models = await installed.list()
+  return models.flatMap((model) => {
+    const files = filesOf(model)
+    return files.map(({ first, bytes }) => ({
+      name: files.length === 1 ? model.name : `${model.name}:${stemOf(first.path)}`,
+      installedAs: model.name,
+      path: resolve(installed.pathOf(model, first)),
+      bytes,
+    }))
+  })
+}
+
+/** A large file comes in parts, and is known by the first of them: `…-00001-of-00003.gguf`. */
+const part = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i
+/** Not a model, but what makes one see. */
+const projector = /^mmproj/i
+
+type GgufFile = { readonly first: InstalledFile; readonly bytes: number }
+
+function filesOf(model: InstalledModel): readonly GgufFile[] {
+  const files = model.files.filter(
+    ({ path }) => /\.gguf$/i.test(path) && !projector.test(basename(path)),
+  )
+  const firsts = files.filter(({ path }) => Number(part.exec(path)?.[1] ?? 1) === 1)
+  return firsts.map((first) => {
+    const parts = files.filter(({ path }) => wholeOf(path) === wholeOf(first.path))
+    return { first, bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0) }
+  })
+}
+
+/** What the parts of a file have in common. */
+function wholeOf(path: string): string {
+  return path.replace(part, '-of-$2')
+}
+
+function stemOf(path: string): string {
+  return basename(path)
+    .replace(part, '')
+    .replace(/\.gguf$/i, '')
+}

@@ -1,0 +1,66 @@
+/**
+ * A program: `bun run llama:install` installs what runs models on this machine, from the package
+ * registry, and shows that it works. `--gpu` brings what graphics processors need with it, which is
+ * several hundred megabytes.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { llamaFolder } from '#config/llama.ts'
+import { loadConfigFromProcess } from '#config/load.ts'
+import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
+import {
+  entryPath,
+  packageName,
+  packageVersion,
+  platformPackages,
+} from '#inference/upstreams/llama/package.ts'
+
+try {
+  const { values } = parseArgs({
+    args: Bun.argv.slice(2),
+    options: { gpu: { type: 'boolean', default: false } },
+  })
+  const folder = llamaFolder(loadConfigFromProcess())
+  await install(folder, packagesFor(values.gpu))
+  const processor = await tryOut(folder, values.gpu)
+  process.stdout.write(
+    `${packageName} ${packageVersion} is in ${folder} and runs models on ${processor}.\n` +
+      'Installed GGUF models are offered from now on; a gateway that runs finds it by itself.\n',
+  )
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
+  process.exitCode = 1
+}
+
+function packagesFor(withGpu: boolean): readonly string[] {
+  const { platform, arch } = process
+  const parts = platformPackages({ platform, arch }, withGpu)
+  if (parts.length === 0) throw new Error(`There is no ${packageName} for ${platform} on ${arch}.`)
+  return [packageName, ...parts].map((name) => `${name}@${packageVersion}`)
+}
+
+/** Into a package of its own, so that it touches no other. */
+async function install(folder: string, packages: readonly string[]): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+  // What the package says is optional is every other platform; its scripts would fetch and compile.
+  const flags = ['--cwd', folder, '--exact', '--omit', 'optional', '--ignore-scripts']
+  const child = Bun.spawn([process.execPath, 'add', ...flags, ...packages], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  const code = await child.exited
+  if (code !== 0) throw new Error(`The installation ended with code ${code}.`)
+}
+
+async function tryOut(folder: string, gpu: boolean): Promise<string> {
+  try {
+    const { llama } = await loadPackage({ packageEntry: entryPath(folder), gpu, threads: 1 })
+    const found = llama.gpu
+    await llama.dispose()
+    return found === false ? 'the processor' : `a graphics processor (${found})`
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`${packageName} was installed and does not work here: ${reason}`)
+  }
+}

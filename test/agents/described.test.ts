@@ -1,0 +1,31 @@
+import { expect, test } from 'bun:test'
+import { agentOperations } from '#agents/operations.ts'
+import { agentChange, newAgent } from '#agents/schema.ts'
+import { checkExamples, isDescribed } from '#test/support/described-shapes.ts'
+
+/** What the document says of agents; `send` of `world.ts` holds real bodies and answers against it. */
+
+test.each(Object.entries(agentOperations))('the examples of %s are right', (_, operation) => {
+  checkExamples(operation)
+})
+
+test('only a new agent needs a name and a model', () => {
+  const fields = { name: 'A', model: 'demo' }
+  expect(isDescribed(newAgent, fields)).toBe(true)
+  for (const field of Object.keys(fields)) {
+    expect(isDescribed(newAgent, { ...fields, [field]: undefined }), field).toBe(false)
+    expect(isDescribed(agentChange, { ...fields, [field]: undefined }), field).toBe(true)
+  }
+})
+
+test.each([
+  [{ colour: 'red' }],
+  [{ name: '' }],
+  [{ tools: [{ type: 'web' }] }],
+  [{ tools: [{ type: 'function', name: 'a b' }] }],
+  [{ tools: [{ type: 'mcp', server_label: 'docs', server_url: 'http://x' }] }],
+  [{ sampling: { seed: 1 } }],
+  [{ visibility: { kind: 'world' } }],
+])('%j is no change of one', (fields) => {
+  expect(isDescribed(agentChange, fields)).toBe(false)
+})

@@ -1,0 +1,115 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { userIdOf } from '#auth/principal.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { connectAgain, outcome, startWorld, type World } from './world.ts'
+
+/** Nothing may leave nobody who may manage groups. The caller here is the only one: `root`. */
+
+let database: TestDatabase
+let world: World
+let there: World
+
+beforeEach(async () => {
+  database = await openTestDatabase()
+  world = await startWorld(database)
+  there = await startWorld(await connectAgain(database))
+  await world.send('GET /v1/me')
+})
+afterEach(async () => {
+  await world.stop()
+  await there.stop()
+  await database.close()
+})
+
+const refused = '409 last_admin_group'
+const patchGroup = (name: string, json: unknown) => world.send(`PATCH /v1/groups/${name}`, { json })
+const disable = (subject: string, by = world) =>
+  by.send(`PATCH /v1/users/${userIdOf(subject)}`, { json: { disabled: true } })
+
+/** Another group whose one member by hand is a person of this subject. */
+async function addAdmin(subject: string, group = 'keepers') {
+  await world.statusOf(world.token(subject, ['users']))
+  const permissions = ['can_access_api', 'can_manage_groups']
+  await world.send('POST /v1/groups', { json: { name: group, permissions } })
+  await world.send(`PUT /v1/groups/${group}/members/${userIdOf(subject)}`)
+}
+
+describe('the last administrator', () => {
+  test.each<[string, unknown]>([
+    ['without the permission', { permissions: ['can_access_api', 'can_edit_config'] }],
+    ['without the permission that all need', { permissions: ['can_manage_groups'] }],
+    ['behind another word of the token', { idp_claim: 'somebody-else' }],
+  ])('cannot be left %s', async (_, json) => {
+    expect(outcome(await patchGroup('admins', json))).toBe(refused)
+    expect((await world.send('GET /v1/groups/admins')).body).toMatchObject({
+      idp_claim: null,
+      permissions: expect.arrayContaining(['can_manage_groups', 'can_access_api']),
+    })
+    expect(outcome(await world.send('GET /v1/groups'))).toBe('200')
+  })
+
+  test('cannot be left without a word, which another group claims', async () => {
+    const json = { name: 'thieves', idp_claim: 'admins' }
+    expect(outcome(await world.send('POST /v1/groups', { json }))).toBe(refused)
+    expect(outcome(await world.send('GET /v1/groups/thieves'))).toBe('404 not_found')
+  })
+
+  test('cannot be disabled, not even by a key', async () => {
+    expect(outcome(await disable('root'))).toBe(refused)
+    expect(outcome(await world.send('GET /v1/me'))).toBe('200')
+  })
+
+  test('can give up what they hold twice, and no more', async () => {
+    await addAdmin('root')
+    const admins = { permissions: ['can_access_api'] }
+    expect(outcome(await patchGroup('admins', admins))).toBe('200')
+    expect(outcome(await world.send('DELETE /v1/groups/keepers'))).toBe(refused)
+    const member = `/v1/groups/keepers/members/${userIdOf('root')}`
+    expect(outcome(await world.send(`DELETE ${member}`))).toBe(refused)
+    expect(outcome(await patchGroup('keepers', admins))).toBe(refused)
+  })
+
+  test('is not replaced by a program, nor by somebody who is disabled', async () => {
+    await addAdmin('ann')
+    const json = { name: 'robot', groups: ['admins'] }
+    await world.send('POST /v1/service-accounts', { json })
+    expect(outcome(await disable('ann'))).toBe('200')
+    expect(outcome(await disable('root'))).toBe(refused)
+  })
+
+  test('may go when another person takes their place', async () => {
+    await addAdmin('ann')
+    expect(outcome(await disable('root'))).toBe('200')
+    expect(outcome(await world.send('GET /v1/groups'))).toBe('401 user_disabled')
+    const bearer = world.token('ann', ['users'])
+    expect(outcome(await world.send('GET /v1/groups', { bearer }))).toBe('200')
+  })
+})
+
+describe('changes at once, each of which leaves one', () => {
+  const mayManage = async (subject: string, groups: readonly string[]) =>
+    outcome(await there.send('GET /v1/groups', { bearer: world.token(subject, groups) }))
+  const left = () => Promise.all([mayManage('root', ['admins']), mayManage('ann', ['users'])])
+
+  test.each([1, 2, 3])('end with one of two (try %i)', async () => {
+    await addAdmin('ann')
+    const both = await Promise.all([disable('root'), disable('ann', there)])
+    // Who was disabled first is not heard any more.
+    const others = both.map(outcome).filter((told) => told !== '200')
+    expect([[refused], ['401 user_disabled']]).toContainEqual(others)
+    expect(await left()).toContain('200')
+  })
+
+  test('of different kinds, too', async () => {
+    await addAdmin('ann')
+    const path = `/v1/groups/keepers/members/${userIdOf('ann')}`
+    const all = await Promise.all([
+      patchGroup('admins', { permissions: [] }),
+      there.send(`DELETE ${path}`),
+      disable('ann'),
+      there.send('DELETE /v1/groups/keepers'),
+    ])
+    expect(all.map(outcome)).toContain('200')
+    expect(await left()).toContain('200')
+  })
+})

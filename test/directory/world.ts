@@ -1,0 +1,190 @@
+import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
+import { auditRoutes } from '#audit/routes.ts'
+import { type Auth, createAuth } from '#auth/auth.ts'
+import { guard } from '#auth/guard.ts'
+import { userIdOf } from '#auth/principal.ts'
+import { apiKeyRoutes } from '#auth/routes.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { type Database, openDatabase } from '#db/client.ts'
+import { createDirectory } from '#directory/directory.ts'
+import { directoryRoutes } from '#directory/routes.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { describedAnswers } from '#test/support/described-answers.ts'
+import { signWithSecret } from '#test/support/identity-provider.ts'
+
+/** The routes of the directory, the audit log and API keys, on a real port. */
+export type World = {
+  readonly auth: Auth
+  readonly url: string
+  /** Moves the clock. */
+  pass(ms: number): void
+  now(): Date
+  /** A token that is newer than all before it and lists these groups. */
+  token(subject: string, groups: readonly string[], claims?: Record<string, unknown>): string
+  /**
+   * `how` is a method and a path. The answer is held against what its route says of it. Without
+   * another credential, an administrator of the subject `root` asks.
+   */
+  send(how: string, options?: SendOptions): Promise<Answer>
+  /** The status of a request that needs no more than `can_access_api`. */
+  statusOf(bearer: string): Promise<number>
+  /** The groups and the permissions of a bearer at this moment. */
+  rightsOf(bearer: string): Promise<{ groups: string[]; permissions: string[] }>
+  stop(): Promise<void>
+}
+
+type SendOptions = {
+  bearer?: string | null
+  json?: unknown
+  headers?: Record<string, string>
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Record<string, unknown>
+}
+
+export type WorldOptions = { groups?: Config['groups']; keyCacheMs?: number }
+
+const secret = 'a secret that only the tests know, 32+'
+/** So long that nothing is noticed because a cache ran out. */
+const cacheMs = 3_600_000
+
+export const root = userIdOf('root')
+
+export async function startWorld(database: Database, options: WorldOptions = {}): Promise<World> {
+  const config: Config = {
+    ...loadConfig({ JWT_SECRET: secret, PORT: '0' }),
+    apiKeys: { cacheMs: options.keyCacheMs ?? cacheMs },
+    groups: options.groups ?? {},
+  }
+  let offsetMs = 0
+  const now = () => new Date(Date.now() + offsetMs)
+  const audit = createAudit({ database, now })
+  const auth = await createAuth({ config, database, audit, log: quietLog, clock: { now }, fetch })
+  const directory = createDirectory({ database, auth, audit, config, now })
+  const newRequestId = () => newId('req_')
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(requestLifecycle({ log: quietLog, newRequestId, draining: () => false }))
+    .use(apiKeyRoutes({ auth, config, now }))
+    .use(directoryRoutes({ auth, directory, config, now }))
+    .use(auditRoutes({ auth, audit }))
+    .use(guard(auth))
+    .get('/who', ({ principal }) => renderRights(principal), { requires: 'can_access_api' })
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${app.server?.port}`
+  const hold = describedAnswers(app.routes)
+  let tokensMade = 0
+  const token: World['token'] = (subject, groups, claims = {}) => {
+    const nowS = Math.floor(now().getTime() / 1_000)
+    const usual = { sub: subject, groups, iat: nowS, exp: nowS + 3_600 }
+    tokensMade += 1
+    return signWithSecret(secret, { claims: { ...usual, jti: tokensMade, ...claims } })
+  }
+  // One and the same, so that it is not a new sighting each time.
+  const rootToken = token('root', ['admins'], { exp: 4_000_000_000 })
+  const send: World['send'] = async (how, { bearer = rootToken, ...rest } = {}) => {
+    const answer = await ask(url + pathOf(how), { method: methodOf(how), bearer, ...rest })
+    if (!isCommonFailure(answer)) hold(how, answer.status, answer.body)
+    return answer
+  }
+  const who = (bearer: string) => ask(`${url}/who`, { method: 'GET', bearer })
+  return {
+    ...{ auth, url, now, token, send },
+    pass(ms) {
+      offsetMs += ms
+    },
+    statusOf: async (bearer) => (await who(bearer)).status,
+    async rightsOf(bearer) {
+      const { groups, permissions } = Object((await who(bearer)).body)
+      return { groups, permissions }
+    },
+    async stop() {
+      await app.stop(true)
+      await auth.close()
+    },
+  }
+}
+
+function renderRights({ groups, permissions }: Awaited<ReturnType<Auth['authenticate']>>) {
+  return { groups, permissions: [...permissions].sort() }
+}
+
+function methodOf(how: string): string {
+  return how.split(' ')[0] ?? 'GET'
+}
+
+function pathOf(how: string): string {
+  return how.slice(how.indexOf(' ') + 1)
+}
+
+/** What any request can meet is told of in one place for all. */
+function isCommonFailure({ status, body }: Answer): boolean {
+  const { code } = Object(body['error'])
+  return status === 400 || status === 401 || status >= 500 || code === 'permission_denied'
+}
+
+async function ask(
+  url: string,
+  { method, bearer, json, headers }: SendOptions & { method: string },
+): Promise<Answer> {
+  const sent =
+    json === undefined ? undefined : typeof json === 'string' ? json : JSON.stringify(json)
+  const answer = await fetch(url, {
+    method,
+    headers: {
+      ...(bearer == null ? {} : { authorization: `Bearer ${bearer}` }),
+      ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(sent === undefined ? {} : { body: sent }),
+  })
+  const text = await answer.text()
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+  return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : {} }
+}
+
+/** `409 conflict`, or `200` for what was done. */
+export function outcome({ status, body }: Answer): string {
+  return status < 400 ? String(status) : `${status} ${Object(body['error']).code}`
+}
+
+/** What a list holds, by one of its fields. */
+export function column({ body }: Answer, name: string): unknown[] {
+  return Array.isArray(body['data']) ? body['data'].map((item) => Object(item)[name]) : []
+}
+
+/** A key of one's own. */
+export async function makeKey(world: World, bearer: string) {
+  const answer = await world.send('POST /v1/api-keys', { bearer, json: { name: 'k' } })
+  return { id: String(answer.body['id']), key: String(answer.body['key']) }
+}
+
+/** Another connection to a server's database; the embedded one has but one. */
+export async function connectAgain(database: TestDatabase): Promise<Database> {
+  const { databaseUrl, dataFolder } = database.place
+  if (databaseUrl === undefined) return { ...database, close: async () => {} }
+  return openDatabase({ databaseUrl, dataFolder, connectionsMax: 2, log: quietLog })
+}
+
+/** Two replicas on one database. */
+export async function startTwo(options: WorldOptions = {}) {
+  const database = await openTestDatabase()
+  const second = await connectAgain(database)
+  const here = await startWorld(database, options)
+  const there = await startWorld(second, options)
+  return {
+    ...{ database, here, there },
+    async stop() {
+      await here.stop()
+      await there.stop()
+      await second.close()
+      await database.close()
+    },
+  }
+}

@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { buildApp } from '#app.ts'
+import { permissionNames } from '#config/schema.ts'
+import { tags } from '#docs/tags.ts'
+import { asRecord, type JsonObject } from '#lib/json.ts'
+import { findSchemaFault } from '#lib/json-schema.ts'
+import { type ApiDocument, type Operation, readApiDocument } from '#test/support/api-document.ts'
+import { type Gateway, startGateway } from '#test/support/gateway.ts'
+
+/** What the OpenAPI document says, held against the application and against itself. */
+
+let gateway: Gateway
+let document: ApiDocument
+
+beforeAll(async () => {
+  gateway = await startGateway()
+  document = await readApiDocument(gateway)
+})
+afterAll(() => gateway.stop())
+
+/** The places of the operations of which something does not hold. */
+function placesWhere(isWrong: (operation: Operation) => boolean): string[] {
+  return document.operations.filter(isWrong).map(({ place }) => place)
+}
+
+test('it is valid by the published schema of OpenAPI 3.1', async () => {
+  expect(document.whole['openapi']).toBe('3.1.0')
+  const { valid, errors } = await new Validator().validate(structuredClone(document.whole))
+  expect(errors ?? []).toEqual([])
+  expect(valid).toBe(true)
+})
+
+test('it holds every route of the application, and nothing else', () => {
+  const routes = buildApp(gateway.deps).routes.map(({ method, path }) => {
+    const written = path.replace(/(?<=.)\/$/, '').replace('*', '{name}')
+    return `${method} ${written.replace(/:(\w+)/g, '{$1}')}`
+  })
+  expect(document.operations.map(({ place }) => place).toSorted()).toEqual(routes.toSorted())
+})
+
+describe('every operation', () => {
+  test('belongs to one chapter', () => {
+    const isWrong = ({ said }: Operation) => {
+      const [tag, ...others] = Array.isArray(said['tags']) ? said['tags'] : []
+      return !Object.keys(tags).includes(tag) || others.length > 0
+    }
+    expect(placesWhere(isWrong)).toEqual([])
+  })
+
+  test('has a summary of a few words without a full stop, and a description', () => {
+    const isWrong = ({ said: { summary, description } }: Operation) =>
+      !/^[A-Z].{2,78}[^.\s]$/.test(String(summary)) || !description
+    expect(placesWhere(isWrong)).toEqual([])
+  })
+
+  test('has a name of its own', () => {
+    const names = document.operations.map(({ said }) => String(said['operationId']))
+    expect(names.filter((name) => !/^[a-z][A-Za-z0-9]+$/.test(name))).toEqual([])
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+  })
+
+  test('demands a permission and takes both credentials, or is open', () => {
+    const isWrong = ({ said }: Operation) => {
+      const { 'x-permission': permission, security } = said
+      if (permission === undefined) {
+        const isFree = String(said['description']).endsWith('Open to everyone.')
+        return !Bun.deepEquals(security, isFree ? [] : [{}, { bearer: [] }])
+      }
+      const ways = JSON.stringify(security)
+      return (
+        !permissionNames.some((name) => name === permission) ||
+        !String(said['description']).includes(`\`${permission}\``) ||
+        !ways.endsWith('{"bearer":[]},{"apiKey":[]}]')
+      )
+    }
+    expect(placesWhere(isWrong)).toEqual([])
+  })
+
+  test('describes its success, and what a caller without credential or permission meets', () => {
+    const isWrong = ({ said }: Operation) => {
+      const statuses = Object.keys(asRecord(said['responses']))
+      const isClosed = said['x-permission'] !== undefined
+      const succeeds = statuses.some((status) => /^(101|2\d\d)$/.test(status))
+      return !succeeds || (isClosed && !(statuses.includes('401') && statuses.includes('403')))
+    }
+    expect(placesWhere(isWrong)).toEqual([])
+  })
+
+  test('describes each parameter of its path, and no other', () => {
+    const isWrong = ({ path, said }: Operation) => {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const described = parametersOf(said, 'path').filter(({ description }) => description)
+      return !Bun.deepEquals(described.map(({ name }) => name).toSorted(), named.toSorted())
+    }
+    expect(placesWhere(isWrong)).toEqual([])
+  })
+})
+
+test('the WebSocket routes are known as such, and take a token in the query', () => {
+  const isSocket = ({ said }: Operation) => said['x-websocket'] === true
+  expect(placesWhere(isSocket)).toEqual(['GET /v1/responses', 'GET /v1/stt'])
+  for (const { said } of document.operations.filter(isSocket)) {
+    expect(Object.keys(asRecord(said['responses']))).toContain('101')
+    expect(said['security']).toContainEqual({ token: [] })
+  }
+})
+
+test('every JSON body and answer has a schema and examples that the schema accepts', () => {
+  const faults = document.operations.flatMap(({ place, said }) =>
+    contentsOf(said).flatMap(({ where, type, content }) => {
+      if (!/^application\/(\w+\+)?json$/.test(type)) return []
+      const examples = examplesOf(content)
+      if (content['schema'] === undefined) return [`${place} ${where}: no schema`]
+      if (examples.length === 0) return [`${place} ${where}: no example`]
+      return examples.flatMap((example) =>
+        document
+          .faultsOf(content['schema'], example)
+          .map((fault) => `${place} ${where}: the example has a fault at ${fault}`),
+      )
+    }),
+  )
+  expect(faults).toEqual([])
+})
+
+test('every failure has the shape of its surface', () => {
+  const faults = document.operations.flatMap(({ path, place, said }) =>
+    contentsOf(said)
+      .filter(({ where, content }) => /^[45]/.test(where) && !isProbe(path, content))
+      .filter(({ content }) => {
+        const name = path.startsWith('/compat') ? 'MessagesError' : 'Error'
+        return asRecord(content['schema'])['$ref'] !== `#/components/schemas/${name}`
+      })
+      .map(({ where }) => `${place} ${where}`),
+  )
+  expect(faults).toEqual([])
+})
+
+test('every default is one that its parameter takes', () => {
+  const faults = document.operations.flatMap(({ place, said }) =>
+    [...parametersOf(said, 'query'), ...parametersOf(said, 'header')].flatMap(
+      ({ name, schema }) => {
+        const { default: value } = asRecord(schema)
+        if (value === undefined) return []
+        return document.faultsOf(schema, value).map((fault) => `${place} ${name}: ${fault}`)
+      },
+    ),
+  )
+  expect(faults).toEqual([])
+})
+
+test('every shared schema has a name that is a word, and can be one', () => {
+  const schemas = Object.entries(asRecord(asRecord(document.whole['components'])['schemas']))
+  expect(schemas.length).toBeGreaterThan(20)
+  expect(schemas.filter(([name]) => !/^[A-Z][A-Za-z]{2,}$/.test(name))).toEqual([])
+  expect(schemas.filter(([, schema]) => findSchemaFault(schema) !== null)).toEqual([])
+})
+
+test('what it tells of refusals is what is met', async () => {
+  const unknown = await fetch(`${gateway.url}/v1/models`)
+  expect(examplesAt('Unauthorized')).toContainEqual(await unknown.json())
+  const wrongKey = await gateway.request('/v1/models', { headers: { 'x-api-key': 'sk-svc-v1-x' } })
+  expect(examplesAt('Unauthorized')).toContainEqual(await wrongKey.json())
+  const stranger = { authorization: `Bearer ${await gateway.token(['strangers'], 'a-stranger')}` }
+  const refused = await gateway.request('/v1/models', { headers: stranger })
+  expect(examplesAt('Forbidden')).toContainEqual(await refused.json())
+  const refusedMessages = await gateway.request('/compat/v1/models', { headers: stranger })
+  const { request_id: _, ...told } = asRecord(await refusedMessages.json())
+  expect(examplesAt('MessagesForbidden')).toContainEqual(expect.objectContaining(told))
+})
+
+function examplesAt(name: string): unknown[] {
+  const answer = asRecord(asRecord(asRecord(document.whole['components'])['responses'])[name])
+  return examplesOf(asRecord(asRecord(answer['content'])['application/json']))
+}
+
+/** The probe that says by its status that no work is taken has a body of its own. */
+function isProbe(path: string, content: JsonObject): boolean {
+  return path === '/readyz' && asRecord(content['example'])['status'] === 'draining'
+}
+
+function parametersOf({ parameters }: JsonObject, place: string): JsonObject[] {
+  const all = Array.isArray(parameters) ? parameters.map(asRecord) : []
+  return all.filter((parameter) => parameter['in'] === place)
+}
+
+/** The body of the request as `body`, and those of the answers by their status. */
+function contentsOf(said: JsonObject) {
+  const bodies: [string, unknown][] = [
+    ['body', said['requestBody']],
+    ...Object.entries(asRecord(said['responses'])),
+  ]
+  return bodies.flatMap(([where, body]) =>
+    Object.entries(asRecord(asRecord(body)['content'])).map(([type, content]) => ({
+      ...{ where, type, content: asRecord(content) },
+    })),
+  )
+}
+
+function examplesOf({ example, examples }: JsonObject): unknown[] {
+  const named = Object.values(asRecord(examples)).map((one) => asRecord(one)['value'])
+  return example === undefined ? named : [example, ...named]
+}

@@ -1,0 +1,127 @@
+import { afterEach, expect, test } from 'bun:test'
+import { stopProcesses } from '#test/support/process.ts'
+import { runDoctor } from './run-doctor.ts'
+
+/** What the doctor says of real upstreams, good and bad, and of the models that are to come of them. */
+
+afterEach(stopProcesses)
+
+const key = 'sk-upstream-0123456789'
+
+type Answer = (request: Request) => Response | Promise<Response>
+
+const listing = (...ids: string[]) =>
+  Response.json({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) })
+
+function serve(answer: Answer) {
+  return Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: answer })
+}
+
+function upstream(name: string, port: number | undefined, more = ''): string {
+  return `[[upstream]]\nname = "${name}"\nurl = "http://127.0.0.1:${port}/v1"\n${more}\n`
+}
+
+test('an upstream that lists its models is well, and takes the credential', async () => {
+  using server = serve(({ headers, url }) => {
+    const isAsked = new URL(url).pathname === '/v1/models'
+    return isAsked && headers.get('authorization') === `Bearer ${key}`
+      ? listing('small', 'large')
+      : new Response('no', { status: 401 })
+  })
+  const { finding, stdout } = await runDoctor({
+    environment: { SLUICE_UPSTREAM_URL: `${server.url}v1`, SLUICE_UPSTREAM_KEY: key },
+  })
+  expect(finding('upstream "default"').verdict).toBe('ok')
+  expect(finding('upstream "default"').told).toContain('lists 2 models, by its credential')
+  expect(finding('clock of upstream "default"').verdict).toBe('ok')
+  expect(stdout).not.toContain(key)
+})
+
+test('an upstream that refuses the credential fails, and what it quotes is not told', async () => {
+  using server = serve(({ headers }) =>
+    Response.json(
+      { error: { message: `no such key: ${headers.get('authorization')}` } },
+      { status: 401 },
+    ),
+  )
+  const given = await runDoctor({
+    toml: upstream('one', server.port, `key = "${key}"`) + upstream('two', server.port),
+  })
+  expect(given.exitCode).toBe(1)
+  expect(given.finding('upstream "one"').told).toContain('refuses the credential (401)')
+  expect(given.finding('upstream "two"').told).toContain('asks for a credential (401)')
+  expect(given.finding('upstream "one"').advice).toContain('key_env')
+  expect(given.stdout).not.toContain(key)
+})
+
+test('each upstream is told of by itself, whatever is wrong with it', async () => {
+  using failing = serve(() => new Response('oh', { status: 500 }))
+  using page = serve(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }))
+  using bare = serve(() => new Response('not found', { status: 404 }))
+  using empty = serve(() => listing())
+  await using hanging = serve(() => new Promise<Response>(() => {}))
+  const { exitCode, finding } = await runDoctor({
+    toml: [
+      '[models]\nrefresh_timeout_ms = 400',
+      upstream('away', 1),
+      upstream('failing', failing.port),
+      upstream('page', page.port),
+      upstream('bare', bare.port),
+      upstream('named', bare.port, 'models = ["small"]'),
+      upstream('empty', empty.port),
+      upstream('hanging', hanging.port),
+    ].join('\n'),
+  })
+  const of = (name: string) => finding(`upstream "${name}"`)
+  expect(exitCode).toBe(1)
+  expect(of('away')).toMatchObject({ verdict: 'fail' })
+  expect(of('away').advice).toContain('Start it')
+  expect(of('failing')).toMatchObject({ verdict: 'fail', advice: 'Look into its log.' })
+  expect(of('page').verdict).toBe('fail')
+  expect(of('bare')).toMatchObject({ verdict: 'fail' })
+  expect(of('bare').advice).toContain('/v1')
+  expect(of('named').verdict).toBe('ok')
+  expect(of('empty').verdict).toBe('warn')
+  expect(of('hanging').told).toContain('no answer within 400 ms')
+})
+
+test('an upstream whose clock is wrong is told of', async () => {
+  using server = serve(() => {
+    const answer = listing('small')
+    answer.headers.set('date', new Date(Date.now() - 3_600_000).toUTCString())
+    return answer
+  })
+  const { exitCode, finding } = await runDoctor({ toml: upstream('late', server.port) })
+  expect(exitCode).toBe(0)
+  expect(finding('clock of upstream "late"')).toMatchObject({ verdict: 'warn' })
+  expect(finding('clock of upstream "late"').told).toMatch(/^3\d{3}\.\d s behind ours$/)
+})
+
+test('models that no upstream lists are told of, with those that search needs', async () => {
+  using server = serve(() => listing('small', 'embed-v2'))
+  const toml = [
+    '[retrieval]\nembedding_model = "embed"\nrerank_model = "writer"',
+    upstream('one', server.port),
+    upstream('away', 1),
+    '[[model]]\nname = "writer"\nupstreams = ["one"]\nupstream_model = "small"',
+    '[[model]]\nname = "lost"\nupstreams = ["one"]',
+    '[[model]]\nname = "perhaps"\nupstreams = ["one", "away"]',
+    '[[model]]\nname = "embed"\nmode = "embed"\nupstreams = ["one"]\nupstream_model = "embed-v2"',
+  ].join('\n')
+  const { finding, complaints } = await runDoctor({ toml })
+  expect(finding('models').told).toContain('2 of 4 are listed')
+  expect(finding('model "lost"')).toMatchObject({ verdict: 'warn' })
+  expect(complaints).not.toContain('warn model "perhaps"')
+  expect(finding('embedding model').verdict).toBe('ok')
+  expect(finding('rerank model')).toMatchObject({ verdict: 'fail' })
+  expect(finding('rerank model').told).toContain('of mode generate')
+})
+
+test('an embedding model that is not there fails', async () => {
+  const { exitCode, finding } = await runDoctor({
+    environment: { SLUICE_EMBEDDING_MODEL: 'nowhere', SLUICE_RERANK_MODEL: 'nowhere' },
+  })
+  expect(exitCode).toBe(1)
+  expect(finding('embedding model').told).toBe('there is no [[model]] "nowhere"')
+  expect(finding('rerank model').verdict).toBe('fail')
+})

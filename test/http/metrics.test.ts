@@ -1,0 +1,194 @@
+import { afterEach, expect, test } from 'bun:test'
+import { networkInterfaces } from 'node:os'
+import { sql } from 'drizzle-orm'
+import { Elysia } from 'elysia'
+import { metricsRoutes } from '#http/metrics-routes.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { quietLog } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
+import { chatStream } from '#test/support/recordings.ts'
+import { chunk } from '#test/support/scripted-answers.ts'
+
+/** The figures for monitoring, as a scraper reads them. */
+
+const gateways: Gateway[] = []
+afterEach(async () => {
+  for (const gateway of gateways.splice(0)) await gateway.stop()
+})
+
+async function start(options: GatewayOptions = {}): Promise<Gateway> {
+  const gateway = await startGateway(options)
+  gateways.push(gateway)
+  return gateway
+}
+
+/** By the name of the figure with its labels, without the worker. */
+async function figuresOf(gateway: Gateway): Promise<Map<string, number>> {
+  const answer = await fetch(`${gateway.url}/metrics`)
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const lines = (await answer.text()).split('\n').filter((line) => /^[a-z]/.test(line))
+  const worker = `worker="${process.pid}"`
+  return new Map(
+    lines.map((line) => {
+      const [, name = '', labels = '', value] = /^(\w+)\{(.*)\} (\S+)$/.exec(line) ?? []
+      expect(labels).toEndWith(worker)
+      const own = labels.slice(0, -worker.length).replace(/,$/, '')
+      return [own === '' ? name : `${name}{${own}}`, Number(value)] as const
+    }),
+  )
+}
+
+test('what was generated is counted by upstream, model and outcome', async () => {
+  let asked = 0
+  using upstream = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch({ url }) {
+      if (url.endsWith('/models')) return Response.json({ object: 'list', data: [] })
+      asked += 1
+      if (asked === 1) return new Response('busy', { status: 503 })
+      const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+      return new Response(
+        chatStream([chunk({ content: 'Hi' }), chunk({}, 'stop'), { choices: [], usage }]),
+        { headers: { 'content-type': 'text/event-stream' } },
+      )
+    },
+  })
+  const gateway = await start({
+    upstream: [{ name: 'one', url: `${upstream.url}v1` }],
+    model: [{ name: 'mine', upstreams: ['one'], upstreamModel: 'theirs', aliases: ['also'] }],
+  })
+  for (const model of ['mine', 'also']) {
+    expect((await gateway.post('/v1/responses', { model, input: 'Hello' })).status).toBe(200)
+  }
+  const figures = await figuresOf(gateway)
+  const of = 'upstream="one",model="theirs"'
+  expect(figures.get(`sluice_generations_total{${of},outcome="completed"}`)).toBe(2)
+  expect(figures.get(`sluice_tokens_total{${of},kind="input"}`)).toBe(14)
+  expect(figures.get(`sluice_tokens_total{${of},kind="output"}`)).toBe(6)
+  expect(figures.get(`sluice_generation_duration_seconds_count{${of}}`)).toBe(2)
+  expect(figures.get(`sluice_first_event_seconds_bucket{${of},le="+Inf"}`)).toBe(2)
+  expect(figures.get('sluice_upstream_retries_total{upstream="one"}')).toBe(1)
+  expect(figures.get('sluice_upstream_requests_total{upstream="one",answer="5xx"}')).toBe(1)
+  expect(figures.get('sluice_upstream_requests_total{upstream="one",answer="2xx"}')).toBe(3)
+  expect([...figures.keys()].filter((name) => name.includes('also'))).toEqual([])
+})
+
+test('an upstream that is away is counted as no answer, and the generation as failed', async () => {
+  const gateway = await start({
+    upstream: [{ name: 'away', url: 'http://127.0.0.1:1/v1', models: ['lost'] }],
+    retry: { retriesMax: 0 },
+  })
+  const answer = await gateway.post('/v1/responses', { model: 'lost', input: 'Hello' })
+  expect(answer.status).toBe(502)
+  const figures = await figuresOf(gateway)
+  expect(
+    figures.get('sluice_generations_total{upstream="away",model="lost",outcome="failed"}'),
+  ).toBe(1)
+  expect(figures.get('sluice_upstream_requests_total{upstream="away",answer="none"}')).toBe(1)
+})
+
+test('what runs, what waits and how the process is can be read', async () => {
+  const gateway = await start()
+  const socket = new WebSocket(
+    `ws://127.0.0.1:${gateway.port}/v1/responses?token=${await gateway.token()}`,
+  )
+  const figure = async (name: string) => (await figuresOf(gateway)).get(name)
+  await eventually('the socket is counted', async () => {
+    return (await figure('sluice_websockets_open')) === 1
+  })
+  const figures = await figuresOf(gateway)
+  expect(figures.get('sluice_generations_running')).toBe(0)
+  expect(figures.get('sluice_speech_sessions')).toBe(0)
+  expect(figures.get('sluice_speech_queued_bytes')).toBe(0)
+  expect(figures.get('sluice_database_up')).toBe(1)
+  expect(figures.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000)
+  expect(figures.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+  await eventually('the lag is looked at', async () => {
+    return ((await figure('sluice_event_loop_lag_seconds_count')) ?? 0) > 0
+  })
+  socket.close()
+  await eventually('the socket is counted no more', async () => {
+    return (await figure('sluice_websockets_open')) === 0
+  })
+})
+
+test('callers that cannot be authenticated are counted by the reason', async () => {
+  const gateway = await start()
+  const ask = (headers: Record<string, string>) => fetch(`${gateway.url}/v1/models`, { headers })
+  await ask({})
+  await ask({ authorization: 'Bearer a.b.c' })
+  await ask({ 'x-api-key': 'sk-svc-v1-nonsense' })
+  const figures = await figuresOf(gateway)
+  for (const reason of ['missing_credentials', 'invalid_token', 'invalid_api_key']) {
+    expect(figures.get(`sluice_auth_failures_total{reason="${reason}"}`)).toBe(1)
+  }
+})
+
+test('work of the queues is counted by how it stands', async () => {
+  const gateway = await start()
+  const { drizzle } = gateway.deps.database
+  const claim = crypto.randomUUID()
+  for (const [lockedBy, lastError] of [
+    [null, null],
+    [null, null],
+    [claim, 'it failed before'],
+    [null, 'it failed'],
+  ]) {
+    await drizzle.execute(sql`
+      insert into job (id, queue, payload, run_at, created_at, locked_by, last_error)
+      values (${crypto.randomUUID()}, 'nobody', '{}', now(), now(), ${lockedBy}, ${lastError})`)
+  }
+  const figures = await figuresOf(gateway)
+  const counted = ['waiting', 'running', 'failed'].map((state) =>
+    figures.get(`sluice_jobs{queue="nobody",state="${state}"}`),
+  )
+  expect(counted).toEqual([2, 1, 1])
+})
+
+test('a database that is away is told of, and takes no other figure with it', async () => {
+  const gateway = await start()
+  const wasUp = (await figuresOf(gateway)).get('sluice_database_up')
+  await gateway.deps.database.close()
+  const figures = await figuresOf(gateway)
+  expect([wasUp, figures.get('sluice_database_up')]).toEqual([1, 0])
+  expect(figures.get('sluice_generations_running')).toBe(0)
+})
+
+test('without a token they are for this machine alone, and a proxy on it speaks for others', async () => {
+  const gateway = await start()
+  for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']) {
+    const answer = await fetch(`${gateway.url}/metrics`, { headers: { [header]: '203.0.113.9' } })
+    expect(answer.status).toBe(403)
+  }
+  expect((await fetch(`${gateway.url}/metrics`)).status).toBe(200)
+})
+
+test('with a token they are for whoever sends it', async () => {
+  const gateway = await start({ environment: { SLUICE_METRICS_TOKEN: 'scrape-me' } })
+  const ask = async (authorization?: string, more: Record<string, string> = {}) => {
+    const headers = { ...(authorization === undefined ? {} : { authorization }), ...more }
+    return (await fetch(`${gateway.url}/metrics`, { headers })).status
+  }
+  expect(await ask()).toBe(401)
+  expect(await ask('Bearer scrape-m')).toBe(401)
+  expect(await ask(`Bearer ${await gateway.token()}`)).toBe(401)
+  expect(await ask('Bearer scrape-me', { 'x-forwarded-for': '203.0.113.9' })).toBe(200)
+})
+
+const outside = Object.values(networkInterfaces())
+  .flat()
+  .find((one) => one?.family === 'IPv4' && !one.internal)?.address
+
+test.if(outside !== undefined)('a caller from elsewhere is refused without a token', async () => {
+  const app = new Elysia()
+    .use(requestLifecycle({ log: quietLog, newRequestId: () => 'req_1', draining: () => false }))
+    .use(metricsRoutes({ config: { metrics: {} }, metrics: { render: async () => '' } }))
+    .listen({ hostname: '0.0.0.0', port: 0 })
+  const ask = async (host: string) =>
+    (await fetch(`http://${host}:${app.server?.port}/metrics`)).status
+  expect([await ask('127.0.0.1'), await ask(outside ?? '')]).toEqual([200, 403])
+  await app.stop(true)
+})

@@ -1,0 +1,83 @@
+import { expect, test } from 'bun:test'
+import { gbnfSchema } from '#inference/upstreams/llama/gbnf-schema.ts'
+
+test.each([
+  ['plain types stay', { type: 'boolean' }, { type: 'boolean' }],
+  ['several plain types stay', { type: ['string', 'null'] }, { type: ['string', 'null'] }],
+  [
+    'several types with an object among them are a choice',
+    { type: ['object', 'null'], properties: { a: { type: 'null' } } },
+    {
+      oneOf: [
+        { type: 'object', properties: { a: { type: 'null' } }, additionalProperties: false },
+        { type: 'null' },
+      ],
+    },
+  ],
+  ['anyOf is oneOf', { anyOf: [{ type: 'null' }, {}] }, { oneOf: [{ type: 'null' }, {}] }],
+  ['a constant stays', { const: 'a', type: 'string' }, { const: 'a' }],
+  ['one that is no plain value is anything', { const: [1] }, {}],
+  ['values to choose from stay', { enum: ['a', 1, null] }, { enum: ['a', 1, null] }],
+  ['an object among them makes them anything', { enum: [{ a: 1 }] }, {}],
+  [
+    'an object without properties is open',
+    { type: 'object' },
+    {
+      type: 'object',
+      properties: {},
+      additionalProperties: true,
+    },
+  ],
+  [
+    'one that says that it has none is closed',
+    { type: 'object', properties: {} },
+    {
+      type: 'object',
+      properties: {},
+      additionalProperties: false,
+    },
+  ],
+  [
+    'further properties have their form',
+    { additionalProperties: { type: 'string', format: 'email' }, type: 'object', maxProperties: 2 },
+    { type: 'object', properties: {}, additionalProperties: { type: 'string' }, maxProperties: 2 },
+  ],
+  [
+    'a list keeps its bounds, and what is not known is left out',
+    { type: 'array', items: { type: 'integer', minimum: 3 }, maxItems: 2, uniqueItems: true },
+    { type: 'array', items: { type: 'integer' }, maxItems: 2 },
+  ],
+  ['a date is one', { type: 'string', format: 'date' }, { type: 'string', format: 'date' }],
+  [
+    'the length of a text counts',
+    { type: 'string', maxLength: 3, pattern: 'a' },
+    {
+      type: 'string',
+      maxLength: 3,
+    },
+  ],
+  [
+    'older definitions are found',
+    { $ref: '#/definitions/x', definitions: { x: { type: 'null' } } },
+    { $ref: '#/$defs/x', $defs: { x: { type: 'null' } } },
+  ],
+  [
+    'a type that is left out is guessed',
+    { properties: { a: true } },
+    {
+      type: 'object',
+      properties: { a: {} },
+      additionalProperties: false,
+    },
+  ],
+  ['a description stays', { description: 'd', type: 'null' }, { description: 'd', type: 'null' }],
+  ['true is anything', true, {}],
+])('%s', (_name, schema, expected) => {
+  expect(gbnfSchema(schema)).toEqual(expected)
+})
+
+test('a schema that is nested without end ends', () => {
+  let schema: object = { type: 'null' }
+  for (let depth = 0; depth < 1_000; depth++) schema = { type: 'array', items: schema }
+  expect(JSON.stringify(gbnfSchema(schema)).length).toBeLessThan(10_000)
+})

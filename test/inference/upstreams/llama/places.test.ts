@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import { createPlaces } from '#inference/upstreams/llama/places.ts'
+
+const stays = new AbortController().signal
+
+test('who waits gets a place in order, and nobody is forgotten', async () => {
+  const places = createPlaces({ countMax: 1, waitingMax: 10 })
+  const leave = await places.enter(stays)
+  const order: number[] = []
+  const waiting = [1, 2, 3].map(async (number) => {
+    const leaveToo = await places.enter(stays)
+    order.push(number)
+    leaveToo()
+  })
+  expect(places.count()).toBe(4)
+  leave()
+  await Promise.all(waiting)
+  expect(order).toEqual([1, 2, 3])
+  expect(places.count()).toBe(0)
+})
+
+test('a place that is given back twice is free once', async () => {
+  const places = createPlaces({ countMax: 1, waitingMax: 0 })
+  const leave = await places.enter(stays)
+  leave()
+  leave()
+  await places.enter(stays)
+  expect(await places.enter(stays).catch(({ kind }) => kind)).toBe('upstream_overloaded')
+})
+
+test('who leaves while waiting makes room for another', async () => {
+  const places = createPlaces({ countMax: 1, waitingMax: 1 })
+  const leave = await places.enter(stays)
+  const leaving = new AbortController()
+  const waiting = places.enter(leaving.signal)
+  leaving.abort(new Error('gone'))
+  expect(await waiting.catch(({ message }) => message)).toBe('gone')
+  const next = places.enter(stays)
+  leave()
+  expect(await next).toBeFunction()
+})
+
+test('who had left before never gets in', async () => {
+  const places = createPlaces({ countMax: 1, waitingMax: 1 })
+  const gone = AbortSignal.abort(new Error('gone'))
+  expect(await places.enter(gone).catch(({ message }) => message)).toBe('gone')
+  expect(places.count()).toBe(0)
+})

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  ggufOf,
+  type InstallerProcess,
+  type InstallerWorld,
+  sha256Of,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+let world: InstallerWorld
+let worker: InstallerProcess
+
+beforeAll(async () => {
+  world = await startInstallerWorld()
+  worker = await world.open()
+})
+afterAll(() => world.close())
+
+type Files = Readonly<Record<string, Uint8Array>>
+
+/** What the hub has of a repository from now on, at a new commit; gives the commit. */
+function publish(name: string, files: Files): string {
+  const { origin } = world
+  const commit = sha256Of(Buffer.concat(Object.values(files))).slice(0, 40)
+  const json = (value: unknown) => Buffer.from(JSON.stringify(value))
+  const headers = { 'content-type': 'application/json' }
+  const siblings = Object.keys(files).map((rfilename) => ({ rfilename }))
+  for (const asked of ['main', commit]) {
+    const path = `/api/models/${name}/revision/${asked}`
+    origin.put(path, json({ id: name, sha: commit, siblings }), { headers })
+  }
+  const tree = Object.entries(files).map(([path, content]) => ({
+    ...{ type: 'file', path, size: content.length, oid: 'f'.repeat(40) },
+    lfs: { oid: sha256Of(content), size: content.length, pointerSize: 130 },
+  }))
+  origin.put(`/api/models/${name}/tree/${commit}`, json(tree), { headers })
+  for (const [path, content] of Object.entries(files)) {
+    origin.put(`/${name}/resolve/${commit}/${path}`, content)
+  }
+  return commit
+}
+
+const small = Buffer.from('{}')
+
+/** The paths of files that were fetched since. */
+function fetched(since: number): string[] {
+  const gets = world.origin.questions.slice(since).filter(({ method }) => method === 'GET')
+  const paths = gets.map(({ path }) => path).filter((path) => path.includes('/resolve/'))
+  return [...new Set(paths.map((path) => path.slice(path.lastIndexOf('/') + 1)))].toSorted()
+}
+
+test('a revision that has moved on brings what is new of it alone', async () => {
+  const weights = ggufOf(300_000)
+  const first = publish('org/moving', { 'weights.gguf': weights, 'config.json': small })
+  const { download_id: id } = await worker.install({ model: 'org/moving' })
+  const done = await worker.until(id, 'completed')
+  expect(done).toMatchObject({ revision: first, source: 'hub:org/moving@main' })
+  const again = await worker.send('POST /downloads', { model: 'org/moving' })
+  expect(again.body).toMatchObject({ status: 'already_installed', model: { revision: first } })
+
+  const second = publish('org/moving', {
+    ...{ 'weights.gguf': weights, 'config.json': Buffer.from('{"new": true}') },
+    'readme.md': Buffer.from('words'),
+  })
+  const since = world.origin.questions.length
+  const next = await worker.install({ model: 'org/moving' })
+  expect((await worker.until(next['download_id'], 'completed')).revision).toBe(second)
+  expect(fetched(since)).toEqual(['config.json', 'readme.md'])
+  const { body } = await worker.send('GET /models')
+  expect(body['data']).toEqual([
+    expect.objectContaining({ name: 'org/moving', revision: second, verified: true, sha256: null }),
+  ])
+})
+
+test('a model that was found damaged is brought anew', async () => {
+  const weights = ggufOf(300_000)
+  publish('org/damaged', { 'weights.gguf': weights })
+  const { download_id: id } = await worker.install({ model: 'org/damaged' })
+  await worker.until(id, 'completed')
+  const path = join(world.folder, 'org%2Fdamaged', String(id), 'weights.gguf')
+  writeFileSync(path, ggufOf(300_000))
+  const check = await worker.send('POST /models/org/damaged/verify')
+  await worker.until(check.body['download_id'], 'failed')
+  const next = await worker.install({ model: 'org/damaged' })
+  await worker.until(next['download_id'], 'completed')
+  const healed = join(world.folder, 'org%2Fdamaged', String(next['download_id']), 'weights.gguf')
+  expect(sha256Of(await Bun.file(healed).bytes())).toBe(sha256Of(weights))
+})
+
+test('a file that is not what the hub vouches for is not installed', async () => {
+  const commit = publish('org/wrong', { 'weights.gguf': ggufOf(10_000) })
+  world.origin.put(`/org/wrong/resolve/${commit}/weights.gguf`, ggufOf(10_000))
+  const { download_id: id } = await worker.install({ model: 'org/wrong' })
+  expect((await worker.until(id, 'failed')).error?.code).toBe('hash_mismatch')
+  const names = (await worker.installer.models.list()).map(({ name }) => name)
+  expect(names).not.toContain('org/wrong')
+})

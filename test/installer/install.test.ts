@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  ggufOf,
+  type InstallerProcess,
+  type InstallerWorld,
+  refusal,
+  sha256Of,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+let world: InstallerWorld
+let worker: InstallerProcess
+
+beforeAll(async () => {
+  world = await startInstallerWorld()
+  worker = await world.open()
+})
+afterAll(() => world.close())
+
+/** The bytes of the files of an installed model. */
+async function bytesOf(name: string): Promise<Uint8Array[]> {
+  const { models } = worker.installer
+  const model = (await models.list()).find((one) => one.name === name)
+  if (model === undefined) throw new Error(`there is no ${name}`)
+  return Promise.all(model.files.map((file) => Bun.file(models.pathOf(model, file)).bytes()))
+}
+
+test('a model that a URL leads to is installed, verified, listed and told of to every process', async () => {
+  const content = ggufOf(3_000_000)
+  const url = world.origin.put('/files/first.gguf', content)
+  const refreshed = world.desk.refreshes()
+  const started = await worker.install({ model: url, sha256: sha256Of(content).toUpperCase() })
+  expect(started).toMatchObject({
+    ...{ object: 'model_download', task: 'install', model: 'first', status: 'queued' },
+    ...{ source: `url:${url}`, bytes_total: content.length, bytes_completed: 0, error: null },
+  })
+  const ended = await worker.until(started['download_id'], 'completed')
+  expect(ended).toMatchObject({
+    ...{ bytesTotal: content.length, bytesCompleted: content.length, attempts: 1, error: null },
+    files: [{ path: 'first.gguf', bytesCompleted: content.length, status: 'completed' }],
+  })
+  expect(await bytesOf('first')).toEqual([content])
+  const { body } = await world.desk.send('GET /models')
+  expect(body['data']).toContainEqual(
+    expect.objectContaining({
+      ...{ object: 'installed_model', name: 'first', bytes: content.length, verified: true },
+      ...{ sha256: sha256Of(content), in_use_by: [] },
+    }),
+  )
+  await eventually('the desk was told', () => world.desk.refreshes() > refreshed)
+  expect(existsSync(join(world.folder, '.partial', 'first'))).toBe(false)
+})
+
+test('a model without a hash is installed as not verified', async () => {
+  const url = world.origin.put('/files/unknown.gguf', ggufOf(1_000))
+  const { download_id: id } = await worker.install({ model: url })
+  await worker.until(id, 'completed')
+  const { body } = await worker.send('GET /models')
+  expect(body['data']).toContainEqual(expect.objectContaining({ name: 'unknown', verified: false }))
+})
+
+test('what is installed as it stands is not brought again', async () => {
+  const content = ggufOf(1_000)
+  const wish = { model: world.origin.put('/files/same.gguf', content), sha256: sha256Of(content) }
+  await worker.until((await worker.install(wish))['download_id'], 'completed')
+  const again = await worker.send('POST /downloads', wish)
+  expect(again.status).toBe(200)
+  expect(again.body).toMatchObject({ status: 'already_installed', model: { name: 'same' } })
+})
+
+test('a new state of a model replaces the old one, which stays until then', async () => {
+  const [old, fresh] = [ggufOf(50_000), ggufOf(8_000_000)]
+  const url = world.origin.put('/files/moving.gguf', old)
+  await worker.until((await worker.install({ model: url }))['download_id'], 'completed')
+  world.origin.put('/files/moving.gguf', fresh, { pace: { bytes: 20_000, everyMs: 10 } })
+  const { download_id: id } = await worker.install({ model: url })
+  await eventually('the new one is on its way', async () => {
+    return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
+  })
+  expect((await bytesOf('moving')).map(sha256Of)).toEqual([sha256Of(old)])
+  await worker.until(id, 'completed')
+  expect((await bytesOf('moving')).map(sha256Of)).toEqual([sha256Of(fresh)])
+  const versions = readdirSync(join(world.folder, 'moving')).toSorted()
+  expect(versions).toEqual([String(id), 'model.json'])
+})
+
+test('a second start of the same model is told of the first, and one of another source is refused', async () => {
+  const content = ggufOf(4_000_000)
+  const wish = { model: world.origin.put('/files/slow.gguf', content), sha256: sha256Of(content) }
+  world.origin.put('/files/slow.gguf', content, { pace: { bytes: 20_000, everyMs: 10 } })
+  const starts = await Promise.all([1, 2, 3].map(() => worker.send('POST /downloads', wish)))
+  expect(starts.map(({ status }) => status).toSorted()).toEqual([200, 200, 202])
+  expect(new Set(starts.map(({ body }) => body['download_id'])).size).toBe(1)
+  const other = { model: world.origin.put('/files/other.gguf', content), name: 'slow' }
+  expect(refusal(await worker.send('POST /downloads', other))).toBe('409 download_active')
+  await worker.until(starts[0]?.body['download_id'], 'completed')
+  expect(refusal(await worker.send('POST /downloads', other))).toBe('409 name_taken')
+})
+
+test.each([
+  ['/files/fake.gguf', 'GGXF and so on'],
+  ['/files/fake.safetensors', '\xff\xff\xff\xff\xff\xff\xff\xff{}'],
+  ['/files/short.safetensors', '\x02\0\0'],
+  ['/files/open.safetensors', '\x04\0\0\0\0\0\0\0{"a"'],
+])('%s, which is not what its name says, is refused and kept nowhere', async (path, text) => {
+  const url = world.origin.put(path, Buffer.from(text, 'latin1'))
+  const { download_id: id, model } = await worker.install({ model: url })
+  const { error } = await worker.until(id, 'failed')
+  expect(error?.code).toBe('invalid_file')
+  expect(await worker.installer.models.list()).not.toContainEqual(
+    expect.objectContaining({ name: model }),
+  )
+  const partial = join(world.folder, '.partial', String(model))
+  expect(readdirSync(partial)).toEqual([])
+})
+
+test('a safetensors file with a header is one', async () => {
+  const header = Buffer.from('{"__metadata__":{}}     ')
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(header.length))
+  const url = world.origin.put('/files/good.safetensors', Buffer.concat([length, header]))
+  const { download_id: id } = await worker.install({ model: url })
+  await worker.until(id, 'completed')
+})

@@ -1,0 +1,214 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Elysia } from 'elysia'
+import { createAudit } from '#audit/audit.ts'
+import { createAuth } from '#auth/auth.ts'
+import { loadConfig } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { createInstaller } from '#installer/create-installer.ts'
+import type { Download, DownloadStatus, Installer } from '#installer/installer.ts'
+import { installerRoutes } from '#installer/routes.ts'
+import { createSources } from '#installer/sources/create-sources.ts'
+import { createTransfer } from '#installer/transfer/create-transfer.ts'
+import { createJobs, type JobTimes } from '#jobs/jobs.ts'
+import { newId } from '#lib/id.ts'
+import { configuredUpstreams } from '#models/upstreams.ts'
+import { resolveHost } from '#outbound/resolve.ts'
+import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { fetchTransport } from '#test/support/fetch-transport.ts'
+import { signWithSecret } from '#test/support/identity-provider.ts'
+import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
+
+/** A machine that models are installed on, with any number of processes, and a host that has them. */
+export type InstallerWorld = {
+  readonly database: TestDatabase
+  /** Of installed models. */
+  readonly folder: string
+  readonly origin: ModelOrigin
+  /** Who uses which model just now, as sentences. */
+  readonly uses: Map<string, string[]>
+  /** A process; it takes work up unless it is only a desk. */
+  open(options?: OpenOptions): Promise<InstallerProcess>
+  /** One of its own, that takes work up. */
+  readonly desk: InstallerProcess
+  close(): Promise<void>
+}
+
+type OpenOptions = { settings?: Partial<Config['installer']>; isDesk?: boolean }
+
+export type InstallerProcess = {
+  readonly installer: Installer
+  /** How often it was told that the installed models are others. */
+  readonly refreshes: () => number
+  send(how: string, body?: unknown, who?: Caller): Promise<Answer>
+  /** The whole stream as text, once it has ended. */
+  follow(id: string): Promise<Response>
+  /** Starts an installation; gives its record. */
+  install(body: unknown): Promise<Record<string, unknown>>
+  until(id: unknown, status: DownloadStatus): Promise<Download>
+  close(): Promise<void>
+}
+
+type Caller = 'admins' | 'users' | 'nobody'
+export type Answer = { readonly status: number; readonly body: Record<string, unknown> }
+
+const secret = 'a secret that only the tests know, 32+'
+/** A process that has died is noticed soon. */
+const jobTimes: Partial<JobTimes> = { leaseMs: 600, lookEveryMs: 40, closeWaitMaxMs: 2_000 }
+const now = () => new Date()
+
+export async function startInstallerWorld(
+  settings: Partial<Config['installer']> = {},
+  upstreamUrl = 'http://127.0.0.1:1/v1',
+): Promise<InstallerWorld> {
+  const database = await openTestDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-models-'))
+  const origin = await startModelOrigin()
+  const uses = new Map<string, string[]>()
+  const opened = new Set<InstallerProcess>()
+
+  async function open(options: OpenOptions = {}): Promise<InstallerProcess> {
+    const process = await openProcess({
+      ...{ database, folder, uses, upstreamUrl, isDesk: options.isDesk === true },
+      settings: { ...nearby(origin.url), ...settings, ...options.settings },
+    })
+    opened.add(process)
+    return {
+      ...process,
+      async close() {
+        if (opened.delete(process)) await process.close()
+      },
+    }
+  }
+  const desk = await open({ isDesk: true })
+  return {
+    ...{ database, folder, origin, uses, open, desk },
+    async close() {
+      for (const process of opened) await process.close()
+      await origin.stop()
+      await database.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Of hosts on this machine, and without long pauses. */
+function nearby(hubUrl: string): Partial<Config['installer']> {
+  return {
+    ...{ hubUrl, hosts: ['*'], ports: [], privateHosts: true, reserveBytes: 0 },
+    ...{ attemptsMax: 3, backoffMs: 5, answerMs: 2_000, stallMs: 2_000 },
+  }
+}
+
+type Place = {
+  database: TestDatabase
+  folder: string
+  uses: Map<string, string[]>
+  upstreamUrl: string
+  isDesk: boolean
+  settings: Partial<Config['installer']>
+}
+
+async function openProcess(place: Place): Promise<InstallerProcess> {
+  const { database, folder } = place
+  const config = loadConfig({
+    ...{ JWT_SECRET: secret, PORT: '0', SLUICE_UPSTREAM_URL: place.upstreamUrl },
+  })
+  const settings = { ...config.installer, ...place.settings }
+  const jobs = await createJobs({ database, log: quietLog, times: jobTimes })
+  const world = { fetch, resolve: resolveHost }
+  let refreshes = 0
+  const installer = await createInstaller({
+    ...{ settings, folder, database, now, log: quietLog, heartbeatMs: 200 },
+    jobs: place.isDesk ? { ...jobs, work() {} } : jobs,
+    resolve: createSources(settings, world),
+    transferFile: createTransfer(settings, world),
+    transport: fetchTransport,
+    upstreams: configuredUpstreams(config).map(({ upstream }) => upstream),
+    uses: async (name) => place.uses.get(name) ?? [],
+    refreshModels: () => {
+      refreshes += 1
+    },
+  })
+  const audit = createAudit({ database, now })
+  const auth = await createAuth({ config, database, audit, log: quietLog, clock: { now }, fetch })
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(
+      requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
+    )
+    .use(installerRoutes({ auth, installer, audit, config }))
+    .listen({ hostname: '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${app.server?.port}/v1/model-installer`
+  return {
+    ...calls(url, installer),
+    installer,
+    refreshes: () => refreshes,
+    async close() {
+      await app.stop(true)
+      await jobs.close()
+      await installer.close()
+      await auth.close()
+    },
+  }
+}
+
+function calls(url: string, { downloads }: Installer) {
+  async function send(how: string, json?: unknown, who: Caller = 'admins'): Promise<Answer> {
+    const [method = 'GET', path = ''] = how.split(' ')
+    const answer = await fetch(url + path, {
+      method,
+      headers: headersOf(who),
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+    return { status: answer.status, body: Object(await answer.json()) }
+  }
+  return {
+    send,
+    follow: (id: string) =>
+      fetch(`${url}/downloads/${id}/events`, { headers: headersOf('admins') }),
+    async install(body: unknown): Promise<Record<string, unknown>> {
+      const answer = await send('POST /downloads', body)
+      if (answer.status !== 202) throw new Error(JSON.stringify(answer))
+      return answer.body
+    },
+    async until(id: unknown, status: DownloadStatus): Promise<Download> {
+      let seen = await downloads.find(String(id))
+      await eventually(`the download is ${status}`, async () => {
+        seen = await downloads.find(String(id))
+        if (seen.status === status) return true
+        if (seen.finishedAt === null) return false
+        throw new Error(`it is ${seen.status}: ${JSON.stringify(seen.error)}`)
+      })
+      return seen
+    },
+  }
+}
+
+function headersOf(who: Caller): Record<string, string> {
+  if (who === 'nobody') return {}
+  const nowS = Math.floor(Date.now() / 1_000)
+  const claims = { sub: `one of ${who}`, groups: [who], iat: nowS, exp: nowS + 3_600 }
+  return { authorization: `Bearer ${signWithSecret(secret, { claims })}` }
+}
+
+/** A GGUF file as far as it is looked into here, of so many bytes that nobody can foretell. */
+export function ggufOf(bytes: number): Uint8Array {
+  const content = new Uint8Array(bytes)
+  for (let at = 0; at < bytes; at += 65_536) {
+    crypto.getRandomValues(content.subarray(at, Math.min(bytes, at + 65_536)))
+  }
+  content.set(new TextEncoder().encode('GGUF'))
+  return content
+}
+
+export function sha256Of(content: Uint8Array): string {
+  return new Bun.CryptoHasher('sha256').update(content).digest('hex')
+}
+
+/** The code of a refusal, after its status. */
+export function refusal({ status, body }: Answer): string {
+  return `${status} ${Object(body['error']).code}`
+}

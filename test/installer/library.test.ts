@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  ggufOf,
+  type InstallerProcess,
+  type InstallerWorld,
+  refusal,
+  sha256Of,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+let world: InstallerWorld
+let worker: InstallerProcess
+
+beforeAll(async () => {
+  world = await startInstallerWorld()
+  worker = await world.open()
+})
+afterAll(() => world.close())
+
+/** Gives the path of its file. */
+async function install(name: string, bytes = 100_000): Promise<string> {
+  const content = ggufOf(bytes)
+  const file = `${name.replace('/', '-')}.gguf`
+  const model = world.origin.put(`/files/${file}`, content)
+  const { download_id: id } = await worker.install({ model, name, sha256: sha256Of(content) })
+  await worker.until(id, 'completed')
+  return join(world.folder, encodeURIComponent(name), String(id), file)
+}
+
+test.each(['plain', 'org/with-slash'])(
+  'the model %s is deleted, and frees what it took',
+  async (name) => {
+    const path = await install(name)
+    const before = (await worker.send('GET /storage')).body
+    const refreshed = world.desk.refreshes()
+    const { status, body } = await world.desk.send(`DELETE /models/${name}`)
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { object: 'installed_model.deleted', name, deleted: true },
+    })
+    expect(Number(body['freed_bytes'])).toBeGreaterThanOrEqual(100_000)
+    expect(existsSync(path)).toBe(false)
+    const after = (await worker.send('GET /storage')).body
+    expect(Number(before['used']) - Number(after['used'])).toBe(Number(body['freed_bytes']))
+    await eventually('every process is told', () => world.desk.refreshes() > refreshed)
+    expect(refusal(await world.desk.send(`DELETE /models/${name}`))).toBe('404 not_found')
+  },
+)
+
+test('a name with a slash may be one segment of the path', async () => {
+  await install('org/encoded')
+  const verified = await worker.send('POST /models/org%2Fencoded/verify')
+  expect(verified).toMatchObject({ status: 202, body: { task: 'verify', model: 'org/encoded' } })
+  await worker.until(verified.body['download_id'], 'completed')
+  expect((await worker.send('DELETE /models/org%2Fencoded')).status).toBe(200)
+})
+
+test('a model that is used is not deleted, and it is told by whom', async () => {
+  const path = await install('used')
+  world.uses.set('used', ['Two generations run with it.'])
+  const { body } = await worker.send('GET /models')
+  expect(body['data']).toContainEqual(
+    expect.objectContaining({ name: 'used', in_use_by: ['Two generations run with it.'] }),
+  )
+  const refused = await worker.send('DELETE /models/used')
+  expect(refusal(refused)).toBe('409 model_in_use')
+  expect(Object(refused.body['error']).message).toContain('Two generations run with it.')
+  expect(existsSync(path)).toBe(true)
+  world.uses.delete('used')
+  expect((await worker.send('DELETE /models/used')).status).toBe(200)
+})
+
+test('a model that a download is about to replace is not deleted', async () => {
+  await install('replaced')
+  const pace = { bytes: 20_000, everyMs: 10 }
+  const url = world.origin.put('/files/replaced.gguf', ggufOf(8_000_000), { pace })
+  const { download_id: id } = await worker.install({ model: url, name: 'replaced' })
+  expect(refusal(await worker.send('DELETE /models/replaced'))).toBe('409 model_in_use')
+  expect(refusal(await worker.send('POST /models/replaced/verify'))).toBe('409 download_active')
+  await worker.send(`DELETE /downloads/${id}`)
+})
+
+test('a check tells which file is not what was installed, and it counts as verified no more', async () => {
+  const path = await install('checked', 300_000)
+  const good = await worker.send('POST /models/checked/verify')
+  expect(good).toMatchObject({ status: 202, body: { task: 'verify', status: 'queued' } })
+  const ended = await worker.until(good.body['download_id'], 'completed')
+  expect(ended).toMatchObject({ bytesTotal: 300_000, bytesCompleted: 300_000 })
+
+  const damaged = await Bun.file(path).bytes()
+  damaged[200_000] = 255 - (damaged[200_000] ?? 0)
+  writeFileSync(path, damaged)
+  const bad = await worker.send('POST /models/checked/verify')
+  const { error } = await worker.until(bad.body['download_id'], 'failed')
+  expect(error).toEqual({
+    code: 'hash_mismatch',
+    message: '"checked.gguf" is not what was installed.',
+  })
+  const { body } = await worker.send('GET /models')
+  expect(body['data']).toContainEqual(expect.objectContaining({ name: 'checked', verified: false }))
+  expect(refusal(await worker.send('POST /models/absent/verify'))).toBe('404 not_found')
+})
+
+test('storage tells of the disk, of what is installed and of what is on its way', async () => {
+  await install('stored', 200_000)
+  const pace = { bytes: 40_000, everyMs: 10 }
+  const url = world.origin.put('/files/partial.gguf', ggufOf(8_000_000), { pace })
+  const { download_id: id } = await worker.install({ model: url })
+  await eventually('some of it is there', async () => {
+    return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
+  })
+  const { body } = await worker.send('GET /storage')
+  const { blocks, bsize } = statfsSync(world.folder)
+  expect(body).toMatchObject({ object: 'model_storage', total: blocks * bsize })
+  expect(Number(body['used'])).toBeGreaterThanOrEqual(200_000)
+  expect(Number(body['partials'])).toBeGreaterThan(0)
+  await worker.send(`DELETE /downloads/${id}`)
+  await eventually('it takes nothing any more', async () => {
+    return (await worker.send('GET /storage')).body['partials'] === 0
+  })
+})
+
+test('what others have put into the folder is not taken for a model, and stays', async () => {
+  mkdirSync(join(world.folder, 'of-somebody', 'deep'), { recursive: true })
+  writeFileSync(join(world.folder, 'a-file'), 'text')
+  writeFileSync(join(world.folder, 'of-somebody', 'model.json'), '{"name": "of-somebody"}')
+  await install('beside')
+  const next = await world.open()
+  const names = (await next.installer.models.list()).map(({ name }) => name)
+  expect(names).toContain('beside')
+  expect(names).not.toContain('of-somebody')
+  await next.close()
+  expect(readdirSync(join(world.folder, 'of-somebody')).toSorted()).toEqual(['deep', 'model.json'])
+})
+
+test('a model that the disk has no room for is refused before anything is brought', async () => {
+  const tight = await world.open({ settings: { reserveBytes: Number.MAX_SAFE_INTEGER } })
+  const url = world.origin.put('/files/large.gguf', ggufOf(1_000))
+  expect(refusal(await tight.send('POST /downloads', { model: url }))).toBe(
+    '507 insufficient_storage',
+  )
+  await tight.close()
+})

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { readEvents } from '#test/support/event-reading.ts'
+import { eventually } from '#test/support/eventually.ts'
+import type { OriginQuestion } from '#test/support/model-origin.ts'
+import {
+  ggufOf,
+  type InstallerProcess,
+  type InstallerWorld,
+  refusal,
+  sha256Of,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+let world: InstallerWorld
+let worker: InstallerProcess
+
+beforeAll(async () => {
+  world = await startInstallerWorld({ downloadsMax: 1, logLinesMax: 5 })
+  worker = await world.open()
+})
+afterAll(() => world.close())
+
+/** Starts the installation of a file that comes slowly, and resolves when some of it is there. */
+async function begun(name: string) {
+  const content = ggufOf(8_000_000)
+  const pace = { bytes: 20_000, everyMs: 10 }
+  const url = world.origin.put(`/files/${name}.gguf`, content, { pace })
+  const wish = { model: url, sha256: sha256Of(content) }
+  const { download_id: id } = await worker.install(wish)
+  await eventually('it is on its way', async () => (await find(id)).bytesCompleted > 0)
+  /** From now on it comes at once; answers which places of it are asked for from now on. */
+  const hurry = () => {
+    world.origin.put(`/files/${name}.gguf`, content)
+    const questions = world.origin.questions.length
+    return () => world.origin.questions.slice(questions).flatMap(startOf)
+  }
+  return { id: String(id), content, wish, hurry }
+}
+
+function startOf({ method, headers }: OriginQuestion): number[] {
+  if (method !== 'GET') return []
+  return [Number(/^bytes=(\d+)-/.exec(headers['range'] ?? 'bytes=0-')?.[1])]
+}
+
+const find = (id: unknown) => worker.installer.downloads.find(String(id))
+const partial = (name: string) => join(world.folder, '.partial', name)
+
+test('a pause stops the work, and a resume goes on where it was', async () => {
+  const { id, hurry, content } = await begun('paused')
+  const paused = await world.desk.send(`POST /downloads/${id}/pause`)
+  expect(paused).toMatchObject({ status: 200, body: { status: 'paused', bytes_per_second: null } })
+  await eventually('the connection is given up', () => world.origin.openConnections() === 0)
+  expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
+  const { body } = await worker.send('GET /downloads')
+  expect(body['data']).toContainEqual(
+    expect.objectContaining({ download_id: id, status: 'paused' }),
+  )
+  const before = (await find(id)).bytesCompleted
+  const asked = hurry()
+  const resumed = await world.desk.send(`POST /downloads/${id}/resume`)
+  expect(resumed.status).toBe(200)
+  const ended = await worker.until(id, 'completed')
+  expect(ended).toMatchObject({ bytesCompleted: content.length, attempts: 2 })
+  expect(Math.min(...asked())).toBeGreaterThanOrEqual(before)
+})
+
+test('a cancelled download keeps what it has, which the next one of the model goes on from', async () => {
+  const { id, wish, hurry } = await begun('kept')
+  const cancelled = await world.desk.send(`POST /downloads/${id}/cancel`)
+  expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
+  expect((await world.desk.send(`POST /downloads/${id}/cancel`)).body['status']).toBe('cancelled')
+  expect(refusal(await worker.send(`POST /downloads/${id}/resume`))).toBe('409 download_terminal')
+  expect((await worker.send('GET /downloads')).body['data']).toEqual([])
+  expect(readdirSync(partial('kept')).length).toBeGreaterThan(0)
+  const before = (await find(id)).bytesCompleted
+  const asked = hurry()
+  const next = await worker.install(wish)
+  await worker.until(next['download_id'], 'completed')
+  expect(Math.min(...asked())).toBeGreaterThanOrEqual(before)
+})
+
+test('a discarded download leaves nothing behind', async () => {
+  const { id } = await begun('discarded')
+  expect((await world.desk.send(`DELETE /downloads/${id}`)).body['status']).toBe('cancelled')
+  expect(existsSync(partial('discarded'))).toBe(false)
+
+  const second = await begun('discarded-later')
+  await worker.send(`POST /downloads/${second.id}/cancel`)
+  expect(existsSync(partial('discarded-later'))).toBe(true)
+  expect((await worker.send(`DELETE /downloads/${second.id}`)).body['status']).toBe('cancelled')
+  expect(existsSync(partial('discarded-later'))).toBe(false)
+})
+
+test('what waits for its turn is paused, resumed and cancelled at once', async () => {
+  const { id } = await begun('busy')
+  const url = world.origin.put('/files/waiting.gguf', ggufOf(1_000))
+  const { download_id: waiting } = await worker.install({ model: url })
+  const act = (action: string) => worker.send(`POST /downloads/${waiting}/${action}`)
+  expect((await act('pause')).body['status']).toBe('paused')
+  expect((await act('resume')).body['status']).toBe('queued')
+  expect((await act('cancel')).body['status']).toBe('cancelled')
+  expect((await find(waiting)).attempts).toBe(0)
+  await worker.send(`DELETE /downloads/${id}`)
+})
+
+test('the log holds the last lines, and nothing once the download is over', async () => {
+  const { id } = await begun('logged')
+  for (let times = 0; times < 6; times++) {
+    await worker.send(`POST /downloads/${id}/pause`)
+    await worker.send(`POST /downloads/${id}/resume`)
+    await eventually('it was taken up again', async () => (await find(id)).attempts > times + 1)
+  }
+  await worker.send(`POST /downloads/${id}/pause`)
+  const { body } = await world.desk.send(`GET /downloads/${id}/logs`)
+  expect(body).toMatchObject({ object: 'list', download_id: id })
+  const seqs = (body['data'] as { seq: number }[]).map(({ seq }) => seq)
+  const last = seqs.at(-1) ?? 0
+  expect(seqs).toEqual([last - 4, last - 3, last - 2, last - 1, last])
+  expect(body['next_seq']).toBe(last)
+  const page = await world.desk.send(`GET /downloads/${id}/logs?after_seq=${last - 2}&limit=1`)
+  expect((page.body['data'] as { seq: number }[]).map(({ seq }) => seq)).toEqual([last - 1])
+
+  await worker.send(`DELETE /downloads/${id}`)
+  expect(await world.desk.send(`GET /downloads/${id}/logs`)).toMatchObject({
+    status: 200,
+    body: { data: [], next_seq: 0 },
+  })
+  expect(refusal(await world.desk.send(`GET /downloads/${crypto.randomUUID()}/logs`))).toBe(
+    '404 not_found',
+  )
+})
+
+test('its events are told by a process that does not do the work, and never run backwards', async () => {
+  const { id, content } = await begun('watched')
+  const text = await readEvents(await world.desk.follow(id)).whole()
+  const events = text
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => {
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? []
+      return { name, data: JSON.parse(data ?? '') }
+    })
+  expect(events.some(({ name }) => name === 'log')).toBe(true)
+  const states = events.filter(({ name }) => name !== 'log').map(({ data }) => data)
+  const bytes = states.map((state) => Number(state.bytes_completed))
+  expect(bytes).toEqual(bytes.toSorted((a, b) => a - b))
+  expect(states.length).toBeGreaterThan(1)
+  expect(events.at(-1)).toMatchObject({
+    name: 'done',
+    data: { download_id: id, status: 'completed', bytes_completed: content.length },
+  })
+  const after = await readEvents(await world.desk.follow(id)).whole()
+  expect(after).toMatch(/^event: done\n/)
+})
+
+test('a process that closes leaves its downloads to the others', async () => {
+  await worker.close()
+  const first = await world.open()
+  const content = ggufOf(8_000_000)
+  const pace = { bytes: 20_000, everyMs: 10 }
+  const url = world.origin.put('/files/handed.gguf', content, { pace })
+  const { download_id: id } = await first.install({ model: url, sha256: sha256Of(content) })
+  await eventually('it is on its way', async () => {
+    return (await world.desk.installer.downloads.find(String(id))).bytesCompleted > 0
+  })
+  await first.close()
+  const left = await world.desk.installer.downloads.find(String(id))
+  expect(left.status).toBe('downloading')
+  world.origin.put('/files/handed.gguf', content)
+  const second = await world.open()
+  const ended = await second.until(id, 'completed')
+  expect(ended.bytesCompleted).toBe(content.length)
+  expect(ended.attempts).toBe(2)
+})

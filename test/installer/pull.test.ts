@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  type InstallerProcess,
+  type InstallerWorld,
+  refusal,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+/** An upstream that brings models to itself, as Ollama does; tests write its lines. */
+type Pulling = {
+  readonly asked: unknown
+  line(said: object): Promise<void>
+  end(): Promise<void>
+  readonly left: () => boolean
+}
+
+let world: InstallerWorld
+let worker: InstallerProcess
+const pulls: Pulling[] = []
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  idleTimeout: 0,
+  async fetch(request) {
+    if (new URL(request.url).pathname !== '/api/pull') return new Response('', { status: 404 })
+    const asked: unknown = await request.json()
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = writable.getWriter()
+    let hasLeft = false
+    request.signal.addEventListener('abort', () => {
+      hasLeft = true
+    })
+    writer.closed.catch(() => {})
+    pulls.push({
+      asked,
+      line: (said) => writer.write(new TextEncoder().encode(`${JSON.stringify(said)}\n`)),
+      end: () => writer.close(),
+      left: () => hasLeft,
+    })
+    return new Response(readable, { headers: { 'content-type': 'application/x-ndjson' } })
+  },
+})
+
+beforeAll(async () => {
+  world = await startInstallerWorld({ backoffMs: 1 }, `http://127.0.0.1:${server.port}/v1`)
+  worker = await world.open()
+})
+afterAll(async () => {
+  await world.close()
+  await server.stop(true)
+})
+
+async function begin(model: string): Promise<{ id: string; pull: Pulling }> {
+  const count = pulls.length
+  const { download_id: id } = await worker.install({ model, upstream: 'default' })
+  return { id: String(id), pull: await nextPull(count) }
+}
+
+async function nextPull(count: number): Promise<Pulling> {
+  await eventually('the upstream is asked', () => pulls.length > count)
+  const pull = pulls[count]
+  if (pull === undefined) throw new Error('nobody asked')
+  await pull.line({ status: 'pulling manifest' })
+  return pull
+}
+
+const find = (id: string) => worker.installer.downloads.find(id)
+const one = 'sha256:1111'
+const two = 'sha256:2222'
+
+test('an upstream brings a model to itself, and what it says is the progress', async () => {
+  const refreshed = world.desk.refreshes()
+  const { id, pull } = await begin('llama3.2:1b')
+  expect(pull.asked).toEqual({ model: 'llama3.2:1b', stream: true })
+  await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 400 })
+  await pull.line({ status: 'pulling 2222', digest: two, total: 50 })
+  await eventually('the files are known', async () => (await find(id)).files.length === 2)
+  expect(await find(id)).toMatchObject({
+    ...{
+      model: 'default/llama3.2:1b',
+      status: 'downloading',
+      source: 'upstream:default/llama3.2:1b',
+    },
+    ...{ bytesTotal: 1_050, bytesCompleted: 400 },
+  })
+  // What it takes back is not taken back here.
+  await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 100 })
+  await pull.line({ status: 'pulling 2222', digest: two, total: 50, completed: 50 })
+  await eventually('the second is there', async () => (await find(id)).bytesCompleted === 450)
+  await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 1_000 })
+  await pull.line({ status: 'verifying sha256 digest' })
+  await eventually('it verifies', async () => (await find(id)).status === 'verifying')
+  await pull.line({ status: 'success' })
+  const ended = await worker.until(id, 'completed')
+  expect(ended.bytesCompleted).toBe(1_050)
+  await eventually('the model list is asked for again', () => world.desk.refreshes() > refreshed)
+  expect(await worker.installer.models.list()).toEqual([])
+})
+
+test('where it ends before it is done it is asked again', async () => {
+  const { id, pull } = await begin('broken')
+  await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 400 })
+  const count = pulls.length
+  await pull.end()
+  const again = await nextPull(count)
+  await again.line({ status: 'success' })
+  const { bytesCompleted } = await worker.until(id, 'completed')
+  expect(bytesCompleted).toBe(400)
+})
+
+test('what it says has failed has failed, in its own words', async () => {
+  const { id, pull } = await begin('unknown')
+  await pull.line({ error: 'pull model manifest: file does not exist' })
+  expect((await worker.until(id, 'failed')).error).toEqual({
+    code: 'not_found',
+    message: 'The upstream says: pull model manifest: file does not exist',
+  })
+  const second = await begin('unlucky')
+  await second.pull.line({ error: `no route from ${server.url.host} to the registry` })
+  const { error } = await worker.until(second.id, 'failed')
+  expect(error?.code).toBe('pull_failed')
+  expect(error?.message).not.toContain(String(server.port))
+})
+
+test('a pause and a cancel let go of it', async () => {
+  const { id, pull } = await begin('stopped')
+  const count = pulls.length
+  expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
+  await eventually('the upstream notices', pull.left)
+  await world.desk.send(`POST /downloads/${id}/resume`)
+  const again = await nextPull(count)
+  expect((await world.desk.send(`POST /downloads/${id}/cancel`)).body['status']).toBe('cancelled')
+  await eventually('the upstream notices', again.left)
+})
+
+test('an upstream that is not configured is none', async () => {
+  const answer = await worker.send('POST /downloads', { model: 'x', upstream: 'elsewhere' })
+  expect(refusal(answer)).toBe('422 bad_source')
+})

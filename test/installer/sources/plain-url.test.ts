@@ -1,0 +1,170 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
+import { refusalOf, resolveSource } from './resolving.ts'
+
+const content = new TextEncoder().encode('GGUF and so on')
+const sha256 = 'AB'.repeat(32)
+let origin: ModelOrigin
+
+beforeEach(async () => {
+  origin = await startModelOrigin()
+})
+afterEach(() => origin.stop())
+
+const source = (url: string, hash: string | null = sha256) =>
+  ({ kind: 'url', url, sha256: hash }) as const
+
+test('a URL is one file, with the length that the server says and the hash of who asked', async () => {
+  const url = origin.put('/some/model.gguf', content)
+  const { resolved, lines } = await resolveSource(source(`${url}?download=1`))
+  expect(resolved.revision).toMatch(/^"\w+"$/)
+  expect(resolved.files).toEqual([
+    {
+      path: 'model.gguf',
+      bytes: content.length,
+      sha256: sha256.toLowerCase(),
+      from: { url: `${url}?download=1` },
+    },
+  ])
+  expect(lines).toEqual([])
+  expect(origin.questions.map(({ method }) => method)).toEqual(['HEAD'])
+})
+
+test('without a hash nobody vouches for it, which is said', async () => {
+  const url = origin.put('/model.gguf', content, { etag: 'W/"weak"' })
+  const { resolved, lines } = await resolveSource(source(url, null))
+  expect(resolved).toMatchObject({ revision: null, files: [{ sha256: null }] })
+  expect(lines.join()).toContain('sha256')
+})
+
+for (const status of [403, 405, 501]) {
+  test(`a server that answers HEAD with ${status} is asked for the first byte`, async () => {
+    const url = origin.put('/model.gguf', content)
+    origin.misbehave('/model.gguf', { kind: 'status', status })
+    const { resolved } = await resolveSource(source(url))
+    expect(resolved.files[0]?.bytes).toBe(content.length)
+    expect(origin.questions.at(-1)).toMatchObject({ method: 'GET' })
+    expect(origin.questions.at(-1)?.headers['range']).toBe('bytes=0-0')
+  })
+}
+
+test('a server without HEAD and without parts says its length nevertheless', async () => {
+  const url = origin.put('/model.gguf', content, { hasRanges: false })
+  origin.misbehave('/model.gguf', { kind: 'status', status: 405 })
+  const { resolved } = await resolveSource(source(url))
+  expect(resolved.files[0]?.bytes).toBe(content.length)
+})
+
+test('a length that nobody says is not known', async () => {
+  const url = origin.put('/model.gguf', content)
+  origin.misbehave('/model.gguf', { kind: 'headers', headers: { 'content-length': null } })
+  const { resolved } = await resolveSource(source(url))
+  expect(resolved.files[0]?.bytes).toBeNull()
+})
+
+for (const [told, path] of [
+  ['attachment; filename="fine.gguf"', 'fine.gguf'],
+  ['attachment; filename=plain.gguf', 'plain.gguf'],
+  ['attachment; filename="x.bin"; filename*=UTF-8\'\'sp%C3%A4t.gguf', 'sp\u00e4t.gguf'],
+  ['attachment; filename="../../up.gguf"', 'up.gguf'],
+  ['attachment; filename="C:\\\\windows\\\\down.gguf"', 'down.gguf'],
+  ['inline', 'download.gguf'],
+  ["attachment; filename*=UTF-8''%ZZ.gguf", '%ZZ.gguf'],
+] as const) {
+  test(`what the server calls ${told} is stored as ${path}`, async () => {
+    const headers = { 'content-disposition': told }
+    const url = origin.put('/files/download.gguf', content, { headers })
+    const { resolved } = await resolveSource(source(url))
+    expect(resolved.files[0]?.path).toBe(path)
+  })
+}
+
+for (const [told, code] of [
+  ['attachment; filename="run.sh"', 'unsafe_file_type'],
+  ['attachment; filename="model"', 'unsafe_file_type'],
+  ['attachment; filename="weights.pt"', 'unsafe_file_type'],
+  ['attachment; filename="..gguf "', 'bad_source'],
+  ["attachment; filename*=UTF-8''a%00.gguf", 'bad_source'],
+  ["attachment; filename*=UTF-8''nul.gguf", 'bad_source'],
+  [`attachment; filename="${'x'.repeat(300)}.gguf"`, 'bad_source'],
+] as const) {
+  test(`what the server calls ${told.slice(0, 50)} is refused`, async () => {
+    const headers = { 'content-disposition': told }
+    const url = origin.put('/model.gguf', content, { headers })
+    expect(await refusalOf(source(url))).toStartWith(code)
+  })
+}
+
+test('a URL without a file name is none of a model', async () => {
+  const url = origin.put('/', content)
+  expect(await refusalOf(source(url))).toStartWith('bad_source')
+})
+
+test('what is no URL, or no hash, is refused before anybody is asked', async () => {
+  for (const url of ['', 'model.gguf', `http://127.0.0.1/${'x'.repeat(5_000)}.gguf`]) {
+    expect(await refusalOf(source(url))).toStartWith('bad_source')
+  }
+  const url = origin.put('/model.gguf', content)
+  expect(await refusalOf(source(url, 'abc'))).toStartWith('bad_source')
+  expect(origin.questions).toEqual([])
+})
+
+test('hosts and ports that are not allowed are not asked, and neither are other protocols', async () => {
+  const url = origin.put('/model.gguf', content)
+  const refuse = (text: string, settings = {}) => refusalOf(source(text), { settings })
+  for (const settings of [
+    { hosts: ['models.example'] },
+    { ports: [443] },
+    { privateHosts: false },
+  ]) {
+    expect(await refuse(url, settings)).toStartWith('host_not_allowed')
+  }
+  for (const text of [
+    'ftp://127.0.0.1/model.gguf',
+    'file:///etc/model.gguf',
+    'http://169.254.169.254/model.gguf',
+    url.replace('http://', 'http://user:password@'),
+  ]) {
+    expect(await refuse(text, { hosts: ['*'] })).toStartWith('host_not_allowed')
+  }
+  expect(await refuse('https://host.invalid/x.gguf', { hosts: ['*'] })).toStartWith(
+    'upstream_unreachable',
+  )
+  expect(origin.questions).toEqual([])
+})
+
+test('a redirect is followed, and counts like any URL', async () => {
+  origin.put('/real.gguf', content)
+  const url = origin.put('/model.gguf', content)
+  const to = (location: string) =>
+    origin.misbehave('/model.gguf', { kind: 'status', status: 302, headers: { location } })
+  to('/real.gguf')
+  const { resolved } = await resolveSource(source(url))
+  expect(resolved.files[0]).toMatchObject({ path: 'model.gguf', from: { url } })
+  to('http://169.254.169.254/latest/x.gguf')
+  expect(await refusalOf(source(url))).toStartWith('host_not_allowed')
+  const again = { kind: 'status', status: 302, headers: { location: '/model.gguf' } } as const
+  origin.alwaysMisbehave('/model.gguf', again)
+  expect(await refusalOf(source(url))).toStartWith('upstream_invalid_answer')
+})
+
+test('statuses keep their meaning', async () => {
+  const url = origin.put('/model.gguf', content)
+  for (const [status, code] of [
+    [401, 'source_auth_required'],
+    [403, 'source_auth_required'],
+    [404, 'not_found'],
+    [429, 'upstream_overloaded'],
+    [500, 'upstream_error'],
+    [418, 'upstream_refused'],
+  ] as const) {
+    origin.alwaysMisbehave('/model.gguf', { kind: 'status', status })
+    expect(await refusalOf(source(url))).toStartWith(code)
+  }
+})
+
+test('a file that is longer than any may be is not begun', async () => {
+  const url = origin.put('/model.gguf', content)
+  const settings = { fileBytesMax: content.length - 1 }
+  expect(await refusalOf(source(url), { settings })).toStartWith('bad_source')
+})

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  ggufOf,
+  type InstallerProcess,
+  type InstallerWorld,
+  refusal,
+  startInstallerWorld,
+} from './installer-world.ts'
+
+let world: InstallerWorld
+let worker: InstallerProcess
+
+beforeAll(async () => {
+  world = await startInstallerWorld()
+  worker = await world.open()
+})
+afterAll(() => world.close())
+
+const partial = (name: string) => join(world.folder, '.partial', name)
+
+/** Starts a download that has brought something. */
+async function begun(name: string): Promise<string> {
+  const pace = { bytes: 40_000, everyMs: 10 }
+  const model = world.origin.put(`/files/${name}.gguf`, ggufOf(8_000_000), { pace })
+  const { download_id: id } = await worker.install({ model })
+  await eventually('some of it is there', async () => {
+    return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
+  })
+  return String(id)
+}
+
+test('what has been over for long is forgotten, and so is what it left', async () => {
+  const over = await begun('over')
+  await worker.send(`POST /downloads/${over}/cancel`)
+  const paused = await begun('paused')
+  await worker.send(`POST /downloads/${paused}/pause`)
+  mkdirSync(partial('.removed-by-a-process-that-died'))
+  const unfinished = join(world.folder, 'crashed', crypto.randomUUID())
+  mkdirSync(unfinished, { recursive: true })
+  writeFileSync(join(unfinished, 'model.gguf'), 'GGUF')
+  expect((await worker.send(`GET /downloads/${over}`)).body['status']).toBe('cancelled')
+
+  const sweeper = await world.open({ settings: { keepTerminalS: 0 }, isDesk: true })
+  await eventually('it is forgotten', async () => {
+    return (await worker.send(`GET /downloads/${over}`)).status === 404
+  })
+  await eventually('nothing is left of it', () => !existsSync(partial('over')))
+  await eventually('nothing is left of what broke off', () => !existsSync(unfinished))
+  expect(existsSync(partial('.removed-by-a-process-that-died'))).toBe(false)
+  expect(existsSync(partial('paused'))).toBe(true)
+  expect(refusal(await sweeper.send(`POST /downloads/${over}/cancel`))).toBe('404 not_found')
+  await worker.send(`DELETE /downloads/${paused}`)
+})

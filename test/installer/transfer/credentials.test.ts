@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
+import { type Bench, contentOf, openBench, remoteFile } from './transferring.ts'
+
+const content = contentOf(200_000)
+let bench: Bench
+let store: ModelOrigin
+
+beforeEach(async () => {
+  bench = await openBench()
+  store = await startModelOrigin()
+})
+afterEach(async () => {
+  await bench.close()
+  await store.stop()
+})
+
+const credentialsOf = ({ questions }: ModelOrigin) => [
+  ...new Set(questions.map(({ headers }) => headers['authorization'])),
+]
+
+test('the credential of the hub stays with the hub, wherever its redirects lead', async () => {
+  const { origin: hub } = bench
+  const location = store.put('/stored', content)
+  const redirect = { kind: 'status', status: 302, headers: { location } } as const
+  hub.alwaysMisbehave('/org/model/resolve/main/model.gguf', redirect)
+  const file = remoteFile(`${hub.url}/org/model/resolve/main/model.gguf`, content)
+  const settings = { hubUrl: `${hub.url}/`, hubToken: 'hf_secret' }
+  const { file: done, lines } = await bench.transfer(file, { settings })
+  expect(done?.isVerified).toBe(true)
+  expect(credentialsOf(hub)).toEqual(['Bearer hf_secret'])
+  expect(credentialsOf(store)).toEqual([undefined])
+  expect(lines.join()).not.toContain('hf_secret')
+})
+
+test('a host that is not the hub is never told its credential', async () => {
+  const settings = { hubUrl: bench.origin.url, hubToken: 'hf_secret' }
+  const file = remoteFile(store.put('/model.gguf', content), content)
+  await bench.transfer(file, { settings })
+  expect(credentialsOf(store)).toEqual([undefined])
+})
+
+test('the hub may be at a private address that nothing else may have', async () => {
+  const settings = { hubUrl: bench.origin.url, hosts: ['*'], privateHosts: false }
+  const near = remoteFile(bench.origin.put('/model.gguf', content), content)
+  expect((await bench.transfer(near, { settings })).failure).toBe('')
+  const location = store.put('/model.gguf', content)
+  bench.origin.alwaysMisbehave('/model.gguf', {
+    kind: 'status',
+    status: 302,
+    headers: { location },
+  })
+  expect((await bench.transfer(near, { settings })).failure).toBe('host_not_allowed')
+  expect(store.questions).toEqual([])
+})

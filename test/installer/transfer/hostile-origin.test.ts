@@ -1,0 +1,280 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { eventually } from '#test/support/eventually.ts'
+import type { Fault } from '#test/support/origin-answers.ts'
+import {
+  type Bench,
+  contentOf,
+  holds,
+  isMonotone,
+  openBench,
+  remoteFile,
+  sha256Of,
+  type TransferMore,
+} from './transferring.ts'
+
+const content = contentOf(500_000)
+const oneConnection = { settings: { rangesMax: 1 } }
+let bench: Bench
+let url: string
+
+beforeEach(async () => {
+  bench = await openBench()
+  url = bench.origin.put('/model.gguf', content)
+})
+afterEach(() => bench.close())
+
+const misbehave = (...faults: Fault[]) => bench.origin.misbehave('/model.gguf', ...faults)
+const always = (fault: Fault) => bench.origin.alwaysMisbehave('/model.gguf', fault)
+const known = () => remoteFile(url, content)
+const unknown = () => remoteFile(url, content, { sha256: null })
+
+function startOf(range: string | undefined): number {
+  return Number(/^bytes=(\d+)-/.exec(range ?? '')?.[1] ?? 0)
+}
+
+async function arrives(more: TransferMore = {}, file = known()) {
+  const transferred = await bench.transfer(file, more)
+  expect(transferred.failure).toBe('')
+  expect(transferred.file?.sha256).toBe(sha256Of(content))
+  expect(holds(transferred.partPath, content)).toBe(true)
+  expect(isMonotone(transferred.progress)).toBe(true)
+  return transferred
+}
+
+async function failureOf(more: TransferMore = {}, file = known()): Promise<string> {
+  const { failure, progress } = await bench.transfer(file, more)
+  expect(isMonotone(progress)).toBe(true)
+  return failure
+}
+
+for (const [name, more] of [
+  ['one connection', oneConnection],
+  ['several connections', {}],
+] as const) {
+  test(`ten cuts are ten continuations, over ${name}`, async () => {
+    misbehave(...Array.from({ length: 10 }, () => ({ kind: 'cut', afterBytes: 30_001 }) as const))
+    await arrives(more)
+    const starts = bench.origin.questions.map(({ headers }) => startOf(headers['range']))
+    expect(starts.at(-1)).toBeGreaterThan(5 * 30_001)
+    expect(bench.origin.bytesSent()).toBeLessThan(content.length + 5 * 30_001)
+  })
+}
+
+test('connections that are closed without a word are made again, but not for ever', async () => {
+  misbehave({ kind: 'dropped' }, { kind: 'dropped' }, { kind: 'dropped' })
+  await arrives()
+  always({ kind: 'dropped' })
+  expect(await failureOf()).toBe('upstream_unreachable')
+  await eventually('no connection is left', () => bench.origin.openConnections() === 0)
+})
+
+test('a wrong hash is one more try from the beginning', async () => {
+  misbehave({ kind: 'flipped', at: 100 })
+  const { lines } = await arrives()
+  expect(lines.join()).toContain('hash')
+  always({ kind: 'flipped', at: 100 })
+  expect(await failureOf()).toBe('hash_mismatch')
+})
+
+test('another length than was promised is asked once more', async () => {
+  const longer = remoteFile(url, content, { bytes: content.length + 1 })
+  expect(await failureOf({}, longer)).toBe('length_mismatch')
+  expect(bench.origin.questions).toHaveLength(2)
+  const shorter = remoteFile(url, content, { bytes: 1_000, sha256: null })
+  expect(await failureOf({}, shorter)).toBe('length_mismatch')
+})
+
+test('a server that forgets parts for a moment is asked again for the part', async () => {
+  misbehave({ kind: 'cut', afterBytes: 10_000 }, { kind: 'whole' }, { kind: 'whole' })
+  const { lines } = await arrives(oneConnection, remoteFile(url, content, { bytes: null }))
+  expect(lines.join()).toContain('only as a whole')
+  expect(lines.join()).not.toContain('fetched as a whole')
+})
+
+test('a server that sends the whole for a part is taken at its word in the end', async () => {
+  misbehave({ kind: 'cut', afterBytes: 10_000 })
+  always({ kind: 'whole' })
+  const { lines } = await arrives(oneConnection)
+  expect(lines.join()).toContain('fetched as a whole')
+})
+
+test('a server without parts that cuts gets as many chances as it brings more', async () => {
+  const cuts = [10_000, 20_000, 20_000, 300_000, 300_000, 450_000]
+  misbehave({ kind: 'whole' }, ...cuts.map((afterBytes) => ({ kind: 'cut', afterBytes }) as const))
+  always({ kind: 'whole' })
+  await arrives()
+  always({ kind: 'cut', afterBytes: 1_000 })
+  bench.origin.put('/model.gguf', content, { hasRanges: false })
+  expect(await failureOf()).toBe('server_error')
+})
+
+test('a file that changes on the way is fetched from its beginning', async () => {
+  const before = contentOf(500_000, 2)
+  bench.origin.put('/model.gguf', before)
+  misbehave({ kind: 'cut', afterBytes: 50_000 }, { kind: 'replaced', content })
+  const { lines, file } = await arrives(oneConnection, unknown())
+  expect(lines.join()).toContain('another file')
+  expect(file?.isVerified).toBe(false)
+})
+
+test('a file that never stays the same is given up, unless its hash is known', async () => {
+  bench.origin.put('/model.gguf', content, { etag: null })
+  const tags = Array.from({ length: 40 }, (_, index): Fault => {
+    return { kind: 'headers', headers: { etag: `"${index}"` } }
+  })
+  misbehave(...tags)
+  expect(await failureOf({}, unknown())).toBe('source_changed')
+  misbehave(...tags)
+  await arrives()
+})
+
+test('a redirect into the own network is refused, wherever it comes', async () => {
+  const settings = { privateHosts: false, hosts: ['*'] }
+  expect(await failureOf({ settings })).toBe('host_not_allowed')
+  expect(bench.origin.questions).toHaveLength(0)
+  for (const location of [
+    'http://169.254.169.254/latest/meta-data',
+    'http://[fd00:ec2::254]/',
+    'https://elsewhere.invalid.test/model.gguf',
+    `http://user:password@127.0.0.1:${bench.origin.port}/model.gguf`,
+  ]) {
+    misbehave({ kind: 'status', status: 302, headers: { location } })
+    expect(await failureOf()).toBe('host_not_allowed')
+  }
+})
+
+test('redirects that never end, or lead nowhere, are a failure', async () => {
+  const again = { kind: 'status', status: 307, headers: { location: '/model.gguf' } } as const
+  always(again)
+  expect(await failureOf()).toBe('upstream_invalid_answer')
+  for (const headers of [{}, { location: 'http://' }]) {
+    always({ kind: 'status', status: 301, headers })
+    expect(await failureOf()).toBe('upstream_invalid_answer')
+  }
+})
+
+test('a body that never ends is cut at the length of the file', async () => {
+  always({ kind: 'endless' })
+  await arrives()
+  await arrives({ settings: { rangesMax: 1, rangeBytes: 1_000_000 } })
+  expect(await failureOf({}, unknown())).toBe('length_mismatch')
+})
+
+test('a body that never ends and has no length is cut at the limit', async () => {
+  const endless = remoteFile(url, content, { bytes: null, sha256: null })
+  always({ kind: 'endless' })
+  bench.origin.put('/model.gguf', content, { hasRanges: false })
+  const settings = { fileBytesMax: 900_000 }
+  expect(await failureOf({ settings }, endless)).toBe('file_too_large')
+  bench.origin.put('/model.gguf', contentOf(900_001))
+  always({ kind: 'chunked' })
+  expect(await failureOf({ settings }, endless)).toBe('file_too_large')
+})
+
+test('more than was asked for is no part of the file', async () => {
+  always({ kind: 'excess', bytes: 1 })
+  expect(await failureOf({}, unknown())).toBe('length_mismatch')
+  await arrives()
+})
+
+test('a body that ends in order but too early is continued', async () => {
+  misbehave({ kind: 'short', bytes: 1_000 }, { kind: 'short', bytes: 0 })
+  await arrives({}, unknown())
+})
+
+test('a body without a length is fine where its end says that it is whole', async () => {
+  always({ kind: 'chunked' })
+  await arrives({}, unknown())
+  bench.origin.put('/model.gguf', content, { hasRanges: false })
+  await arrives({}, remoteFile(url, content, { bytes: null, sha256: null }))
+})
+
+test('silence is a reason to call again', async () => {
+  misbehave({ kind: 'stall', afterBytes: 10_000 }, { kind: 'stall', afterBytes: 0 })
+  await arrives({ settings: { stallMs: 50, rangesMax: 1 } })
+  always({ kind: 'stall', afterBytes: 0 })
+  expect(await failureOf({ settings: { stallMs: 20 } })).toBe('upstream_gap_timeout')
+  always({ kind: 'stall', afterBytes: -1 })
+  const failure = await failureOf({ settings: { answerMs: 20 } })
+  expect(failure).toBe('upstream_first_event_timeout')
+})
+
+test('a server that brings one byte at a time is silent too', async () => {
+  always({ kind: 'trickle', everyMs: 2 })
+  const settings = { stallMs: 60, attemptsMax: 3 }
+  expect(await failureOf({ settings })).toBe('upstream_gap_timeout')
+})
+
+test('a server that is busy is left the time that it asks for', async () => {
+  const busy = { kind: 'status', status: 429, headers: { 'retry-after': '0' } } as const
+  misbehave(busy, { ...busy, status: 503 }, busy)
+  await arrives()
+  misbehave({ ...busy, headers: { 'retry-after': '1' } })
+  const begunAt = performance.now()
+  await arrives(oneConnection)
+  expect(performance.now() - begunAt).toBeGreaterThanOrEqual(1_000)
+  always(busy)
+  expect(await failureOf()).toBe('upstream_overloaded')
+})
+
+test('a server that is busy for some connections is asked over the others', async () => {
+  const honest = { kind: 'headers', headers: {} } as const
+  const busy = { kind: 'status', status: 429 } as const
+  misbehave(honest, busy, busy, busy)
+  const { lines } = await arrives()
+  expect(lines).toEqual([])
+})
+
+test('a part that is said not to be there is fetched with the whole', async () => {
+  always({ kind: 'status', status: 416, headers: { 'content-range': 'bytes */500000' } })
+  expect(await failureOf()).toBe('upstream_refused')
+  bench.origin.alwaysMisbehave('/model.gguf', { kind: 'headers', headers: {} })
+  misbehave({ kind: 'status', status: 416 })
+  await arrives()
+})
+
+test('a packed file is none', async () => {
+  misbehave({ kind: 'gzip' })
+  await arrives()
+  always({ kind: 'gzip' })
+  expect(await failureOf()).toBe('upstream_invalid_answer')
+})
+
+for (const range of [
+  'bytes 1-65536/500000',
+  'bytes 0-65536/500000',
+  'bytes 0-65534/500000',
+  'bytes 0-65535/60000',
+  'bytes 0-65535/*',
+  'bytes 65535-0/500000',
+  'lines 0-65535/500000',
+  null,
+]) {
+  test(`an answer that calls its part ${range} is believed as a whole only`, async () => {
+    misbehave({ kind: 'headers', headers: { 'content-range': range } })
+    await arrives({}, range?.endsWith('*') ? remoteFile(url, content, { bytes: null }) : known())
+    expect(bench.origin.questions.at(-1)?.headers['range']).toBeUndefined()
+  })
+}
+
+for (const [status, code] of [
+  [401, 'source_auth_required'],
+  [403, 'source_auth_required'],
+  [404, 'not_found'],
+  [410, 'not_found'],
+] as const) {
+  test(`status ${status} is the end of it`, async () => {
+    always({ kind: 'status', status })
+    expect(await failureOf()).toBe(code)
+    expect(bench.origin.questions).toHaveLength(1)
+  })
+}
+
+test('a failure of the server is tried again as often as is allowed', async () => {
+  misbehave({ kind: 'status', status: 500 }, { kind: 'status', status: 502 })
+  await arrives()
+  const before = bench.origin.questions.length
+  always({ kind: 'status', status: 500 })
+  expect(await failureOf({ settings: { attemptsMax: 3 } })).toBe('upstream_error')
+  expect(bench.origin.questions).toHaveLength(before + 3)
+})

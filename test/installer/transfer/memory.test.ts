@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { statSync } from 'node:fs'
+import type { Fetch } from '#outbound/checked-fetch.ts'
+import { type Bench, contentOf, openBench, remoteFile } from './transferring.ts'
+
+const content = contentOf(24_000_000)
+/** What a connection holds before it writes, and the largest piece that a `fetch` has given so far. */
+const heldBytesMax = 1024 * 1024
+const pieceBytes = 262_144
+const blockBytes = 512
+let bench: Bench
+
+beforeEach(async () => {
+  bench = await openBench()
+})
+afterEach(() => bench.close())
+
+for (const connections of [1, 4]) {
+  test(`a file is never held in memory: ${connections} connections hold no more than is named`, async () => {
+    const url = bench.origin.put('/model.gguf', content)
+    const seen = { handedOut: 0, heldMost: 0 }
+    const partPath = `${bench.folder}/counted`
+    const onDisk = () => (statSync(partPath, { throwIfNoEntry: false })?.blocks ?? 0) * blockBytes
+    const counting: Fetch = async (target, init) => {
+      const answer = await fetch(target, init)
+      const reader = answer.body?.getReader()
+      const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        seen.heldMost = Math.max(seen.heldMost, seen.handedOut - onDisk())
+        const piece = await reader?.read()
+        if (piece?.value === undefined) return controller.close()
+        for (let at = 0; at < piece.value.length; at += pieceBytes) {
+          controller.enqueue(piece.value.subarray(at, at + pieceBytes))
+        }
+        seen.handedOut += piece.value.length
+      }
+      const body = new ReadableStream(
+        { pull, cancel: () => reader?.cancel() },
+        { highWaterMark: 0 },
+      )
+      return new Response(body, { status: answer.status, headers: answer.headers })
+    }
+    const { file } = await bench.transfer(remoteFile(url, content), {
+      ...{ fetch: counting, part: 'counted' },
+      settings: { rangesMax: connections, rangeBytes: 4_000_000 },
+    })
+    expect(file?.isVerified).toBe(true)
+    expect(seen.handedOut).toBeGreaterThanOrEqual(content.length)
+    expect(seen.heldMost).toBeGreaterThan(0)
+    // A piece under way, a piece held above the limit, and one of which another took the rest.
+    expect(seen.heldMost).toBeLessThanOrEqual(connections * (heldBytesMax + 3 * pieceBytes))
+  })
+}

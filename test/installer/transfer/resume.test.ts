@@ -1,0 +1,235 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { linkSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RemoteFile } from '#installer/sources/source.ts'
+import { isRecord, parseJson } from '#lib/json.ts'
+import { eventually } from '#test/support/eventually.ts'
+import {
+  type Bench,
+  contentOf,
+  holds,
+  isMonotone,
+  openBench,
+  remoteFile,
+  sha256Of,
+  transferSettings,
+} from './transferring.ts'
+
+const program = join(import.meta.dir, '../../support/transfer-process/program.ts')
+const content = contentOf(2_000_000)
+let bench: Bench
+let url: string
+
+beforeEach(async () => {
+  bench = await openBench()
+  url = bench.origin.put('/model.gguf', content)
+})
+afterEach(() => bench.close())
+
+/** Brings a good part of a file, and aborts then. */
+async function begin(file: RemoteFile): Promise<void> {
+  bench.origin.alwaysMisbehave('/model.gguf', { kind: 'cut', afterBytes: 40_000 })
+  const abort = new AbortController()
+  const gone = new Error('gone')
+  const settings = { backoffMs: 50, rangeBytes: 1_000_000, attemptsMax: 1_000 }
+  const work = bench.transfer(file, { part: 'one', signal: abort.signal, settings })
+  const part = join(bench.folder, 'one')
+  const size = () => statSync(part, { throwIfNoEntry: false })?.size ?? 0
+  await eventually('much is there', () => size() > 100_000)
+  abort.abort(gone)
+  await expect(work).rejects.toBe(gone)
+  bench.origin.alwaysMisbehave('/model.gguf', { kind: 'headers', headers: {} })
+}
+
+const stateOf = (part: string) => join(bench.folder, `${part}.state`)
+const readState = (part: string) => parseJson(readFileSync(stateOf(part), 'utf8'))
+
+function doneBytes(state: unknown): number {
+  const done: [number, number][] = isRecord(state) ? (state['done'] as [number, number][]) : []
+  return done.reduce((sum, [start, end]) => sum + end - start, 0)
+}
+
+test('what was aborted goes on where it was, and its progress too', async () => {
+  const file = remoteFile(url, content)
+  await begin(file)
+  const saved = doneBytes(readState('one'))
+  expect(saved).toBeGreaterThan(30_000)
+  const before = bench.origin.bytesSent()
+  const { file: done, progress, partPath } = await bench.transfer(file, { part: 'one' })
+  expect(done?.isVerified).toBe(true)
+  expect(holds(partPath, content)).toBe(true)
+  expect(progress[0]).toBe(saved)
+  expect(isMonotone(progress)).toBe(true)
+  expect(bench.origin.bytesSent() - before).toBe(content.length - saved)
+})
+
+test('an abort is answered at once, with its own reason, and leaves no connection', async () => {
+  bench.origin.alwaysMisbehave('/model.gguf', { kind: 'stall', afterBytes: 30_000 })
+  const abort = new AbortController()
+  const gone = new Error('gone')
+  const work = bench.transfer(remoteFile(url, content), { signal: abort.signal })
+  await eventually('the server is asked', () => bench.origin.questions.length >= 4)
+  abort.abort(gone)
+  await expect(work).rejects.toBe(gone)
+  await eventually('the connections end', () => bench.origin.openConnections() === 0)
+  await expect(bench.transfer(remoteFile(url, content), { signal: abort.signal })).rejects.toBe(
+    gone,
+  )
+})
+
+test('what is of another file is not kept', async () => {
+  await begin(remoteFile(url, content))
+  const other = contentOf(2_000_000, 2)
+  const elsewhere = bench.origin.put('/other.gguf', other)
+  const { file, partPath } = await bench.transfer(remoteFile(elsewhere, other), { part: 'one' })
+  expect(file?.sha256).toBe(sha256Of(other))
+  expect(holds(partPath, other)).toBe(true)
+})
+
+test('a source that has another version by now is fetched from its beginning', async () => {
+  const unknown = remoteFile(url, content, { sha256: null })
+  await begin(unknown)
+  const other = contentOf(2_000_000, 2)
+  bench.origin.put('/model.gguf', other)
+  const { file, lines } = await bench.transfer(unknown, { part: 'one' })
+  expect(file?.sha256).toBe(sha256Of(other))
+  expect(lines.join()).toContain('another file')
+})
+
+test('a source that only calls its version otherwise is believed where the hash is known', async () => {
+  const file = remoteFile(url, content)
+  await begin(file)
+  const saved = doneBytes(readState('one'))
+  bench.origin.put('/model.gguf', content, { etag: '"another"' })
+  const before = bench.origin.bytesSent()
+  const { file: done, lines } = await bench.transfer(file, { part: 'one' })
+  expect(done?.isVerified).toBe(true)
+  expect(lines).toEqual([])
+  expect(bench.origin.bytesSent() - before).toBe(content.length - saved)
+})
+
+for (const [what, spoil] of [
+  ['is no JSON', (path: string) => writeFileSync(path, '{"version":1,"do')],
+  ['is of another form', (path: string) => writeFileSync(path, '{"version":2}')],
+  [
+    'has spans that are none',
+    (path: string) =>
+      writeFileSync(
+        path,
+        JSON.stringify({
+          version: 1,
+          validator: null,
+          bytes: content.length,
+          sha256: null,
+          done: [[0, -5]],
+        }),
+      ),
+  ],
+  [
+    'has more than the file',
+    (path: string) =>
+      writeFileSync(
+        path,
+        JSON.stringify({
+          version: 1,
+          validator: null,
+          bytes: 10,
+          sha256: null,
+          done: [[0, 500]],
+        }),
+      ),
+  ],
+  ['is longer than any', (path: string) => writeFileSync(path, ' '.repeat(2_000_000))],
+] as const) {
+  test(`a state that ${what} is as if there were none`, async () => {
+    const file = remoteFile(url, content)
+    await begin(file)
+    spoil(stateOf('one'))
+    const before = bench.origin.bytesSent()
+    const { file: done, progress } = await bench.transfer(file, { part: 'one' })
+    expect(done?.isVerified).toBe(true)
+    expect(progress).not.toContain(0)
+    expect(bench.origin.bytesSent() - before).toBe(content.length)
+  })
+}
+
+test('what the disk has lost is not believed to be there', async () => {
+  const file = remoteFile(url, content)
+  await begin(file)
+  truncateSync(join(bench.folder, 'one'), 20_000)
+  const { file: done, progress } = await bench.transfer(file, { part: 'one' })
+  expect(done?.isVerified).toBe(true)
+  expect(progress[0]).toBeLessThanOrEqual(20_000)
+})
+
+test('a part that is a link to something else is not written through', async () => {
+  const installed = join(bench.folder, 'installed')
+  const other = contentOf(1_000, 2)
+  writeFileSync(installed, other)
+  linkSync(installed, join(bench.folder, 'one'))
+  const { file } = await bench.transfer(remoteFile(url, content), { part: 'one' })
+  expect(file?.isVerified).toBe(true)
+  expect(holds(installed, other)).toBe(true)
+})
+
+/** A transfer in another process, and the lines that it tells. */
+function launch(file: RemoteFile, limit = '') {
+  const settings = { ...transferSettings, rangeBytes: 300_000, backoffMs: 10 }
+  const partPath = join(bench.folder, 'killed')
+  const job = JSON.stringify({ file, partPath, settings })
+  const command = `${limit} exec "$0" "$@"`
+  const child = Bun.spawn(['bash', '-c', command, process.execPath, program, job], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  const lines: { bytes?: number; file?: unknown; failure?: string }[] = []
+  const read = async () => {
+    let text = ''
+    for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const parts = (text + piece).split('\n')
+      text = parts.pop() ?? ''
+      lines.push(...parts.map((line) => JSON.parse(line)))
+    }
+  }
+  const ended = Promise.all([read(), child.exited])
+  return { lines, ended, kill: () => child.kill('SIGKILL'), progress: () => bytesOf(lines) }
+}
+
+function bytesOf(lines: readonly { bytes?: number }[]): number[] {
+  return lines.flatMap(({ bytes }) => (bytes === undefined ? [] : [bytes]))
+}
+
+test('a process that is killed again and again loses nothing that it told of', async () => {
+  const pace = { bytes: 5_000, everyMs: 100 }
+  bench.origin.put('/model.gguf', content, { pace })
+  const file = remoteFile(url, content)
+  let told = 0
+  for (let kills = 0; kills < 3; kills++) {
+    const child = launch(file)
+    await eventually('it has come further', () => (child.progress().at(-1) ?? 0) > told)
+    child.kill()
+    await child.ended
+    expect(child.progress()[0] ?? 0).toBeGreaterThanOrEqual(told)
+    told = child.progress().at(-1) ?? 0
+  }
+  expect(told).toBeLessThan(content.length)
+  bench.origin.put('/model.gguf', content)
+  const { file: done, progress, partPath } = await bench.transfer(file, { part: 'killed' })
+  expect(progress[0]).toBeGreaterThanOrEqual(told)
+  expect(done).toEqual({ bytes: content.length, sha256: sha256Of(content), isVerified: true })
+  expect(holds(partPath, content)).toBe(true)
+}, 60_000)
+
+test('a full disk is called by its name, and what is there is kept for later', async () => {
+  const file = remoteFile(url, content)
+  // No file of this process may be longer; the signal would end it before it is told.
+  const child = launch(file, "trap '' XFSZ; ulimit -f 1000;")
+  await child.ended
+  expect(child.lines.at(-1)).toEqual({ failure: 'insufficient_storage' })
+  const saved = doneBytes(readState('killed'))
+  expect(saved).toBeGreaterThan(300_000)
+  const before = bench.origin.bytesSent()
+  const { file: done } = await bench.transfer(file, { part: 'killed' })
+  expect(done?.isVerified).toBe(true)
+  expect(bench.origin.bytesSent() - before).toBe(content.length - saved)
+})

@@ -1,0 +1,48 @@
+import { expect, test } from 'bun:test'
+import type { InstalledModel, InstalledModels } from '#installer/installed.ts'
+import { ggufModels } from '#models/gguf-models.ts'
+
+function modelsOf(...installed: [name: string, ...files: string[]][]) {
+  const models: InstalledModel[] = installed.map(([name, ...paths]) => ({
+    ...{ name, source: 'test', revision: null, bytes: 0, isVerified: true, installedAt: '' },
+    files: paths.map((path, at) => ({ path, bytes: 10 ** at, sha256: '' })),
+  }))
+  const library: InstalledModels = {
+    list: async () => models,
+    pathOf: (model, file) => `/models/${encodeURIComponent(model.name)}/${file.path}`,
+  }
+  return ggufModels(library)
+}
+
+test('a model with one file goes by its own name', async () => {
+  expect(await modelsOf(['house/small', 'README.md', 'q4/Small.GGUF'])).toEqual([
+    {
+      name: 'house/small',
+      installedAs: 'house/small',
+      path: '/models/house%2Fsmall/q4/Small.GGUF',
+      bytes: 10,
+    },
+  ])
+})
+
+test('of a model with several, each goes by the name of its file as well', async () => {
+  const models = await modelsOf(['small', 'small-q4.gguf', 'small-q8.gguf'])
+  expect(models.map(({ name }) => name)).toEqual(['small:small-q4', 'small:small-q8'])
+  expect(models.map(({ installedAs }) => installedAs)).toEqual(['small', 'small'])
+})
+
+test('the parts of one file are one', async () => {
+  const parts = ['big-00002-of-00003.gguf', 'big-00001-of-00003.gguf', 'big-00003-of-00003.gguf']
+  expect(await modelsOf(['big', ...parts])).toEqual([
+    { name: 'big', installedAs: 'big', path: '/models/big/big-00001-of-00003.gguf', bytes: 111 },
+  ])
+})
+
+test('what is no model of words is left out', async () => {
+  const models = await modelsOf(
+    ['seeing', 'mmproj-f16.gguf', 'seeing.gguf'],
+    ['other', 'model.safetensors'],
+    ['empty'],
+  )
+  expect(models.map(({ name }) => name)).toEqual(['seeing'])
+})

@@ -1,0 +1,68 @@
+import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+
+/**
+ * A real browser without a window. Where it is not installed its tests are skipped, except in
+ * continuous integration, which installs it.
+ */
+const executable = Bun.which('chromium')
+export const isBrowserMissing = executable === null && process.env['CI'] !== 'true'
+
+const lookMs = 50
+/** A busy machine takes its time. */
+const patienceMs = 60_000
+
+export async function openBrowser(): Promise<Browser> {
+  if (executable === null) throw new Error('Chromium is missing: apt-get install chromium')
+  return puppeteer.launch({
+    executablePath: executable,
+    args: [
+      // The tests may be run by root, whom it refuses otherwise.
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      // Whatever is asked past the interception below finds no host.
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  })
+}
+
+export type Visit = {
+  readonly page: Page
+  /** Requests to other hosts (which are refused), failures that the console or a script tells of. */
+  readonly faults: readonly string[]
+  /** Resolves once the reader sees this text inside of what the selector names. */
+  waitForText(selector: string, text: string): Promise<void>
+}
+
+export async function visit(browser: Browser, url: string): Promise<Visit> {
+  const page = await browser.newPage()
+  const faults: string[] = []
+  page.setDefaultTimeout(patienceMs)
+  await page.setViewport({ width: 1280, height: 900 })
+  await page.setRequestInterception(true)
+  page.on('request', (request) => {
+    const isOwn = request.url().startsWith('data:') || isSameHost(request.url(), url)
+    if (!isOwn) faults.push(`request to ${request.url()}`)
+    void (isOwn ? request.continue() : request.abort('blockedbyclient'))
+  })
+  page.on('console', (message) => {
+    if (['error', 'warn'].includes(message.type())) faults.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => faults.push(`script: ${error}`))
+  await page.goto(url, { waitUntil: 'networkidle0' })
+  return {
+    page,
+    faults,
+    async waitForText(selector, text) {
+      const place = `document.querySelector(${JSON.stringify(selector)})`
+      await page.waitForFunction(`${place}?.innerText.includes(${JSON.stringify(text)})`, {
+        polling: lookMs,
+      })
+    },
+  }
+}
+
+/** Also of what a page made itself: `blob:http://…`. */
+function isSameHost(url: string, own: string): boolean {
+  return new URL(url.replace(/^blob:/, '')).host === new URL(own).host
+}

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll } from 'bun:test'
+import { buildApp } from '#app.ts'
+import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { describedAnswers } from './described-answers.ts'
+import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
+
+type Sent = {
+  /** An administrator, unless another subject of the group `users` is named. */
+  readonly as?: string
+  readonly json?: unknown
+  readonly body?: NonNullable<RequestInit['body']>
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type DescribedAnswer = {
+  readonly status: number
+  /** Empty where the answer is no JSON. */
+  readonly body: JsonObject
+  readonly text: string
+  readonly headers: Headers
+}
+
+/** A gateway for the tests of a file, of which each answer must be as its route says. */
+export function useDescribedGateway(options: GatewayOptions = {}) {
+  const world: { gateway: Gateway; ask: typeof ask } = Object.create({ ask })
+  let holdAgainst: ReturnType<typeof describedAnswers>
+  beforeAll(async () => {
+    world.gateway = await startGateway(options)
+    holdAgainst = describedAnswers(buildApp(world.gateway.deps).routes)
+  })
+  afterAll(() => world.gateway.stop())
+
+  /** `how` is a method and a path: `GET /v1/files`. */
+  async function ask(how: string, sent: Sent = {}): Promise<DescribedAnswer> {
+    const [method = 'GET', path = '/'] = how.split(' ')
+    const who = sent.as === undefined ? (['admins'] as const) : (['users'] as const)
+    const answer = await fetch(world.gateway.url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${await world.gateway.token(who, sent.as ?? 'ada')}`,
+        ...sent.headers,
+      },
+      ...(sent.body === undefined ? {} : { body: sent.body }),
+      ...(sent.json === undefined ? {} : { body: JSON.stringify(sent.json) }),
+    })
+    const text = await answer.text()
+    const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+    const body = isJson ? parseJson(text) : undefined
+    holdAgainst(how, answer.status, body)
+    return { status: answer.status, body: asRecord(body), text, headers: answer.headers }
+  }
+
+  return world
+}

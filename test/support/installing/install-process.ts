@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import type { Config } from '#config/schema.ts'
+import type { Download, DownloadLine, InstallWish } from '#installer/installer.ts'
+import type { TestPlace } from '#test/support/database.ts'
+
+export type ProcessTask = {
+  readonly place: Pick<TestPlace, 'databaseUrl' | 'dataFolder'>
+  readonly folder: string
+  readonly settings: Partial<Config['installer']>
+  readonly wish: InstallWish
+  /** Of a download that is there already. */
+  readonly downloadId?: string
+  /** Whether that one pauses and is to go on. */
+  readonly isResumed?: boolean
+}
+
+type Told = Omit<Download, 'startedAt' | 'updatedAt' | 'finishedAt'> & {
+  readonly lines: readonly DownloadLine[]
+}
+
+export type InstallProcess = {
+  /** What it told so far. */
+  readonly told: readonly Told[]
+  /** The first thing told that is so; throws where the process ends before. */
+  until(is: (told: Told) => boolean): Promise<Told>
+  /** Without a chance to do anything about it. */
+  kill(): Promise<void>
+  readonly exited: Promise<number>
+}
+
+const program = join(import.meta.dir, 'program.ts')
+
+/** `before` is a command that runs the program, such as one that limits it. */
+export function startInstallProcess(
+  task: ProcessTask,
+  before: readonly string[] = [],
+): InstallProcess {
+  const child = Bun.spawn([...before, process.execPath, program, JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const told: Told[] = []
+  const complaints = new Response(child.stderr).text()
+  const lines = readLines(child.stdout)
+  return {
+    told,
+    async until(is) {
+      for (;;) {
+        const { value, done } = await lines.next()
+        if (done)
+          throw new Error(`the process ended: ${JSON.stringify(told.at(-1))}
+          ${await complaints}`)
+        const next: Told = JSON.parse(value)
+        told.push(next)
+        if (is(next)) return next
+      }
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await child.exited
+    },
+    exited: child.exited,
+  }
+}
+
+async function* readLines(pipe: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const piece of pipe) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}

@@ -1,0 +1,46 @@
+import { appendFileSync } from 'node:fs'
+import { loadConfig } from '#config/load.ts'
+import { openDatabase } from '#db/client.ts'
+import { createInstaller } from '#installer/create-installer.ts'
+import { createSources } from '#installer/sources/create-sources.ts'
+import { createTransfer } from '#installer/transfer/create-transfer.ts'
+import { createJobs } from '#jobs/jobs.ts'
+import { resolveHost } from '#outbound/resolve.ts'
+import { quietLog } from '#test/support/database.ts'
+import { fetchTransport } from '#test/support/fetch-transport.ts'
+import type { ProcessTask } from './install-process.ts'
+
+/**
+ * A process that installs a model: it begins with what it is asked for, or goes on with the download
+ * that another one has left, and says how that one stands whenever it changes.
+ */
+const task: ProcessTask = JSON.parse(process.argv[2] ?? '')
+const now = () => new Date()
+const settings = { ...loadConfig({}).installer, ...task.settings }
+const database = await openDatabase({ ...task.place, connectionsMax: 2, log: quietLog })
+const jobs = await createJobs({ database, log: quietLog, times: { leaseMs: 600, lookEveryMs: 40 } })
+const world = { fetch, resolve: resolveHost }
+const { downloads } = await createInstaller({
+  ...{ settings, folder: task.folder, database, jobs, now, log: quietLog, heartbeatMs: 100 },
+  resolve: createSources(settings, world),
+  transferFile: createTransfer(settings, world),
+  ...{ transport: fetchTransport, upstreams: [] },
+  uses: async () => [],
+  refreshModels() {},
+})
+
+const signal = new AbortController().signal
+const begin = async () => {
+  const started = await downloads.start(crypto.randomUUID(), task.wish, signal)
+  if (started.kind === 'installed') throw new Error('it is installed')
+  return started.download.id
+}
+const id = task.downloadId ?? (await begin())
+if (task.isResumed === true) await downloads.act(id, 'resume')
+const news = await downloads.follow(id, 0, signal)
+for (let next = await news.next(); !next.done; next = await news.next()) {
+  const { download, lines } = next.value
+  appendFileSync(1, `${JSON.stringify({ ...download, lines })}\n`)
+}
+await jobs.close()
+await database.close()

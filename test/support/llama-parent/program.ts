@@ -1,0 +1,12 @@
+/** A program that has the model of the given file at work, prints the number of its process, and waits. */
+import { makeContext, makeRequest } from '#test/support/generation.ts'
+import { startLlama } from '#test/support/llama.ts'
+
+const world = startLlama()
+world.install('given', Bun.argv[2] ?? '')
+const batches = world.llama
+  .generate(makeRequest(), makeContext({ model: 'given' }))
+  [Symbol.asyncIterator]()
+await batches.next()
+process.stdout.write(`${world.processes()[0]}\n`)
+await Bun.sleep(Number.POSITIVE_INFINITY)

@@ -1,0 +1,252 @@
+import { writeFileSync } from 'node:fs'
+
+/**
+ * A model file in the GGUF format, version 3, that llama.cpp loads and runs: a llama of two layers
+ * with weights by chance, a tokenizer of single characters and bytes, and a chat template. It is a few
+ * hundred kilobytes long and says letters at random.
+ */
+export type TinyGguf = {
+  /** Same number, same weights. */
+  seed?: number
+  contextTokens?: number
+  /**
+   * How much the model likes to come to an end: 0 is about as much as a letter, -50 is never. The
+   * model prefers letters to other bytes by 8.
+   */
+  endBias?: number
+  /** Further metadata, or other values than these. */
+  metadata?: Readonly<Record<string, GgufValue>>
+  /** Left out of the file, which then is broken. */
+  withoutTensor?: string
+}
+
+type GgufValue =
+  | { type: 'u32'; value: number }
+  | { type: 'i32[]'; value: readonly number[] }
+  | { type: 'f32'; value: number }
+  | { type: 'f32[]'; value: readonly number[] }
+  | { type: 'bool'; value: boolean }
+  | { type: 'string'; value: string }
+  | { type: 'string[]'; value: readonly string[] }
+
+const dimensions = 64
+const layers = 2
+const heads = 4
+const forward = 128
+const alignment = 32
+const letterBias = 8
+
+/** Each turn between two marks, as many models have it. */
+const chatTemplate = `{%- for message in messages -%}
+{{ '<|turn|>' + message['role'] + '\\n' + message['content'] + '<|end|>\\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{ '<|turn|>assistant\\n' }}
+{%- endif -%}`
+
+export function writeTinyGguf(path: string, options: TinyGguf = {}): void {
+  writeFileSync(path, tinyGguf(options))
+}
+
+export function tinyGguf(options: TinyGguf = {}): Uint8Array {
+  const { seed = 1, contextTokens = 2_048, endBias = 4, withoutTensor } = options
+  const vocabulary = tinyVocabulary()
+  const metadata = {
+    ...modelMetadata(contextTokens, vocabulary.tokens.length),
+    ...tokenizerMetadata(vocabulary),
+    ...options.metadata,
+  }
+  const tensors = tinyTensors(vocabulary, { seed, endBias }).filter(
+    ({ name }) => name !== withoutTensor,
+  )
+  return encodeGguf(metadata, tensors)
+}
+
+type Vocabulary = { tokens: readonly string[]; kinds: readonly number[] }
+
+/** As llama.cpp numbers the kinds of tokens. */
+const kind = { normal: 1, unknown: 2, control: 3, byte: 6 }
+const endToken = 4
+
+/** The special tokens, every byte, and the printable characters of ASCII. */
+function tinyVocabulary(): Vocabulary {
+  const bytes = Array.from({ length: 256 }, (_, byte) => {
+    return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`
+  })
+  const printable = Array.from({ length: 95 }, (_, at) => String.fromCharCode(32 + at))
+  // The tokenizer writes a space as this sign.
+  const characters = printable.map((char) => (char === ' ' ? '\u2581' : char))
+  return {
+    tokens: ['<unk>', '<s>', '</s>', '<|turn|>', '<|end|>', ...bytes, ...characters],
+    kinds: [
+      ...[kind.unknown, kind.control, kind.control, kind.control, kind.control],
+      ...bytes.map(() => kind.byte),
+      ...characters.map(() => kind.normal),
+    ],
+  }
+}
+
+function modelMetadata(contextTokens: number, vocabularySize: number): Record<string, GgufValue> {
+  const u32 = (value: number): GgufValue => ({ type: 'u32', value })
+  return {
+    'general.architecture': { type: 'string', value: 'llama' },
+    'general.name': { type: 'string', value: 'tiny' },
+    'general.alignment': u32(alignment),
+    'llama.context_length': u32(contextTokens),
+    'llama.embedding_length': u32(dimensions),
+    'llama.block_count': u32(layers),
+    'llama.feed_forward_length': u32(forward),
+    'llama.attention.head_count': u32(heads),
+    'llama.attention.head_count_kv': u32(heads),
+    'llama.attention.layer_norm_rms_epsilon': { type: 'f32', value: 1e-5 },
+    'llama.rope.dimension_count': u32(dimensions / heads),
+    'llama.vocab_size': u32(vocabularySize),
+  }
+}
+
+function tokenizerMetadata({ tokens, kinds }: Vocabulary): Record<string, GgufValue> {
+  return {
+    'tokenizer.ggml.model': { type: 'string', value: 'llama' },
+    'tokenizer.ggml.tokens': { type: 'string[]', value: tokens },
+    'tokenizer.ggml.scores': { type: 'f32[]', value: tokens.map(() => 0) },
+    'tokenizer.ggml.token_type': { type: 'i32[]', value: kinds },
+    'tokenizer.ggml.unknown_token_id': { type: 'u32', value: 0 },
+    'tokenizer.ggml.bos_token_id': { type: 'u32', value: 1 },
+    'tokenizer.ggml.eos_token_id': { type: 'u32', value: endToken },
+    'tokenizer.ggml.add_bos_token': { type: 'bool', value: true },
+    'tokenizer.ggml.add_space_prefix': { type: 'bool', value: false },
+    'tokenizer.chat_template': { type: 'string', value: chatTemplate },
+  }
+}
+
+type Tensor = { name: string; shape: readonly number[]; values: Float32Array }
+
+/**
+ * The first dimension is the same for every token, which makes it a place to say what the model
+ * prefers; the rest is chance.
+ */
+function tinyTensors(
+  { tokens, kinds }: Vocabulary,
+  { seed, endBias }: { seed: number; endBias: number },
+): Tensor[] {
+  const chance = createChance(seed)
+  const matrix = (name: string, columns: number, rows: number, scale: number): Tensor => {
+    const values = Float32Array.from({ length: columns * rows }, () => chance() * scale)
+    return { name, shape: [columns, rows], values }
+  }
+  const ones = (name: string): Tensor => {
+    return { name, shape: [dimensions], values: new Float32Array(dimensions).fill(1) }
+  }
+  const embedding = matrix('token_embd.weight', dimensions, tokens.length, 1)
+  const output = matrix('output.weight', dimensions, tokens.length, 0.3)
+  const constant = Math.sqrt(dimensions)
+  for (const at of tokens.keys()) {
+    embedding.values[at * dimensions] = constant
+    // After the last norm the first dimension is about the square root of half of all of them.
+    const preference = at === endToken ? endBias : kinds[at] === kind.normal ? letterBias : -50
+    output.values[at * dimensions] = preference / Math.sqrt(dimensions / 2)
+  }
+  const blocks = Array.from({ length: layers }, (_, layer) => {
+    const at = (name: string) => `blk.${layer}.${name}.weight`
+    const names = ['attn_q', 'attn_k', 'attn_v', 'attn_output']
+    return [
+      ones(at('attn_norm')),
+      ...names.map((name) => matrix(at(name), dimensions, dimensions, 0.08)),
+      ones(at('ffn_norm')),
+      matrix(at('ffn_gate'), dimensions, forward, 0.08),
+      matrix(at('ffn_up'), dimensions, forward, 0.08),
+      matrix(at('ffn_down'), forward, dimensions, 0.08),
+    ]
+  })
+  return [embedding, ones('output_norm.weight'), output, ...blocks.flat()]
+}
+
+/** Numbers between -1 and 1 that look like chance and are the same in every run. */
+function createChance(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 31 - 1
+  }
+}
+
+/** As the format numbers the types of values. */
+const valueType = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 }
+const float32Tensor = 0
+
+function encodeGguf(
+  metadata: Readonly<Record<string, GgufValue>>,
+  tensors: readonly Tensor[],
+): Uint8Array {
+  const entries = Object.entries(metadata)
+  let offset = 0
+  const infos = tensors.map(({ name, shape, values }) => {
+    const info = [text(name), u32(shape.length), ...shape.map(u64), u32(float32Tensor), u64(offset)]
+    offset = aligned(offset + values.byteLength)
+    return Buffer.concat(info)
+  })
+  const head = Buffer.concat([
+    Buffer.from('GGUF'),
+    u32(3),
+    u64(tensors.length),
+    u64(entries.length),
+    ...entries.flatMap(([name, value]) => [text(name), encodeValue(value)]),
+    ...infos,
+  ])
+  const bodies = tensors.map(({ values }) => padded(Buffer.from(values.buffer)))
+  return Buffer.concat([padded(head), ...bodies])
+}
+
+function encodeValue(given: GgufValue): Buffer {
+  switch (given.type) {
+    case 'u32':
+      return Buffer.concat([u32(valueType.u32), u32(given.value)])
+    case 'f32':
+      return Buffer.concat([u32(valueType.f32), f32(given.value)])
+    case 'bool':
+      return Buffer.concat([u32(valueType.bool), Buffer.of(given.value ? 1 : 0)])
+    case 'string':
+      return Buffer.concat([u32(valueType.string), text(given.value)])
+    case 'i32[]':
+      return list(valueType.i32, given.value.map(u32))
+    case 'f32[]':
+      return list(valueType.f32, given.value.map(f32))
+    case 'string[]':
+      return list(valueType.string, given.value.map(text))
+  }
+}
+
+function list(type: number, items: readonly Buffer[]): Buffer {
+  return Buffer.concat([u32(valueType.array), u32(type), u64(items.length), ...items])
+}
+
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value)
+  return Buffer.concat([u64(bytes.length), bytes])
+}
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}
+
+function u64(value: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64LE(BigInt(value))
+  return bytes
+}
+
+function f32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeFloatLE(value)
+  return bytes
+}
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / alignment) * alignment
+}
+
+function padded(bytes: Buffer): Buffer {
+  return Buffer.concat([bytes, Buffer.alloc(aligned(bytes.length) - bytes.length)])
+}
