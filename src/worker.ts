@@ -4,6 +4,7 @@ import type { Config } from './config/schema.ts'
 import { createDeps, type Deps } from './deps.ts'
 import { renderGreeting } from './greeting.ts'
 import { AppError } from './lib/errors.ts'
+import { type Listener, openListener, type Server } from './listener.ts'
 import { cannotListen } from './start-error.ts'
 import type { WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
@@ -35,27 +36,26 @@ export async function serve(
   const deps = await createDeps(config, { log, draining: () => draining, database })
   // Whoever asks first shall see the models; an upstream that hangs does not hold up the rest.
   await Promise.race([deps.catalogue.asked, Bun.sleep(firstListsMs)])
-  const server = listen(deps)
-  const port = server.port ?? config.port
+  const app = buildApp(deps)
+  const listener = openListener({ listen: (port) => listen(app, deps, port), log })
+  const { port } = listener
   tellSupervisor({ type: 'ready', port })
   log.info('listening', { host: config.host, port, database: database.kind })
   if (greets) process.stderr.write(await renderGreeting(config, port))
 
   await toldToStop
   draining = true
-  await drain(server, deps)
+  await drain(listener, deps)
   await deps.close()
   log.info('stopped')
 }
 
-type Server = Bun.Server<unknown>
-
-function listen(deps: Deps): Server {
+function listen(app: ReturnType<typeof buildApp>, deps: Deps, port?: number): Server {
   const { config, log } = deps
   try {
-    const { server } = buildApp(deps).listen({
+    const { server } = app.listen({
       hostname: config.host,
-      port: config.port,
+      port: port ?? config.port,
       reusePort: config.workers > 1,
       idleTimeout: idleTimeoutS,
       maxRequestBodySize: bodyBytesMax,
@@ -74,19 +74,19 @@ function listen(deps: Deps): Server {
 }
 
 /** Lets what runs finish, within the grace period; then tells the rest, and lets go of it. */
-async function drain(server: Server, deps: Deps): Promise<void> {
+async function drain(listener: Listener, deps: Deps): Promise<void> {
   const { config, generations, log, runs, sockets } = deps
   runs.drain()
   sockets.drain()
   // A request is pending until the last byte of its answer was given to the kernel.
   const running = () =>
-    Math.max(server.pendingRequests, generations.running(), runs.running(), sockets.busy())
+    Math.max(listener.pendingRequests(), generations.running(), runs.running(), sockets.busy())
   log.info('stopping', { running: running(), grace_ms: config.drain.graceMs })
   await untilIdle(running, config.drain.graceMs)
   generations.stopAll(new AppError('draining', 'The server is shutting down.'))
   await untilIdle(running, flushMs)
   if (running() > 0) log.warn('requests were cut off', { running: running() })
-  await server.stop(true)
+  await listener.close()
 }
 
 /**

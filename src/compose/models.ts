@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { createAgents } from '#agents/agents.ts'
 import { computeEnvironment } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
 import { createEmbedders } from '#embedding/embedders.ts'
 import { createGenerations } from '#inference/generate.ts'
 import { tellGeneration } from '#inference/tell-generation.ts'
@@ -10,12 +11,14 @@ import { createSocketTransport } from '#inference/transport/socket-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
 import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
+import { readDescriptorLimit, streamsWithin } from '#lib/descriptors.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { createLocalModels } from '#models/local-models.ts'
 import { createModelNames } from '#models/names.ts'
 import { createOffer } from '#models/offer.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { createRerankers } from '#rerank/rerankers.ts'
+import type { Log } from '#telemetry/log.ts'
 import type { World } from './world.ts'
 
 export type Models = ReturnType<typeof composeModels>
@@ -60,6 +63,7 @@ export function composeModels(world: World) {
     offer: createOffer({ catalogue, agents, names: modelNames, log }),
     generations: createGenerations({
       ...{ adapters, transport, limits, deadlines, retry },
+      streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       settled(record, job) {
         tellGeneration({ log, metrics }, record, job)
         tokenCounter.learn(record, job)
@@ -74,4 +78,17 @@ export function composeModels(world: World) {
       transport.close()
     },
   }
+}
+
+/** Told once, so that nobody wonders why streams are refused below their limit. */
+function streamsWithinDescriptors(config: Config, log: Log): number {
+  const limit = readDescriptorLimit()
+  const streams = streamsWithin(limit, config)
+  const { streamsMax } = config.limits
+  if (streams < streamsMax) {
+    log.warn('the limit of open files allows fewer streams than limits.streams_max', {
+      ...{ limit, streams, streams_max: streamsMax },
+    })
+  }
+  return streams
 }

@@ -1,4 +1,4 @@
-import type { AppError } from '#lib/errors.ts'
+import type { AppError, ErrorKind } from '#lib/errors.ts'
 
 /** How a failure is told as an HTTP answer: under /compat as Messages clients read it. */
 export function errorAnswer(
@@ -51,8 +51,10 @@ export function renderMessagesError(error: AppError) {
 function retryHeaders(error: AppError): Record<string, string> {
   const headers: Record<string, string> = {}
   if (error.retryAfterS !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterS))
-  // A connection that is kept would bring the next request here again.
-  if (error.kind === 'draining') headers['connection'] = 'close'
+  // A connection that is kept would bring the next request here again, or take a descriptor.
+  if (error.kind === 'draining' || error.kind === 'no_descriptor_left') {
+    headers['connection'] = 'close'
+  }
   if (error.status === 401) headers['www-authenticate'] = 'Bearer'
   if (error.kind === 'upgrade_required') headers['upgrade'] = 'websocket'
   if (error.status === 429 || error.status >= 500) {
@@ -61,9 +63,15 @@ function retryHeaders(error: AppError): Record<string, string> {
   return headers
 }
 
+const overloads: ReadonlySet<ErrorKind> = new Set([
+  'upstream_overloaded',
+  'too_many_streams',
+  'no_descriptor_left',
+])
+
 /** The protocol has statuses of its own for an overload and for credit that is used up. */
 export function statusForMessages({ kind, status }: AppError): number {
-  if (kind === 'upstream_overloaded' || kind === 'too_many_streams') return 529
+  if (overloads.has(kind)) return 529
   return kind === 'insufficient_quota' ? 402 : status
 }
 

@@ -2,6 +2,7 @@ import { createWatchdog, followSignal, sleep } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent, Relay } from './events.ts'
 import { endOfBlock } from './grammar.ts'
+import { noDescriptorLeft } from './no-descriptor.ts'
 import { type GenerationRecord, type OpenRecord, openRecord } from './record.ts'
 import { joinRelays, withRelay } from './relay.ts'
 import type { GenerationRequest } from './request.ts'
@@ -52,6 +53,8 @@ export type GenerationDeps = {
     /** The most text of one generation, in characters: whoever renders it holds it whole. */
     readonly outputCharsMax: number
   }
+  /** What the descriptors of this process are enough for; without it there is no such bound. */
+  streamsWithinDescriptors?: number
   deadlines: Deadlines
   retry: RetryPolicy
   settled: (record: GenerationRecord, job: GenerationJob) => void
@@ -68,6 +71,7 @@ export type Generations = {
 export function createGenerations(deps: GenerationDeps): Generations {
   const running = new Set<AbortController>()
   let stopped: AppError | null = null
+  const { streamsWithinDescriptors = Number.POSITIVE_INFINITY } = deps
 
   async function* generate(job: GenerationJob): AsyncGenerator<EventBatch, void, void> {
     if (stopped !== null) throw stopped
@@ -76,6 +80,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
         retryAfterS: 1,
       })
     }
+    if (running.size >= streamsWithinDescriptors) throw noDescriptorLeft()
     const { controller, release } = followSignal(job.signal)
     const { gapMs, totalMs } = deps.deadlines
     const total = setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs)

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 
 /** What a worker has open beside streams, speech and its database: files, listeners, its log. */
 const othersOpen = 128
@@ -38,15 +38,6 @@ export function readDescriptorLimit(): number | null {
     const limits = readFileSync('/proc/self/limits', 'utf8')
     const soft = /^Max open files +(\d+)/m.exec(limits)?.[1]
     return soft === undefined ? null : Number(soft)
-  } catch {
-    return null
-  }
-}
-
-/** How many this process has open, in microseconds; null where the kernel does not say (< 6.2). */
-export function countDescriptors(): number | null {
-  try {
-    return statSync('/proc/self/fd').size || null
   } catch {
     return null
   }

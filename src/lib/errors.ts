@@ -40,6 +40,8 @@ const kinds = {
   draining: { status: 503, type: 'server_error' },
   worker_lost: { status: 500, type: 'server_error' },
   too_many_streams: { status: 503, type: 'server_error' },
+  // The same to a client, whose connection is closed, since it takes a descriptor as well.
+  no_descriptor_left: { status: 503, type: 'server_error', code: 'too_many_streams' },
   insufficient_storage: { status: 507, type: 'server_error' },
   // The upstream
   rate_limit_exceeded: { status: 429, type: 'rate_limit_error' },

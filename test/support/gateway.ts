@@ -45,6 +45,7 @@ export type GatewayOptions = {
   tokens?: Partial<Config['tokens']>
   compat?: Partial<Config['compat']>
   llama?: Partial<Config['llama']>
+  installer?: Partial<Config['installer']>
   retrieval?: Partial<Config['retrieval']>
   files?: Partial<Config['files']>
   speech?: Partial<Config['speech']>
@@ -160,6 +161,7 @@ function configOf(options: GatewayOptions): Config {
     tokens: { ...config.tokens, ...options.tokens },
     compat: { ...config.compat, ...options.compat },
     llama: { ...config.llama, ...options.llama },
+    installer: { ...config.installer, ...options.installer },
     retrieval: { ...config.retrieval, ...options.retrieval },
     files: { ...config.files, ...options.files },
     speech: { ...config.speech, ...options.speech },

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
+import { descriptorsNeeded } from '#lib/descriptors.ts'
 import { engines } from '#package.json'
 
 /** The machine and the program that runs us. */
@@ -30,19 +31,11 @@ function processorsFinding(workers: number): Finding {
   )
 }
 
-/** What a worker has open beside streams and speech: files, listeners, its log. */
-const othersOpen = 128
-
-/** Each stream has a socket to its client and one to an upstream. */
 async function descriptorsFinding(config: World['config']): Promise<Finding> {
   const check = 'open files (ulimit -n)'
   const limits = await readDescriptorLimits()
   if (limits === null) return skip(check, 'the limit cannot be read here')
-  const needed =
-    2 * config.limits.streamsMax +
-    2 * config.speech.sessionsMax +
-    config.databaseConnectionsMax +
-    othersOpen
+  const needed = descriptorsNeeded(config)
   const [soft, hard] = [limits.soft, limits.hard].map((limit) =>
     Number.isFinite(limit) ? limit : 'unlimited',
   )

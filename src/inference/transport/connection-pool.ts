@@ -44,6 +44,11 @@ export class ConnectionPool {
   close() {
     this.#closed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
+    this.closeIdle()
+  }
+
+  /** Gives back the descriptors of all that nobody uses. */
+  closeIdle() {
     for (const { connection } of [...this.#idle.values()].flat()) connection.close()
     this.#idle.clear()
   }

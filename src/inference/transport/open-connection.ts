@@ -1,3 +1,5 @@
+import { noDescriptorLeft } from '#inference/no-descriptor.ts'
+import { canOpen } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
 import { Connection } from './connection.ts'
 import type { Target } from './http1-request.ts'
@@ -5,7 +7,8 @@ import type { Target } from './http1-request.ts'
 /**
  * Connects, and for https verifies the certificate and the host name. Throws `signal.reason`, or
  * an `AppError`: `upstream_connect_timeout` when TCP and TLS together take longer than `connectMs`,
- * `upstream_unreachable` for every other failure.
+ * `no_descriptor_left` where that is why there is no socket, `upstream_unreachable` for every other
+ * failure.
  */
 export async function openConnection(
   target: Target,
@@ -16,7 +19,7 @@ export async function openConnection(
   const connection = new Connection(target.origin, {
     opened: opening.resolve,
     received: () => connection.lose(new Error('the upstream spoke before it was asked')),
-    lost: (cause) => opening.reject(unreachable(cause)),
+    lost: (cause) => opening.reject(whyUnopened(cause)),
   })
   const giveUp = (reason: unknown) => {
     connection.destroy()
@@ -34,6 +37,11 @@ export async function openConnection(
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
   }
+}
+
+/** Bun calls it a refused connection when the process may open no more sockets, so we look. */
+function whyUnopened(cause: Error | null): AppError {
+  return canOpen(1) ? unreachable(cause) : noDescriptorLeft()
 }
 
 export function unreachable(cause: Error | null): AppError {
