@@ -13,6 +13,7 @@ import { createHostedTools } from './hosted-tools/hosted-tools.ts'
 import { createOpenSockets } from './http/open-sockets.ts'
 import { createJobs } from './jobs/jobs.ts'
 import { resolveHost } from './outbound/resolve.ts'
+import { startFetching } from './outbound/start-fetching.ts'
 import { createFileSearch } from './retrieval/file-search/file-search.ts'
 import { withSettings } from './settings/live-config.ts'
 import { createSettings } from './settings/settings.ts'
@@ -27,6 +28,7 @@ export type Given = { log: Log; draining: () => boolean; database: Database }
 
 /** Makes everything that a process serves with; `close` ends it in the order that work needs it. */
 export async function createDeps(configured: Config, given: Given) {
+  await startFetching(fetch)
   const world = await openWorld(configured, given)
   const { config, log, database, settings, metrics } = world
   const people = await composePeople(world)

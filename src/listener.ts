@@ -14,6 +14,8 @@ export type Listener = {
 
 /** How often it is looked whether descriptors are short. */
 const lookMs = 500
+/** So many looks outlast a burst, whose refused connections are closed one after the other. */
+const shortLooksMax = 4
 /** What the database, files and threads find free at all times: without it Bun ends the process. */
 const spareDescriptors = 16
 /** Listening begins again when so many are free, so that it does not end again at once. */
@@ -34,10 +36,11 @@ export function openListener(deps: {
   /** Those that no longer listen have connections that go on. */
   const servers = new Set([first])
   let listening: Server | null = first
-  let wasShort = false
+  let shortLooks = 0
 
   const pause = (server: Server) => {
     listening = null
+    shortLooks = 0
     void server.stop(false).then(() => servers.delete(server))
     log.warn('descriptors are short: no connections are accepted for the time being')
   }
@@ -55,11 +58,12 @@ export function openListener(deps: {
       if (canOpen(resumeDescriptors)) resume()
       return
     }
-    const isShort = !canOpen(spareDescriptors)
-    if (isShort) listening.closeIdleConnections()
-    // A burst is over by the next look: those that it refused have been closed.
-    if (isShort && wasShort) pause(listening)
-    wasShort = isShort
+    if (canOpen(spareDescriptors)) {
+      shortLooks = 0
+      return
+    }
+    listening.closeIdleConnections()
+    if (++shortLooks >= shortLooksMax) pause(listening)
   }
   const timer = setInterval(look, lookMs)
 

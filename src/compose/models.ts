@@ -7,11 +7,11 @@ import { createGenerations } from '#inference/generate.ts'
 import { tellGeneration } from '#inference/tell-generation.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { countAnswers } from '#inference/transport/counted-transport.ts'
-import { createSocketTransport } from '#inference/transport/socket-transport.ts'
+import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
 import { createLayout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
-import { readDescriptorLimit, streamsWithin } from '#lib/descriptors.ts'
+import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { createLocalModels } from '#models/local-models.ts'
 import { createModelNames } from '#models/names.ts'
@@ -39,7 +39,9 @@ export function composeModels(world: World) {
   const { now } = clock
   const upstreams = configuredUpstreams(config)
   const transport = countAnswers(
-    createSocketTransport({ connectMs: deadlines.connectMs, ...transportLimits, log }),
+    createTransport(config.transport, {
+      ...{ fetch: world.fetch, connectMs: deadlines.connectMs, ...transportLimits, log },
+    }),
     upstreams.map(({ upstream }) => upstream),
     metrics.upstreamAnswered,
   )
@@ -82,12 +84,13 @@ export function composeModels(world: World) {
 
 /** Told once, so that nobody wonders why streams are refused below their limit. */
 function streamsWithinDescriptors(config: Config, log: Log): number {
-  const limit = readDescriptorLimit()
-  const streams = streamsWithin(limit, config)
+  const descriptors = readDescriptors()
+  if (descriptors === null) return Number.POSITIVE_INFINITY
+  const streams = streamsWithin(descriptors, config)
   const { streamsMax } = config.limits
   if (streams < streamsMax) {
     log.warn('the limit of open files allows fewer streams than limits.streams_max', {
-      ...{ limit, streams, streams_max: streamsMax },
+      ...{ limit: descriptors.limit, streams, streams_max: streamsMax },
     })
   }
   return streams

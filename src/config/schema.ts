@@ -160,8 +160,17 @@ export const configSchema = Type.Object(
         pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
       }),
     }),
+    transport: Type.Union([Type.Literal('socket'), Type.Literal('fetch')], {
+      description:
+        "How upstreams are spoken to: socket is our own HTTP/1.1 client. fetch is Bun's, for what only it knows: the proxy that HTTP_PROXY or HTTPS_PROXY names, and HTTP/2 where Bun is told to offer it. It costs more for each event, has no deadline for connecting, does not repeat a request that met a dead connection, and reads malformed answers leniently.",
+      default: 'socket',
+      env: 'SLUICE_TRANSPORT',
+    }),
     deadlines: section('How long an upstream may take; each ends with its own error code.', {
-      connectMs: whole('To accept a connection.', { default: 5_000, minimum: 1 }),
+      connectMs: whole('To accept a connection; not held with transport fetch.', {
+        default: 5_000,
+        minimum: 1,
+      }),
       firstEventMs: whole('From the request to the first event.', { default: 300_000, minimum: 1 }),
       gapMs: whole('Between two reads of a running stream.', { default: 300_000, minimum: 1 }),
       totalMs: whole('For the whole generation.', { default: 600_000, minimum: 1 }),
@@ -254,6 +263,5 @@ export type Config = Static<typeof configSchema> & {
   /** By key, spelled as in the file: `retrieval.rerank_top_n`. */
   readonly sources: Readonly<Record<string, ConfigSource>>
 }
-export type UpstreamConfig = Config['upstream'][number]
 export type ModelConfig = Config['model'][number]
 export type EngineConfig = Config['engine'][number]

@@ -4,7 +4,7 @@ import { clock } from '#clock.ts'
 import { ConfigError, loadConfigFromProcess, programEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
-import { createSocketTransport } from '#inference/transport/socket-transport.ts'
+import { createTransport } from '#inference/transport/create-transport.ts'
 import { createLog } from '#telemetry/log.ts'
 import { bunFinding } from './checks/machine.ts'
 import { examine } from './examine.ts'
@@ -53,7 +53,7 @@ function faultFinding(fault: string): Finding {
 async function examineWorld(config: Config): Promise<readonly Finding[]> {
   const log = createLog({ level: 'error', format: 'text', write: () => {}, now: clock.now })
   const { connectMs } = config.deadlines
-  const transport = createSocketTransport({ connectMs, ...transportLimits })
+  const transport = createTransport(config.transport, { fetch, connectMs, ...transportLimits })
   try {
     return await examine({
       ...{ config, transport, fetch, log, now: clock.now },

@@ -4,6 +4,12 @@ import { bodyTooLarge, checkEncoding, unpackBody } from './content-encoding.ts'
 type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
 /**
+ * The steps of reading a longer body take turns with what else waits: megabytes take tens of
+ * milliseconds from the socket to the upstream, which all streams would notice in one piece.
+ */
+const longBodyBytes = 131_072
+
+/**
  * The JSON value of a request body, which may be compressed. The media type is not looked at:
  * clients get it wrong.
  *
@@ -19,8 +25,16 @@ export async function readJsonBody(request: Request, limits: BodyLimits): Promis
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
+  const isLong = bytes.length > longBodyBytes
   refuseDeeper(bytes, limits, 'The request body')
-  return parseText(decodeBytes(bytes), 'The request body')
+  if (isLong) await nextTurn()
+  const value = parseText(decodeBytes(bytes), 'The request body')
+  if (isLong) await nextTurn()
+  return value
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**

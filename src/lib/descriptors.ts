@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 
 /** What a worker has open beside streams, speech and its database: files, listeners, its log. */
 const othersOpen = 128
@@ -18,29 +18,38 @@ export function descriptorsNeeded(config: Demand): number {
   return descriptorsEach * served + descriptorsReserved(config)
 }
 
+/** The descriptors of this process. */
+export type DescriptorState = {
+  /** The soft limit. */
+  readonly limit: number
+  readonly open: number
+}
+
+/** null where there is no limit, or where it cannot be read. */
+export function readDescriptors(): DescriptorState | null {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    const soft = /^Max open files +(\d+)/m.exec(limits)?.[1]
+    return soft === undefined
+      ? null
+      : { limit: Number(soft), open: readdirSync('/proc/self/fd').length }
+  } catch {
+    return null
+  }
+}
+
 /**
- * How many streams a worker may have open at once, so that there is always a reserve for the rest;
- * without a bound where the limit is not known. A small limit is shared half and half.
+ * How many streams a worker may have at once, beside what it has open at its start, so that there is
+ * always a reserve for the rest. Where there is little, half of it is for streams.
  */
-export function streamsWithin(limit: number | null, config: Demand): number {
-  if (limit === null) return Number.POSITIVE_INFINITY
-  const reserved = Math.min(descriptorsReserved(config), limit / 2)
-  return Math.floor((limit - reserved) / descriptorsEach)
+export function streamsWithin({ limit, open }: DescriptorState, config: Demand): number {
+  const free = Math.max(limit - open, 0)
+  const reserved = Math.min(descriptorsReserved(config), free / 2)
+  return Math.floor((free - reserved) / descriptorsEach)
 }
 
 function descriptorsReserved({ databaseConnectionsMax }: Demand): number {
   return databaseConnectionsMax + othersOpen
-}
-
-/** The soft limit of this process; null where it cannot be read, or where there is none. */
-export function readDescriptorLimit(): number | null {
-  try {
-    const limits = readFileSync('/proc/self/limits', 'utf8')
-    const soft = /^Max open files +(\d+)/m.exec(limits)?.[1]
-    return soft === undefined ? null : Number(soft)
-  } catch {
-    return null
-  }
 }
 
 /** Whether so many more could be opened at this moment. */

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { Upstream, UpstreamModel } from '#inference/upstream.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
-import { fetchTransport } from '#test/support/fetch-transport.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { fetchTransport } from '#test/support/transport.ts'
 
 let replay: ReplayUpstream
 beforeAll(async () => {

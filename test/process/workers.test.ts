@@ -2,6 +2,7 @@ import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { createEmbeddedPlace, serverUrl } from '#test/support/database.ts'
 import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { startHeldUpstream } from '#test/support/held-upstream.ts'
 import {
   childrenOf,
   isAlive,
@@ -103,5 +104,46 @@ test.skipIf(serverUrl === undefined)(
       environment: { SLUICE_WORKERS: '2', PORT: String(first.port()) },
     })
     await expect(second).rejects.toThrow('it is in use by another process')
+  },
+)
+
+test.skipIf(serverUrl === undefined)(
+  'of two workers with streams one is killed: the streams of the other end whole, and a new one serves',
+  async () => {
+    const upstream = await startHeldUpstream()
+    try {
+      const environment = { SLUICE_WORKERS: '2', SLUICE_CONFIG: upstream.configFile }
+      const gateway = await startGatewayProcess({ environment })
+      await gateway.logged('listening', 2)
+      const before = childrenOf(gateway.pid)
+      const [left, right] = await openConnections(gateway.port(), before)
+      const token = { authorization: `Bearer ${await signToken()}` }
+      const body = JSON.stringify({ model: 'held', input: 'hello', stream: true })
+      const [lasting, ending] = [left, right].map((connection) =>
+        connection.readToEnd('/v1/responses', token, body),
+      )
+      await eventually('both have a stream', () => upstream.held() === 2)
+
+      process.kill(right.workerPid, 'SIGKILL')
+      expect(await ending).not.toContain('data: [DONE]')
+      await gateway.logged('listening', 3)
+      upstream.release()
+      const whole = await lasting
+      expect(whole).toContain('event: response.completed')
+      expect(whole).toEndWith('data: [DONE]\n\n\r\n0\r\n\r\n')
+
+      const after = childrenOf(gateway.pid)
+      expect(after).toContain(left.workerPid)
+      expect(after).not.toContain(right.workerPid)
+      for (const connection of await openConnections(gateway.port(), after)) {
+        expect(await connection.readToEnd('/v1/responses', token, body)).toContain('data: [DONE]')
+      }
+      expect(
+        gateway.log().filter(({ message }) => message === 'worker ended and is started again'),
+      ).toHaveLength(1)
+    } finally {
+      await stopProcesses()
+      await upstream.stop()
+    }
   },
 )

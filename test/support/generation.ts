@@ -4,7 +4,7 @@ import type { GenerationRequest } from '#inference/request.ts'
 import type { AdapterContext, UpstreamQuirks } from '#inference/upstream.ts'
 import type { AppError } from '#lib/errors.ts'
 import { toAppError } from '#lib/errors.ts'
-import { fetchTransport } from './fetch-transport.ts'
+import { fetchTransport } from './transport.ts'
 
 /** A request that says nothing beyond one user message. */
 export function makeRequest(given: Partial<GenerationRequest> = {}): GenerationRequest {

@@ -33,6 +33,8 @@ export type ProcessOptions = {
   environment?: Readonly<Record<string, string>>
   /** Used instead of a database and a folder of its own; whoever made it removes it. */
   dataFolder?: string
+  /** The limit of open files; that of the tests unless given. */
+  openFilesMax?: number
 }
 
 /** Long enough for any start on a busy machine; nothing is judged by its speed. */
@@ -65,17 +67,25 @@ export async function startGatewayProcess(options: ProcessOptions = {}): Promise
 export async function launchGateway(options: ProcessOptions = {}): Promise<GatewayProcess> {
   const place = options.dataFolder === undefined ? await createTestPlace() : null
   if (place !== null) cleanups.push(place.remove)
-  return launch({
-    JWT_SECRET: jwtSecret,
-    SLUICE_DATA: options.dataFolder ?? place?.dataFolder ?? '',
-    ...(place?.databaseUrl === undefined ? {} : { DATABASE_URL: place.databaseUrl }),
-    ...options.environment,
-  })
+  return launch(
+    {
+      JWT_SECRET: jwtSecret,
+      SLUICE_DATA: options.dataFolder ?? place?.dataFolder ?? '',
+      ...(place?.databaseUrl === undefined ? {} : { DATABASE_URL: place.databaseUrl }),
+      ...options.environment,
+    },
+    options.openFilesMax,
+  )
 }
 
 /** Variables that are empty count as not set. */
-function launch(environment: Readonly<Record<string, string>>): GatewayProcess {
-  const child = Bun.spawn([process.execPath, program], {
+function launch(
+  environment: Readonly<Record<string, string>>,
+  openFilesMax?: number,
+): GatewayProcess {
+  const command = [process.execPath, program]
+  const limited = ['sh', '-c', `ulimit -n ${openFilesMax} && exec "$@"`, 'sh', ...command]
+  const child = Bun.spawn(openFilesMax === undefined ? command : limited, {
     // Away from the project, so that no settings file of a developer is found.
     cwd: temporaryFolder(),
     env: { ...inheritedEnvironment(), PORT: '0', LOG_LEVEL: 'debug', ...environment },

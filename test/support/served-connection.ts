@@ -11,6 +11,8 @@ export type ServedConnection = {
     headers: Readonly<Record<string, string>>,
     body?: string,
   ): Promise<{ status: number; body: string }>
+  /** POSTs, and gives all that comes until the connection ends, in order or not. */
+  readToEnd(path: string, headers: Readonly<Record<string, string>>, body: string): Promise<string>
 }
 
 /** The kernel deals connections out by chance: with this many, no worker goes without. */
@@ -45,6 +47,8 @@ async function openConnection(port: number, workers: readonly number[]): Promise
   return {
     workerPid,
     exchange: (method, path, headers, body = '') => exchange(socket, [method, path, headers, body]),
+    readToEnd: (path, headers, body) =>
+      readToEnd(socket, ['POST', path, { ...headers, connection: 'close' }, body]),
   }
 }
 
@@ -68,9 +72,21 @@ type Question = [
   body: string,
 ]
 
+function readToEnd(socket: Socket, question: Question): Promise<string> {
+  return new Promise((resolve) => {
+    let received = ''
+    socket.on('data', (piece: Buffer) => {
+      received += piece.toString()
+    })
+    // A worker that is killed resets its connections.
+    socket.on('error', () => {})
+    socket.once('close', () => resolve(received))
+    socket.write(renderRequest(question))
+  })
+}
+
 /** Answers here are short and have a content-length. */
-function exchange(socket: Socket, [method, path, headers, body]: Question) {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+function exchange(socket: Socket, question: Question) {
   return new Promise<{ status: number; body: string }>((resolve, reject) => {
     let received = ''
     const take = (piece: Buffer) => {
@@ -83,9 +99,14 @@ function exchange(socket: Socket, [method, path, headers, body]: Question) {
     }
     socket.on('data', take)
     socket.once('close', () => reject(new Error('the connection was closed')))
-    socket.write(
-      `${method} ${path} HTTP/1.1\r\nHost: gateway\r\n${lines.join('')}` +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
+    socket.write(renderRequest(question))
   })
+}
+
+function renderRequest([method, path, headers, body]: Question): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return (
+    `${method} ${path} HTTP/1.1\r\nHost: gateway\r\n${lines.join('')}` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  )
 }

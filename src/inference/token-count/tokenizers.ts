@@ -1,3 +1,4 @@
+import { canOpen } from '#lib/descriptors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { cutText } from './cut-text.ts'
 import type { CountReport, CountRequest } from './thread-messages.ts'
@@ -15,6 +16,8 @@ export type Tokenizers = {
 const batchCharsMax = 131_072
 /** What may wait for the thread; what is more is not counted here. */
 const waitingCharsMax = 16_777_216
+/** What a thread opens as it starts, and some more. */
+const threadDescriptors = 16
 /** A tokenizer that failed is left alone for so long. */
 const restMs = 60_000
 
@@ -47,6 +50,11 @@ export function createTokenizers({ log }: { log: Pick<Log, 'warn'> }): Tokenizer
         waiting.delete(id)
         resolve(report)
       })
+      // Without descriptors for its thread Bun would end the process.
+      if (thread === null && !canOpen(threadDescriptors)) {
+        waiting.get(id)?.({ id, type: 'failed', reason: 'there are no descriptors for its thread' })
+        return
+      }
       thread ??= start()
       const request: CountRequest = { id, tokenizer, texts }
       thread.postMessage(request)

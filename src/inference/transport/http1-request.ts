@@ -56,10 +56,7 @@ export function targetOf(url: string): Target {
   }
 }
 
-/**
- * The request as it goes over the wire, head and body in one piece. Throws a plain error when a
- * header cannot be sent; its value, which may be a credential, is not repeated.
- */
+/** The request as it goes over the wire, head and body in one piece; throws as `headersOf` does. */
 export function renderRequest(target: Target, request: UpstreamHttpRequest): Uint8Array {
   const body = request.body ?? ''
   const bodyBytes = Buffer.byteLength(body)
@@ -71,7 +68,12 @@ export function renderRequest(target: Target, request: UpstreamHttpRequest): Uin
   return bytes
 }
 
-function renderHead(target: Target, request: UpstreamHttpRequest, bodyBytes: number): string {
+/**
+ * The headers of a request by their names in lower case, but for those of the connection and the
+ * body's length. Throws a plain error when one cannot be sent; its value, which may be a credential,
+ * is not repeated.
+ */
+export function headersOf(target: Target, request: UpstreamHttpRequest): Map<string, string> {
   const headers = new Map([
     ['host', target.host],
     ['user-agent', userAgent],
@@ -83,7 +85,11 @@ function renderHead(target: Target, request: UpstreamHttpRequest, bodyBytes: num
     if (ownHeaders.has(key)) throw new Error(`the request header ${key} cannot be set`)
     headers.set(key, value)
   }
-  headers.set('accept-encoding', 'identity').set('connection', 'keep-alive')
+  return headers.set('accept-encoding', 'identity')
+}
+
+function renderHead(target: Target, request: UpstreamHttpRequest, bodyBytes: number): string {
+  const headers = headersOf(target, request).set('connection', 'keep-alive')
   if (request.method === 'POST' || bodyBytes > 0) headers.set('content-length', String(bodyBytes))
   let head = `${request.method} ${target.pathAndQuery} HTTP/1.1\r\n`
   for (const [name, value] of headers) head += `${name}: ${value}\r\n`

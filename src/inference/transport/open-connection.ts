@@ -40,7 +40,7 @@ export async function openConnection(
 }
 
 /** Bun calls it a refused connection when the process may open no more sockets, so we look. */
-function whyUnopened(cause: Error | null): AppError {
+export function whyUnopened(cause: Error | null): AppError {
   return canOpen(1) ? unreachable(cause) : noDescriptorLeft()
 }
 

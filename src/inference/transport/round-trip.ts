@@ -141,7 +141,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 }
 
-function truncated(cause: Error | null): AppError {
+export function truncated(cause: Error | null): AppError {
   return new AppError('upstream_truncated', 'The upstream broke off its answer.', {
     cause: cause ?? new Error('the connection was closed before the body was complete'),
   })

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'bun:test'
+import { afterEach, expect } from 'bun:test'
+import { overEachTransport } from './over-each-transport.ts'
 import {
   answering,
   chunk,
@@ -9,209 +10,206 @@ import {
   type ScriptedServer,
   serveScript,
 } from './scripted-server.ts'
-import {
-  failureOf,
-  limits,
-  openTransport,
-  readUntilFailure,
-  request,
-  textOf,
-} from './transport-client.ts'
+import { failureOf, limits, readUntilFailure, request, textOf } from './transport-client.ts'
 
-const transport = openTransport()
-let server: ScriptedServer | undefined
+overEachTransport(import.meta.file, ({ test, openTransport }) => {
+  const transport = openTransport()
+  let server: ScriptedServer | undefined
 
-afterEach(() => server?.stop())
+  afterEach(() => server?.stop())
 
-/** The answer of a server whose connections all run this script. */
-async function answerOf(script: Script) {
-  server = await serveScript(async (peer, index) => {
-    await peer.nextRequest()
-    await script(peer, index)
+  /** The answer of a server whose connections all run this script. */
+  async function answerOf(script: Script) {
+    server = await serveScript(async (peer, index) => {
+      await peer.nextRequest()
+      await script(peer, index)
+    })
+    return transport.send(request(server.url))
+  }
+
+  const textFrom = async (script: Script) => textOf(await answerOf(script))
+
+  test('an answer that arrives byte by byte is the same answer', async () => {
+    const text = `HTTP/1.1 200 OK\r\nx-a: b\r\n${chunkedHead.slice(17)}${chunk('one')}${chunk('two')}${lastChunk}`
+    const answer = await answerOf(async (peer) => {
+      for (const byte of text) await peer.write(byte)
+    })
+    expect(answer.header('x-a')).toBe('b')
+    expect(await textOf(answer)).toBe('onetwo')
   })
-  return transport.send(request(server.url))
-}
 
-const textFrom = async (script: Script) => textOf(await answerOf(script))
-
-test('an answer that arrives byte by byte is the same answer', async () => {
-  const text = `HTTP/1.1 200 OK\r\nx-a: b\r\n${chunkedHead.slice(17)}${chunk('one')}${chunk('two')}${lastChunk}`
-  const answer = await answerOf(async (peer) => {
-    for (const byte of text) await peer.write(byte)
-  })
-  expect(answer.header('x-a')).toBe('b')
-  expect(await textOf(answer)).toBe('onetwo')
-})
-
-test('100 Continue before the answer is passed over', async () => {
-  expect(await textFrom((peer) => peer.write(`HTTP/1.1 100 Continue\r\n\r\n${okAnswer}`))).toBe(
-    'ok',
-  )
-})
-
-test('one chunk of 10 MB comes through', async () => {
-  const payload = 'x'.repeat(10_000_000)
-  const text = await textFrom((peer) => peer.write(chunkedHead + chunk(payload) + lastChunk))
-  expect(text).toHaveLength(payload.length)
-})
-
-test('a hundred thousand tiny chunks come through in order', async () => {
-  const pieces = Array.from({ length: 100_000 }, (_, index) => `${index},`)
-  const text = await textFrom((peer) =>
-    peer.write(chunkedHead + pieces.map(chunk).join('') + lastChunk),
-  )
-  expect(text).toBe(pieces.join(''))
-})
-
-test('a compressed body is passed as it is, with its header', async () => {
-  const compressed = Bun.gzipSync(new TextEncoder().encode('hello'))
-  const answer = await answerOf(async (peer) => {
-    await peer.write(
-      `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${compressed.length}\r\n\r\n`,
+  test('100 Continue before the answer is passed over', async () => {
+    expect(await textFrom((peer) => peer.write(`HTTP/1.1 100 Continue\r\n\r\n${okAnswer}`))).toBe(
+      'ok',
     )
-    await peer.write(compressed)
   })
-  expect(answer.header('content-encoding')).toBe('gzip')
-  const body = Buffer.from(await textOf(answer), 'latin1')
-  expect(new TextDecoder().decode(Bun.gunzipSync(body))).toBe('hello')
-})
 
-test('a body without a length ends with the connection', async () => {
-  expect(await textFrom((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nuntil the end'))).toBe(
-    'until the end',
-  )
-})
-
-test('a body without a length that ends with a reset is truncated', async () => {
-  const answer = await answerOf(async (peer) => {
-    await peer.write('HTTP/1.1 200 OK\r\n\r\nnot the end')
-    setTimeout(() => peer.reset(), 20)
+  test('one chunk of 10 MB comes through', async () => {
+    const payload = 'x'.repeat(10_000_000)
+    const text = await textFrom((peer) => peer.write(chunkedHead + chunk(payload) + lastChunk))
+    expect(text).toHaveLength(payload.length)
   })
-  expect(await readUntilFailure(answer)).toMatchObject({
-    text: 'not the end',
-    error: { kind: 'upstream_truncated' },
+
+  test('a hundred thousand tiny chunks come through in order', async () => {
+    const pieces = Array.from({ length: 100_000 }, (_, index) => `${index},`)
+    const text = await textFrom((peer) =>
+      peer.write(chunkedHead + pieces.map(chunk).join('') + lastChunk),
+    )
+    expect(text).toBe(pieces.join(''))
   })
-})
 
-test('an HTTP/1.0 answer is read, and its connection not used again', async () => {
-  const text = 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok'
-  expect(await textFrom((peer) => peer.write(text))).toBe('ok')
-  expect(await server?.peers[0]?.closed).toBe('end')
-})
-
-test('the answer is given before its body has come', async () => {
-  const answer = await answerOf((peer) => peer.write(chunkedHead))
-  expect(answer.status).toBe(200)
-  const first = answer.chunks[Symbol.asyncIterator]().next()
-  await server?.peers[0]?.write(chunk('later'))
-  expect(Buffer.from((await first).value ?? []).toString()).toBe('later')
-})
-
-test('a body shorter than its length is truncated; what came is still given', async () => {
-  const answer = await answerOf((peer) =>
-    peer.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello'),
-  )
-  expect(await readUntilFailure(answer)).toMatchObject({
-    text: 'hello',
-    error: { kind: 'upstream_truncated', status: 502, wireCode: 'server_error' },
+  test('a compressed body is passed as it is, with its header', async () => {
+    const compressed = Bun.gzipSync(new TextEncoder().encode('hello'))
+    const answer = await answerOf(async (peer) => {
+      await peer.write(
+        `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${compressed.length}\r\n\r\n`,
+      )
+      await peer.write(compressed)
+    })
+    expect(answer.header('content-encoding')).toBe('gzip')
+    const body = Buffer.from(await textOf(answer), 'latin1')
+    expect(new TextDecoder().decode(Bun.gunzipSync(body))).toBe('hello')
   })
-})
 
-test('a body longer than its length is cut there, and the connection is not used again', async () => {
-  expect(
-    await textFrom((peer) => peer.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokay')),
-  ).toBe('ok')
-  expect(await server?.peers[0]?.closed).toBe('end')
-})
+  test('a body without a length ends with the connection', async () => {
+    expect(await textFrom((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nuntil the end'))).toBe(
+      'until the end',
+    )
+  })
 
-const brokenOff: Record<string, string> = {
-  'inside the size of a chunk': `${chunkedHead}${chunk('hello')}1`,
-  'inside a chunk': `${chunkedHead}${chunk('hello')}5\r\n`,
-  'after a chunk': `${chunkedHead}${chunk('hello')}`,
-  'inside the last chunk': `${chunkedHead}${chunk('hello')}0\r\n`,
-}
-
-for (const [where, text] of Object.entries(brokenOff)) {
-  test(`a stream that ends ${where} is truncated`, async () => {
-    const answer = await answerOf((peer) => peer.end(text))
+  test('a body without a length that ends with a reset is truncated', async () => {
+    const answer = await answerOf(async (peer) => {
+      await peer.write('HTTP/1.1 200 OK\r\n\r\nnot the end')
+      setTimeout(() => peer.reset(), 20)
+    })
     expect(await readUntilFailure(answer)).toMatchObject({
-      text: 'hello',
+      text: 'not the end',
       error: { kind: 'upstream_truncated' },
     })
   })
 
-  test(`a stream that is reset ${where} is truncated`, async () => {
-    const answer = await answerOf((peer) => peer.write(text))
-    const reading = readUntilFailure(answer)
-    await Bun.sleep(20)
-    server?.peers[0]?.reset()
-    expect(await reading).toMatchObject({ text: 'hello', error: { kind: 'upstream_truncated' } })
+  test('an HTTP/1.0 answer is read, and its connection not used again', async () => {
+    const text = 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok'
+    expect(await textFrom((peer) => peer.write(text))).toBe('ok')
+    expect(await server?.peers[0]?.closed).toBe('end')
   })
-}
 
-test('framing that breaks inside a stream ends it, after what came before', async () => {
-  const answer = await answerOf((peer) => peer.write(chunkedHead + chunk('hello')))
-  const chunks = answer.chunks[Symbol.asyncIterator]()
-  expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe('hello')
-  const next = chunks.next()
-  await server?.peers[0]?.write('zz\r\n')
-  expect(await failureOf(next)).toMatchObject({ kind: 'upstream_invalid_answer' })
-  expect(await chunks.next()).toEqual({ done: true, value: undefined })
-  await server?.peers[0]?.closed
-})
+  test('the answer is given before its body has come', async () => {
+    const answer = await answerOf((peer) => peer.write(chunkedHead))
+    expect(answer.status).toBe(200)
+    const first = answer.chunks[Symbol.asyncIterator]().next()
+    await server?.peers[0]?.write(chunk('later'))
+    expect(Buffer.from((await first).value ?? []).toString()).toBe('later')
+  })
 
-const invalid: Record<string, string> = {
-  'something other than HTTP': '220 mail.example ESMTP\r\n',
-  'a head that is too long': `HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(limits.headerBytesMax / 6)}`,
-  'a head of one endless line': `HTTP/1.1 200 ${'b'.repeat(limits.headerBytesMax)}`,
-  'two lengths': 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok',
-  'a length and chunks': `${chunkedHead.slice(0, -2)}content-length: 5\r\n\r\n`,
-  'a chunk without a size': `${chunkedHead}\r\n`,
-}
+  test('a body longer than its length is cut there, and the connection is not used again', async () => {
+    expect(
+      await textFrom((peer) => peer.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokay')),
+    ).toBe('ok')
+    expect(await server?.peers[0]?.closed).toBe('end')
+  })
 
-for (const [name, text] of Object.entries(invalid)) {
-  test(`${name} is an invalid answer, and closes the connection`, async () => {
-    const error = await failureOf(answerOf((peer) => peer.write(text)).then(textOf))
-    expect(error).toMatchObject({ kind: 'upstream_invalid_answer', status: 502 })
+  const short = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello'
+  const brokenOff: Record<string, string> = {
+    'inside the size of a chunk': `${chunkedHead}${chunk('hello')}1`,
+    'inside a chunk': `${chunkedHead}${chunk('hello')}5\r\n`,
+    'after a chunk': `${chunkedHead}${chunk('hello')}`,
+    'inside the last chunk': `${chunkedHead}${chunk('hello')}0\r\n`,
+  }
+
+  for (const [where, text] of Object.entries(brokenOff)) {
+    test(`a stream that ends ${where} is truncated`, async () => {
+      const { error } = await readUntilFailure(await answerOf((peer) => peer.end(text)))
+      expect(error).toMatchObject({ kind: 'upstream_truncated' })
+    })
+
+    test(`a stream that is reset ${where} is truncated`, async () => {
+      const answer = await answerOf((peer) => peer.write(text))
+      const reading = readUntilFailure(answer)
+      await Bun.sleep(20)
+      server?.peers[0]?.reset()
+      expect(await reading).toMatchObject({ text: 'hello', error: { kind: 'upstream_truncated' } })
+    })
+  }
+
+  test('a body shorter than its length is truncated', async () => {
+    const { error } = await readUntilFailure(await answerOf((peer) => peer.end(short)))
+    const truncated = { kind: 'upstream_truncated', status: 502, wireCode: 'server_error' }
+    expect(error).toMatchObject(truncated)
+  })
+
+  test('what came of a body is given before its truncation is told', async () => {
+    for (const text of [short, ...Object.values(brokenOff)]) {
+      const { text: given } = await readUntilFailure(await answerOf((peer) => peer.end(text)))
+      expect(given).toBe('hello')
+      server?.stop()
+    }
+  })
+
+  test('framing that breaks inside a stream ends it, after what came before', async () => {
+    const answer = await answerOf((peer) => peer.write(chunkedHead + chunk('hello')))
+    const chunks = answer.chunks[Symbol.asyncIterator]()
+    expect(Buffer.from((await chunks.next()).value ?? []).toString()).toBe('hello')
+    const next = chunks.next()
+    await server?.peers[0]?.write('zz\r\n')
+    expect(await failureOf(next)).toMatchObject({ kind: 'upstream_invalid_answer' })
+    expect(await chunks.next()).toEqual({ done: true, value: undefined })
     await server?.peers[0]?.closed
   })
-}
 
-const unanswered: Record<string, Script> = {
-  'closes without an answer': (peer) => peer.end(),
-  'resets without an answer': (peer) => peer.reset(),
-  'closes inside the head': (peer) => peer.end('HTTP/1.1 200 OK\r\ncontent-'),
-  'closes after an interim answer': (peer) => peer.end('HTTP/1.1 100 Continue\r\n\r\n'),
-}
-
-for (const [name, script] of Object.entries(unanswered)) {
-  test(`an upstream that ${name} is unreachable, and is asked once`, async () => {
-    const error = await failureOf(answerOf(script))
-    expect(error).toMatchObject({ kind: 'upstream_unreachable', status: 502 })
-    expect(server?.peers).toHaveLength(1)
-  })
-}
-
-test('what a failure says in public names neither the address nor the key', async () => {
-  const failures = await Promise.all(
-    Object.values(unanswered).map(async (script) => {
-      const one = await serveScript(async (peer, index) => {
-        await peer.nextRequest()
-        await script(peer, index)
-      })
-      const headers = { authorization: 'Bearer secret' }
-      const error = await failureOf(transport.send(request(one.url, { headers })))
-      one.stop()
-      return String(error)
-    }),
-  )
-  expect(new Set(failures)).toEqual(new Set(['AppError: The upstream could not be reached.']))
-})
-
-test('answers and requests follow each other on one connection', async () => {
-  server = await serveScript(answering(okAnswer))
-  for (let index = 0; index < 20; index += 1) {
-    expect(await textOf(await transport.send(request(server.url)))).toBe('ok')
+  const invalid: Record<string, string> = {
+    'something other than HTTP': '220 mail.example ESMTP\r\n',
+    'a head that is too long': `HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(limits.headerBytesMax / 6)}`,
+    'a head of one endless line': `HTTP/1.1 200 ${'b'.repeat(limits.headerBytesMax)}`,
+    'two lengths': 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok',
+    'a length and chunks': `${chunkedHead.slice(0, -2)}content-length: 5\r\n\r\n`,
+    'a chunk without a size': `${chunkedHead}\r\n`,
   }
-  expect(server.peers).toHaveLength(1)
+
+  for (const [name, text] of Object.entries(invalid)) {
+    test(`${name} is an invalid answer, and closes the connection`, async () => {
+      const error = await failureOf(answerOf((peer) => peer.write(text)).then(textOf))
+      expect(error).toMatchObject({ kind: 'upstream_invalid_answer', status: 502 })
+      await server?.peers[0]?.closed
+    })
+  }
+
+  const unanswered: Record<string, Script> = {
+    'closes without an answer': (peer) => peer.end(),
+    'resets without an answer': (peer) => peer.reset(),
+    'closes inside the head': (peer) => peer.end('HTTP/1.1 200 OK\r\ncontent-'),
+    'closes after an interim answer': (peer) => peer.end('HTTP/1.1 100 Continue\r\n\r\n'),
+  }
+
+  for (const [name, script] of Object.entries(unanswered)) {
+    test(`an upstream that ${name} is unreachable, and is asked once`, async () => {
+      const error = await failureOf(answerOf(script))
+      expect(error).toMatchObject({ kind: 'upstream_unreachable', status: 502 })
+      expect(server?.peers).toHaveLength(1)
+    })
+  }
+
+  test('what a failure says in public names neither the address nor the key', async () => {
+    const failures = await Promise.all(
+      Object.values(unanswered).map(async (script) => {
+        const one = await serveScript(async (peer, index) => {
+          await peer.nextRequest()
+          await script(peer, index)
+        })
+        const headers = { authorization: 'Bearer secret' }
+        const error = await failureOf(transport.send(request(one.url, { headers })))
+        one.stop()
+        return String(error)
+      }),
+    )
+    expect(new Set(failures)).toEqual(new Set(['AppError: The upstream could not be reached.']))
+  })
+
+  test('answers and requests follow each other on one connection', async () => {
+    server = await serveScript(answering(okAnswer))
+    for (let index = 0; index < 20; index += 1) {
+      expect(await textOf(await transport.send(request(server.url)))).toBe('ok')
+    }
+    expect(server.peers).toHaveLength(1)
+  })
 })

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'bun:test'
+import { afterEach, expect } from 'bun:test'
+import { overEachTransport } from './over-each-transport.ts'
 import {
   answering,
   chunk,
@@ -9,214 +10,219 @@ import {
   type ScriptedServer,
   serveScript,
 } from './scripted-server.ts'
-import { failureOf, openTransport, request, textOf, until } from './transport-client.ts'
+import { failureOf, request, textOf, until } from './transport-client.ts'
 
-let server: ScriptedServer | undefined
-let transport = openTransport()
+overEachTransport(import.meta.file, ({ test, openTransport }) => {
+  let server: ScriptedServer | undefined
+  let transport = openTransport()
 
-afterEach(() => {
-  transport.close()
-  server?.stop()
-})
+  afterEach(() => {
+    transport.close()
+    server?.stop()
+  })
 
-async function serve(script: Script, options: Parameters<typeof openTransport>[0] = {}) {
-  transport.close()
-  transport = openTransport(options)
-  server = await serveScript(script)
-  const { url } = server
-  return {
-    ...server,
-    ask: async (body = '{}') => textOf(await transport.send(request(url, { body }))),
-  }
-}
-
-test('requests at the same time have connections of their own', async () => {
-  const { ask, peers } = await serve(answering(okAnswer))
-  expect(await Promise.all([ask(), ask(), ask()])).toEqual(['ok', 'ok', 'ok'])
-  expect(peers).toHaveLength(3)
-})
-
-test('another port is another origin', async () => {
-  const { ask, peers } = await serve(answering(okAnswer))
-  const second = await serveScript(answering(okAnswer))
-  await ask()
-  expect(await textOf(await transport.send(request(second.url)))).toBe('ok')
-  expect([peers.length, second.peers.length]).toEqual([1, 1])
-  second.stop()
-})
-
-test('no more connections are kept than configured', async () => {
-  const { ask, peers, open } = await serve(answering(okAnswer), { idleSocketsPerOriginMax: 2 })
-  await Promise.all([ask(), ask(), ask(), ask(), ask()])
-  expect(peers).toHaveLength(5)
-  await until(() => open() === 2)
-  await Promise.all([ask(), ask()])
-  expect(peers).toHaveLength(5)
-})
-
-test('the connection that was used last is used next', async () => {
-  const { ask, peers } = await serve(answering(okAnswer))
-  await Promise.all([ask(), ask(), ask()])
-  const before = peers.map(({ bytesReceived }) => bytesReceived)
-  await ask()
-  await ask()
-  const busy = peers.filter(({ bytesReceived }, index) => bytesReceived !== before[index])
-  expect(busy).toHaveLength(1)
-})
-
-test('a connection that is not used is closed after a while', async () => {
-  const { ask, peers } = await serve(answering(okAnswer), { idleMs: 30 })
-  await Promise.all([ask(), ask()])
-  await Promise.all(peers.map(({ closed }) => closed))
-  expect(await ask()).toBe('ok')
-  expect(peers).toHaveLength(3)
-})
-
-test('a server that closes its connection after the answer is connected to anew', async () => {
-  const { ask, peers } = await serve(
-    answering('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok'),
-  )
-  await ask()
-  expect(await peers[0]?.closed).toBe('end')
-  await ask()
-  expect(peers).toHaveLength(2)
-})
-
-test('bytes on a connection that nobody uses close it', async () => {
-  const { ask, peers } = await serve(answering(okAnswer))
-  await ask()
-  await peers[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong')
-  await peers[0]?.closed
-  expect(await ask()).toBe('ok')
-  expect(peers).toHaveLength(2)
-})
-
-test('a kept connection that the server has closed is not used', async () => {
-  const lines: string[] = []
-  const log = { debug: (message: string) => lines.push(message) }
-  const { ask, peers, open } = await serve(answering(okAnswer), { log })
-  await ask()
-  peers[0]?.end()
-  await until(() => open() === 0)
-  expect(await ask()).toBe('ok')
-  expect(peers).toHaveLength(2)
-  expect(lines).toEqual([])
-})
-
-test('a body that came whole and is never read leaves the connection usable', async () => {
-  const body = 'x'.repeat(4_000)
-  const text = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-  const { ask, peers, url } = await serve(answering(text), { bufferBytesMax: 1_000 })
-  const unread = await transport.send(request(url))
-  expect(await ask()).toBe(body)
-  expect(await ask()).toBe(body)
-  expect(peers).toHaveLength(1)
-  expect(await textOf(unread)).toBe(body)
-})
-
-/** Answers once on the first connection, and breaks it when it is asked again. */
-function staleAfterFirst(breakOff: Script, bodies: string[]): Script {
-  return async (peer, index) => {
-    for (let count = 0; ; count += 1) {
-      const { body } = await peer.nextRequest()
-      bodies.push(body.toString())
-      if (index === 0 && count === 1) return breakOff(peer, index)
-      await peer.write(okAnswer)
+  async function serve(script: Script, options: Parameters<typeof openTransport>[0] = {}) {
+    transport.close()
+    transport = openTransport(options)
+    server = await serveScript(script)
+    const { url } = server
+    return {
+      ...server,
+      ask: async (body = '{}') => textOf(await transport.send(request(url, { body }))),
     }
   }
-}
 
-for (const [name, breakOff] of Object.entries({
-  closes: (peer) => peer.end(),
-  resets: (peer) => peer.reset(),
-} satisfies Record<string, Script>)) {
-  test(`a request that meets a kept connection as the server ${name} it is sent again`, async () => {
-    const bodies: string[] = []
-    const { ask, peers } = await serve(staleAfterFirst(breakOff, bodies))
-    expect(await ask('first')).toBe('ok')
-    expect(await ask('second')).toBe('ok')
+  test('requests at the same time have connections of their own', async () => {
+    const { ask, peers } = await serve(answering(okAnswer))
+    expect(await Promise.all([ask(), ask(), ask()])).toEqual(['ok', 'ok', 'ok'])
+    expect(peers).toHaveLength(3)
+  })
+
+  test('another port is another origin', async () => {
+    const { ask, peers } = await serve(answering(okAnswer))
+    const second = await serveScript(answering(okAnswer))
+    await ask()
+    expect(await textOf(await transport.send(request(second.url)))).toBe('ok')
+    expect([peers.length, second.peers.length]).toEqual([1, 1])
+    second.stop()
+  })
+
+  test('no more connections are kept than configured', async () => {
+    const { ask, peers, open } = await serve(answering(okAnswer), { idleSocketsPerOriginMax: 2 })
+    await Promise.all([ask(), ask(), ask(), ask(), ask()])
+    expect(peers).toHaveLength(5)
+    await until(() => open() === 2)
+    await Promise.all([ask(), ask()])
+    expect(peers).toHaveLength(5)
+  })
+
+  test('the connection that was used last is used next', async () => {
+    const { ask, peers } = await serve(answering(okAnswer))
+    await Promise.all([ask(), ask(), ask()])
+    const before = peers.map(({ bytesReceived }) => bytesReceived)
+    await ask()
+    await ask()
+    const busy = peers.filter(({ bytesReceived }, index) => bytesReceived !== before[index])
+    expect(busy).toHaveLength(1)
+  })
+
+  test('a connection that is not used is closed after a while', async () => {
+    const { ask, peers } = await serve(answering(okAnswer), { idleMs: 30 })
+    await Promise.all([ask(), ask()])
+    await Promise.all(peers.map(({ closed }) => closed))
+    expect(await ask()).toBe('ok')
+    expect(peers).toHaveLength(3)
+  })
+
+  test('a server that closes its connection after the answer is connected to anew', async () => {
+    const { ask, peers } = await serve(
+      answering('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok'),
+    )
+    await ask()
+    expect(await peers[0]?.closed).toBe('end')
+    await ask()
     expect(peers).toHaveLength(2)
-    expect(bodies).toEqual(['first', 'second', 'second'])
   })
-}
 
-test('a request is sent again once and no more', async () => {
-  const { ask, peers } = await serve(async (peer, index) => {
-    await peer.nextRequest()
-    if (index > 0) return peer.end()
-    await peer.write(okAnswer)
-    await peer.nextRequest()
-    peer.end()
+  test('bytes on a connection that nobody uses close it', async () => {
+    const { ask, peers } = await serve(answering(okAnswer))
+    await ask()
+    await peers[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong')
+    await peers[0]?.closed
+    expect(await ask()).toBe('ok')
+    expect(peers).toHaveLength(2)
   })
-  await ask()
-  expect(await failureOf(ask())).toMatchObject({ kind: 'upstream_unreachable' })
-  expect(peers).toHaveLength(2)
-})
 
-test('a request whose answer has begun is not sent again', async () => {
-  const bodies: string[] = []
-  const { ask, peers } = await serve(staleAfterFirst((peer) => peer.end('HTTP/1.1 2'), bodies))
-  await ask('first')
-  expect(await failureOf(ask('second'))).toMatchObject({ kind: 'upstream_unreachable' })
-  expect(peers).toHaveLength(1)
-  expect(bodies).toEqual(['first', 'second'])
-})
-
-test('a reader that stops early closes the connection', async () => {
-  const { peers, url } = await serve((peer) => peer.write(chunkedHead + chunk('endless')))
-  const answer = await transport.send(request(url))
-  for await (const _chunk of answer.chunks) break
-  await peers[0]?.closed
-  expect(await textOf(answer)).toBe('')
-})
-
-test('a reader that stops while it waits is told that nothing more comes', async () => {
-  const { peers, url } = await serve((peer) => peer.write(chunkedHead))
-  const chunks = (await transport.send(request(url))).chunks[Symbol.asyncIterator]()
-  const waiting = chunks.next()
-  await chunks.return?.()
-  expect(await waiting).toEqual({ done: true, value: undefined })
-  await peers[0]?.closed
-})
-
-test('a reader that stops after the whole body has come leaves the connection usable', async () => {
-  const { ask, peers, url } = await serve(async (peer) => {
-    await peer.nextRequest()
-    await peer.write(chunkedHead + chunk('a') + lastChunk)
-    await peer.nextRequest()
-    await peer.write(okAnswer)
+  test('a kept connection that the server has closed is not used', async () => {
+    const lines: string[] = []
+    const log = { debug: (message: string) => lines.push(message), warn() {} }
+    const { ask, peers, open } = await serve(answering(okAnswer), { log })
+    await ask()
+    peers[0]?.end()
+    await until(() => open() === 0)
+    expect(await ask()).toBe('ok')
+    expect(peers).toHaveLength(2)
+    expect(lines).toEqual([])
   })
-  const answer = await transport.send(request(url))
-  for await (const _chunk of answer.chunks) break
-  expect(await ask()).toBe('ok')
-  expect(peers).toHaveLength(1)
-})
 
-test('closing ends what is kept, and what would be kept later', async () => {
-  const { ask, peers, open, url } = await serve(async (peer, index) => {
-    await peer.nextRequest()
-    await peer.write(index === 0 ? chunkedHead : okAnswer)
+  test('a body that came whole and is never read leaves the connection usable', async () => {
+    const body = 'x'.repeat(4_000)
+    const text = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const { ask, peers, url } = await serve(answering(text), { bufferBytesMax: 1_000 })
+    const unread = await transport.send(request(url))
+    expect(await ask()).toBe(body)
+    expect(await ask()).toBe(body)
+    expect(peers).toHaveLength(1)
+    expect(await textOf(unread)).toBe(body)
   })
-  const streaming = await transport.send(request(url))
-  await ask()
-  transport.close()
-  await peers[1]?.closed
-  await peers[0]?.write(chunk('still read') + lastChunk)
-  expect(await textOf(streaming)).toBe('still read')
-  await until(() => open() === 0)
-  expect(peers).toHaveLength(2)
-})
 
-test('a dead connection is told to the log without the path or a header', async () => {
-  const lines: unknown[] = []
-  const log = { debug: (message: string, fields: unknown) => lines.push({ message, fields }) }
-  const { ask, port } = await serve(
-    staleAfterFirst((peer) => peer.reset(), []),
-    { log },
-  )
-  await ask()
-  await ask()
-  expect(lines).toEqual([
-    { message: 'a kept upstream connection was dead', fields: { host: `127.0.0.1:${port}` } },
-  ])
+  /** Answers once on the first connection, and breaks it when it is asked again. */
+  function staleAfterFirst(breakOff: Script, bodies: string[]): Script {
+    return async (peer, index) => {
+      for (let count = 0; ; count += 1) {
+        const { body } = await peer.nextRequest()
+        bodies.push(body.toString())
+        if (index === 0 && count === 1) return breakOff(peer, index)
+        await peer.write(okAnswer)
+      }
+    }
+  }
+
+  for (const [name, breakOff] of Object.entries({
+    closes: (peer) => peer.end(),
+    resets: (peer) => peer.reset(),
+  } satisfies Record<string, Script>)) {
+    test(`a request that meets a kept connection as the server ${name} it is sent again`, async () => {
+      const bodies: string[] = []
+      const { ask, peers } = await serve(staleAfterFirst(breakOff, bodies))
+      expect(await ask('first')).toBe('ok')
+      expect(await ask('second')).toBe('ok')
+      expect(peers).toHaveLength(2)
+      expect(bodies).toEqual(['first', 'second', 'second'])
+    })
+  }
+
+  test('a request is sent again once and no more', async () => {
+    const { ask, peers } = await serve(async (peer, index) => {
+      await peer.nextRequest()
+      if (index > 0) return peer.end()
+      await peer.write(okAnswer)
+      await peer.nextRequest()
+      peer.end()
+    })
+    await ask()
+    expect(await failureOf(ask())).toMatchObject({ kind: 'upstream_unreachable' })
+    expect(peers).toHaveLength(2)
+  })
+
+  test('a request whose answer has begun is not sent again', async () => {
+    const bodies: string[] = []
+    const { ask, peers } = await serve(staleAfterFirst((peer) => peer.end('HTTP/1.1 2'), bodies))
+    await ask('first')
+    expect(await failureOf(ask('second'))).toMatchObject({ kind: 'upstream_unreachable' })
+    expect(peers).toHaveLength(1)
+    expect(bodies).toEqual(['first', 'second'])
+  })
+
+  test('a reader that stops early closes the connection', async () => {
+    const { peers, url } = await serve((peer) => peer.write(chunkedHead + chunk('endless')))
+    const answer = await transport.send(request(url))
+    for await (const _chunk of answer.chunks) break
+    await peers[0]?.closed
+    expect(await textOf(answer)).toBe('')
+  })
+
+  test('a reader that stops while it waits is told that nothing more comes', async () => {
+    const { peers, url } = await serve((peer) => peer.write(chunkedHead))
+    const chunks = (await transport.send(request(url))).chunks[Symbol.asyncIterator]()
+    const waiting = chunks.next()
+    await chunks.return?.()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    await peers[0]?.closed
+  })
+
+  test('a reader that stops after the whole body has come leaves the connection usable', async () => {
+    const { ask, peers, url } = await serve(async (peer) => {
+      await peer.nextRequest()
+      await peer.write(chunkedHead + chunk('a') + lastChunk)
+      await peer.nextRequest()
+      await peer.write(okAnswer)
+    })
+    const answer = await transport.send(request(url))
+    for await (const _chunk of answer.chunks) break
+    expect(await ask()).toBe('ok')
+    expect(peers).toHaveLength(1)
+  })
+
+  test('closing ends what is kept, and what would be kept later', async () => {
+    const { ask, peers, open, url } = await serve(async (peer, index) => {
+      await peer.nextRequest()
+      await peer.write(index === 0 ? chunkedHead : okAnswer)
+    })
+    const streaming = await transport.send(request(url))
+    await ask()
+    transport.close()
+    await peers[1]?.closed
+    await peers[0]?.write(chunk('still read') + lastChunk)
+    expect(await textOf(streaming)).toBe('still read')
+    await until(() => open() === 0)
+    expect(peers).toHaveLength(2)
+  })
+
+  test('a dead connection is told to the log without the path or a header', async () => {
+    const lines: unknown[] = []
+    const log = {
+      debug: (message: string, fields: unknown) => lines.push({ message, fields }),
+      warn() {},
+    }
+    const { ask, port } = await serve(
+      staleAfterFirst((peer) => peer.reset(), []),
+      { log },
+    )
+    await ask()
+    await ask()
+    expect(lines).toEqual([
+      { message: 'a kept upstream connection was dead', fields: { host: `127.0.0.1:${port}` } },
+    ])
+  })
 })

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from 'bun:test'
+import { afterEach, expect, setDefaultTimeout } from 'bun:test'
+import { overEachTransport } from './over-each-transport.ts'
 import {
   chunk,
   chunkedHead,
@@ -8,171 +9,168 @@ import {
   type ScriptedServer,
   serveScript,
 } from './scripted-server.ts'
-import {
-  failureOf,
-  limits,
-  listenersOf,
-  openTransport,
-  request,
-  textOf,
-  until,
-} from './transport-client.ts'
+import { failureOf, limits, listenersOf, request, textOf, until } from './transport-client.ts'
 
-const transport = openTransport()
-let server: ScriptedServer | undefined
+overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => {
+  setDefaultTimeout(30_000)
+  const transport = openTransport()
+  let server: ScriptedServer | undefined
 
-afterEach(() => server?.stop())
+  afterEach(() => server?.stop())
 
-const mebibyte = 1_048_576
+  const mebibyte = 1_048_576
 
-test('a body of 30 MB arrives in full, to the last character', async () => {
-  const body = `${'x'.repeat(30_000_000)}é`
-  let received = ''
-  server = await serveScript(async (peer) => {
-    received = (await peer.nextRequest()).body.toString()
-    await peer.write(okAnswer)
+  test('a body of 30 MB arrives in full, to the last character', async () => {
+    const body = `${'x'.repeat(30_000_000)}é`
+    let received = ''
+    server = await serveScript(async (peer) => {
+      received = (await peer.nextRequest()).body.toString()
+      await peer.write(okAnswer)
+    })
+    expect(await textOf(await transport.send(request(server.url, { body })))).toBe('ok')
+    expect(received === body).toBe(true)
   })
-  expect(await textOf(await transport.send(request(server.url, { body })))).toBe('ok')
-  expect(received === body).toBe(true)
-})
 
-/** Answers as soon as the first bytes of a request have come, and reads no further. */
-function refusingEarly(finish: (peer: Peer) => void) {
-  return async (peer: Peer) => {
-    await new Promise((resolve) => peer.socket.once('data', resolve))
-    peer.socket.pause()
-    await peer.write('HTTP/1.1 413 Too Large\r\ncontent-length: 8\r\n\r\ntoo long')
-    finish(peer)
-  }
-}
-
-for (const [name, finish] of Object.entries({
-  closes: (peer: Peer) => peer.end(),
-  resets: (peer: Peer) => setTimeout(() => peer.reset(), 30),
-  'goes on': () => {},
-})) {
-  test(`an upstream that refuses a large body early and ${name} is heard`, async () => {
-    server = await serveScript(refusingEarly(finish))
-    const answer = await transport.send(request(server.url, { body: 'x'.repeat(30_000_000) }))
-    expect(answer.status).toBe(413)
-    expect(await textOf(answer)).toBe('too long')
-    // What is left of the request must not precede the next one.
-    server.peers[0]?.socket.resume()
-    await server.peers[0]?.closed
-  })
-}
-
-test('a reader that does not read holds the upstream back, and memory flat', async () => {
-  const bodyBytes = 300 * mebibyte
-  const block = Buffer.alloc(mebibyte, 'x')
-  let sentBytes = 0
-  server = await serveScript(async (peer) => {
-    await peer.nextRequest()
-    await peer.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bodyBytes}\r\n\r\n`)
-    for (; sentBytes < bodyBytes; sentBytes += block.length) await peer.write(block)
-  })
-  const answer = await transport.send(request(server.url))
-  const chunks = answer.chunks[Symbol.asyncIterator]()
-  await chunks.next()
-  const rssBefore = process.memoryUsage.rss()
-  await untilStill(() => sentBytes)
-  // What the kernel holds for both ends of the connection, and little more.
-  expect(sentBytes).toBeLessThan(32 * mebibyte)
-  expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(32 * mebibyte)
-  let readBytes = 0
-  for await (const bytes of { [Symbol.asyncIterator]: () => chunks }) readBytes += bytes.length
-  expect(sentBytes).toBe(bodyBytes)
-  expect(readBytes).toBeGreaterThan(bodyBytes - 2 * mebibyte)
-})
-
-test('what waits for a reader that does not read comes whole and in order', async () => {
-  const pieces = Array.from({ length: 60_000 }, (_, index) => `${index};`)
-  server = await serveScript(async (peer) => {
-    await peer.nextRequest()
-    peer.end(chunkedHead + pieces.map(chunk).join('') + lastChunk)
-  })
-  const answer = await transport.send(request(server.url))
-  await untilStill(() => server?.peers[0]?.socket.writableLength ?? 0)
-  expect(await textOf(answer)).toBe(pieces.join(''))
-})
-
-test('many small reads that nobody takes are bounded as well', async () => {
-  let sent = 0
-  server = await serveScript(async (peer) => {
-    await peer.nextRequest()
-    await peer.write(chunkedHead)
-    for (; sent < 2_000; sent += 1) {
-      await peer.write(chunk('x'))
-      await Bun.sleep(0)
+  /** Answers as soon as the first bytes of a request have come, and reads no further. */
+  function refusingEarly(finish: (peer: Peer) => void) {
+    return async (peer: Peer) => {
+      await new Promise((resolve) => peer.socket.once('data', resolve))
+      peer.socket.pause()
+      await peer.write('HTTP/1.1 413 Too Large\r\ncontent-length: 8\r\n\r\ntoo long')
+      finish(peer)
     }
-    await peer.write(lastChunk)
-  })
-  const answer = await transport.send(request(server.url))
-  await until(() => sent === 2_000)
-  let longest = 0
-  let total = 0
-  for await (const bytes of answer.chunks) {
-    longest = Math.max(longest, bytes.length)
-    total += bytes.length
   }
-  // A read that holds several chunks shows that the socket was paused meanwhile.
-  expect(longest).toBeGreaterThan(100)
-  expect(total).toBe(2_000)
+
+  for (const [name, finish] of Object.entries({
+    closes: (peer: Peer) => peer.end(),
+    resets: (peer: Peer) => setTimeout(() => peer.reset(), 30),
+    'goes on': () => {},
+  })) {
+    test(`an upstream that refuses a large body early and ${name} is heard`, async () => {
+      server = await serveScript(refusingEarly(finish))
+      const answer = await transport.send(request(server.url, { body: 'x'.repeat(30_000_000) }))
+      expect(answer.status).toBe(413)
+      expect(await textOf(answer)).toBe('too long')
+      // What is left of the request must not precede the next one.
+      server.peers[0]?.socket.resume()
+      await server.peers[0]?.closed
+    })
+  }
+
+  test('a reader that does not read holds the upstream back, and memory flat', async () => {
+    const bodyBytes = 300 * mebibyte
+    const block = Buffer.alloc(mebibyte, 'x')
+    let sentBytes = 0
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      await peer.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bodyBytes}\r\n\r\n`)
+      for (; sentBytes < bodyBytes; sentBytes += block.length) await peer.write(block)
+    })
+    const answer = await transport.send(request(server.url))
+    const chunks = answer.chunks[Symbol.asyncIterator]()
+    await chunks.next()
+    const rssBefore = process.memoryUsage.rss()
+    await untilStill(() => sentBytes)
+    // What the kernel holds for both ends of the connection, and little more.
+    expect(sentBytes).toBeLessThan(32 * mebibyte)
+    expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(32 * mebibyte)
+    let readBytes = 0
+    for await (const bytes of { [Symbol.asyncIterator]: () => chunks }) readBytes += bytes.length
+    expect(sentBytes).toBe(bodyBytes)
+    expect(readBytes).toBeGreaterThan(bodyBytes - 2 * mebibyte)
+  })
+
+  test('what waits for a reader that does not read comes whole and in order', async () => {
+    const pieces = Array.from({ length: 60_000 }, (_, index) => `${index};`)
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      peer.end(chunkedHead + pieces.map(chunk).join('') + lastChunk)
+    })
+    const answer = await transport.send(request(server.url))
+    await untilStill(() => server?.peers[0]?.socket.writableLength ?? 0)
+    expect(await textOf(answer)).toBe(pieces.join(''))
+  })
+
+  test('many small reads that nobody takes are bounded as well', async () => {
+    let sent = 0
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      await peer.write(chunkedHead)
+      for (; sent < 2_000; sent += 1) {
+        await peer.write(chunk('x'))
+        await Bun.sleep(0)
+      }
+      await peer.write(lastChunk)
+    })
+    const answer = await transport.send(request(server.url))
+    await until(() => sent === 2_000)
+    let longest = 0
+    let total = 0
+    for await (const bytes of answer.chunks) {
+      longest = Math.max(longest, bytes.length)
+      total += bytes.length
+    }
+    // A read that holds several chunks shows that the socket was paused meanwhile.
+    expect(longest).toBeGreaterThan(100)
+    expect(total).toBe(2_000)
+  })
+
+  test('many streams at once come whole, and leave nothing behind', async () => {
+    const pieces = Array.from({ length: 20 }, (_, index) => `event ${index};`)
+    let waiting = 0
+    const all = Promise.withResolvers<void>()
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      await peer.write(chunkedHead)
+      waiting += 1
+      if (waiting === streamsAtOnce) all.resolve()
+      await all.promise
+      for (const piece of pieces) await peer.write(chunk(piece))
+      await peer.write(lastChunk)
+    })
+    const { url } = server
+    const many = openTransport()
+    const { signal } = new AbortController()
+    const texts = await Promise.all(
+      Array.from({ length: streamsAtOnce }, async () =>
+        textOf(await many.send(request(url, { signal }))),
+      ),
+    )
+    expect(new Set(texts)).toEqual(new Set([pieces.join('')]))
+    expect(server.peers).toHaveLength(streamsAtOnce)
+    await until(() => server?.open() === limits.idleSocketsPerOriginMax)
+    many.close()
+    await until(() => server?.open() === 0)
+    expect(listenersOf(signal)).toBe(0)
+  })
+
+  test('a thousand streams that break off leave nothing behind', async () => {
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      await peer.write(chunkedHead + chunk('begun'))
+      peer.reset()
+    })
+    const { url } = server
+    const { signal } = new AbortController()
+    const kinds = await Promise.all(
+      Array.from({ length: 1_000 }, async () => {
+        const error = await failureOf(transport.send(request(url, { signal })).then(textOf))
+        return error instanceof Error && 'kind' in error ? error.kind : error
+      }),
+    )
+    expect(
+      kinds.filter((kind) => !/^upstream_(truncated|unreachable)$/.test(String(kind))),
+    ).toEqual([])
+    await until(() => server?.open() === 0)
+    expect(listenersOf(signal)).toBe(0)
+  })
+
+  /** Waits until a count has not moved for a while. */
+  async function untilStill(count: () => number): Promise<void> {
+    let last = -1
+    while (count() !== last) {
+      last = count()
+      await Bun.sleep(200)
+    }
+  }
 })
-
-test('a thousand streams at once come whole, and leave nothing behind', async () => {
-  const pieces = Array.from({ length: 20 }, (_, index) => `event ${index};`)
-  let waiting = 0
-  const all = Promise.withResolvers<void>()
-  server = await serveScript(async (peer) => {
-    await peer.nextRequest()
-    await peer.write(chunkedHead)
-    waiting += 1
-    if (waiting === 1_000) all.resolve()
-    await all.promise
-    for (const piece of pieces) await peer.write(chunk(piece))
-    await peer.write(lastChunk)
-  })
-  const { url } = server
-  const many = openTransport()
-  const { signal } = new AbortController()
-  const texts = await Promise.all(
-    Array.from({ length: 1_000 }, async () => textOf(await many.send(request(url, { signal })))),
-  )
-  expect(new Set(texts)).toEqual(new Set([pieces.join('')]))
-  expect(server.peers).toHaveLength(1_000)
-  await until(() => server?.open() === limits.idleSocketsPerOriginMax)
-  many.close()
-  await until(() => server?.open() === 0)
-  expect(listenersOf(signal)).toBe(0)
-}, 30_000)
-
-test('a thousand streams that break off leave nothing behind', async () => {
-  server = await serveScript(async (peer) => {
-    await peer.nextRequest()
-    await peer.write(chunkedHead + chunk('begun'))
-    peer.reset()
-  })
-  const { url } = server
-  const { signal } = new AbortController()
-  const kinds = await Promise.all(
-    Array.from({ length: 1_000 }, async () => {
-      const error = await failureOf(transport.send(request(url, { signal })).then(textOf))
-      return error instanceof Error && 'kind' in error ? error.kind : error
-    }),
-  )
-  expect(kinds.filter((kind) => !/^upstream_(truncated|unreachable)$/.test(String(kind)))).toEqual(
-    [],
-  )
-  await until(() => server?.open() === 0)
-  expect(listenersOf(signal)).toBe(0)
-}, 30_000)
-
-/** Waits until a count has not moved for a while. */
-async function untilStill(count: () => number): Promise<void> {
-  let last = -1
-  while (count() !== last) {
-    last = count()
-    await Bun.sleep(200)
-  }
-}

@@ -58,7 +58,7 @@ export class Peer {
     const headEnd = this.#received[0]?.indexOf('\r\n\r\n') ?? -1
     if (headEnd === -1) return
     const head = this.#received[0]?.toString('latin1', 0, headEnd) ?? ''
-    const length = Number(/^content-length: (\d+)$/m.exec(head)?.[1] ?? 0)
+    const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0)
     const total = this.#received.reduce((sum, { length }) => sum + length, 0)
     const end = headEnd + 4 + length
     if (total < end) return

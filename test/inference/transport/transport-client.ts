@@ -1,8 +1,6 @@
 import { getEventListeners } from 'node:events'
-import {
-  createSocketTransport,
-  type SocketTransportOptions,
-} from '#inference/transport/socket-transport.ts'
+import { createTransport, type TransportKind } from '#inference/transport/create-transport.ts'
+import type { SocketTransportOptions } from '#inference/transport/socket-transport.ts'
 import type { UpstreamHttpAnswer, UpstreamHttpRequest } from '#inference/transport.ts'
 
 export const limits = {
@@ -13,8 +11,8 @@ export const limits = {
   bufferBytesMax: 65_536,
 }
 
-export const openTransport = (options: Partial<SocketTransportOptions> = {}) =>
-  createSocketTransport({ ...limits, ...options })
+export const openTransport = (kind: TransportKind, options: Partial<SocketTransportOptions> = {}) =>
+  createTransport(kind, { ...limits, ...options, fetch })
 
 /** A request with everything that a test does not care about. */
 export function request(url: string, rest: Partial<UpstreamHttpRequest> = {}): UpstreamHttpRequest {

@@ -7,7 +7,7 @@ import { createTransfer } from '#installer/transfer/create-transfer.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { quietLog } from '#test/support/database.ts'
-import { fetchTransport } from '#test/support/fetch-transport.ts'
+import { fetchTransport } from '#test/support/transport.ts'
 import type { ProcessTask } from './install-process.ts'
 
 /**

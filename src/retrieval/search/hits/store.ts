@@ -76,11 +76,11 @@ async function readHits(asking: Asking, { byGraph }: { byGraph: boolean }): Prom
   const table = chunkTable(index.id)
   const nearest =
     vector === undefined
-      ? sql`select null::uuid as id, null::float8 as distance where false`
+      ? sql`select ${nowhere}, null::float8 as distance where false`
       : nearestTo(sql`${vectorText(vector)}::${vectorType(kind)}`, { table, hitsMax, byGraph })
   const matching =
     question.words === null
-      ? sql`select null::uuid as id, null::float8 as word_score where false`
+      ? sql`select ${nowhere}, null::float8 as word_score where false`
       : matchingWords(question.words, { table, hitsMax })
   const rows = await transaction.execute<HitRow>(sql`
     ${withMembers(scope)},
@@ -88,10 +88,8 @@ async function readHits(asking: Asking, { byGraph }: { byGraph: boolean }): Prom
       select file_id, collection_id from member where index_id = ${index.id}),
     nearest as materialized (${nearest}),
     matching as materialized (${matching})
-    select id, chunk.file_id, allowed.collection_id, nearest.distance, matching.word_score
-    from nearest full join matching using (id)
-    join ${table} chunk using (id)
-    join allowed on allowed.file_id = chunk.file_id
+    select id, file_id, collection_id, nearest.distance, matching.word_score
+    from nearest full join matching using (id, file_id, collection_id)
     order by nearest.distance + 0, matching.word_score desc, id`)
   return rows.map((row) => ({
     chunkId: row.id,
@@ -103,33 +101,39 @@ async function readHits(asking: Asking, { byGraph }: { byGraph: boolean }): Prom
   }))
 }
 
+/** What the table of each way of searching begins with, where it has nothing. */
+const nowhere = sql`null::uuid as id, null::uuid as file_id, null::uuid as collection_id`
+
 type Leg = { table: SQL; hitsMax: number; byGraph: boolean }
 
 function nearestTo(vector: SQL, { table, hitsMax, byGraph }: Leg): SQL {
   if (!byGraph) {
     // The sum keeps the graph out of it.
     return sql`
-      select chunk.id, chunk.e <=> ${vector} as distance
-      from allowed join ${table} chunk on chunk.file_id = allowed.file_id
+      select chunk.id, file_id, allowed.collection_id, chunk.e <=> ${vector} as distance
+      from allowed join ${table} chunk using (file_id)
       order by (chunk.e <=> ${vector}) + 0 limit ${hitsMax}`
   }
   // "is true" keeps it a filter of the scan of the graph: as a join it would begin with the files.
   return sql`
-    select chunk.id, chunk.e <=> ${vector} as distance
-    from ${table} chunk
-    where (chunk.file_id in (select allowed.file_id from allowed)) is true
-    order by chunk.e <=> ${vector} limit ${hitsMax}`
+    select near.id, file_id, allowed.collection_id, near.distance
+    from (
+      select chunk.id, chunk.file_id, chunk.e <=> ${vector} as distance
+      from ${table} chunk
+      where (chunk.file_id in (select allowed.file_id from allowed)) is true
+      order by chunk.e <=> ${vector} limit ${hitsMax}) near
+    join allowed using (file_id)`
 }
 
 /** Those with any of the words; those with all of them come first. */
 function matchingWords(words: string, { table, hitsMax }: Omit<Leg, 'byGraph'>): SQL {
   const all = sql`plainto_tsquery('simple', ${words})`
   return sql`
-    select chunk.id,
+    select chunk.id, file_id, allowed.collection_id,
       (case when chunk.tsv @@ ${all} then 0.5 else 0 end
         + ts_rank(chunk.tsv, wanted.some, 33) / 2)::float8 as word_score
     from (select replace(${all}::text, ' & ', ' | ')::tsquery as some) wanted
     join ${table} chunk on chunk.tsv @@ wanted.some
-    where chunk.file_id in (select allowed.file_id from allowed)
+    join allowed using (file_id)
     order by word_score desc, chunk.id limit ${hitsMax}`
 }

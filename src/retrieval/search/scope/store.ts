@@ -77,7 +77,8 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
         select progress.index_id, progress.chunks from ${fileIndex} progress
         where progress.file_id = entry.file_id
           and progress.index_id in (entry.index_id, entry.target_index_id)
-          and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
+          and case progress.state
+            when 'done' then true when 'pending' then progress.sha256 is not null else false end
         order by progress.state, progress.index_id = entry.target_index_id desc nulls last
         limit 1) place
       where true ${sql.join(conditions, sql` `)}

@@ -1,20 +1,23 @@
 import { openTransport, readUntilFailure, request } from './transport-client.ts'
 
 /**
- * A process of its own, since the trusted authorities are read from the environment at start. Asks
- * each URL of its arguments in turn and prints what came of it, as one JSON array.
+ * A process of its own, since trusted authorities and proxies are read from the environment at start.
+ * Asks one URL after another and prints what came of each, as one JSON array of `Outcome`.
+ *
+ *   bun asking-program.ts <kind of transport> <url> …
  */
-type TlsOutcome =
+export type Outcome =
   | { status: number; text: string; failure: string }
   | { refused: string; why: string }
 
-const transport = openTransport({ connectMs: 2_000 })
-const outcomes: TlsOutcome[] = []
-for (const url of process.argv.slice(2)) outcomes.push(await ask(url))
+const [, , kind, ...urls] = process.argv
+const transport = openTransport(kind === 'fetch' ? 'fetch' : 'socket', { connectMs: 2_000 })
+const outcomes: Outcome[] = []
+for (const url of urls) outcomes.push(await ask(url))
 transport.close()
 console.log(JSON.stringify(outcomes))
 
-async function ask(url: string): Promise<TlsOutcome> {
+async function ask(url: string): Promise<Outcome> {
   const large = url.endsWith('/large')
   try {
     const answer = await transport.send(

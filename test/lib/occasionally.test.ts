@@ -1,0 +1,23 @@
+import { expect, test } from 'bun:test'
+import { occasionally } from '#lib/occasionally.ts'
+
+test('the first time is told at once, the others wait for the interval to be over', () => {
+  const told: number[] = []
+  const happen = occasionally(60_000, (times) => told.push(times))
+  happen()
+  happen()
+  happen()
+  expect(told).toEqual([1])
+})
+
+test('what happened in between is counted', async () => {
+  const told: number[] = []
+  const happen = occasionally(20, (times) => told.push(times))
+  let calls = 0
+  while (told.length < 3) {
+    happen()
+    calls++
+    await Bun.sleep(1)
+  }
+  expect(told.reduce((sum, times) => sum + times)).toBe(calls)
+})

@@ -1,0 +1,128 @@
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { connect } from 'node:net'
+import { parseJson } from '#lib/json.ts'
+import { eventually } from '#test/support/eventually.ts'
+import { type HeldUpstream, startHeldUpstream } from '#test/support/held-upstream.ts'
+import {
+  childrenOf,
+  type GatewayProcess,
+  patienceMs,
+  signToken,
+  startGatewayProcess,
+  stopProcesses,
+} from '#test/support/process.ts'
+import { openSocket, parseAnswer } from '#test/support/raw-exchange.ts'
+
+setDefaultTimeout(2 * patienceMs)
+
+const openFilesMax = 512
+let upstream: HeldUpstream | undefined
+
+afterEach(async () => {
+  await stopProcesses()
+  await upstream?.stop()
+})
+
+async function startGateway(): Promise<GatewayProcess> {
+  upstream = await startHeldUpstream()
+  return startGatewayProcess({ openFilesMax, environment: { SLUICE_CONFIG: upstream.configFile } })
+}
+
+/** The whole answer: up to the end of its body, or of the connection. */
+async function exchange(port: number, request: string): Promise<string> {
+  const socket = await openSocket(port, request)
+  let answer = ''
+  return new Promise((resolve) => {
+    socket.on('close', () => resolve(answer))
+    socket.on('data', (piece: Buffer) => {
+      answer += piece.toString()
+      if (!answer.endsWith('\r\n0\r\n\r\n')) return
+      resolve(answer)
+      socket.destroy()
+    })
+  })
+}
+
+function post(path: string, token: string, body: object): string {
+  const text = JSON.stringify(body)
+  return (
+    `POST ${path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${token}\r\n` +
+    `Content-Length: ${text.length}\r\n\r\n${text}`
+  )
+}
+
+test('requests beyond the descriptors are refused, the others end whole, and then all is well', async () => {
+  const gateway = await startGateway()
+  const workers = childrenOf(gateway.pid)
+  const warning = await gateway.logged(
+    'the limit of open files allows fewer streams than limits.streams_max',
+  )
+  const streams = Number(warning['streams'])
+  expect(warning).toMatchObject({ limit: openFilesMax, streams_max: 10_000 })
+  const token = await signToken()
+  const request = post('/v1/responses', token, { model: 'held', input: 'hello', stream: true })
+
+  // More at once than there are descriptors for their connections alone.
+  const answers = Array.from({ length: openFilesMax }, () => exchange(gateway.port(), request))
+  await eventually('as many streams run as there is room for', () => upstream?.held() === streams)
+  const message = { model: 'held', max_tokens: 9, messages: [{ role: 'user', content: 'hello' }] }
+  const refusedMessage = await exchange(gateway.port(), post('/compat/v1/messages', token, message))
+  const alive = await gateway.request('/livez')
+  upstream?.release()
+  const parsed = (await Promise.all(answers)).map(parseAnswer)
+
+  const served = parsed.filter(({ status }) => status === 200)
+  const refused = parsed.filter(({ status }) => status === 503)
+  expect(served).toHaveLength(streams)
+  expect(refused).toHaveLength(answers.length - streams)
+  for (const { body } of served) {
+    expect(body).toContain('event: response.completed')
+    expect(body).toContain('data: [DONE]')
+  }
+  for (const { headers, body } of refused) {
+    expect(headers).toMatchObject({ 'retry-after': '1', connection: 'close' })
+    expect(parseJson(body)).toEqual({
+      error: {
+        message: 'The server has no descriptor left for this request.',
+        type: 'server_error',
+        param: null,
+        code: 'too_many_streams',
+      },
+    })
+  }
+  expect(parseAnswer(refusedMessage)).toMatchObject({ status: 529 })
+  expect(parseJson(parseAnswer(refusedMessage).body)).toMatchObject({
+    error: { type: 'overloaded_error', details: { error_code: 'too_many_streams' } },
+  })
+  expect(alive.status).toBe(200)
+
+  const later = await gateway.ask({ model: 'held', input: 'again', stream: true })
+  expect(await later.text()).toEndWith('data: [DONE]\n\n')
+  expect(childrenOf(gateway.pid)).toEqual(workers)
+})
+
+test('clients that only hold connections open cost others theirs for a while, and no stream', async () => {
+  const gateway = await startGateway()
+  const workers = childrenOf(gateway.pid)
+  const token = await signToken()
+  const request = post('/v1/responses', token, { model: 'held', input: 'hello', stream: true })
+  const stream = exchange(gateway.port(), request)
+  await eventually('the stream runs', () => upstream?.held() === 1)
+
+  const idlers = Array.from({ length: openFilesMax }, () => {
+    const socket = connect(gateway.port(), '127.0.0.1')
+    return socket.on('error', () => {})
+  })
+  await gateway.logged('descriptors are short: no connections are accepted for the time being')
+  await expect(openSocket(gateway.port(), '')).rejects.toThrow('ECONNREFUSED')
+  for (const idler of idlers) idler.destroy()
+  await gateway.logged('connections are accepted again')
+
+  upstream?.release()
+  expect(await stream).toContain('data: [DONE]')
+  const later = await gateway.ask({ model: 'held', input: 'again', stream: true })
+  expect(await later.text()).toEndWith('data: [DONE]\n\n')
+  expect(childrenOf(gateway.pid)).toEqual(workers)
+  gateway.signal('SIGTERM')
+  expect(await gateway.exited).toBe(0)
+})

@@ -1,0 +1,71 @@
+import { writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { temporaryFolder } from './process.ts'
+import { chatStream } from './recordings.ts'
+import { chunk } from './scripted-answers.ts'
+
+/** A chat upstream whose answers begin at once, and end when they are told to. */
+export type HeldUpstream = {
+  /** A configuration with this upstream alone, and its model `held`. */
+  readonly configFile: string
+  /** How many answers have begun and wait for their end. */
+  readonly held: () => number
+  /** Ends those that wait; later ones end at once. */
+  release(): void
+  stop(): Promise<void>
+}
+
+const [beginning = '', ending = ''] = halves(
+  chatStream([chunk({ content: 'first ' }), chunk({ content: 'second' }), chunk({}, 'stop')]),
+)
+
+export async function startHeldUpstream(): Promise<HeldUpstream> {
+  const held = new Set<ServerResponse>()
+  let isReleased = false
+  const server = createServer((request, response) => {
+    request.resume()
+    if (request.method !== 'POST') {
+      response.writeHead(404).end()
+      return
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (isReleased) {
+      response.end(beginning + ending)
+    } else {
+      response.write(beginning)
+      held.add(response)
+      response.on('close', () => held.delete(response))
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', 4096, resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const baseUrl = `http://127.0.0.1:${port}/v1`
+  const configFile = join(temporaryFolder(), 'sluice.toml')
+  writeFileSync(
+    configFile,
+    `[[upstream]]\nname = "held"\nurl = "${baseUrl}"\napi = "chat"\nmodels = ["held"]\n`,
+  )
+  return {
+    configFile,
+    held: () => held.size,
+    release() {
+      isReleased = true
+      for (const response of held) response.end(ending)
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** Before the second word, and from there. */
+function halves(stream: string): string[] {
+  const frames = stream.split('\n\n')
+  const second = frames.findIndex((frame) => frame.includes('second'))
+  const from = frames.slice(0, second).reduce((length, frame) => length + frame.length + 2, 0)
+  return [stream.slice(0, from), stream.slice(from)]
+}
