@@ -16,7 +16,7 @@ export type Listener = {
 const lookMs = 500
 /** So many looks outlast a burst, whose refused connections are closed one after the other. */
 const shortLooksMax = 4
-/** What the database, files and threads find free at all times: without it Bun ends the process. */
+/** What is to be free for the database, files and threads; Bun ends the process without some. */
 const spareDescriptors = 16
 /** Listening begins again when so many are free, so that it does not end again at once. */
 const resumeDescriptors = 2 * spareDescriptors

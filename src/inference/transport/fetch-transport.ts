@@ -107,6 +107,7 @@ function readAhead(
 ): ChunkQueue {
   const { signal } = options
   const reader = body?.getReader()
+  /** Set while nothing more is read; resolves when there is room again. */
   let room: PromiseWithResolvers<void> | null = null
   const pause = () => {
     room ??= Promise.withResolvers()
@@ -134,7 +135,7 @@ function readAhead(
       }
       queue.complete()
     } catch (error) {
-      queue.fail(whyBrokenOff(error))
+      queue.fail(signal.aborted ? signal.reason : whyBrokenOff(error))
     } finally {
       signal.removeEventListener('abort', onAbort)
       options.ended()

@@ -5,7 +5,7 @@ import { openTransport } from './transport-client.ts'
 
 type DefineTest = (name: string, body: () => Promise<void> | void) => void
 
-export type Tested = {
+type Tested = {
   readonly kind: TransportKind
   readonly openTransport: (
     options?: Parameters<typeof openTransport>[1],
