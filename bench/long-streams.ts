@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { createDatabase } from './support/database.ts'
 import { startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadProgress, LoadReport } from './support/load-job.ts'
@@ -14,14 +15,24 @@ export const question =
   'Do many streams of ten minutes, quiet for half a minute now and then, arrive whole and in ' +
   'time while memory stays flat?'
 export const usage =
-  '[--streams 100] [--seconds 600] [--tokens-per-second 2] [--pause-max 30] [--seed 1] ' +
-  '[--upstream-api chat|responses] [--store] [--database postgres://…] [--json FILE]'
+  '[--quick] [--preset record] [--streams 100] [--seconds 600] [--tokens-per-second 2] ' +
+  '[--pause-max 30] [--seed 1] [--upstream-api chat|responses] [--store] ' +
+  '[--database postgres://…] [--json FILE]'
 
 const streamsMax = 10_000
 const secondsMax = 3_600
-const sampleEveryMs = 10_000
-/** Two minutes. */
-const samplesForSlope = 12
+/** What is not said otherwise. `record` is what the figures in the README are from. */
+const presets = {
+  usual: { streams: 100, seconds: 600, tokensPerSecond: 2, pauseSecondsMax: 30 },
+  quick: { streams: 200, seconds: 45, tokensPerSecond: 10, pauseSecondsMax: 20 },
+  record: { streams: 1_000, seconds: 600, tokensPerSecond: 20, pauseSecondsMax: 30 },
+} as const
+
+/** Short runs are looked at more often. */
+const sampleEveryMs = { short: 2_000, long: 10_000 }
+const shortSeconds = 120
+/** A shorter run says nothing about growth. */
+const slopeMsMin = 120_000
 const rampMs = 2_000
 /** A token so late would be seen by a person. */
 const lateMs = 250
@@ -42,11 +53,12 @@ type Options = {
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
+  const { databaseUrl } = options
   const mockPort = await startMockUpstream(options.seconds + 300)
   const gateway = await startGateway({
     upstreamPort: mockPort,
     upstreamApi: options.upstreamApi,
-    databaseUrl: options.databaseUrl,
+    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
     // The streams last exactly as long as the default deadline allows; it must not decide.
     totalDeadlineMs: Math.max(600_000, options.seconds * 1000 + slackMs),
   })
@@ -66,7 +78,7 @@ export async function run(args: readonly string[]): Promise<number> {
     lateMs,
     deadlineMs: options.seconds * 1000 + slackMs,
     measurePid: gateway.pid,
-    progressMs: sampleEveryMs,
+    progressMs: sampleMs(options),
   }
   const memory: MemorySample[] = [{ atMs: 0, bytes: treeMemoryBytes(gateway.pid) }]
   const report = await runLoad(job, (progress) => {
@@ -85,10 +97,12 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      streams: { type: 'string', default: '100' },
-      seconds: { type: 'string', default: '600' },
-      'tokens-per-second': { type: 'string', default: '2' },
-      'pause-max': { type: 'string', default: '30' },
+      quick: { type: 'boolean', default: false },
+      preset: { type: 'string' },
+      streams: { type: 'string' },
+      seconds: { type: 'string' },
+      'tokens-per-second': { type: 'string' },
+      'pause-max': { type: 'string' },
       seed: { type: 'string', default: '1' },
       'upstream-api': { type: 'string', default: 'chat' },
       store: { type: 'boolean', default: false },
@@ -96,15 +110,19 @@ function readOptions(args: readonly string[]): Options {
       json: { type: 'string' },
     },
   })
+  const words = ['usual', 'quick', 'record'] as const
+  const chosen = values.preset ?? (values.quick ? 'quick' : 'usual')
+  const preset = presets[oneOf(chosen, { name: 'preset', words })]
+  const number = (
+    name: 'streams' | 'seconds' | 'tokens-per-second' | 'pause-max',
+    otherwise: number,
+    bounds: { readonly from: number; readonly to: number },
+  ) => numberIn(values[name] ?? String(otherwise), { name, ...bounds })
   return {
-    streams: numberIn(values.streams, { name: 'streams', from: 1, to: streamsMax }),
-    seconds: numberIn(values.seconds, { name: 'seconds', from: 1, to: secondsMax }),
-    tokensPerSecond: numberIn(values['tokens-per-second'], {
-      name: 'tokens-per-second',
-      from: 0.1,
-      to: 1000,
-    }),
-    pauseSecondsMax: numberIn(values['pause-max'], { name: 'pause-max', from: 0, to: 240 }),
+    streams: number('streams', preset.streams, { from: 1, to: streamsMax }),
+    seconds: number('seconds', preset.seconds, { from: 1, to: secondsMax }),
+    tokensPerSecond: number('tokens-per-second', preset.tokensPerSecond, { from: 0.1, to: 1000 }),
+    pauseSecondsMax: number('pause-max', preset.pauseSecondsMax, { from: 0, to: 240 }),
     seed: numberIn(values.seed, { name: 'seed', from: 0, to: 2 ** 31 }),
     upstreamApi: oneOf(values['upstream-api'], {
       name: 'upstream-api',
@@ -114,6 +132,10 @@ function readOptions(args: readonly string[]): Options {
     databaseUrl: values.database,
     jsonFile: values.json,
   }
+}
+
+function sampleMs({ seconds }: Options): number {
+  return seconds <= shortSeconds ? sampleEveryMs.short : sampleEveryMs.long
 }
 
 /** Every stream has its own pauses, and lasts the whole time. */
@@ -141,7 +163,7 @@ function printProgress(progress: LoadProgress['progress'], memory: readonly Memo
 }
 
 function print(options: Options, report: LoadReport, memory: readonly MemorySample[]): void {
-  const { latenessMs: late, gapMs: gap } = report
+  const { latenessMs: late, gapMs: gap, gapBeyondMs: beyond } = report
   const bytes = memory.map((sample) => sample.bytes)
   const rows = [
     ['streams', `${options.streams} × ${options.seconds} s, ${report.requests} ended well`],
@@ -150,10 +172,11 @@ function print(options: Options, report: LoadReport, memory: readonly MemorySamp
     ['faults', formatFaults(report.faults)],
     ['behind the schedule, ms', `p50 ${late.p50}, p99 ${late.p99}, p99.9 ${late.p999}`],
     ['… the latest', `${late.max} ms; ${report.lateTokens} later than ${lateMs} ms`],
+    ['a gap beyond its plan, ms', `p50 ${beyond.p50}, p99 ${beyond.p99}, p99.9 ${beyond.p999}`],
     ['longest gap, s', (gap.max / 1000).toFixed(1)],
     ['memory at the start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
     ['memory at most', `${toMebibytes(Math.max(...bytes))} MiB`],
-    ['memory, second half', formatSlope(memory, samplesForSlope)],
+    ['memory, second half', formatSlope(memory, slopeMsMin / sampleMs(options))],
   ]
   console.log(`\n${formatTable(['what', `Sluice, upstream ${options.upstreamApi}`], rows)}`)
   console.log(formatSamples(report.faults))

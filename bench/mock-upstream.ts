@@ -1,22 +1,17 @@
 /**
  * An inference server that costs almost nothing: its own process, plain TCP, frames encoded once
- * and shared by all streams, one timer for all of them. It speaks chat completions and Responses,
- * and answers as the plan in the prompt says.
+ * and shared by all streams, one timer for all of them. It speaks chat completions, Responses and
+ * Messages, and answers as the plan in the prompt says.
  *
- *     bun bench/mock-upstream.ts [lifetime in seconds]
+ *     bun bench/mock-upstream.ts [lifetime in seconds] [port]
  *
  * It prints `{"port":…}` when it listens, and ends when its standard input does or its lifetime is
  * over. `GET /stats` tells how late its own timer was.
  */
 import type { Socket } from 'bun'
-import { isRecord, parseJson } from '#lib/json.ts'
+import { chunk, framesOf, lastChunk, tokenChunksOf } from './support/encoded-chunks.ts'
 import { Histogram } from './support/histogram.ts'
-import {
-  chatFrames,
-  type MockFrames,
-  type Protocol,
-  responsesFrames,
-} from './support/mock-frames.ts'
+import type { MockFrames, Protocol } from './support/mock-frames.ts'
 import {
   createSchedule,
   modelName,
@@ -28,8 +23,10 @@ import {
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
 
-/** A reader that leaves so much unread is cut off. */
-const unsentBytesMax = 4 * 1024 * 1024
+/** What is due is written in pieces of about so much; a stalled reader keeps no more of it waiting. */
+const writeBytesMax = 64 * 1024
+/** A connection that asks on and on and reads nothing is cut off. */
+const unsentBytesMax = 16 * 1024 * 1024
 const defaultLifetimeS = 7200
 
 type Connection = { reader: RequestReader; unsent: Buffer; streams: Set<PacedStream> }
@@ -46,10 +43,16 @@ type PacedStream = {
   /** The next token to send; `plan.tokens` when only the end is left. */
   index: number
   dueMs: number
+  /** The reader took nothing more; it goes on when it does. */
+  waits: boolean
   closed: boolean
 }
 
-const framesOf: Record<Protocol, MockFrames> = { chat: chatFrames, responses: responsesFrames }
+const generatingRoutes: ReadonlyMap<string, Protocol> = new Map([
+  ['POST /v1/chat/completions', 'chat'],
+  ['POST /v1/responses', 'responses'],
+  ['POST /v1/messages', 'messages'],
+])
 const lateness = new Histogram()
 const wheel = new TimerWheel<PacedStream>(sendDue)
 let streamsOpen = 0
@@ -58,21 +61,23 @@ let requestsTotal = 0
 function answer(socket: Socket<Connection>, request: HttpRequest): void {
   requestsTotal++
   const route = `${request.method} ${request.path}`
-  if (route === 'POST /v1/chat/completions') generate(socket, 'chat', request.body)
-  else if (route === 'POST /v1/responses') generate(socket, 'responses', request.body)
+  const protocol = generatingRoutes.get(route)
+  if (protocol !== undefined) generate(socket, protocol, request.body)
   else if (route === 'GET /v1/models') sendJson(socket, 200, modelList())
   else if (route === 'GET /stats') sendJson(socket, 200, stats())
   else sendJson(socket, 404, JSON.stringify({ error: { message: `no route ${route}` } }))
 }
 
+/**
+ * A body of megabytes is searched, not parsed: what the upstream does meanwhile would be blamed on
+ * the gateway. A quotation mark inside a text has a backslash, so no prompt can say these words.
+ */
 function generate(socket: Socket<Connection>, protocol: Protocol, body: string): void {
-  const request = parseJson(body)
   const plan = readPlan(body)
-  if (!isRecord(request) || plan === undefined) {
+  if (plan === undefined) {
     sendJson(socket, 400, JSON.stringify({ error: { message: 'the prompt has no plan' } }))
-  } else if (request['stream'] === true) {
-    const options = request['stream_options']
-    const wantsUsage = isRecord(options) && options['include_usage'] === true
+  } else if (/"stream"\s*:\s*true/.test(body)) {
+    const wantsUsage = /"include_usage"\s*:\s*true/.test(body)
     startStream(socket, { plan, protocol, wantsUsage })
   } else {
     sendJson(socket, 200, framesOf[protocol].body(plan, textOf(plan, wallClockMs())))
@@ -99,6 +104,7 @@ function startStream(
     nextDueMs,
     index: 0,
     dueMs: startedMs + nextDueMs(),
+    waits: false,
     closed: false,
   }
   streamsOpen++
@@ -115,14 +121,20 @@ function sendDue(stream: PacedStream, nowMs: number): void {
   sendTokens(stream, nowMs, [])
 }
 
-/** Sends every token that is due in one write, then waits for the next, or ends the stream. */
+/**
+ * Sends the tokens that are due, in one write if they are not many, then waits for the next, for
+ * the reader, or ends the stream.
+ */
 function sendTokens(stream: PacedStream, nowMs: number, parts: Buffer[]): void {
   const { plan } = stream
-  while (stream.index < plan.tokens && stream.dueMs <= nowMs) {
+  let bytes = 0
+  while (stream.index < plan.tokens && stream.dueMs <= nowMs && bytes < writeBytesMax) {
     const isFirst = stream.index === 0
-    parts.push(
-      isFirst ? chunk(stream.frames.token(stream.firstToken, 0)) : stream.tokenChunk(stream.index),
-    )
+    const part = isFirst
+      ? chunk(stream.frames.token(stream.firstToken, 0))
+      : stream.tokenChunk(stream.index)
+    parts.push(part)
+    bytes += part.length
     stream.index++
     const atEnd = stream.index === plan.tokens
     stream.dueMs = stream.startedMs + (atEnd ? endMs(stream) : stream.nextDueMs())
@@ -135,7 +147,9 @@ function sendTokens(stream: PacedStream, nowMs: number, parts: Buffer[]): void {
   }
   const [only] = parts
   send(stream.socket, parts.length === 1 && only !== undefined ? only : Buffer.concat(parts))
-  if (!ends) wheel.add(stream)
+  if (ends) return
+  if (stream.socket.data.unsent.length > 0) stream.waits = true
+  else wheel.add(stream)
 }
 
 function endMs(stream: PacedStream): number {
@@ -147,28 +161,6 @@ function forget(stream: PacedStream): void {
   stream.closed = true
   streamsOpen--
   stream.socket.data.streams.delete(stream)
-}
-
-const lastChunk = Buffer.from('0\r\n\r\n')
-
-function chunk(text: string): Buffer {
-  return Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n`)
-}
-
-/** The encoded chunk of each token after the first, made once and shared by all streams. */
-const tokenChunks = new Map<string, Buffer[]>()
-
-function tokenChunksOf(protocol: Protocol, plan: Plan): (index: number) => Buffer {
-  const key = `${protocol} ${plan.tokenBytes}`
-  const known = tokenChunks.get(key) ?? []
-  tokenChunks.set(key, known)
-  return (index) => {
-    const found = known[index]
-    if (found !== undefined) return found
-    const made = chunk(framesOf[protocol].token(tokenText(plan, index, 0), index))
-    known[index] = made
-    return made
-  }
 }
 
 function laterTokens(plan: Plan): string {
@@ -200,9 +192,15 @@ function send(socket: Socket<Connection>, bytes: Buffer): void {
 }
 
 function drain(socket: Socket<Connection>): void {
-  const { unsent } = socket.data
+  const { unsent, streams } = socket.data
   socket.data.unsent = Buffer.alloc(0)
   if (unsent.length > 0) send(socket, unsent)
+  if (socket.data.unsent.length > 0) return
+  for (const stream of streams) {
+    if (!stream.waits) continue
+    stream.waits = false
+    wheel.add(stream)
+  }
 }
 
 function modelList(): string {
@@ -217,7 +215,7 @@ function stats(): string {
 function listen(): number {
   const server = Bun.listen<Connection>({
     hostname: '127.0.0.1',
-    port: 0,
+    port: Number(process.argv[3] ?? 0),
     socket: {
       open(socket) {
         socket.data = { reader: new RequestReader(), unsent: Buffer.alloc(0), streams: new Set() }

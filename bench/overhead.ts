@@ -1,117 +1,98 @@
 import { parseArgs } from 'node:util'
-import { startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
-import type { Protocol } from './support/mock-frames.ts'
-import { startNginx } from './support/nginx.ts'
-import { oneOf } from './support/options.ts'
+import { numberIn } from './support/options.ts'
 import {
+  formatMeasure,
   formatResults,
-  type MeasureName,
+  type Measure,
   type Result,
-  type TargetName,
 } from './support/overhead-results.ts'
+import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
+import { type Peer, peerOption, readPeers, startPeers } from './support/peers.ts'
 import type { Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
+import { inTurn } from './support/rounds.ts'
+import { readSettings, settingsOption } from './support/settings.ts'
+import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
+import { type WarmUpPace, warmUp } from './support/warm-up.ts'
 
 export const question =
-  'What does Sluice add to a request in time and CPU, next to no proxy at all and to nginx doing ' +
-  'the same work in the same run?'
+  'What does Sluice add to a request in time and CPU, next to no proxy at all, to nginx and to ' +
+  'its peers doing the same work in the same run?'
 export const usage =
-  '[--quick] [--upstream-api chat|responses|both] [--database postgres://…] ' +
-  '[--store] [--log-level info] [--json FILE]'
+  `[--quick] [--pair ${pairNames.join(',')}] [--peer portkey=FOLDER] ` +
+  '[--peer NAME=http://127.0.0.1:PORT] [--upstream-port N] [--database postgres://…] [--store] ' +
+  '[--log-level info] [--set key=value]… [--json FILE]'
 
-/** How long things take. A window is long against the 10 ms in which CPU time is counted. */
 type Pace = {
   readonly rounds: number
-  readonly warmUpMs: number
-  readonly requestWindowMs: number
-  readonly rampMs: number
+  readonly clients: readonly number[]
+  readonly warmUp: WarmUpPace
+  /** Before each window. */
   readonly settleMs: number
-  readonly streamWindowMs: number
+  readonly windowMs: number
 }
 
 const fullPace: Pace = {
   rounds: 5,
-  warmUpMs: 500,
-  requestWindowMs: 2_000,
-  rampMs: 500,
-  settleMs: 500,
-  streamWindowMs: 4_000,
+  clients: [1, 8, 64],
+  warmUp: { stepMs: 2_500, limitMs: 30_000 },
+  settleMs: 300,
+  windowMs: 1_500,
 }
 const quickPace: Pace = {
   rounds: 2,
-  warmUpMs: 300,
-  requestWindowMs: 700,
-  rampMs: 400,
-  settleMs: 400,
-  streamWindowMs: 2_500,
-}
-const firstPace: Pace = {
-  rounds: 1,
-  warmUpMs: 0,
-  requestWindowMs: 500,
-  rampMs: 300,
-  settleMs: 0,
-  streamWindowMs: 1_500,
+  clients: [1, 8],
+  warmUp: { stepMs: 1_500, limitMs: 1_500 },
+  settleMs: 150,
+  windowMs: 500,
 }
 
-const streamCount = 400
-const tokensPerSecond = 50
 const promptBytes = 1024
 const answerBytes = 1024
 const lateMs = 250
 const slackMs = 15_000
-const mockLifetimeS = 900
-
-type Target = {
-  readonly name: TargetName
-  readonly upstreamApi: Protocol
-  /** What the load client speaks to it. */
-  readonly protocol: Protocol
-  readonly port: number
-  readonly bearer: string | null
-  readonly pid: number | null
-  readonly store: boolean
-}
+const mockLifetimeS = 3_600
+/** The streamed answers of all clients together, at most: a pace that leaves the machine air. */
+const streamsPerSecond = 600
 
 type Options = {
   readonly quick: boolean
-  readonly upstreamApis: readonly Protocol[]
+  readonly pairs: readonly Pair[]
+  readonly peers: readonly Peer[]
+  readonly upstreamPort: number
   readonly store: boolean
   readonly databaseUrl: string | undefined
   readonly logLevel: string
+  readonly settings: readonly string[]
   readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
-  const targets = await startTargets(options)
-  const gateways = targets.filter(({ name }) => name === 'Sluice')
-  // Code that is still being compiled costs more than it will; that is not what we ask about.
-  await runRound(gateways, { round: -1, pace: firstPace, names: measuresOf(options) })
-  const before = memoryMiB(gateways)
-  const results = await runRounds(targets, options)
-  const after = memoryMiB(gateways)
+  const pace = options.quick ? quickPace : fullPace
+  const upstreamPort = await startMockUpstream(mockLifetimeS, options.upstreamPort)
+  const plain = await startPlainTargets({ ...options, upstreamPort })
+  const ours = await startGatewayTargets({ ...options, upstreamPort })
+  const peers = await startPeers(options.peers, upstreamPort)
+  for (const target of [...ours, ...peers]) await warmUpTarget(target, pace, options)
+  const before = memoryMiB(ours)
+  const results = await runRounds([...plain, ...ours, ...peers], pace, options)
+  const after = memoryMiB(ours)
 
-  console.log(`\n${formatResults(results)}`)
-  if (!targets.some(({ name }) => name === 'nginx')) {
-    console.log('\nnginx is not installed here: its columns are empty, and there are no ratios')
-  }
-  console.log(`\nmemory of the gateway, MiB: ${before} after the warm-up, ${after} at the end`)
+  const names = options.peers.map(({ name }) => name)
+  console.log(`\n${formatResults(results, options.pairs, names)}`)
+  console.log(`\nmemory of the gateways, MiB: ${before} after the warm-up, ${after} at the end`)
   const unclean = results.filter(({ report }) => !isClean(report))
-  for (const { measure, target, report } of unclean) {
-    const { faults } = report
-    console.log(`${target}, ${measure}: ${formatFaults(faults)}${formatSamples(faults)}`)
+  for (const { measure, target, protocol, report } of unclean) {
+    const where = `${target}, ${protocol}, ${formatMeasure(measure)}`
+    console.log(`${where}: ${formatFaults(report.faults)}${formatSamples(report.faults)}`)
   }
   if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, {
-      bench: 'overhead',
-      options,
-      memoryMiB: [before, after],
-      results,
-    })
+    const memory = [before, after]
+    writeResult(options.jsonFile, { bench: 'overhead', options, memoryMiB: memory, results })
   }
   return unclean.length === 0 ? 0 : 1
 }
@@ -121,171 +102,100 @@ function readOptions(args: readonly string[]): Options {
     args: [...args],
     options: {
       quick: { type: 'boolean', default: false },
-      'upstream-api': { type: 'string' },
+      pair: { type: 'string' },
+      peer: peerOption,
+      'upstream-port': { type: 'string', default: '0' },
       store: { type: 'boolean', default: false },
       database: { type: 'string' },
       'log-level': { type: 'string', default: 'info' },
+      set: settingsOption,
       json: { type: 'string' },
     },
   })
-  const api = oneOf(values['upstream-api'] ?? (values.quick ? 'chat' : 'both'), {
-    name: 'upstream-api',
-    words: ['chat', 'responses', 'both'],
-  })
+  const port = { name: 'upstream-port', from: 0, to: 65_535 }
   return {
     quick: values.quick,
-    upstreamApis: api === 'both' ? ['chat', 'responses'] : [api],
+    pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
+    peers: readPeers(values.peer),
+    upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,
     databaseUrl: values.database,
     logLevel: values['log-level'],
+    settings: readSettings(values.set),
     jsonFile: values.json,
   }
 }
 
-/** Direct, nginx where it is installed, and one gateway for each protocol of the upstream. */
-async function startTargets(options: Options): Promise<Target[]> {
-  const upstreamPort = await startMockUpstream(mockLifetimeS)
-  const nginx = await startNginx(upstreamPort)
-  const targets: Target[] = []
-  for (const upstreamApi of options.upstreamApis) {
-    const plain = { upstreamApi, protocol: upstreamApi, bearer: null, store: false }
-    targets.push({ ...plain, name: 'direct', port: upstreamPort, pid: null })
-    if (nginx !== undefined) targets.push({ ...plain, name: 'nginx', ...nginx })
-    const { databaseUrl, logLevel } = options
-    const gateway = await startGateway({ upstreamPort, upstreamApi, databaseUrl, logLevel })
-    targets.push({
-      name: 'Sluice',
-      upstreamApi,
-      protocol: 'responses',
-      store: options.store,
-      ...gateway,
-    })
-  }
-  return targets
+/** Code that is still being compiled costs more than it will; that is not what we ask about. */
+async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
+  const jobs = (['streamed', 'whole'] as const).map((kind) =>
+    makeJob({ kind, clients: 8 }, target, { pace, store: options.store }),
+  )
+  const share = await warmUp(jobs, pace.warmUp)
+  const said = share === null ? '' : `, its compilers at ${(share * 100).toFixed(1)} % of a core`
+  console.log(`${target.name}, ${target.protocol}: warmed up${said}`)
 }
 
-/**
- * All but the streams in step is asked for the first protocol of the upstream only, and a quick run
- * leaves out what no budget names.
- */
-function measuresOf(options: Options): (target: Target) => MeasureName[] {
-  const [mainApi] = options.upstreamApis
-  return ({ name, upstreamApi }) => {
-    if (upstreamApi !== mainApi) return name === 'direct' ? [] : ['400 streams in step']
-    const requests: MeasureName[] = [
-      'first token, 1 client',
-      'first token, 8 clients',
-      'whole answer, 1 client',
-      'whole answer, 8 clients',
-    ]
-    if (name === 'direct') return options.quick ? requests : [...requests, '400 streams in step']
-    const streams: MeasureName[] = ['400 streams in step', '400 streams spread']
-    return [...requests, ...streams.slice(0, options.quick ? 1 : 2)]
-  }
-}
-
-async function runRounds(targets: readonly Target[], options: Options): Promise<Result[]> {
-  const pace = options.quick ? quickPace : fullPace
+/** What is compared stands side by side in time: one measure on all targets, then the next. */
+async function runRounds(
+  targets: readonly Target[],
+  pace: Pace,
+  options: Options,
+): Promise<Result[]> {
   const results: Result[] = []
   for (let round = 0; round < pace.rounds; round++) {
-    // Who comes first changes with the round, so that no one always follows the same.
-    const turn = round % targets.length
-    const order = [...targets.slice(turn), ...targets.slice(0, turn)]
-    results.push(...(await runRound(order, { round, pace, names: measuresOf(options) })))
+    for (const measure of measuresOf(pace)) {
+      for (const target of inTurn(targets, round)) {
+        const report = await runLoad(makeJob(measure, target, { pace, store: options.store }))
+        const { name, protocol, upstream } = target
+        results.push({ round, measure, target: name, protocol, upstream, report })
+      }
+    }
     console.log(`round ${round + 1} of ${pace.rounds} is done`)
   }
   return results
 }
 
-async function runRound(
-  targets: readonly Target[],
-  options: { round: number; pace: Pace; names: (target: Target) => MeasureName[] },
-): Promise<Result[]> {
-  const results: Result[] = []
-  for (const target of targets) {
-    for (const measure of options.names(target)) {
-      const report = await runLoad(makeJob(measure, target, options.pace))
-      const { name, upstreamApi } = target
-      results.push({ round: options.round, measure, target: name, upstreamApi, report })
-    }
-  }
-  return results
-}
-
-function makeJob(measure: MeasureName, target: Target, pace: Pace): LoadJob {
-  switch (measure) {
-    case 'first token, 1 client':
-      return requestJob(target, pace, {
-        connections: 1,
-        plan: { ...twoTokens, tokensPerSecond: 500 },
-      })
-    case 'first token, 8 clients':
-      return requestJob(target, pace, {
-        connections: 8,
-        plan: { ...twoTokens, tokensPerSecond: 100 },
-      })
-    case 'whole answer, 1 client':
-      return requestJob(target, pace, { connections: 1, plan: oneBigToken })
-    case 'whole answer, 8 clients':
-      return requestJob(target, pace, { connections: 8, plan: oneBigToken })
-    case '400 streams in step':
-      return streamJob(target, pace, 1000 / tokensPerSecond)
-    case '400 streams spread':
-      return streamJob(target, pace, 0)
-  }
+function measuresOf({ clients }: Pace): Measure[] {
+  return (['streamed', 'whole'] as const).flatMap((kind) =>
+    clients.map((howMany) => ({ kind, clients: howMany })),
+  )
 }
 
 const barePlan = { tokenBytes: 0, stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
-/** The first token comes at once, the second shows that the stream is a stream. */
-const twoTokens = { ...barePlan, tokens: 2 }
 /** An answer that is there at once, whole. */
 const oneBigToken: Plan = { ...barePlan, tokens: 1, tokenBytes: answerBytes, tokensPerSecond: 0 }
 
-/** Request after request on each connection; streamed when the plan has a pace. */
-function requestJob(
+/** Request after request on each connection. */
+function makeJob(
+  { kind, clients }: Measure,
   target: Target,
-  pace: Pace,
-  load: { connections: number; plan: Plan },
+  how: { readonly pace: Pace; readonly store: boolean },
 ): LoadJob {
+  const { settleMs, windowMs } = how.pace
+  // The first token comes at once, the second shows that the stream is a stream.
+  const tokensPerSecond = streamsPerSecond / clients
+  const plan = kind === 'streamed' ? { ...barePlan, tokens: 2, tokensPerSecond } : oneBigToken
   return {
     ...jobFor(target),
-    stream: load.plan.tokensPerSecond > 0,
-    connections: load.connections,
+    stream: kind === 'streamed',
+    store: how.store,
+    connections: clients,
     mode: 'repeat',
     rampMs: 0,
-    windowStartMs: pace.warmUpMs,
-    windowMs: pace.requestWindowMs,
-    plans: [load.plan],
-    deadlineMs: pace.warmUpMs + pace.requestWindowMs + slackMs,
+    windowStartMs: settleMs,
+    windowMs,
+    plans: [plan],
+    promptBytes,
+    lateMs,
+    deadlineMs: settleMs + windowMs + slackMs,
+    progressMs: 0,
   }
 }
 
-/** All streams are open during the whole window, and end soon after it. */
-function streamJob(target: Target, pace: Pace, stepMs: number): LoadJob {
-  const windowStartMs = pace.rampMs + pace.settleMs
-  const lastsMs = windowStartMs + pace.streamWindowMs + 200
-  const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
-  return {
-    ...jobFor(target),
-    stream: true,
-    connections: streamCount,
-    mode: 'once',
-    rampMs: pace.rampMs,
-    windowStartMs,
-    windowMs: pace.streamWindowMs,
-    plans: [{ ...barePlan, tokens, tokensPerSecond, stepMs }],
-    deadlineMs: lastsMs + slackMs,
-  }
-}
-
-function jobFor(target: Target) {
-  const { port, protocol, bearer, pid, store } = target
-  return { port, protocol, bearer, store, measurePid: pid, promptBytes, lateMs, progressMs: 0 }
-}
-
+/** Of each process tree once; the same gateway serves more than one pair. */
 function memoryMiB(targets: readonly Target[]): string {
-  return targets
-    .flatMap(({ pid }) => (pid === null ? [] : [treeMemoryBytes(pid) / 2 ** 20]))
-    .map((mebibytes) => mebibytes.toFixed(0))
+  return [...new Set(targets.flatMap(({ pid }) => pid ?? []))]
+    .map((pid) => (treeMemoryBytes(pid) / 2 ** 20).toFixed(0))
     .join(' and ')
 }

@@ -1,13 +1,24 @@
 /**
  * `bun run bench` lists the questions; `bun run bench <name> [options]` answers one.
  */
+
+import * as abortStorm from './abort-storm.ts'
+import * as charts from './charts.ts'
+import * as connections from './connections.ts'
 import * as countTokens from './count-tokens.ts'
+import * as events from './events.ts'
+import * as headOfLine from './head-of-line.ts'
+import * as keyFlood from './key-flood.ts'
 import * as longStreams from './long-streams.ts'
 import * as overhead from './overhead.ts'
+import * as search from './search.ts'
+import * as soak from './soak.ts'
+import * as stalledReaders from './stalled-readers.ts'
 import * as stt from './stt.ts'
 import { endChildrenWithThisProcess, StartError, stopChildren } from './support/children.ts'
 import { isUsageError } from './support/options.ts'
 import * as upload from './upload.ts'
+import * as workers from './workers.ts'
 
 type Bench = {
   /** What it answers, in one sentence. */
@@ -20,10 +31,20 @@ type Bench = {
 
 const benches: ReadonlyMap<string, Bench> = new Map<string, Bench>([
   ['overhead', overhead],
+  ['events', events],
+  ['connections', connections],
+  ['workers', workers],
   ['long-streams', longStreams],
+  ['stalled-readers', stalledReaders],
+  ['head-of-line', headOfLine],
+  ['abort-storm', abortStorm],
+  ['key-flood', keyFlood],
   ['count-tokens', countTokens],
+  ['search', search],
   ['stt', stt],
   ['upload', upload],
+  ['soak', soak],
+  ['charts', charts],
 ])
 
 const failureExitCode = 1

@@ -7,6 +7,7 @@ import { runSpeechLoad, startMockUpstream, startServer } from './support/load.ts
 import { numberIn, oneOf } from './support/options.ts'
 import { treeMemoryBytes, treeUsage, treeWaitMs } from './support/process-tree.ts'
 import { writeResult } from './support/report.ts'
+import { readSettings, settingsOption } from './support/settings.ts'
 import type { SpeechJob, SpeechProgress } from './support/speech-job.ts'
 import { frameMs, utteranceMs } from './support/speech-plan.ts'
 import {
@@ -20,7 +21,7 @@ export const question =
   'Do hundreds of speech sessions lose a word, keep up with those who speak, and stay within ' +
   'their memory, even where clients flood a slow engine?'
 export const usage =
-  '[--part all|soak|live|flood] [--quick] [--sessions N] [--seconds N] [--json FILE]'
+  '[--part all|soak|live|flood] [--quick] [--sessions N] [--seconds N] [--set key=value]… [--json FILE]'
 
 const parts = ['soak', 'live', 'flood'] as const
 
@@ -42,6 +43,7 @@ type Options = {
   readonly isQuick: boolean
   readonly sessions: number | null
   readonly seconds: number | null
+  readonly settings: readonly string[]
   readonly jsonFile: string | undefined
 }
 
@@ -53,7 +55,8 @@ export async function run(args: readonly string[]): Promise<number> {
     await stopChildren()
   }
   for (const result of results) console.log(formatSpeechResult(result))
-  if (options.jsonFile !== undefined) writeResult(options.jsonFile, { bench: 'stt', results })
+  if (options.jsonFile !== undefined)
+    writeResult(options.jsonFile, { bench: 'stt', settings: options.settings, results })
   return results.every(isClean) ? 0 : 1
 }
 
@@ -65,6 +68,7 @@ function readOptions(args: readonly string[]): Options {
       quick: { type: 'boolean', default: false },
       sessions: { type: 'string' },
       seconds: { type: 'string' },
+      set: settingsOption,
       json: { type: 'string' },
     },
   })
@@ -78,6 +82,7 @@ function readOptions(args: readonly string[]): Options {
     sessions: whole(values.sessions, 'sessions'),
     // Utterances are whole.
     seconds: seconds === null ? null : seconds - (seconds % (utteranceMs / 1000)),
+    settings: readSettings(values.set),
     jsonFile: values.json,
   }
 }
@@ -95,6 +100,7 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
     upstreamPort: await startMockUpstream(scale.seconds + 300),
     upstreamApi: 'chat',
     configLines: configuration(enginePort, scale.sessions),
+    settings: options.settings,
   })
   const job: SpeechJob = {
     ...{ port: gateway.port, bearer: gateway.bearer, ...scale, rampMs },

@@ -9,6 +9,8 @@ const termGraceMs = 5_000
 /** The processes that this one started and that may still run. Only they are ever ended. */
 const running = new Set<Subprocess>()
 const folders = new Set<string>()
+/** What is left to do when the processes have ended. */
+const cleanUps: (() => Promise<void>)[] = []
 
 export type ChildOptions = {
   readonly cwd?: string
@@ -55,6 +57,12 @@ async function stopChild(child: Subprocess): Promise<void> {
 
 export async function stopChildren(): Promise<void> {
   await Promise.all([...running].map((child) => stopChild(child)))
+  await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()))
+}
+
+/** Has something done once the children were stopped, such as the removal of their database. */
+export function afterChildren(cleanUp: () => Promise<void>): void {
+  cleanUps.push(cleanUp)
 }
 
 /** Call once: an interrupt ends the children first, and no exit leaves one behind. */

@@ -9,14 +9,20 @@ import {
   temporaryFolder,
   waitUntil,
 } from './children.ts'
+import { countListeners } from './listening-pid.ts'
 import type { Protocol } from './mock-frames.ts'
 import { modelName } from './plan.ts'
+import { withSettings } from './settings.ts'
 
 export type Gateway = {
   readonly port: number
   /** The supervisor; its workers are its children. */
   readonly pid: number
   readonly bearer: string
+  /** What it and its workers have printed, which is its log. */
+  readonly logFile: string
+  /** A bearer of somebody else. */
+  token(subject: string, groups: readonly string[]): Promise<string>
 }
 
 export type GatewayOptions = {
@@ -24,11 +30,24 @@ export type GatewayOptions = {
   readonly upstreamApi: Protocol
   /** postgres://… ; without it PGlite in a temporary folder. */
   readonly databaseUrl?: string | undefined
+  /** One that has something in it; without it a new one. */
+  readonly dataFolder?: string
+  /** Serving processes, 1 without it; more than one needs a database server. */
+  readonly workers?: number
+  /** The limit of open files of each of its processes; without it that of this one. */
+  readonly openFilesMax?: number
   /** The total deadline of a generation, where the default of 600 s is too short. */
   readonly totalDeadlineMs?: number
+  /**
+   * Collects garbage as a machine with so much memory would have to, so that what is held can be
+   * told from what is only not collected yet. It costs time.
+   */
+  readonly frugalBytes?: number
   readonly logLevel?: string
   /** Further lines of the configuration file. */
   readonly configLines?: string
+  /** What `--set` says, which stands before anything else. */
+  readonly settings?: readonly string[]
 }
 
 const startDeadlineMs = 60_000
@@ -41,9 +60,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const port = freePort()
   const logFile = join(folder, 'gateway.log')
   const configFile = join(folder, 'sluice.toml')
-  mkdirSync(join(folder, 'data'))
+  const dataFolder = options.dataFolder ?? join(folder, 'data')
+  mkdirSync(dataFolder, { recursive: true })
   writeFileSync(configFile, configuration(options))
-  const child = startChild([process.execPath, 'src/main.ts'], {
+  const child = startChild(commandOf(options), {
     cwd: projectRoot,
     logFile,
     env: {
@@ -51,23 +71,34 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       HOST: '127.0.0.1',
       PORT: String(port),
       SLUICE_CONFIG: configFile,
-      SLUICE_DATA: join(folder, 'data'),
+      SLUICE_DATA: dataFolder,
+      SLUICE_WORKERS: String(options.workers ?? 1),
       SLUICE_UPSTREAM_URL: `http://127.0.0.1:${options.upstreamPort}/v1`,
       SLUICE_UPSTREAM_API: options.upstreamApi,
       SLUICE_DRAIN_MS: '1000',
       JWT_SECRET: secret,
       LOG_LEVEL: options.logLevel ?? 'info',
       ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl }),
+      ...(options.frugalBytes === undefined
+        ? {}
+        : { BUN_JSC_forceRAMSize: String(options.frugalBytes) }),
     },
   })
-  const bearer = await signToken()
+  const bearer = await signToken('bench', ['users'])
   await waitUntil({
     child,
     deadlineMs: startDeadlineMs,
-    isReady: () => listsTheModel(port, bearer),
+    isReady: async () => (await listsTheModel(port, bearer)) && everyWorkerListens(port, options),
     explain: () => `the gateway does not answer:\n${logTail(logFile)}`,
   })
-  return { port, pid: child.pid, bearer }
+  return { port, pid: child.pid, bearer, logFile, token: signToken }
+}
+
+/** The shell that sets a limit becomes the gateway. */
+function commandOf({ openFilesMax }: GatewayOptions): string[] {
+  const command = [process.execPath, 'src/main.ts']
+  if (openFilesMax === undefined) return command
+  return ['sh', '-c', `ulimit -n ${openFilesMax} && exec "$@"`, 'sh', ...command]
 }
 
 function configuration(options: GatewayOptions): string {
@@ -75,7 +106,11 @@ function configuration(options: GatewayOptions): string {
     options.totalDeadlineMs === undefined
       ? ''
       : `[deadlines]\ntotal_ms = ${options.totalDeadlineMs}\n`
-  return deadlines + (options.configLines ?? '')
+  return withSettings(deadlines + (options.configLines ?? ''), options.settings)
+}
+
+function everyWorkerListens(port: number, { workers = 1 }: GatewayOptions): boolean {
+  return workers === 1 || countListeners(port) === workers
 }
 
 /** Ready is not enough: the upstream's model list is read in the background. */
@@ -87,10 +122,10 @@ async function listsTheModel(port: number, bearer: string): Promise<boolean> {
   return (await models.text()).includes(`"${modelName}"`)
 }
 
-function signToken(): Promise<string> {
-  return new SignJWT({ groups: ['users'] })
+function signToken(subject: string, groups: readonly string[]): Promise<string> {
+  return new SignJWT({ groups: [...groups] })
     .setProtectedHeader({ alg: 'HS256' })
-    .setSubject('bench')
+    .setSubject(subject)
     .setIssuedAt()
     .setExpirationTime('3h')
     .sign(new TextEncoder().encode(secret))

@@ -2,33 +2,73 @@ import { isRecord } from '#lib/json.ts'
 import type { LoadJob } from './load-job.ts'
 import type { Protocol } from './mock-frames.ts'
 import { modelName, type Plan, tokenText, writePlan } from './plan.ts'
-import { outputTextOf } from './stream-check.ts'
+import { outputTextOf } from './stream-events.ts'
+
+const upstreamPaths: Readonly<Record<Protocol, string>> = {
+  chat: '/v1/chat/completions',
+  responses: '/v1/responses',
+  messages: '/v1/messages',
+}
+
+/** Of no meaning to the mock upstream; the protocol wants it. */
+const maxTokens = 100_000
+
+/** Where Sluice has the surface of a protocol; it has none for chat completions. */
+export function gatewayPath(protocol: Exclude<Protocol, 'chat'>): string {
+  return protocol === 'messages' ? '/compat/v1/messages' : upstreamPaths[protocol]
+}
 
 /** The whole HTTP request; the plan is its prompt. */
 export function requestBytes(job: LoadJob, plan: Plan): Buffer {
   const prompt = writePlan(plan, job.promptBytes)
-  const content =
-    job.protocol === 'chat'
-      ? { messages: [{ role: 'user', content: prompt }] }
-      : { input: prompt, store: job.store }
-  const usage =
-    job.stream && job.protocol === 'chat' ? { stream_options: { include_usage: true } } : {}
-  const body = JSON.stringify({ model: modelName, ...content, stream: job.stream, ...usage })
-  const path = job.protocol === 'chat' ? '/v1/chat/completions' : '/v1/responses'
-  const bearer = job.bearer === null ? '' : `Authorization: Bearer ${job.bearer}\r\n`
-  return Buffer.from(
-    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${job.port}\r\n${bearer}` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  )
+  const body = JSON.stringify({
+    model: modelName,
+    ...contentOf(job, prompt),
+    stream: job.stream,
+  })
+  const path = job.path ?? upstreamPaths[job.protocol]
+  const headers = {
+    Host: `127.0.0.1:${job.port}`,
+    ...(job.bearer === null ? {} : { Authorization: `Bearer ${job.bearer}` }),
+    'Content-Type': 'application/json',
+    'Content-Length': body.length,
+    ...job.headers,
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
+}
+
+function contentOf({ protocol, stream, store }: LoadJob, prompt: string): object {
+  const messages = [{ role: 'user', content: prompt }]
+  switch (protocol) {
+    case 'chat':
+      return { messages, ...(stream ? { stream_options: { include_usage: true } } : {}) }
+    case 'responses':
+      return { input: prompt, store }
+    case 'messages':
+      return { messages, max_tokens: maxTokens }
+  }
 }
 
 /** The text of an answer that was not streamed. */
 export function wholeAnswer(protocol: Protocol, answer: unknown): unknown {
-  if (protocol === 'responses') return outputTextOf(answer)
-  const choices = isRecord(answer) ? answer['choices'] : undefined
-  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
-  const message = isRecord(choice) ? choice['message'] : undefined
-  return isRecord(message) ? message['content'] : undefined
+  switch (protocol) {
+    case 'responses':
+      return outputTextOf(answer)
+    case 'messages':
+      return recordAt(answer, 'content')?.['text']
+    case 'chat': {
+      const message = recordAt(answer, 'choices')?.['message']
+      return isRecord(message) ? message['content'] : undefined
+    }
+  }
+}
+
+/** The first object of a list in an object. */
+function recordAt(value: unknown, key: string): Record<string, unknown> | undefined {
+  const list = isRecord(value) ? value[key] : undefined
+  const first: unknown = Array.isArray(list) ? list[0] : undefined
+  return isRecord(first) ? first : undefined
 }
 
 /** The plan's text; the start that its first token names is taken from `text`. */

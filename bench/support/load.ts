@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { isRecord } from '#lib/json.ts'
-import { startChild } from './children.ts'
+import { StartError, startChild } from './children.ts'
 import type { LoadJob, LoadProgress, LoadReport } from './load-job.ts'
 import type { SpeechJob, SpeechProgress, SpeechReport } from './speech-job.ts'
 
 const benchFolder = join(import.meta.dir, '..')
 
-/** Starts the mock upstream in its own process; gives the port that it listens on. */
-export function startMockUpstream(lifetimeS: number): Promise<number> {
-  return startServer('mock-upstream.ts', [String(lifetimeS)])
+/** Starts the mock upstream in its own process; gives the port that it listens on, any without one. */
+export function startMockUpstream(lifetimeS: number, port = 0): Promise<number> {
+  return startServer('mock-upstream.ts', [String(lifetimeS), String(port)])
 }
 
 /** Starts a server of the benches that prints `{"port":…}`; gives the port that it listens on. */
@@ -17,7 +17,9 @@ export async function startServer(script: string, args: readonly string[]): Prom
   const { stdout } = startChild(command, { stdin: 'pipe' })
   if (!(stdout instanceof ReadableStream)) throw new Error(`${script} has no output`)
   const { value } = await stdout.getReader().read()
-  const ready: unknown = JSON.parse(new TextDecoder().decode(value))
+  const line = new TextDecoder().decode(value)
+  if (line === '') throw new StartError(`${script} does not start; does another have its port?`)
+  const ready: unknown = JSON.parse(line)
   return isRecord(ready) ? Number(ready['port']) : Number.NaN
 }
 
@@ -37,7 +39,8 @@ export function runSpeechLoad(
   return runClient('speech-load.ts', job, onProgress)
 }
 
-async function runClient<Report, Progress>(
+/** Runs one job in a program of the benches that `serveJob` serves, or that does as it does. */
+export async function runClient<Report, Progress = never>(
   script: string,
   job: object,
   onProgress?: (progress: Progress) => void,

@@ -11,7 +11,7 @@ export function toMebibytes(bytes: number): string {
 }
 
 /** The least-squares slope over the second half of the samples, in MiB a minute. */
-function slopePerMinute(memory: readonly MemorySample[]): number {
+export function slopePerMinute(memory: readonly MemorySample[]): number {
   const half = memory.slice(Math.floor(memory.length / 2))
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const meanMs = mean(half.map(({ atMs }) => atMs))

@@ -1,6 +1,7 @@
 import { modelName, type Plan } from './plan.ts'
 
-export type Protocol = 'chat' | 'responses'
+export const protocols = ['chat', 'responses', 'messages'] as const
+export type Protocol = (typeof protocols)[number]
 
 /** The SSE frames and the JSON body in which one protocol carries a plan's tokens. */
 export type MockFrames = {

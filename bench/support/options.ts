@@ -1,5 +1,5 @@
 /** The options of a bench are wrong: the message says how, nothing has been started. */
-class UsageError extends Error {
+export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
@@ -25,4 +25,12 @@ export function oneOf<Word extends string>(
   const found = choice.words.find((word) => word === text)
   if (found !== undefined) return found
   throw new UsageError(`--${choice.name} is one of ${choice.words.join(', ')}`)
+}
+
+/** Words with commas between them, each one of the choice and none of them twice. */
+export function someOf<Word extends string>(
+  text: string,
+  choice: { readonly name: string; readonly words: readonly Word[] },
+): Word[] {
+  return [...new Set(text.split(',').map((word) => oneOf(word, choice)))]
 }

@@ -1,156 +1,188 @@
+import { splitCells, splitHeader } from './cpu-split.ts'
 import type { LoadReport } from './load-job.ts'
 import type { Protocol } from './mock-frames.ts'
-import { formatSpread, formatTable, median } from './table.ts'
+import { formatPair, type Pair } from './pairs.ts'
+import { differences, figuresOf, type RoundFigures, ratios } from './rounds.ts'
+import { formatSpread, formatTable } from './table.ts'
 
-export type TargetName = 'direct' | 'nginx' | 'Sluice'
-
-export type MeasureName =
-  | 'first token, 1 client'
-  | 'first token, 8 clients'
-  | 'whole answer, 1 client'
-  | 'whole answer, 8 clients'
-  | '400 streams in step'
-  | '400 streams spread'
+export type Measure = {
+  /** `streamed`: two tokens, one at once. `whole`: an answer that is not streamed. */
+  readonly kind: 'streamed' | 'whole'
+  readonly clients: number
+}
 
 /** One job on one target in one round. */
 export type Result = {
   readonly round: number
-  readonly measure: MeasureName
-  readonly target: TargetName
-  readonly upstreamApi: Protocol
+  readonly measure: Measure
+  readonly target: string
+  /** What the client spoke, and what the upstream did. */
+  readonly protocol: Protocol
+  readonly upstream: Protocol
   readonly report: LoadReport
 }
 
-/** Picks one figure out of a report. */
-type Figure = (report: LoadReport) => number
+type Columns = { readonly pair: Pair; readonly peers: readonly string[] }
 
+/** A line of the table of times. */
 type Row = {
-  readonly measure: MeasureName
-  readonly upstreamApi: Protocol
   readonly title: string
+  readonly measure: Measure
+  readonly figure: (result: Result) => number
+  readonly budget: string
 }
 
-/** The budgets of the design; the ratios are to nginx in the same round. */
-const timeBudgets: Partial<Record<MeasureName, string>> = {
-  'first token, 1 client': 'p50 ≤ 0.5, p99 ≤ 2',
+const peerNote =
+  '* A peer passes chat completions on as chat completions; it translates nothing, and its client ' +
+  'reads what the upstream sent.'
+
+/** Three tables a pair: time, CPU time, and where that goes. */
+export function formatResults(
+  results: readonly Result[],
+  pairs: readonly Pair[],
+  peerNames: readonly string[],
+): string {
+  const tables = pairs.flatMap((pair) => {
+    const peers = pair.upstream === 'chat' ? peerNames : []
+    const columns = { pair, peers }
+    return [timeTable(results, columns), cpuTable(results, columns), rateTable(results, columns)]
+  })
+  return [
+    ...tables,
+    splitTable(results, pairs),
+    ...(peerNames.length === 0 ? [] : [peerNote]),
+  ].join('\n\n')
 }
 
-function cpuBudget(measure: MeasureName, upstreamApi: Protocol): string {
-  if (measure === 'whole answer, 8 clients') return '≤ 100 µs'
-  if (measure !== '400 streams in step') return ''
-  return upstreamApi === 'chat' ? '≤ 1.8 × nginx' : '≤ 1.2 × nginx'
-}
-
-const timed: readonly MeasureName[] = [
-  'first token, 1 client',
-  'first token, 8 clients',
-  'whole answer, 1 client',
-  'whole answer, 8 clients',
-]
-const streamed: readonly MeasureName[] = ['400 streams in step', '400 streams spread']
-
-export function formatResults(results: readonly Result[]): string {
-  const cpuMeasures: readonly MeasureName[] = ['whole answer, 8 clients', ...streamed]
-  return [timeTable(results, timed), cpuTable(results, cpuMeasures), lateTable(results, streamed)]
-    .filter((table) => table !== '')
-    .join('\n\n')
-}
-
-function timeTable(results: readonly Result[], measures: readonly MeasureName[]): string {
-  const header = ['added time, ms', 'direct', 'nginx adds', 'Sluice adds', 'budget']
-  const rows = rowsFor(results, measures).flatMap((row) =>
-    (['p50', 'p99'] as const).map((quantile) => {
-      const figure: Figure = (report) => report.firstTokenMs[quantile]
-      const of = (target: TargetName) => byRound(results, { row, target, figure })
+function timeTable(results: readonly Result[], { pair, peers }: Columns): string {
+  const others = ['nginx', 'Sluice', ...peers]
+  const header = [
+    `${formatPair(pair)}: added time, ms`,
+    'direct',
+    ...others.map((name) => `${name} adds${peers.includes(name) ? ' *' : ''}`),
+    'budget',
+  ]
+  const rows = measuresIn(results)
+    .flatMap(timeRows)
+    .map(({ title, measure, figure, budget }) => {
+      const of = (target: string) => figuresOf(pick(results, { pair, measure, target }), figure)
       const direct = of('direct')
-      return [
-        `${row.title}, ${quantile}`,
-        formatSpread([...direct.values()], 2),
-        formatSpread(pairs(of('nginx'), direct, minus), 2),
-        formatSpread(pairs(of('Sluice'), direct, minus), 2),
-        quantile === 'p50' ? (timeBudgets[row.measure] ?? '') : '',
-      ]
-    }),
-  )
-  return rows.length === 0 ? '' : formatTable(header, rows)
+      const added = others.map((name) => formatSpread(differences(of(name), direct), 2))
+      return [title, formatSpread([...direct.values()], 2), ...added, budget]
+    })
+  return formatTable(header, rows)
 }
 
-function cpuTable(results: readonly Result[], measures: readonly MeasureName[]): string {
-  const header = ['CPU, µs', 'nginx', 'Sluice', 'Sluice / nginx', 'budget']
-  const rows = rowsFor(results, measures).map((row) => {
-    const figure = row.measure.startsWith('400') ? cpuUsPerToken : cpuUsPerRequest
-    const nginx = byRound(results, { row, target: 'nginx', figure })
-    const sluice = byRound(results, { row, target: 'Sluice', figure })
+function timeRows(measure: Measure): Row[] {
+  const { kind, clients } = measure
+  const isFirst = clients === 1
+  const rows = (what: string, times: 'firstTokenMs' | 'wholeMs', budgets: readonly string[]) =>
+    (['p50', 'p99'] as const).map((quantile, index) => ({
+      title: `${what}, ${formatClients(clients)}, ${quantile}`,
+      measure,
+      figure: ({ report }: Result) => report[times][quantile],
+      budget: isFirst ? (budgets[index] ?? '') : '',
+    }))
+  if (kind === 'whole') return rows('not streamed', 'wholeMs', [])
+  return [
+    ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.5', '≤ 2']),
+    ...rows('streamed, whole answer', 'wholeMs', []),
+  ]
+}
+
+function cpuTable(results: readonly Result[], { pair, peers }: Columns): string {
+  const header = [
+    `${formatPair(pair)}: CPU a request, µs`,
+    'nginx',
+    'Sluice',
+    'Sluice / nginx',
+    ...peers.map((name) => `${name} *`),
+    'budget',
+  ]
+  const rows = measuresIn(results).map((measure) => {
+    const of = (target: string) =>
+      figuresOf(pick(results, { pair, measure, target }), ({ report }) => cpuUsPerRequest(report))
+    const sluice = of('Sluice')
     return [
-      `${row.title}, per ${row.measure.startsWith('400') ? 'event' : 'request'}`,
-      formatSpread([...nginx.values()], 1),
-      formatSpread([...sluice.values()], 1),
-      formatSpread(pairs(sluice, nginx, over), 2),
-      cpuBudget(row.measure, row.upstreamApi),
+      `${formatKind(measure)}, ${formatClients(measure.clients)}`,
+      ...[of('nginx'), sluice].map(formatCpu),
+      formatSpread(ratios(sluice, of('nginx')), 2),
+      ...peers.map((name) => formatCpu(of(name))),
+      measure.kind === 'whole' && measure.clients === 8 ? '≤ 100' : '',
     ]
   })
   return formatTable(header, rows)
 }
 
-function lateTable(results: readonly Result[], measures: readonly MeasureName[]): string {
-  const targets = ['direct', 'nginx', 'Sluice'] as const
-  const header = ['behind the schedule, ms (p50 / p99 / max)', ...targets]
-  const rows = rowsFor(results, measures).map((row) => [
-    row.title,
-    ...targets.map((target) => {
-      const figures = (['p50', 'p99', 'max'] as const).map((quantile) => {
-        const figure: Figure = (report) => report.latenessMs[quantile]
-        const values = [...byRound(results, { row, target, figure }).values()]
-        return values.length === 0 ? '-' : median(values).toFixed(1)
-      })
-      return figures.join(' / ')
-    }),
-  ])
+/** Of the answers that are there at once; those that are streamed have a pace. */
+function rateTable(results: readonly Result[], { pair, peers }: Columns): string {
+  const names = ['direct', 'nginx', 'Sluice', ...peers]
+  const header = [`${formatPair(pair)}: answers a second`, ...names]
+  const rows = measuresIn(results)
+    .filter(({ kind }) => kind === 'whole')
+    .map((measure) => [
+      `not streamed, ${formatClients(measure.clients)}`,
+      ...names.map((target) => {
+        const picked = pick(results, { pair, measure, target })
+        const rate = ({ report }: Result) => report.window.requests / (report.window.ms / 1000)
+        return formatSpread([...figuresOf(picked, rate).values()], 0)
+      }),
+    ])
   return formatTable(header, rows)
 }
 
-function rowsFor(results: readonly Result[], measures: readonly MeasureName[]): Row[] {
-  return (['chat', 'responses'] as const).flatMap((upstreamApi) =>
-    measures
-      .filter((name) => results.some((r) => r.measure === name && r.upstreamApi === upstreamApi))
-      .map((measure) => ({
-        measure,
-        upstreamApi,
-        title: `${measure}, ${upstreamApi} → Responses`,
-      })),
+function splitTable(results: readonly Result[], pairs: readonly Pair[]): string {
+  const header = ['Sluice: where the CPU of a request goes, µs', ...splitHeader]
+  const rows = pairs.flatMap((pair) =>
+    measuresIn(results)
+      .filter(({ clients }) => clients === 8)
+      .map((measure) => {
+        const picked = pick(results, { pair, measure, target: 'Sluice' })
+        const title = `${formatPair(pair)}, ${formatKind(measure)}, ${formatClients(8)}`
+        const reports = picked.map(({ report }) => report)
+        return [title, ...splitCells(reports, ({ window }) => window.requests)]
+      }),
   )
+  return formatTable(header, rows)
 }
 
-type Pick = { readonly row: Row; readonly target: TargetName; readonly figure: Figure }
-
-function byRound(results: readonly Result[], pick: Pick): Map<number, number> {
-  const { row, target, figure } = pick
-  const picked = results.filter(
+/** What stands beside a pair: the upstream and nginx in its own protocol, peers in theirs. */
+function pick(
+  results: readonly Result[],
+  wanted: { readonly pair: Pair; readonly measure: Measure; readonly target: string },
+): Result[] {
+  const { pair, measure, target } = wanted
+  return results.filter(
     (result) =>
-      result.measure === row.measure &&
-      result.upstreamApi === row.upstreamApi &&
-      result.target === target,
+      result.target === target &&
+      result.measure.kind === measure.kind &&
+      result.measure.clients === measure.clients &&
+      result.upstream === pair.upstream &&
+      (target !== 'Sluice' || result.protocol === pair.client),
   )
-  return new Map(picked.map((result) => [result.round, figure(result.report)]))
 }
 
-/** Two targets compared round by round, so that a slow minute of the machine touches both. */
-function pairs(
-  left: ReadonlyMap<number, number>,
-  right: ReadonlyMap<number, number>,
-  how: (left: number, right: number) => number,
-): number[] {
-  return [...left].flatMap(([round, value]) => {
-    const other = right.get(round)
-    return other === undefined ? [] : [how(value, other)]
-  })
+function measuresIn(results: readonly Result[]): Measure[] {
+  const names = results.map(({ measure }) => `${measure.kind} ${measure.clients}`)
+  return results
+    .filter((_, index) => names.indexOf(names[index] ?? '') === index)
+    .map(({ measure }) => measure)
 }
 
-const minus = (left: number, right: number) => left - right
-const over = (left: number, right: number) => left / right
+function formatCpu(figures: RoundFigures): string {
+  return formatSpread([...figures.values()], 1)
+}
 
-function cpuUsPerToken({ window }: LoadReport): number {
-  return ((window.cpuMs ?? Number.NaN) * 1000) / window.tokens
+function formatKind({ kind }: Measure): string {
+  return kind === 'whole' ? 'not streamed' : 'streamed, 2 tokens'
+}
+
+export function formatMeasure(measure: Measure): string {
+  return `${formatKind(measure)}, ${formatClients(measure.clients)}`
+}
+
+function formatClients(clients: number): string {
+  return clients === 1 ? '1 client' : `${clients} clients`
 }
 
 function cpuUsPerRequest({ window }: LoadReport): number {

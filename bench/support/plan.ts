@@ -20,6 +20,8 @@ export type Plan = {
   /** The stream stays open at least so long. */
   readonly lastsMs: number
   readonly seed: number
+  /** A silence after the first token, in which further streams can be opened; none without it. */
+  readonly restMs?: number
 }
 
 export const modelName = 'bench'
@@ -39,11 +41,12 @@ const planKeys = [
   'pauseSecondsMax',
   'lastsMs',
   'seed',
+  'restMs',
 ] as const
 
 /** `plan tokens=8 tokenBytes=0 …;` filled up with further words to `bytes`. */
 export function writePlan(plan: Plan, bytes = 0): string {
-  const words = `plan ${planKeys.map((key) => `${key}=${plan[key]}`).join(' ')};`
+  const words = `plan ${planKeys.map((key) => `${key}=${plan[key] ?? 0}`).join(' ')};`
   return words.padEnd(bytes, ' and so on')
 }
 
@@ -60,6 +63,7 @@ export function readPlan(prompt: string): Plan | undefined {
     pauseSecondsMax: read('pauseSecondsMax'),
     lastsMs: read('lastsMs'),
     seed: read('seed'),
+    restMs: read('restMs'),
   }
   const sane = plan.tokens >= 1 && plan.tokens <= tokensMax && plan.tokenBytes <= tokenBytesMax
   return sane && Object.values(plan).every((value) => value >= 0) ? plan : undefined
@@ -92,6 +96,7 @@ export function createSchedule(plan: Plan): () => number {
   let pausedMs = 0
   return () => {
     const pauses = plan.pauseSecondsMax > 0 && index > 0 && random() < 1 / tokensPerPause
+    if (index === 1) pausedMs += plan.restMs ?? 0
     if (pauses) pausedMs += random() * plan.pauseSecondsMax * 1000
     return index++ * stepMs + pausedMs
   }
@@ -105,8 +110,8 @@ export function tokensWithin(plan: Omit<Plan, 'tokens'>, seconds: number): numbe
   return Math.max(1, tokens)
 }
 
-/** mulberry32: small, good enough for pauses, the same in both processes. */
-function seededRandom(seed: number): () => number {
+/** mulberry32: small, good enough for pauses, the same in all processes. From 0 to below 1. */
+export function seededRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -13,9 +13,16 @@ const cpuResolutionMs = 1000 / ticksPerSecond
  * included.
  */
 export function treeUsage(rootPid: number): TreeUsage {
-  const members = treeOf(rootPid)
-  const ticks = members.reduce((sum, member) => sum + member.cpuTicks, 0)
-  return { cpuMs: ticks * cpuResolutionMs, processes: members.length }
+  const members = treeCpu(rootPid)
+  return {
+    cpuMs: members.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
+    processes: members.length,
+  }
+}
+
+/** The same of each process in the tree, the root first. */
+export function treeCpu(rootPid: number): { readonly pid: number; readonly cpuMs: number }[] {
+  return treeOf(rootPid).map(({ pid, cpuTicks }) => ({ pid, cpuMs: cpuTicks * cpuResolutionMs }))
 }
 
 /**

@@ -25,7 +25,7 @@ export function isClean(report: LoadReport): boolean {
   return faultCount(report.faults) === 0
 }
 
-function faultCount(faults: Faults): number {
+export function faultCount(faults: Faults): number {
   const { lost, duplicated, changed, outOfSequence, failed } = faults
   return lost + duplicated + changed + outOfSequence + failed
 }

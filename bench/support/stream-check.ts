@@ -1,6 +1,7 @@
-import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { isRecord, parseJson } from '#lib/json.ts'
 import type { Protocol } from './mock-frames.ts'
 import { createSchedule, type Plan, tokenText } from './plan.ts'
+import { type EventReader, eventReaders } from './stream-events.ts'
 
 /** What was wrong, counted over all streams; a clean run has zero everywhere. */
 export type Faults = {
@@ -38,19 +39,21 @@ type CheckOptions = {
 }
 
 /**
- * Checks every event of one stream: frames are whole, sequence numbers dense from 0, each token
- * comes once, in order and unchanged, exactly one terminal event comes last, `[DONE]` after it.
+ * Checks every event of one stream: frames are whole, sequence numbers (or the order of a message's
+ * events) as the protocol has them, each token comes once, in order and unchanged, exactly one
+ * terminal event comes last, and `[DONE]` after it where the protocol has that.
  */
 export class StreamCheck {
   readonly #plan: Plan
   readonly #faults: Faults
   readonly #handler: TokenHandler
-  readonly #onEvent: (type: string, event: JsonObject, nowMs: number) => void
+  readonly #readEvent: EventReader
   readonly #nextDueMs: () => number
+  readonly #endsWithDone: boolean
   #unread = ''
   #text = ''
+  #nowMs = 0
   #nextToken = 0
-  #nextSequence = 0
   #startedAtMs = 0
   #terminal = false
   #done = false
@@ -62,19 +65,28 @@ export class StreamCheck {
     this.#faults = options.faults
     this.#handler = options.handler
     this.#nextDueMs = createSchedule(options.plan)
-    this.#onEvent =
-      options.protocol === 'chat'
-        ? (_type, event, nowMs) => this.#onChatChunk(event, nowMs)
-        : (type, event, nowMs) => this.#onResponsesEvent(type, event, nowMs)
+    this.#endsWithDone = options.protocol !== 'messages'
+    this.#readEvent = eventReaders[options.protocol]({
+      text: (text) => this.#onText(text),
+      wholeText: (text, type) => this.#onWholeText(text, type),
+      heartbeat: () => this.#handler.onHeartbeat(),
+      terminal: (reason) => this.#onTerminal(reason),
+      outOfSequence: (sentence) => {
+        this.#faults.outOfSequence++
+        noteFault(this.#faults, sentence)
+      },
+      broken: (sentence) => this.#break(sentence),
+    })
   }
 
   push(text: string, nowMs: number): void {
     this.#unread += text
+    this.#nowMs = nowMs
     let start = 0
     for (;;) {
       const end = this.#unread.indexOf('\n\n', start)
       if (end === -1) break
-      this.#onFrame(this.#unread.slice(start, end), nowMs)
+      this.#onFrame(this.#unread.slice(start, end))
       start = end + 2
     }
     this.#unread = this.#unread.slice(start)
@@ -87,11 +99,11 @@ export class StreamCheck {
       noteFault(this.#faults, `ended after ${this.#nextToken} of ${this.#plan.tokens} tokens`)
     }
     if (!this.#terminal) this.#break('the stream has no terminal event')
-    else if (!this.#done) this.#break('the stream has no [DONE]')
+    else if (this.#endsWithDone && !this.#done) this.#break('the stream has no [DONE]')
     else if (this.#unread !== '') this.#break(`bytes after the last frame: ${this.#unread}`)
   }
 
-  #onFrame(frame: string, nowMs: number): void {
+  #onFrame(frame: string): void {
     if (frame.startsWith(':')) {
       this.#handler.onHeartbeat()
       return
@@ -102,57 +114,16 @@ export class StreamCheck {
     const type = frame.slice('event: '.length, Math.max(nameEnd, 0))
     const dataStart = nameEnd + 1 + 'data: '.length
     const data = frame.slice(dataStart)
-    if (data === '[DONE]') {
+    if (data === '[DONE]' && this.#endsWithDone) {
       this.#done = true
       return
     }
     const event = frame.startsWith('data: ', nameEnd + 1) ? parseJson(data) : undefined
-    if (isRecord(event)) this.#onEvent(type, event, nowMs)
+    if (isRecord(event)) this.#readEvent(type, event)
     else this.#break(`no data line with a JSON object: ${frame}`)
   }
 
-  #onChatChunk(chunk: JsonObject, nowMs: number): void {
-    const choices = chunk['choices']
-    const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
-    if (!isRecord(choice)) return
-    const delta = choice['delta']
-    const content = isRecord(delta) ? delta['content'] : undefined
-    if (typeof content === 'string' && content !== '') this.#onText(content, nowMs)
-    if (typeof choice['finish_reason'] === 'string') this.#onTerminal(choice['finish_reason'])
-  }
-
-  #onResponsesEvent(type: string, event: JsonObject, nowMs: number): void {
-    if (event['sequence_number'] !== this.#nextSequence) {
-      this.#faults.outOfSequence++
-      const got = String(event['sequence_number'])
-      noteFault(this.#faults, `sequence number ${got} in place of ${this.#nextSequence}`)
-    }
-    const first = this.#nextSequence++ === 0
-    if (event['type'] !== type) this.#break(`event ${type} has type ${String(event['type'])}`)
-    if (first !== (type === 'response.created')) this.#break(`${type} at the wrong place`)
-    switch (type) {
-      case 'response.output_text.delta':
-        this.#onText(String(event['delta']), nowMs)
-        break
-      case 'response.in_progress':
-        if (this.#nextSequence > 2) this.#handler.onHeartbeat()
-        break
-      case 'response.output_text.done':
-        this.#onWholeText(event['text'], type)
-        break
-      case 'response.completed':
-        this.#onWholeText(outputTextOf(event['response']), type)
-        this.#onTerminal('stop')
-        break
-      case 'error':
-      case 'response.failed':
-      case 'response.incomplete':
-        this.#onTerminal(JSON.stringify(event))
-        break
-    }
-  }
-
-  #onText(text: string, nowMs: number): void {
+  #onText(text: string): void {
     if (this.#terminal) this.#break('text after the terminal event')
     this.#text += text
     if (this.#nextToken === 0) this.#startedAtMs = Number(/^t0@([\d.]+)/.exec(text)?.[1])
@@ -165,7 +136,7 @@ export class StreamCheck {
       }
       position += expected.length
       this.#nextToken++
-      this.#handler.onToken(nowMs - this.#startedAtMs - this.#nextDueMs())
+      this.#handler.onToken(this.#nowMs - this.#startedAtMs - this.#nextDueMs())
     }
   }
 
@@ -202,13 +173,4 @@ export class StreamCheck {
     this.#broken = true
     this.#faults.failed++
   }
-}
-
-/** The first text of a Response object; undefined where it has none. */
-export function outputTextOf(response: unknown): unknown {
-  const output = isRecord(response) ? response['output'] : undefined
-  const item: unknown = Array.isArray(output) ? output[0] : undefined
-  const content = isRecord(item) ? item['content'] : undefined
-  const part: unknown = Array.isArray(content) ? content[0] : undefined
-  return isRecord(part) ? part['text'] : undefined
 }

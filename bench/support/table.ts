@@ -12,8 +12,12 @@ export function formatTable(
   return [line(header), rule, ...rows.map(line)].join('\n')
 }
 
-/** The median with the smallest and largest value behind it: `7.2 (6.9-7.8)`. */
-export function formatSpread(values: readonly number[], digits: number): string {
+/**
+ * The median with the smallest and largest value behind it: `7.2 (6.9 … 7.8)`. What is no number,
+ * because nothing was counted, is left out.
+ */
+export function formatSpread(figures: readonly number[], digits: number): string {
+  const values = figures.filter((figure) => Number.isFinite(figure))
   if (values.length === 0) return '-'
   const [low, high] = [Math.min(...values), Math.max(...values)]
   const middle = median(values).toFixed(digits)

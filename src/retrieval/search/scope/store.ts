@@ -43,7 +43,8 @@ export function rankOnCollection(caller: Caller): SQL {
  * former content until the new one is in its place.
  *
  * Each table is kept as it is, since the embedded engine has no statistics: left to itself it would
- * walk through whole tables for each file.
+ * walk through whole tables for each file. For the same reason "is true" leaves one way to the places
+ * of a file, by the file: another index leads to those of all files.
  */
 export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
   const hasRole = sql`${rankOnCollection(caller)} is not null`
@@ -76,9 +77,9 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
       cross join lateral (
         select progress.index_id, progress.chunks from ${fileIndex} progress
         where progress.file_id = entry.file_id
-          and progress.index_id in (entry.index_id, entry.target_index_id)
-          and case progress.state
-            when 'done' then true when 'pending' then progress.sha256 is not null else false end
+          and (progress.index_id in (entry.index_id, entry.target_index_id)) is true
+          and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
+            is true
         order by progress.state, progress.index_id = entry.target_index_id desc nulls last
         limit 1) place
       where true ${sql.join(conditions, sql` `)}

@@ -1,0 +1,194 @@
+import { parseArgs } from 'node:util'
+import { createDatabase } from './support/database.ts'
+import { type Gateway, startGateway } from './support/gateway.ts'
+import { waitForIdle } from './support/gateway-metrics.ts'
+import { runClient, startServer } from './support/load.ts'
+import { numberIn } from './support/options.ts'
+import { treeMemoryBytes, treeUsage } from './support/process-tree.ts'
+import { faultCount, formatSamples, writeResult } from './support/report.ts'
+import { readSettings, settingsOption } from './support/settings.ts'
+import type { StormJob, StormReport } from './support/storm-job.ts'
+import {
+  endsAfterLeaving,
+  type Footprint,
+  formatStorm,
+  type StormResult,
+} from './support/storm-results.ts'
+import { type Faults, noFaults, noteFault } from './support/stream-check.ts'
+import { workerDescriptors } from './support/worker-descriptors.ts'
+
+export const question =
+  'When a thousand clients leave at random moments, again and again, does every request to the ' +
+  'upstream end at once, and is nothing left over?'
+export const usage =
+  '[--quick] [--clients 1000] [--seconds 30] [--limit-ms 1000] [--seed 1] ' +
+  '[--database postgres://…] [--set key=value]… [--json FILE]'
+
+const quickSeconds = 15
+/** The first storm is there to find out what a gateway holds that has seen one. */
+const firstShare = 0.4
+const sampleEveryMs = 500
+/** After a storm, until what is left over is looked at. */
+const restMs = 3_000
+/** Connections to a database, and to whoever looks at the figures. */
+const spareDescriptors = 16
+/** Garbage comes and goes by this much, whatever happens. */
+const memoryGrowthMax = 256 * 2 ** 20
+
+type Options = {
+  readonly clients: number
+  readonly seconds: number
+  readonly limitMs: number
+  readonly seed: number
+  readonly databaseUrl: string | undefined
+  readonly settings: readonly string[]
+  readonly jsonFile: string | undefined
+}
+
+type Target = Gateway & { readonly upstreamPort: number }
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  const target = await start(options)
+  const faults = noFaults()
+  const first = Math.round(options.seconds * firstShare)
+  await storm(target, { options, lastsMs: first * 1000, seed: options.seed + 1 })
+  const before = await rest(target, options)
+  const result = await storm(target, {
+    options,
+    lastsMs: options.seconds * 1000,
+    seed: options.seed,
+  })
+  const after = await rest(target, options)
+  judge({ options, result, before, after, faults })
+  console.log(`\n${formatStorm(result, { ...options, before, after })}`)
+  const all = [faults, result.report.faults].filter((found) => faultCount(found) > 0)
+  for (const found of all) console.log(`${found.failed} faults${formatSamples(found)}`)
+  if (options.jsonFile !== undefined) {
+    // The list of all who left is long, and nobody reads it.
+    const { left, ...report } = result.report
+    const shown = { ...result, report: { ...report, left: left.length }, ends: result.ends.size }
+    writeResult(options.jsonFile, {
+      ...{ bench: 'abort-storm', options, before, after, faults },
+      result: { ...shown, afterLeavingMs: endsAfterLeaving(result) },
+    })
+  }
+  return all.length === 0 ? 0 : 1
+}
+
+function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      clients: { type: 'string', default: '1000' },
+      seconds: { type: 'string' },
+      'limit-ms': { type: 'string', default: '1000' },
+      seed: { type: 'string', default: '1' },
+      database: { type: 'string' },
+      set: settingsOption,
+      json: { type: 'string' },
+    },
+  })
+  const seconds = values.seconds ?? (values.quick ? String(quickSeconds) : '30')
+  return {
+    clients: numberIn(values.clients, { name: 'clients', from: 1, to: 5_000 }),
+    seconds: numberIn(seconds, { name: 'seconds', from: 1, to: 600 }),
+    limitMs: numberIn(values['limit-ms'], { name: 'limit-ms', from: 1, to: 60_000 }),
+    seed: numberIn(values.seed, { name: 'seed', from: 0, to: 2 ** 31 }),
+    databaseUrl: values.database,
+    settings: readSettings(values.set),
+    jsonFile: values.json,
+  }
+}
+
+async function start({ databaseUrl, settings, seconds }: Options): Promise<Target> {
+  const upstreamPort = await startServer('storm-upstream.ts', [String(seconds * 2 + 300)])
+  const gateway = await startGateway({
+    upstreamPort,
+    upstreamApi: 'chat',
+    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
+    settings,
+  })
+  return { ...gateway, upstreamPort }
+}
+
+async function storm(
+  target: Target,
+  { options, lastsMs, seed }: { options: Options; lastsMs: number; seed: number },
+): Promise<StormResult> {
+  const { port, pid, bearer } = target
+  const job: StormJob = { port, bearer, clients: options.clients, lastsMs, seed }
+  const cpuBeforeMs = treeUsage(pid).cpuMs
+  let descriptorsMax = 0
+  let memoryMax = 0
+  const sampling = setInterval(() => {
+    descriptorsMax = Math.max(descriptorsMax, sum(workerDescriptors(pid)))
+    memoryMax = Math.max(memoryMax, treeMemoryBytes(pid))
+  }, sampleEveryMs)
+  console.log(`${options.clients} clients for ${Math.round(lastsMs / 1000)} s`)
+  const report = await runClient<StormReport>('storm-client.ts', job)
+  clearInterval(sampling)
+  const cpuMs = treeUsage(pid).cpuMs - cpuBeforeMs
+  // What has not ended by now has no time in the list.
+  await Bun.sleep(options.limitMs)
+  const listed: unknown = await askUpstream(target, '/ends')
+  // The upstream gives nothing else here.
+  const ends = new Map(listed as [id: number, atMs: number][])
+  return { report, ends, cpuMs, lastsMs, descriptorsMax, memoryMax }
+}
+
+async function askUpstream({ upstreamPort }: Target, path: string): Promise<unknown> {
+  const headers = { Connection: 'close' }
+  return (await fetch(`http://127.0.0.1:${upstreamPort}${path}`, { headers })).json()
+}
+
+/** What is there once nobody asks for anything. */
+async function rest(target: Target, { limitMs }: Options): Promise<Footprint> {
+  const generations = await waitForIdle(target.port, limitMs)
+  await Bun.sleep(restMs)
+  // The upstream gives nothing else here.
+  const stats = (await askUpstream(target, '/stats')) as {
+    requestsOpen: number
+    connectionsOpen: number
+  }
+  return {
+    generations,
+    upstreamRequests: stats.requestsOpen,
+    upstreamConnections: stats.connectionsOpen,
+    descriptors: sum(workerDescriptors(target.pid)),
+    memoryBytes: treeMemoryBytes(target.pid),
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
+
+function judge(seen: {
+  readonly options: Options
+  readonly result: StormResult
+  readonly before: Footprint
+  readonly after: Footprint
+  readonly faults: Faults
+}): void {
+  const { options, result, before, after, faults } = seen
+  const fail = (count: number, sentence: string) => {
+    if (count <= 0) return
+    faults.failed += count
+    noteFault(faults, sentence)
+  }
+  const { tooLate, sent } = endsAfterLeaving(result, options.limitMs)
+  fail(
+    tooLate,
+    `${tooLate} requests ended later than ${options.limitMs} ms after their client left`,
+  )
+  fail(sent, `${sent} requests reached the upstream that their clients never sent whole`)
+  fail(after.generations, `${after.generations} generations still run`)
+  fail(after.upstreamRequests, `${after.upstreamRequests} requests to the upstream are still open`)
+  const own = (print: Footprint) => print.descriptors - print.upstreamConnections
+  const held = own(after) - own(before)
+  fail(held - spareDescriptors, `${held} descriptors more than before`)
+  const grown = after.memoryBytes - before.memoryBytes
+  fail(grown > memoryGrowthMax ? 1 : 0, `memory grew by ${Math.round(grown / 2 ** 20)} MiB`)
+}

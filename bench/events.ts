@@ -1,0 +1,241 @@
+import { parseArgs } from 'node:util'
+import { requireDescriptors } from './support/descriptors.ts'
+import {
+  type EventsResult,
+  formatEvents,
+  formatLoad,
+  type StreamLoad,
+} from './support/events-results.ts'
+import { runLoad, startMockUpstream } from './support/load.ts'
+import type { LoadJob } from './support/load-job.ts'
+import { numberIn, oneOf } from './support/options.ts'
+import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
+import { treeMemoryBytes } from './support/process-tree.ts'
+import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
+import { inTurn } from './support/rounds.ts'
+import { readSettings, settingsOption } from './support/settings.ts'
+import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
+import { type WarmUpPace, warmUp } from './support/warm-up.ts'
+
+export const question =
+  'What does one event of a stream cost in CPU time, from one stream to thousands and as fast as ' +
+  'it goes, next to nginx in the same run, and which threads spend it?'
+export const usage =
+  `[--quick] [--pair ${pairNames.join(',')}] [--part all|paced|flat] [--streams 1,100,400] ` +
+  '[--spread] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
+
+type Pace = {
+  readonly rounds: number
+  readonly paced: readonly number[]
+  readonly flat: readonly number[]
+  readonly warmUp: WarmUpPace
+  /** After the last stream was opened, before the window. */
+  readonly settleMs: number
+  readonly windowMs: number
+}
+
+const fullPace: Pace = {
+  rounds: 3,
+  paced: [1, 100, 400, 1_000, 4_000],
+  flat: [1, 64],
+  warmUp: { stepMs: 2_500, limitMs: 30_000 },
+  settleMs: 500,
+  windowMs: 4_000,
+}
+const quickPace: Pace = {
+  rounds: 2,
+  paced: [100, 400],
+  flat: [1],
+  warmUp: { stepMs: 1_500, limitMs: 1_500 },
+  settleMs: 200,
+  windowMs: 1_000,
+}
+
+const streamsMax = 9_500
+const tokensPerSecond = 50
+/** An answer that comes without a pace; then the next one. */
+const flatTokens = 5_000
+const promptBytes = 1024
+const lateMs = 250
+/** For a machine that is behind with opening the streams. */
+const slackMs = 60_000
+const progressMs = 250
+const mockLifetimeS = 7_200
+
+type Options = {
+  readonly quick: boolean
+  readonly pairs: readonly Pair[]
+  readonly loads: readonly StreamLoad[]
+  /** Streams begin at any time, and not all in the beat of one batch. */
+  readonly isSpread: boolean
+  readonly databaseUrl: string | undefined
+  readonly logLevel: string
+  readonly settings: readonly string[]
+  readonly jsonFile: string | undefined
+}
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  requireDescriptors(Math.max(...options.loads.map(({ streams }) => streams)))
+  const pace = options.quick ? quickPace : fullPace
+  const upstreamPort = await startMockUpstream(mockLifetimeS)
+  const plain = await startPlainTargets({ ...options, upstreamPort })
+  const gateways = await startGatewayTargets({ ...options, upstreamPort })
+  for (const target of gateways) await warmUpTarget(target, pace, options)
+  const proxies = plain.filter(({ name }) => name === 'nginx')
+  const results = await runRounds([...proxies, ...gateways], pace, options)
+
+  console.log(`\n${formatEvents(results, options.pairs)}`)
+  const unclean = results.filter(({ report }) => !isClean(report))
+  for (const { load, target, protocol, report } of unclean) {
+    const where = `${target}, ${protocol}, ${formatLoad(load)}`
+    console.log(`${where}: ${formatFaults(report.faults)}${formatSamples(report.faults)}`)
+  }
+  if (options.jsonFile !== undefined) {
+    writeResult(options.jsonFile, { bench: 'events', options, results })
+  }
+  return unclean.length === 0 ? 0 : 1
+}
+
+function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      pair: { type: 'string' },
+      part: { type: 'string', default: 'all' },
+      streams: { type: 'string' },
+      spread: { type: 'boolean', default: false },
+      database: { type: 'string' },
+      'log-level': { type: 'string', default: 'info' },
+      set: settingsOption,
+      json: { type: 'string' },
+    },
+  })
+  const { paced, flat } = values.quick ? quickPace : fullPace
+  const part = oneOf(values.part, { name: 'part', words: ['all', 'paced', 'flat'] })
+  const bounds = { name: 'streams', from: 1, to: streamsMax }
+  const streams = values.streams?.split(',').map((text) => Math.round(numberIn(text, bounds)))
+  return {
+    quick: values.quick,
+    pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
+    loads: [
+      ...(part === 'flat' ? [] : loadsOf(streams ?? paced, tokensPerSecond)),
+      ...(part === 'paced' ? [] : loadsOf(part === 'flat' ? (streams ?? flat) : flat, 0)),
+    ],
+    isSpread: values.spread,
+    databaseUrl: values.database,
+    logLevel: values['log-level'],
+    settings: readSettings(values.set),
+    jsonFile: values.json,
+  }
+}
+
+function loadsOf(streams: readonly number[], pace: number): StreamLoad[] {
+  return streams.map((howMany) => ({ streams: howMany, tokensPerSecond: pace }))
+}
+
+/** Events in large pieces and one by one, since they do not take the same way through the code. */
+async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
+  const paced = pacedJob(100, target, { pace, ...options })
+  // A stream with a pace lasts as long as its window; what warms up asks again and again.
+  const plans = [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond, stepMs: 0 }]
+  const jobs: LoadJob[] = [flatJob(8, target, pace), { ...paced, mode: 'repeat', plans }]
+  const share = await warmUp(jobs, pace.warmUp)
+  const said = share === null ? '' : `, its compilers at ${(share * 100).toFixed(1)} % of a core`
+  console.log(`${target.name}, ${target.protocol} → ${target.upstream}: warmed up${said}`)
+}
+
+/** What is compared stands side by side in time: one load on all targets, then the next. */
+async function runRounds(
+  targets: readonly Target[],
+  pace: Pace,
+  options: Options,
+): Promise<EventsResult[]> {
+  const results: EventsResult[] = []
+  for (let round = 0; round < pace.rounds; round++) {
+    for (const load of options.loads) {
+      for (const target of inTurn(targets, round)) {
+        const job =
+          load.tokensPerSecond === 0
+            ? flatJob(load.streams, target, pace)
+            : pacedJob(load.streams, target, { pace, ...options })
+        const { name, protocol, upstream } = target
+        const measured = await measure(job, target.pid)
+        results.push({ round, load, target: name, protocol, upstream, ...measured })
+      }
+      console.log(`round ${round + 1} of ${pace.rounds}: ${formatLoad(load)}`)
+    }
+  }
+  return results
+}
+
+/** The memory is read in the window, when all streams are open. */
+async function measure(job: LoadJob, pid: number | null) {
+  const restBytes = pid === null ? 0 : memoryAtRest(pid)
+  let openBytes: number | undefined
+  const report = await runLoad(job, ({ inWindow }) => {
+    if (inWindow && pid !== null) openBytes ??= treeMemoryBytes(pid)
+  })
+  return { memoryGrowthBytes: (openBytes ?? restBytes) - restBytes, report }
+}
+
+const leastMemory = new Map<number, number>()
+
+/** The least that was seen between two loads, since the garbage of the one before may still be there. */
+function memoryAtRest(pid: number): number {
+  const least = Math.min(treeMemoryBytes(pid), leastMemory.get(pid) ?? Number.POSITIVE_INFINITY)
+  leastMemory.set(pid, least)
+  return least
+}
+
+const barePlan = { tokenBytes: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
+
+/** Answer after answer, each as fast as it goes. */
+function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace): LoadJob {
+  const rampMs = 300
+  return {
+    ...commonJob(target, streams),
+    mode: 'repeat',
+    rampMs,
+    windowStartMs: rampMs + settleMs,
+    windowMs,
+    plans: [{ ...barePlan, tokens: flatTokens, tokensPerSecond: 0, stepMs: 0 }],
+    deadlineMs: rampMs + settleMs + windowMs + slackMs,
+  }
+}
+
+/**
+ * All streams are open during the whole window; their clients leave when it ends. Each rests after
+ * its first token until the others are open too, or thousands could not be opened at all where they
+ * are more than a machine can serve.
+ */
+function pacedJob(
+  streams: number,
+  target: Target,
+  how: { readonly pace: Pace; readonly isSpread: boolean },
+): LoadJob {
+  const { settleMs, windowMs } = how.pace
+  const beatMs = 1000 / tokensPerSecond
+  const rampMs = Math.max(300, streams)
+  const restsUntilMs = rampMs + Math.max(300, streams / 2)
+  const deadlineMs = restsUntilMs + settleMs + windowMs + slackMs
+  const plans = Array.from({ length: streams }, (_, number) => {
+    // Whole beats, so that streams stay in step, or spread as they began.
+    const beats = Math.round((restsUntilMs - (number * rampMs) / streams) / beatMs)
+    const tokens = Math.ceil(deadlineMs / beatMs)
+    const stepMs = how.isSpread ? 0 : beatMs
+    return { ...barePlan, tokens, tokensPerSecond, stepMs, restMs: beats * beatMs }
+  })
+  return {
+    ...commonJob(target, streams),
+    ...{ mode: 'leave', rampMs, windowMs, plans, deadlineMs },
+    // The last to begin rests as long as it takes to open one more such stream after it.
+    windowStartMs: restsUntilMs - rampMs + settleMs,
+  }
+}
+
+function commonJob(target: Target, connections: number) {
+  const job = { stream: true, store: false, connections, promptBytes, lateMs, progressMs }
+  return { ...jobFor(target), ...job }
+}

@@ -1,0 +1,190 @@
+/**
+ * An inference server that fails as its prompts say: its own process, plain TCP. It speaks chat
+ * completions, Responses and Messages, always as a stream, and cuts, stalls, refuses or talks
+ * nonsense at the moment that the plan in the prompt names.
+ *
+ *     bun bench/faulty-upstream.ts
+ *
+ * It prints `{"port":…}` when it listens, and ends when its standard input does.
+ */
+import type { Socket } from 'bun'
+import { chunk, framesOf, lastChunk } from './support/encoded-chunks.ts'
+import type { Protocol } from './support/mock-frames.ts'
+import { modelName, tokenText, wallClockMs } from './support/plan.ts'
+import { type HttpRequest, RequestReader } from './support/request-reader.ts'
+import { isIn, passingFaults, readSoakPlan, type SoakPlan, textOf } from './support/soak-plan.ts'
+
+type Connection = {
+  reader: RequestReader
+  unsent: Buffer
+  timers: Set<ReturnType<typeof setTimeout>>
+}
+type Peer = Socket<Connection>
+
+/** What a reader leaves is kept; a plan is never longer. */
+const unsentBytesMax = 64 * 1024 * 1024
+const tickMs = 20
+/** Tries are remembered for so many requests. */
+const idsMax = 10_000
+
+const generatingRoutes: ReadonlyMap<string, Protocol> = new Map([
+  ['POST /v1/chat/completions', 'chat'],
+  ['POST /v1/responses', 'responses'],
+  ['POST /v1/messages', 'messages'],
+])
+const streamHead =
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
+const triesOf = new Map<number, number>()
+
+function answer(socket: Peer, { method, path, body }: HttpRequest): void {
+  const protocol = generatingRoutes.get(`${method} ${path}`)
+  const plan = readSoakPlan(body)
+  if (path === '/v1/models') sendJson(socket, 200, { data: [{ id: modelName }] })
+  else if (protocol === undefined || plan === undefined) {
+    sendJson(socket, 404, { error: { message: `no plan for ${method} ${path}` } })
+  } else if (isIn(passingFaults, plan.fault) && countTry(plan) <= plan.tries) refuse(socket, plan)
+  else begin(socket, { plan, protocol, body })
+}
+
+function countTry({ id }: SoakPlan): number {
+  const tries = (triesOf.get(id) ?? 0) + 1
+  triesOf.delete(id)
+  triesOf.set(id, tries)
+  const [oldest] = triesOf.keys()
+  if (triesOf.size > idsMax && oldest !== undefined) triesOf.delete(oldest)
+  return tries
+}
+
+function refuse(socket: Peer, { fault }: SoakPlan): void {
+  const status = Number(/^status-(\d+)$/.exec(fault)?.[1])
+  if (Number.isNaN(status)) socket.terminate()
+  else sendJson(socket, status, { error: { message: 'as it was planned', type: 'planned' } })
+}
+
+type Work = { readonly plan: SoakPlan; readonly protocol: Protocol; readonly body: string }
+
+function begin(socket: Peer, work: Work): void {
+  const { fault } = work.plan
+  if (fault === 'status-400') refuse(socket, work.plan)
+  else if (fault === 'no-stream') {
+    const page = '<html>An answer of another kind</html>'
+    const head = `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${page.length}`
+    send(socket, Buffer.from(`${head}\r\n\r\n${page}`))
+  } else if (fault === 'silence') send(socket, Buffer.from(streamHead))
+  else stream(socket, work)
+}
+
+/** Sends what is due at each tick, up to the end or to the moment where it breaks. */
+function stream(socket: Peer, { plan: planned, protocol, body }: Work): void {
+  const { plan } = planned
+  const frames = framesOf[protocol]
+  const startedMs = performance.now()
+  const startedAtMs = wallClockMs()
+  const isBreaking = !isIn(passingFaults, planned.fault) && planned.fault !== 'none'
+  const stopsAt = isBreaking ? planned.at : plan.tokens
+  let index = 0
+  send(socket, Buffer.concat([Buffer.from(streamHead), chunk(frames.opening())]))
+  const tick = () => {
+    const passedS = (performance.now() - startedMs) / 1_000
+    const due = plan.tokensPerSecond === 0 ? stopsAt : 1 + passedS * plan.tokensPerSecond
+    const parts: Buffer[] = []
+    for (; index < Math.min(due, stopsAt); index++) {
+      parts.push(chunk(frames.token(tokenText(plan, index, startedAtMs), index)))
+    }
+    if (parts.length > 0) send(socket, Buffer.concat(parts))
+    if (index < stopsAt) later(socket, tick)
+    else if (isBreaking) breakOff(socket, planned, protocol)
+    else {
+      const wantsUsage = /"include_usage"\s*:\s*true/.test(body)
+      const end = frames.closing(plan, textOf(plan, startedAtMs), wantsUsage)
+      send(socket, Buffer.concat([chunk(end), lastChunk]))
+    }
+  }
+  tick()
+}
+
+function later(socket: Peer, work: () => void): void {
+  const { timers } = socket.data
+  const timer = setTimeout(() => {
+    timers.delete(timer)
+    work()
+  }, tickMs)
+  timers.add(timer)
+}
+
+function breakOff(socket: Peer, { fault }: SoakPlan, protocol: Protocol): void {
+  switch (fault) {
+    case 'cut':
+      // What was written goes out first, so that the break is where the plan has it.
+      later(socket, () => socket.terminate())
+      return
+    case 'early-end':
+      send(socket, lastChunk)
+      return
+    case 'nonsense':
+      send(socket, Buffer.concat([chunk('data: {"half": tru\n\n'), lastChunk]))
+      return
+    case 'error-event':
+      send(socket, Buffer.concat([chunk(errorFrame(protocol)), lastChunk]))
+      return
+    default:
+      // A stall: nothing more, and no end.
+      return
+  }
+}
+
+function errorFrame(protocol: Protocol): string {
+  const error = { type: 'overloaded_error', code: 'overloaded', message: 'as it was planned' }
+  if (protocol === 'chat') return `data: ${JSON.stringify({ error })}\n\n`
+  const own = protocol === 'messages' ? { error } : { ...error, sequence_number: 99, param: null }
+  return `event: error\ndata: ${JSON.stringify({ ...own, type: 'error' })}\n\n`
+}
+
+function sendJson(socket: Peer, status: number, body: object): void {
+  const text = JSON.stringify(body)
+  const head = `HTTP/1.1 ${status} Planned\r\nContent-Type: application/json\r\n`
+  send(socket, Buffer.from(`${head}Content-Length: ${text.length}\r\n\r\n${text}`))
+}
+
+function send(socket: Peer, bytes: Buffer): void {
+  const connection = socket.data
+  if (connection.unsent.length > 0) {
+    connection.unsent = Buffer.concat([connection.unsent, bytes])
+    if (connection.unsent.length > unsentBytesMax) socket.terminate()
+    return
+  }
+  const written = Math.max(0, socket.write(bytes))
+  if (written < bytes.length) connection.unsent = bytes.subarray(written)
+}
+
+function drain(socket: Peer): void {
+  const { unsent } = socket.data
+  socket.data.unsent = Buffer.alloc(0)
+  if (unsent.length > 0) send(socket, unsent)
+}
+
+const server = Bun.listen<Connection>({
+  hostname: '127.0.0.1',
+  port: 0,
+  socket: {
+    open(socket) {
+      socket.data = {
+        reader: new RequestReader(),
+        unsent: Buffer.alloc(0),
+        timers: new Set(),
+      }
+    },
+    data(socket, bytes) {
+      for (const request of socket.data.reader.push(bytes)) answer(socket, request)
+    },
+    drain,
+    close(socket) {
+      for (const timer of socket.data.timers) clearTimeout(timer)
+    },
+    error(socket) {
+      socket.terminate()
+    },
+  },
+})
+console.log(JSON.stringify({ port: server.port }))
+process.stdin.on('end', () => process.exit(0)).resume()

@@ -1,0 +1,190 @@
+/**
+ * Callers of one kind, as many as their connections and as fast as they are answered, in a process
+ * of their own. It takes a `FloodJob` and prints a `FloodReport`.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'bun'
+import { createApiKey } from '#auth/api-keys.ts'
+import { AnswerReader } from './support/answer-reader.ts'
+import { cpuBetween, readCpu } from './support/cpu-use.ts'
+import type { FloodJob, FloodReport } from './support/flood-job.ts'
+import { Histogram } from './support/histogram.ts'
+import { serveJob } from './support/job-process.ts'
+import { modelName } from './support/plan.ts'
+import { noFaults, noteFault } from './support/stream-check.ts'
+
+/** What is asked, and what every answer must be. */
+type Question = {
+  readonly path: string
+  /** The line of one request that says who asks. */
+  readonly credential: () => string
+  readonly status: number
+  /** A piece of the body. */
+  readonly says: string
+  /** Whether the database may have to be asked, and be away. */
+  readonly mayBeUnavailable?: true
+}
+
+const signatureBytes = 32
+
+function questionOf({ caller, bearer, apiKey }: FloodJob): Question {
+  const key = (make: () => string) => () => `X-Api-Key: ${make()}`
+  const token = (make: () => string) => () => `Authorization: Bearer ${make()}`
+  const path = `/v1/models/${modelName}`
+  const badKey = { path, status: 401, says: '"invalid_api_key"' }
+  const badToken = { path, status: 401, says: '"invalid_token"' }
+  const good = { path, status: 200, says: `"${modelName}"` }
+  const unknownKey = createApiKey()
+  const claims = bearer.slice(0, bearer.lastIndexOf('.'))
+  switch (caller) {
+    case 'nobody, /livez':
+      return { path: '/livez', status: 200, says: '"ok"', credential: () => 'X-Nobody: 1' }
+    case 'wrong checksum':
+      return { ...badKey, credential: key(keyWithWrongChecksum) }
+    case 'one unknown key':
+      return { ...badKey, credential: key(() => unknownKey) }
+    case 'ever new unknown keys':
+      return { ...badKey, credential: key(createApiKey), mayBeUnavailable: true }
+    case 'broken token':
+      return { ...badToken, credential: token(() => randomBytes(signatureBytes).toString('hex')) }
+    case 'wrong signature':
+      return { ...badToken, credential: token(() => `${claims}.${randomSignature()}`) }
+    case 'valid key':
+      return { ...good, credential: key(() => apiKey) }
+    case 'valid token':
+      return { ...good, credential: token(() => bearer) }
+  }
+}
+
+function keyWithWrongChecksum(): string {
+  const key = createApiKey()
+  return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
+}
+
+function randomSignature(): string {
+  return randomBytes(signatureBytes).toString('base64url')
+}
+
+/** Everything that is counted; one for the whole job. */
+type Tally = {
+  readonly answerMs: Histogram
+  readonly faults: FloodReport['faults']
+  answers: number
+  unavailable: number
+  isInWindow: boolean
+  isOver: boolean
+}
+
+/** One connection that asks until the job is over; after a failure it is not opened again. */
+class Caller {
+  readonly #question: Question
+  readonly #tally: Tally
+  readonly #host: string
+  readonly #reader: AnswerReader
+  #socket: Socket<Caller> | undefined
+  #status = 0
+  #body = ''
+  #askedMs = 0
+
+  constructor(question: Question, options: { port: number; tally: Tally }) {
+    this.#question = question
+    this.#tally = options.tally
+    this.#host = `127.0.0.1:${options.port}`
+    this.#reader = new AnswerReader({
+      onHead: (status) => {
+        this.#status = status
+        this.#body = ''
+      },
+      onBody: (text) => {
+        this.#body += text
+      },
+      onEnd: () => this.#onAnswer(),
+    })
+  }
+
+  open(socket: Socket<Caller>): void {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    this.#ask(socket)
+  }
+
+  read(bytes: Buffer): void {
+    this.#reader.push(bytes)
+  }
+
+  fail(sentence: string): void {
+    const { faults, isOver } = this.#tally
+    if (isOver) return
+    faults.failed++
+    noteFault(faults, sentence)
+  }
+
+  #ask(socket: Socket<Caller>): void {
+    const { path, credential } = this.#question
+    this.#askedMs = performance.now()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n${credential()}\r\n\r\n`)
+  }
+
+  #onAnswer(): void {
+    const tally = this.#tally
+    const { status, says, mayBeUnavailable } = this.#question
+    const isUnavailable = this.#status === 503 && mayBeUnavailable === true
+    const isRight = this.#status === status && this.#body.includes(says)
+    if (!isRight && !isUnavailable) this.fail(`status ${this.#status}: ${this.#body}`)
+    if (tally.isInWindow) {
+      tally.answers++
+      tally.answerMs.record(performance.now() - this.#askedMs)
+      if (isUnavailable) tally.unavailable++
+    }
+    if (this.#socket === undefined) return
+    if (tally.isOver) this.#socket.end()
+    else this.#ask(this.#socket)
+  }
+}
+
+async function run(job: FloodJob): Promise<FloodReport> {
+  const tally: Tally = {
+    answerMs: new Histogram(),
+    faults: noFaults(),
+    answers: 0,
+    unavailable: 0,
+    isInWindow: false,
+    isOver: false,
+  }
+  const question = questionOf(job)
+  for (let number = 0; number < job.connections; number++) {
+    void connect(new Caller(question, { port: job.port, tally }), job.port)
+  }
+  await Bun.sleep(job.windowStartMs)
+  const startedMs = performance.now()
+  const cpuBefore = readCpu(job.measurePid)
+  tally.isInWindow = true
+  await Bun.sleep(job.windowMs)
+  tally.isInWindow = false
+  tally.isOver = true
+  const cpu = cpuBetween(cpuBefore, readCpu(job.measurePid))
+  const windowMs = performance.now() - startedMs
+  const { answers, unavailable, faults } = tally
+  const answerMs = tally.answerMs.quantiles()
+  return { windowMs, answers, cpu, answerMs, unavailable, faults }
+}
+
+async function connect(caller: Caller, port: number): Promise<void> {
+  try {
+    await Bun.connect<Caller>({
+      hostname: '127.0.0.1',
+      port,
+      data: caller,
+      socket: {
+        open: (socket) => caller.open(socket),
+        data: (_socket, bytes) => caller.read(bytes),
+        close: () => caller.fail('the server closed the connection'),
+        error: (_socket, error) => caller.fail(String(error)),
+      },
+    })
+  } catch (error) {
+    caller.fail(String(error))
+  }
+}
+
+serveJob(run)

@@ -1,0 +1,81 @@
+/**
+ * A client with long prompts, one after so many milliseconds, in a process of its own. It takes a
+ * `PromptJob` and prints a `PromptReport`.
+ */
+import { isRecord, parseJson } from '#lib/json.ts'
+import { Histogram } from './support/histogram.ts'
+import { serveJob } from './support/job-process.ts'
+import { expectedAnswer, wholeAnswer } from './support/load-request.ts'
+import { type Plan, writePlan } from './support/plan.ts'
+import type { PromptJob, PromptReport } from './support/prompt-job.ts'
+import { noFaults, noteFault } from './support/stream-check.ts'
+
+/** A few words come back, at once. */
+const plan: Plan = {
+  tokens: 8,
+  tokenBytes: 0,
+  tokensPerSecond: 0,
+  stepMs: 0,
+  pauseSecondsMax: 0,
+  lastsMs: 0,
+  seed: 0,
+}
+/** A conversation about code: turns of some kilobytes, with what JSON has to escape. */
+const turnChars = 4_000
+const codeLine = 'if (text === "") return\t{ "found": null }\n'
+const answerDeadlineMs = 30_000
+
+function bodyOf({ model, promptBytes }: PromptJob): string {
+  const text = codeLine.repeat(Math.ceil(turnChars / codeLine.length))
+  const turns = Math.ceil(promptBytes / JSON.stringify({ role: 'assistant', content: text }).length)
+  const input = Array.from({ length: turns }, (_, turn) => ({
+    role: turn % 2 === 0 ? 'user' : 'assistant',
+    content: `${turn} ${text}`,
+  }))
+  input.push({ role: 'user', content: writePlan(plan) })
+  return JSON.stringify({ model, input, store: false })
+}
+
+async function run(job: PromptJob): Promise<PromptReport> {
+  const answers = new Histogram()
+  const faults = noFaults()
+  const body = Buffer.from(bodyOf(job))
+  const startedMs = performance.now()
+  const running: Promise<void>[] = []
+  for (let dueMs = 0; dueMs < job.lastsMs; dueMs += job.everyMs) {
+    await Bun.sleep(Math.max(0, startedMs + dueMs - performance.now()))
+    running.push(ask())
+  }
+  await Promise.all(running)
+  return { answerMs: answers.quantiles(), faults }
+
+  async function ask(): Promise<void> {
+    const askedMs = performance.now()
+    try {
+      const answer = await fetch(`http://127.0.0.1:${job.port}/v1/responses`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${job.bearer}` },
+        body,
+        signal: AbortSignal.timeout(answerDeadlineMs),
+      })
+      check(answer.status, await answer.text())
+    } catch (error) {
+      fail(String(error))
+    }
+    answers.record(performance.now() - askedMs)
+  }
+
+  function check(status: number, answer: string): void {
+    const parsed = parseJson(answer)
+    const text = isRecord(parsed) ? wholeAnswer('responses', parsed) : undefined
+    if (status !== 200) fail(`status ${status}: ${answer}`)
+    else if (text !== expectedAnswer(plan, text)) fail(`another text than was sent: ${answer}`)
+  }
+
+  function fail(sentence: string): void {
+    faults.failed++
+    noteFault(faults, `a prompt of ${body.length} bytes: ${sentence}`)
+  }
+}
+
+serveJob(run)

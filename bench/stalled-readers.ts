@@ -1,0 +1,238 @@
+import { parseArgs } from 'node:util'
+import { createDatabase } from './support/database.ts'
+import { type Gateway, startGateway } from './support/gateway.ts'
+import { waitForIdle } from './support/gateway-metrics.ts'
+import { runLoad, startMockUpstream } from './support/load.ts'
+import type { LoadJob, LoadReport } from './support/load-job.ts'
+import { requestBytes } from './support/load-request.ts'
+import { numberIn } from './support/options.ts'
+import type { Plan } from './support/plan.ts'
+import { treeMemoryBytes } from './support/process-tree.ts'
+import { faultCount, formatFaults, formatSamples, writeResult } from './support/report.ts'
+import { inTurn } from './support/rounds.ts'
+import { readSettings, settingsOption } from './support/settings.ts'
+import {
+  formatHeld,
+  formatOthers,
+  type HeldResult,
+  type StallResult,
+} from './support/stall-results.ts'
+import { openStalledReaders } from './support/stalled-readers.ts'
+import { type Standstill, waitForStandstill } from './support/standstill.ts'
+import { type Faults, noFaults, noteFault } from './support/stream-check.ts'
+
+export const question =
+  'Do readers that stop reading delay those who go on, and how much memory does each of them hold?'
+export const usage =
+  '[--quick] [--streams 1000] [--stalled 50] [--database postgres://…] [--set key=value]… ' +
+  '[--json FILE]'
+
+/** How long things take. */
+type Pace = {
+  readonly rounds: number
+  readonly settleMs: number
+  readonly windowMs: number
+  readonly heldRounds: number
+}
+
+const fullPace: Pace = { rounds: 5, settleMs: 2_000, windowMs: 10_000, heldRounds: 3 }
+const quickPace: Pace = { rounds: 2, settleMs: 500, windowMs: 3_000, heldRounds: 1 }
+
+const rampMs = 1_000
+const tokensPerSecond = 20
+const promptBytes = 1024
+const lateMs = 250
+const slackMs = 15_000
+const mockLifetimeS = 1_800
+/** A generation whose reader has left ends within this time. */
+const leaveMs = 5_000
+/** A gateway with nothing to do collects what was let go; we take the least that we see. */
+const restMs = 4_000
+const lookEveryMs = 500
+const warmUpMs = 1_500
+/** The machine that the gateway believes in while we look at what it holds. */
+const frugalBytes = 200_000_000
+
+const barePlan = { stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
+/** What the stalled streams would bring if anybody read it: more than kernels take. */
+const stalledPlan: Plan = { ...barePlan, tokens: 5_000, tokenBytes: 4_000, tokensPerSecond: 0 }
+
+type Options = {
+  readonly quick: boolean
+  readonly streams: number
+  readonly stalled: number
+  readonly databaseUrl: string | undefined
+  readonly settings: readonly string[]
+  readonly jsonFile: string | undefined
+}
+
+type Target = Gateway & { readonly mockPort: number }
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  const pace = options.quick ? quickPace : fullPace
+  const faults = noFaults()
+  const held = await runHeld({ options, pace, faults })
+  const results = await runOthers({ options, pace, faults })
+  console.log(`\n${formatOthers(results, options)}\n\n${formatHeld(held, options.stalled)}`)
+  const all = [faults, ...results.map(({ report }) => report.faults)]
+  const unclean = all.filter((found) => faultCount(found) > 0)
+  for (const found of unclean) console.log(`${formatFaults(found)}${formatSamples(found)}`)
+  if (options.jsonFile !== undefined) {
+    writeResult(options.jsonFile, { bench: 'stalled-readers', options, results, held, faults })
+  }
+  return unclean.length === 0 ? 0 : 1
+}
+
+function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      streams: { type: 'string', default: '1000' },
+      stalled: { type: 'string', default: '50' },
+      database: { type: 'string' },
+      set: settingsOption,
+      json: { type: 'string' },
+    },
+  })
+  const streams = numberIn(values.streams, { name: 'streams', from: 2, to: 5_000 })
+  return {
+    quick: values.quick,
+    streams,
+    stalled: numberIn(values.stalled, { name: 'stalled', from: 1, to: streams - 1 }),
+    databaseUrl: values.database,
+    settings: readSettings(values.set),
+    jsonFile: values.json,
+  }
+}
+
+type Work = { readonly options: Options; readonly pace: Pace; readonly faults: Faults }
+
+async function start(
+  { databaseUrl, settings }: Options,
+  memory: { readonly frugalBytes?: number } = {},
+): Promise<Target> {
+  const mockPort = await startMockUpstream(mockLifetimeS)
+  const gateway = await startGateway({
+    upstreamPort: mockPort,
+    upstreamApi: 'chat',
+    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
+    settings,
+    ...memory,
+  })
+  return { ...gateway, mockPort }
+}
+
+/** What a gateway that keeps no garbage holds for stalled readers, and for nobody else. */
+async function runHeld({ options, pace, faults }: Work): Promise<HeldResult[]> {
+  const target = await start(options, { frugalBytes })
+  await runLoad(warmUpJob(target))
+  const results: HeldResult[] = []
+  for (let round = 0; round < pace.heldRounds; round++) {
+    const before = await memoryAtRest(target)
+    let besideThem = before
+    const standstill = await besideStalled(target, { options, faults }, async () => {
+      besideThem = await memoryAtRest(target)
+    })
+    results.push({ before, besideThem, after: await memoryAtRest(target), standstill })
+  }
+  return results
+}
+
+async function memoryAtRest({ pid }: Target): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let restedMs = 0; restedMs < restMs; restedMs += lookEveryMs) {
+    await Bun.sleep(lookEveryMs)
+    least = Math.min(least, treeMemoryBytes(pid))
+  }
+  return least
+}
+
+/** Those who read, alone and beside those who have stopped. */
+async function runOthers(work: Work): Promise<StallResult[]> {
+  const { options, pace } = work
+  const target = await start(options)
+  const results: StallResult[] = []
+  await readOn(target, work)
+  for (let round = 0; round < pace.rounds; round++) {
+    for (const isBeside of inTurn([false, true], round)) {
+      if (!isBeside) results.push({ round, isBeside, report: await readOn(target, work) })
+      else {
+        await besideStalled(target, work, async () => {
+          results.push({ round, isBeside, report: await readOn(target, work) })
+        })
+      }
+    }
+    console.log(`round ${round + 1} of ${pace.rounds} is done`)
+  }
+  return results
+}
+
+/** Does something while readers are stalled, and sees to it that they were and that they are gone. */
+async function besideStalled(
+  target: Target,
+  { options, faults }: Pick<Work, 'options' | 'faults'>,
+  look: () => Promise<void>,
+): Promise<Standstill> {
+  const readers = await openStalledReaders({
+    port: target.port,
+    request: requestBytes(jobFor(target), stalledPlan),
+    count: options.stalled,
+    faults,
+  })
+  const standstill = await waitForStandstill(target, options.stalled)
+  await look()
+  const fail = (count: number, sentence: string) => {
+    if (count <= 0) return
+    faults.failed += count
+    noteFault(faults, `${count} of ${options.stalled} ${sentence}`)
+  }
+  fail(options.stalled - Math.min(standstill.readers, readers.stalled()), 'did not stall')
+  fail(readers.cutOff(), 'were cut off before their time')
+  readers.close()
+  fail(await waitForIdle(target.port, leaveMs), `still run ${leaveMs} ms after their readers left`)
+  return standstill
+}
+
+function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
+  const windowStartMs = rampMs + pace.settleMs
+  const lastsMs = windowStartMs + pace.windowMs + 300
+  const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
+  return runLoad({
+    ...jobFor(target),
+    connections: options.streams - options.stalled,
+    windowStartMs,
+    windowMs: pace.windowMs,
+    plans: [{ ...barePlan, tokens, tokenBytes: 0, tokensPerSecond }],
+    deadlineMs: lastsMs + slackMs,
+  })
+}
+
+/** The same answers, read. */
+function warmUpJob(target: Target): LoadJob {
+  return {
+    ...jobFor(target),
+    mode: 'repeat',
+    connections: 8,
+    windowMs: warmUpMs,
+    plans: [{ ...stalledPlan, tokens: 200 }],
+    deadlineMs: warmUpMs + slackMs,
+  }
+}
+
+function jobFor({ port, pid, bearer }: Target): LoadJob {
+  return {
+    ...{ port, bearer, rampMs, promptBytes, lateMs, measurePid: pid },
+    protocol: 'responses',
+    stream: true,
+    store: false,
+    mode: 'once',
+    connections: 0,
+    windowStartMs: 0,
+    windowMs: 0,
+    plans: [],
+    deadlineMs: 0,
+    progressMs: 0,
+  }
+}

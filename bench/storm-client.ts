@@ -1,0 +1,71 @@
+/**
+ * Clients that come, and mostly leave before they have their answer, again and again, in a process
+ * of their own. It takes a `StormJob` and prints a `StormReport`.
+ */
+import { Histogram } from './support/histogram.ts'
+import { serveJob } from './support/job-process.ts'
+import { wallClockMs } from './support/plan.ts'
+import { StormClient } from './support/storm-client.ts'
+import {
+  answerMs,
+  behaviours,
+  type Leaving,
+  type StormJob,
+  type StormReport,
+} from './support/storm-job.ts'
+import { noFaults, noteFault } from './support/stream-check.ts'
+
+/** All clients are there after this time. */
+const rampMs = 1_000
+/** Those who stay have their answer after this time at the latest. */
+const stayMs = 30_000
+
+async function run(job: StormJob): Promise<StormReport> {
+  const left: Leaving[] = []
+  const stayedMs = new Histogram()
+  const faults = noFaults()
+  const behaviourOf = behaviours(job.seed)
+  const endMs = performance.now() + job.lastsMs
+  let nextId = 0
+  let stayed = 0
+  let events = 0
+
+  await Promise.all(
+    Array.from({ length: job.clients }, async (_, number) => {
+      await Bun.sleep((number / job.clients) * rampMs)
+      while (performance.now() < endMs) await comeAndGo()
+    }),
+  )
+  return { left, stayed, events, stayedMs: stayedMs.quantiles(), faults }
+
+  async function comeAndGo(): Promise<void> {
+    const behaviour = behaviourOf(nextId++)
+    const { wish, leavesAfterMs } = behaviour
+    const client = new StormClient(behaviour, job)
+    const startedMs = performance.now()
+    try {
+      await client.open()
+      await Promise.race([client.over, Bun.sleep(leavesAfterMs ?? stayMs)])
+      if (client.isWhole) {
+        stayed++
+        stayedMs.record(performance.now() - startedMs - answerMs(wish))
+        client.leave()
+      } else if (client.fault === null) {
+        left.push({ id: wish.id, stage: client.stage, atMs: wallClockMs() })
+        client.leave()
+        if (leavesAfterMs === null) fail(`request ${wish.id} had no answer after ${stayMs} ms`)
+      }
+      if (client.fault !== null) fail(client.fault)
+    } catch (error) {
+      fail(String(error))
+    }
+    events += client.events
+  }
+
+  function fail(sentence: string): void {
+    faults.failed++
+    noteFault(faults, sentence)
+  }
+}
+
+serveJob(run)

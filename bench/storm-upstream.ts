@@ -1,0 +1,153 @@
+/**
+ * The upstream of a storm: it is silent for a while, or for ever, then it streams or answers, as
+ * the words in the prompt say; and it notes when each request was over, by its own doing or because
+ * the connection was closed.
+ *
+ *     bun bench/storm-upstream.ts [lifetime in seconds]
+ *
+ * It prints `{"port":…}` when it listens, and ends when its standard input does or its lifetime is
+ * over. `GET /stats` tells how much is open; `GET /ends` gives and forgets what is over.
+ */
+import type { Socket } from 'bun'
+import { chunk, lastChunk } from './support/encoded-chunks.ts'
+import { chatFrames } from './support/mock-frames.ts'
+import { modelName, type Plan, wallClockMs } from './support/plan.ts'
+import { type HttpRequest, RequestReader } from './support/request-reader.ts'
+import { readWish, type StormWish, stormText, stormToken } from './support/storm-job.ts'
+import { TimerWheel } from './support/timer-wheel.ts'
+
+const defaultLifetimeS = 900
+
+type Connection = { readonly reader: RequestReader; readonly requests: Set<Answering> }
+
+type Answering = {
+  readonly socket: Socket<Connection>
+  readonly wish: StormWish
+  readonly isStreamed: boolean
+  readonly startedMs: number
+  /** The next token; those before it were sent. */
+  index: number
+  dueMs: number
+  isOver: boolean
+}
+
+/** What frames need to know of a plan is only how many tokens there are. */
+const barePlan: Plan = {
+  tokens: 0,
+  tokenBytes: 0,
+  tokensPerSecond: 0,
+  stepMs: 0,
+  pauseSecondsMax: 0,
+  lastsMs: 0,
+  seed: 0,
+}
+
+const wheel = new TimerWheel<Answering>(goOn)
+const ends: [id: number, atMs: number][] = []
+let requestsOpen = 0
+let connectionsOpen = 0
+
+function answer(socket: Socket<Connection>, { method, path, body }: HttpRequest): void {
+  const route = `${method} ${path}`
+  const wish = route === 'POST /v1/chat/completions' ? readWish(body) : undefined
+  if (wish !== undefined) begin(socket, wish, /"stream"\s*:\s*true/.test(body))
+  else if (route === 'GET /v1/models') sendJson(socket, { object: 'list', data: [model] })
+  else if (route === 'GET /stats') sendJson(socket, { requestsOpen, connectionsOpen })
+  else if (route === 'GET /ends') sendJson(socket, ends.splice(0))
+  else socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n')
+}
+
+const model = { id: modelName, object: 'model', created: 1_700_000_000, owned_by: 'bench' }
+
+function begin(socket: Socket<Connection>, wish: StormWish, isStreamed: boolean): void {
+  const startedMs = performance.now()
+  const dueMs = startedMs + wish.waitMs
+  const request = { socket, wish, isStreamed, startedMs, index: 0, dueMs, isOver: false }
+  requestsOpen++
+  socket.data.requests.add(request)
+  wheel.add(request)
+}
+
+/** Sends what is due of an answer; one that is not streamed comes when its last token would. */
+function goOn(request: Answering): void {
+  const { socket, wish, isStreamed } = request
+  if (request.isOver) return
+  if (request.index === 0 && isStreamed) {
+    socket.write(streamHead)
+    socket.write(chunk(chatFrames.opening()))
+  }
+  if (isStreamed) {
+    socket.write(chunk(chatFrames.token(stormToken(wish.id, request.index), request.index)))
+  }
+  request.index++
+  if (request.index < wish.tokens) {
+    request.dueMs = request.startedMs + wish.waitMs + request.index * wish.gapMs
+    wheel.add(request)
+    return
+  }
+  const plan = { ...barePlan, tokens: wish.tokens }
+  const text = stormText(wish)
+  finish(request)
+  if (!isStreamed) socket.write(jsonAnswer(chatFrames.body(plan, text)))
+  else socket.write(Buffer.concat([chunk(chatFrames.closing(plan, text, true)), lastChunk]))
+}
+
+const streamHead =
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+function finish(request: Answering): void {
+  if (request.isOver) return
+  request.isOver = true
+  requestsOpen--
+  request.socket.data.requests.delete(request)
+  ends.push([request.wish.id, wallClockMs()])
+}
+
+function sendJson(socket: Socket<Connection>, value: unknown): void {
+  // A long list does not fit into one write; those who ask for it ask once and close.
+  const bytes = Buffer.from(jsonAnswer(JSON.stringify(value)))
+  const written = Math.max(0, socket.write(bytes))
+  if (written < bytes.length) unsent.set(socket, bytes.subarray(written))
+}
+
+const unsent = new WeakMap<Socket<Connection>, Buffer>()
+
+function drain(socket: Socket<Connection>): void {
+  const bytes = unsent.get(socket)
+  if (bytes === undefined) return
+  const written = Math.max(0, socket.write(bytes))
+  if (written < bytes.length) unsent.set(socket, bytes.subarray(written))
+  else unsent.delete(socket)
+}
+
+function jsonAnswer(body: string): string {
+  return (
+    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n' +
+    `Content-Length: ${body.length}\r\n\r\n${body}`
+  )
+}
+
+const server = Bun.listen<Connection>({
+  hostname: '127.0.0.1',
+  port: 0,
+  socket: {
+    open(socket) {
+      connectionsOpen++
+      socket.data = { reader: new RequestReader(), requests: new Set() }
+    },
+    data(socket, bytes) {
+      for (const request of socket.data.reader.push(bytes)) answer(socket, request)
+    },
+    drain,
+    close(socket) {
+      connectionsOpen--
+      for (const request of socket.data.requests) finish(request)
+    },
+    error(socket) {
+      socket.terminate()
+    },
+  },
+})
+console.log(JSON.stringify({ port: server.port }))
+process.stdin.on('end', () => process.exit(0)).resume()
+setTimeout(() => process.exit(0), Number(process.argv[2] ?? defaultLifetimeS) * 1000)

@@ -1,0 +1,64 @@
+export type Scale = 'linear' | 'log'
+
+export type Axis = {
+  readonly ticks: readonly number[]
+  /** Where a value stands in the drawing. */
+  place(value: number): number
+}
+
+/** As many as a person still reads. */
+const ticksMax = 6
+/** Two ticks that are nearer to one another would be one blot. */
+const tickGapMin = 34
+
+/** An axis with round ticks that holds all these values. `from` and `to`: its ends in the drawing. */
+export function axisOf(
+  values: readonly number[],
+  { scale, from, to }: { readonly scale: Scale; readonly from: number; readonly to: number },
+): Axis {
+  return scale === 'log' ? logAxis(values, from, to) : linearAxis(values, from, to)
+}
+
+function linearAxis(values: readonly number[], from: number, to: number): Axis {
+  const [least, most] = [Math.min(...values), Math.max(...values)]
+  const step = roundStep((most - least || Math.abs(most) || 1) / (ticksMax - 1))
+  const [first, last] = [Math.floor(least / step), Math.ceil(most / step)]
+  const count = Math.max(1, last - first)
+  return {
+    ticks: Array.from({ length: count + 1 }, (_, at) => clean((first + at) * step)),
+    place: (value) => from + ((value / step - first) / count) * (to - from),
+  }
+}
+
+/** 1, 2 or 5 times a power of ten, and not less than the wish. */
+function roundStep(wish: number): number {
+  const power = 10 ** Math.floor(Math.log10(wish))
+  const times = [1, 2, 5, 10].find((factor) => factor * power >= wish * (1 - 1e-9)) ?? 10
+  return times * power
+}
+
+/** Without what binary fractions leave behind. */
+function clean(value: number): number {
+  return Number(value.toPrecision(12))
+}
+
+/** The ticks are the values; those that stand too near to the one before are left out. */
+function logAxis(values: readonly number[], from: number, to: number): Axis {
+  const known = [...new Set(values.filter((value) => value > 0))].sort((one, other) => one - other)
+  const [least = 1, most = least] = [known[0], known.at(-1)]
+  const span = Math.log(most / least) || 1
+  const place = (value: number) =>
+    from + (Math.log(Math.max(value, least) / least) / span) * (to - from)
+  const ticks: number[] = []
+  for (const value of known) {
+    const last = ticks.at(-1)
+    const isFar = last === undefined || Math.abs(place(value) - place(last)) >= tickGapMin
+    if (isFar) ticks.push(value)
+  }
+  return { ticks, place }
+}
+
+/** 9500 as `9,500`. */
+export function formatTick(value: number): string {
+  return value.toLocaleString('en-US', { maximumFractionDigits: 6 })
+}

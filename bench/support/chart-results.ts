@@ -1,0 +1,110 @@
+import type { Chart, ChartLine, ChartPoint } from './chart.ts'
+import type { EventsResult } from './events-results.ts'
+import type { MemorySample } from './memory-samples.ts'
+import { formatPair, type Pair, pairNames, pairOf } from './pairs.ts'
+import { median } from './table.ts'
+
+/** What a chart is called, and what it shows. */
+type Charts = ReadonlyMap<string, Chart>
+
+/** CPU an event against the number of streams, one chart for each pair of protocols. */
+export function eventsCharts(results: unknown): Charts {
+  const paced = asResults(results).filter(({ load }) => load.tokensPerSecond > 0)
+  const charts = pairNames.flatMap((name) => {
+    const pair = pairOf(name)
+    const lines = ['nginx', 'Sluice'].map((target) => ({
+      name: target,
+      points: pointsOf(paced.filter((result) => isOf(result, pair, target))),
+    }))
+    const isMeasured = lines.some(({ name: target, points }) => {
+      return target === 'Sluice' && points.length > 1
+    })
+    return isMeasured ? [[`events-${name}`, eventsChart(paced, pair, lines)] as const] : []
+  })
+  return new Map(charts)
+}
+
+/** nginx passes on what its upstream says, so it stands beside each pair with that upstream. */
+function isOf(result: EventsResult, { client, upstream }: Pair, target: string): boolean {
+  if (result.target !== target || result.upstream !== upstream) return false
+  return target === 'nginx' || result.protocol === client
+}
+
+function eventsChart(
+  paced: readonly EventsResult[],
+  pair: Pair,
+  lines: readonly ChartLine[],
+): Chart {
+  const pace = paced[0]?.load.tokensPerSecond ?? 0
+  const figures = lines.map(({ name, points }) => {
+    const told = points.map(({ x, y }) => `${y.toFixed(1)} µs with ${x}`)
+    return `${name}: ${told.join(', ')}.`
+  })
+  return {
+    title: `CPU of one event, ${formatPair(pair)}`,
+    description:
+      `CPU time for one event of a stream at ${pace} events a second, against the number of ` +
+      `streams, beside nginx which passes bytes on. ${figures.join(' ')}`,
+    xLabel: `streams, ${pace} events a second each`,
+    yLabel: 'CPU an event, µs',
+    xScale: 'log',
+    lines,
+  }
+}
+
+/** Medians over the rounds, for each number of streams. */
+function pointsOf(results: readonly EventsResult[]): ChartPoint[] {
+  const byStreams = Map.groupBy(results, ({ load }) => load.streams)
+  return [...byStreams]
+    .map(([streams, rounds]) => {
+      const figures = rounds.map(({ report }) => usPerEvent(report.window)).filter(Number.isFinite)
+      return {
+        ...{ x: streams, y: median(figures) },
+        ...{ low: Math.min(...figures), high: Math.max(...figures) },
+      }
+    })
+    .toSorted((one, other) => one.x - other.x)
+}
+
+function usPerEvent({ cpuMs, tokens }: EventsResult['report']['window']): number {
+  return ((cpuMs ?? Number.NaN) * 1_000) / tokens
+}
+
+const memoryTitles: Readonly<Record<string, string>> = {
+  'long-streams': 'Memory while long streams run',
+  soak: 'Memory under mixed load with faults',
+}
+
+/** Memory of the gateway's process tree against time. */
+export function memoryCharts(bench: string, samples: unknown): Charts {
+  const memory = asSamples(samples)
+  const [first, last] = [memory[0], memory.at(-1)]
+  if (first === undefined || last === undefined || memory.length < 2) return new Map()
+  const mebibytes = memory.map(({ bytes }) => bytes / 2 ** 20)
+  const chart: Chart = {
+    title: memoryTitles[bench] ?? bench,
+    description:
+      `Memory of all processes of the gateway over ${Math.round(last.atMs / 1_000)} seconds: ` +
+      `${mebibytes[0]?.toFixed(0)} MiB at the start, ${mebibytes.at(-1)?.toFixed(0)} MiB at the end, ` +
+      `${Math.max(...mebibytes).toFixed(0)} MiB at most.`,
+    xLabel: 'time, s',
+    yLabel: 'memory, MiB',
+    xScale: 'linear',
+    lines: [
+      {
+        name: 'Sluice, all its processes',
+        points: memory.map(({ atMs, bytes }) => ({ x: atMs / 1_000, y: bytes / 2 ** 20 })),
+      },
+    ],
+  }
+  return new Map([[`memory-${bench}`, chart]])
+}
+
+/** What the benches wrote themselves is as they wrote it. */
+function asResults(value: unknown): readonly EventsResult[] {
+  return Array.isArray(value) ? (value as EventsResult[]) : []
+}
+
+function asSamples(value: unknown): readonly MemorySample[] {
+  return Array.isArray(value) ? (value as MemorySample[]) : []
+}

@@ -1,0 +1,74 @@
+import type { CrowdResult, CrowdSize } from './crowd.ts'
+import type { Quantiles } from './histogram.ts'
+import type { LoadReport } from './load-job.ts'
+import { toMebibytes } from './memory-samples.ts'
+import { faultCount, formatFaults, isClean } from './report.ts'
+import type { ShortageResult } from './shortage.ts'
+import { formatTable } from './table.ts'
+
+export function formatCrowd(size: CrowdSize, result: CrowdResult): string {
+  const { report, memory, memoryWhenOpenBytes: open, livezMs, waited, descriptors } = result
+  const { window, begun, latenessMs: late } = report
+  const before = memory[0]?.bytes ?? 0
+  const most = Math.max(open, ...memory.map(({ bytes }) => bytes))
+  const each = (bytes: number) => `${((bytes - before) / size.streams / 1024).toFixed(1)} KiB`
+  const cpuMs = window.cpuMs ?? 0
+  const rows = [
+    ['streams that ended whole', `${report.requests} of ${size.streams}`],
+    ['events, tokens', `${report.events}, ${report.tokens}`],
+    ['faults', formatFaults(report.faults)],
+    ['asked for within', seconds(size.rampMs)],
+    ['all had begun after', seconds(begun.lastAfterMs)],
+    ['memory before', `${toMebibytes(before)} MiB`],
+    ['memory with all open', `${toMebibytes(open)} MiB, ${each(open)} a stream`],
+    ['memory at most', `${toMebibytes(most)} MiB, ${each(most)} a stream`],
+    ['CPU with all open', `${((cpuMs / window.ms) * 100).toFixed(1)} % of a core`],
+    ['… for each event', `${((cpuMs / window.tokens) * 1000).toFixed(1)} µs`],
+    ['a core was missing while they open', percent(waited.opening)],
+    ['… while all are open', percent(waited.open)],
+    ['/livez while they open, ms', formatMs(livezMs.opening)],
+    ['/livez while all are open, ms', formatMs(livezMs.open)],
+    ['behind the schedule, ms', formatMs(late)],
+    ['descriptors of each worker', descriptors.join(', ')],
+  ]
+  return formatTable(['what', `${size.streams} streams, 1 token/s each`], rows)
+}
+
+export function isWhole(size: CrowdSize, { report, livezFaults }: CrowdResult): boolean {
+  return isClean(report) && report.requests === size.streams && faultCount(livezFaults) === 0
+}
+
+export function formatShortage(result: ShortageResult): string {
+  const { room, beyond, afterwards, survived } = result
+  const row = (what: string, of: (report: LoadReport) => number | string) => [
+    what,
+    ...[beyond, afterwards].map((report) => String(of(report))),
+  ]
+  const header = ['streams', `twice the room for ${room}`, 'half of it, afterwards']
+  const rows = [
+    row('opened, and ended whole', ({ requests }) => requests),
+    row('refused with 503', ({ refused }) => refused),
+    row('failed otherwise', ({ faults }) => faults.failed),
+    row('lost, duplicated or changed tokens', ({ faults }) => faultCount(faults) - faults.failed),
+    ['the processes are the same', survived ? 'yes' : 'no', ''],
+  ]
+  return formatTable(header, rows)
+}
+
+export function formatLogLines(lines: Readonly<Record<string, number>>): string {
+  const rows = Object.entries(lines).map(([message, count]) => [message, String(count)])
+  return formatTable(['warnings and errors in the log', 'lines'], rows)
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} % of the time`
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}
+
+function formatMs({ p50, p99, p999, max }: Quantiles): string {
+  const [middle, high, higher, highest] = [p50, p99, p999, max].map((ms) => ms.toFixed(1))
+  return `p50 ${middle}, p99 ${high}, p99.9 ${higher}, at most ${highest}`
+}

@@ -1,0 +1,98 @@
+import type { Gateway } from './gateway.ts'
+import type { Quantiles } from './histogram.ts'
+import { runLoad } from './load.ts'
+import type { LoadJob, LoadReport } from './load-job.ts'
+import { gatewayPath } from './load-request.ts'
+import type { MemorySample } from './memory-samples.ts'
+import { startProbe } from './probe.ts'
+import { treeMemoryBytes, treeWaitMs } from './process-tree.ts'
+import { type Faults, noFaults } from './stream-check.ts'
+import { workerDescriptors } from './worker-descriptors.ts'
+
+/** Streams that are all open at the same time. */
+export type CrowdSize = {
+  readonly streams: number
+  readonly tokensPerSecond: number
+  /** They are opened one after the other within so long. */
+  readonly rampMs: number
+  /** How long all of them are open. */
+  readonly windowMs: number
+}
+
+export type CrowdResult = {
+  readonly report: LoadReport
+  /** The first sample is from before the first stream. */
+  readonly memory: readonly MemorySample[]
+  readonly memoryWhenOpenBytes: number
+  /** Of each worker, beyond those that it had open before. */
+  readonly descriptors: readonly number[]
+  /** How much of the time the gateway could have run and was not given a core, from 0. */
+  readonly waited: { readonly opening: number; readonly open: number }
+  readonly livezMs: { readonly opening: Quantiles; readonly open: Quantiles }
+  readonly livezFaults: Faults
+}
+
+const promptBytes = 1024
+/** A token so late would be seen by a person. */
+const lateMs = 250
+/** For the last streams to have begun, before the window. */
+const settleMs = 2_000
+/** After what all should have ended, before what has not is counted as failed. */
+const slackMs = 60_000
+const sampleEveryMs = 1_000
+const probeEveryMs = 20
+
+/** Opens the streams, looks at the gateway while they are open, and reads each to its end. */
+export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<CrowdResult> {
+  const job = crowdJob(gateway, size)
+  const before = workerDescriptors(gateway.pid)
+  const memory: MemorySample[] = [{ atMs: 0, bytes: treeMemoryBytes(gateway.pid) }]
+  const livezFaults = noFaults()
+  const probe = () =>
+    startProbe({
+      url: `http://127.0.0.1:${gateway.port}/livez`,
+      everyMs: probeEveryMs,
+      faults: livezFaults,
+    })
+  const running = runLoad(job, ({ elapsedMs, streamsOpen, tokens }) => {
+    memory.push({ atMs: elapsedMs, bytes: treeMemoryBytes(gateway.pid) })
+    if (memory.length % 10 === 0) {
+      console.log(`${Math.round(elapsedMs / 1000)} s: ${streamsOpen} streams, ${tokens} tokens`)
+    }
+  })
+  const waitMs = [treeWaitMs(gateway.pid) ?? 0]
+  const whileOpening = probe()
+  await Bun.sleep(job.windowStartMs)
+  const opening = await whileOpening.end()
+  waitMs.push(treeWaitMs(gateway.pid) ?? 0)
+  const whileOpen = probe()
+  await Bun.sleep(size.windowMs / 2)
+  const memoryWhenOpenBytes = treeMemoryBytes(gateway.pid)
+  const descriptors = workerDescriptors(gateway.pid).map((open, at) => open - (before[at] ?? 0))
+  await Bun.sleep(size.windowMs / 2)
+  const open = await whileOpen.end()
+  waitMs.push(treeWaitMs(gateway.pid) ?? 0)
+  const waitedFor = (part: number, ms: number) =>
+    ((waitMs[part + 1] ?? 0) - (waitMs[part] ?? 0)) / ms
+  return {
+    report: await running,
+    ...{ memory, memoryWhenOpenBytes, descriptors, livezFaults },
+    waited: { opening: waitedFor(0, job.windowStartMs), open: waitedFor(1, size.windowMs) },
+    livezMs: { opening, open },
+  }
+}
+
+/** Each stream lasts until the window is over, whenever it was opened. */
+export function crowdJob(gateway: Gateway, size: CrowdSize): LoadJob {
+  const { streams, tokensPerSecond, rampMs, windowMs } = size
+  const windowStartMs = rampMs + settleMs
+  const lastsMs = windowStartMs + windowMs
+  const plan = { tokenBytes: 0, tokensPerSecond, stepMs: 0, pauseSecondsMax: 0, seed: 0 }
+  return {
+    ...{ port: gateway.port, bearer: gateway.bearer, measurePid: gateway.pid },
+    ...{ protocol: 'responses', path: gatewayPath('responses'), stream: true, store: false },
+    ...{ connections: streams, mode: 'once', rampMs, windowStartMs, windowMs },
+    plans: [{ ...plan, lastsMs, tokens: Math.ceil((lastsMs / 1000) * tokensPerSecond) }],
+    ...{ promptBytes, lateMs, deadlineMs: rampMs + lastsMs + slackMs, progressMs: sampleEveryMs },
+  }
+}

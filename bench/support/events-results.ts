@@ -1,0 +1,146 @@
+import { splitCells, splitHeader } from './cpu-split.ts'
+import type { LoadReport } from './load-job.ts'
+import type { Protocol } from './mock-frames.ts'
+import { formatPair, type Pair } from './pairs.ts'
+import { figuresOf, ratios } from './rounds.ts'
+import { formatSpread, formatTable, median } from './table.ts'
+
+/** So many streams, each at a pace; a pace of 0 is as fast as it goes. */
+export type StreamLoad = { readonly streams: number; readonly tokensPerSecond: number }
+
+/** One load on one target in one round. */
+export type EventsResult = {
+  readonly round: number
+  readonly load: StreamLoad
+  readonly target: string
+  readonly protocol: Protocol
+  readonly upstream: Protocol
+  /** What the process tree has more while the streams are open than before. */
+  readonly memoryGrowthBytes: number
+  readonly report: LoadReport
+}
+
+/** The load at which the design has its budgets. */
+const budgetStreams = 400
+/** Fewer streams than this are lost in the heap's garbage. */
+const streamsForMemory = 100
+
+export function formatEvents(results: readonly EventsResult[], pairs: readonly Pair[]): string {
+  const tables = pairs.flatMap((pair) => [cpuTable(results, pair), paceTable(results, pair)])
+  return [...tables, splitTable(results, pairs)].join('\n\n')
+}
+
+export function formatLoad({ streams, tokensPerSecond }: StreamLoad): string {
+  const pace = tokensPerSecond === 0 ? 'flat out' : `at ${tokensPerSecond}/s`
+  return `${streams === 1 ? '1 stream' : `${streams} streams`} ${pace}`
+}
+
+function cpuTable(results: readonly EventsResult[], pair: Pair): string {
+  const header = [
+    `${formatPair(pair)}: CPU an event, µs`,
+    ...['nginx', 'Sluice', 'Sluice / nginx', 'budget'],
+  ]
+  const rows = loadsIn(results).map((load) => {
+    const of = (target: string) =>
+      figuresOf(pick(results, { pair, load, target }), ({ report }) => cpuUsPerEvent(report))
+    const [nginx, sluice] = [of('nginx'), of('Sluice')]
+    return [
+      formatLoad(load),
+      formatSpread([...nginx.values()], 2),
+      formatSpread([...sluice.values()], 2),
+      formatSpread(ratios(sluice, nginx), 2),
+      budgetOf(pair, load),
+    ]
+  })
+  return formatTable(header, rows)
+}
+
+function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): string {
+  if (streams !== budgetStreams || tokensPerSecond === 0) return ''
+  return isRelay ? '≤ 1.2 × nginx' : '≤ 1.8 × nginx'
+}
+
+/** Whether the events came when they should have, and what a stream holds meanwhile. */
+function paceTable(results: readonly EventsResult[], pair: Pair): string {
+  const header = [
+    `${formatPair(pair)}: events a second`,
+    ...['nginx', 'Sluice', 'wanted', 'behind, ms (p50 / p99): nginx', 'Sluice'],
+    'memory a stream, KiB',
+  ]
+  const rows = loadsIn(results).map((load) => {
+    const { streams, tokensPerSecond } = load
+    const of = (target: string) => pick(results, { pair, load, target })
+    const rate = ({ report }: EventsResult) => report.window.tokens / (report.window.ms / 1000)
+    const memory = of('Sluice').map((result) => result.memoryGrowthBytes / streams / 1024)
+    return [
+      formatLoad(load),
+      ...['nginx', 'Sluice'].map((target) => formatMedian(of(target).map(rate), 0)),
+      tokensPerSecond === 0 ? '' : `${streams * tokensPerSecond}`,
+      ...['nginx', 'Sluice'].map((target) =>
+        tokensPerSecond === 0 ? '' : formatLateness(of(target)),
+      ),
+      streams < streamsForMemory ? '' : formatSpread(memory, 0),
+    ]
+  })
+  return formatTable(header, rows)
+}
+
+function splitTable(results: readonly EventsResult[], pairs: readonly Pair[]): string {
+  const header = ['Sluice: where the CPU of an event goes, µs', ...splitHeader]
+  const rows = pairs.flatMap((pair) =>
+    loadsIn(results).map((load) => {
+      const reports = pick(results, { pair, load, target: 'Sluice' }).map(({ report }) => report)
+      const cells = splitCells(reports, ({ window }) => window.tokens)
+      return [`${formatPair(pair)}, ${formatLoad(load)}`, ...cells]
+    }),
+  )
+  return formatTable(header, rows)
+}
+
+/** nginx passes on what its upstream says, so it stands beside each pair with that upstream. */
+function pick(
+  results: readonly EventsResult[],
+  wanted: { readonly pair: Pair; readonly load: StreamLoad; readonly target: string },
+): EventsResult[] {
+  const { pair, load, target } = wanted
+  return results.filter(
+    (result) =>
+      result.target === target &&
+      isSame(result.load, load) &&
+      result.upstream === pair.upstream &&
+      (target !== 'Sluice' || result.protocol === pair.client),
+  )
+}
+
+function loadsIn(results: readonly EventsResult[]): StreamLoad[] {
+  const loads: StreamLoad[] = []
+  for (const { load } of results) {
+    if (!loads.some((known) => isSame(known, load))) loads.push(load)
+  }
+  return loads
+}
+
+function isSame(one: StreamLoad, other: StreamLoad): boolean {
+  return one.streams === other.streams && one.tokensPerSecond === other.tokensPerSecond
+}
+
+function cpuUsPerEvent({ window }: LoadReport): number {
+  return ((window.cpuMs ?? Number.NaN) * 1000) / window.tokens
+}
+
+function formatLateness(results: readonly EventsResult[]): string {
+  const late = results.map(({ report }) => report.latenessMs)
+  const p50 = formatMedian(
+    late.map((quantiles) => quantiles.p50),
+    1,
+  )
+  const p99 = formatMedian(
+    late.map((quantiles) => quantiles.p99),
+    1,
+  )
+  return `${p50} / ${p99}`
+}
+
+function formatMedian(values: readonly number[], digits: number): string {
+  return values.length === 0 ? '-' : median(values).toFixed(digits)
+}

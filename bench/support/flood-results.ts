@@ -1,0 +1,99 @@
+import { type CallerName, callers, type FloodReport } from './flood-job.ts'
+import type { Quantiles } from './histogram.ts'
+import { formatSpread, formatTable, median } from './table.ts'
+
+/** What those who come in are known by: what is in memory, or only in the database. */
+const guests = ['known token', 'known key', 'key not seen before'] as const
+
+type GuestName = (typeof guests)[number]
+
+export type RateResult = {
+  readonly round: number
+  readonly caller: CallerName
+  readonly report: FloodReport
+}
+
+export type BesideResult = {
+  readonly round: number
+  /** Who floods meanwhile; null is nobody. */
+  readonly flood: CallerName | null
+  /** Of the flood itself. */
+  readonly report: FloodReport | null
+  readonly answerMs: Readonly<Record<GuestName, Quantiles>>
+}
+
+const microsPerMilli = 1_000
+
+/** What one answer to each kind of caller costs, and how many there were. */
+export function formatRates(results: readonly RateResult[]): string {
+  const rows = callers.map((caller) => {
+    const reports = results.filter((result) => result.caller === caller).map((one) => one.report)
+    const spread = (value: (report: FloodReport) => number, digits: number) =>
+      formatSpread(reports.map(value), digits)
+    const unavailable = reports.reduce((sum, report) => sum + report.unavailable, 0)
+    return [
+      caller,
+      spread(perSecond, 0),
+      spread(cpuPerAnswer, 1),
+      spread((report) => 1e6 / cpuPerAnswer(report), 0),
+      spread(({ cpu, answers }) => (cpu.groupMs.main / answers) * microsPerMilli, 1),
+      spread(({ answerMs }) => answerMs.p99, 1),
+      `${unavailable}`,
+    ]
+  })
+  const header = [
+    'who asks',
+    'answers a second',
+    'CPU of one, µs',
+    'so a core answers in a second',
+    '… on the main thread, µs',
+    'answered in, p99, ms',
+    'with 503',
+  ]
+  return formatTable(header, rows)
+}
+
+function perSecond({ answers, windowMs }: FloodReport): number {
+  return (answers / windowMs) * 1000
+}
+
+function cpuPerAnswer({ cpu, answers }: FloodReport): number {
+  return (cpu.totalMs / answers) * microsPerMilli
+}
+
+/** What those with valid credentials wait, with and without a flood. */
+export function formatBeside(results: readonly BesideResult[]): string {
+  const floods = [...new Set(results.map(({ flood }) => flood))].sort(nobodyFirst)
+  const rows = floods.map((flood) => {
+    const own = results.filter((result) => result.flood === flood)
+    const reports = own.flatMap(({ report }) => report ?? [])
+    return [
+      flood ?? 'nobody',
+      formatSpread(reports.map(perSecond), 0),
+      ...guests.map((guest) => formatWaits(own.map(({ answerMs }) => answerMs[guest]))),
+      formatWaits(reports.map(({ answerMs }) => answerMs)),
+    ]
+  })
+  const header = [
+    'who floods',
+    'a second',
+    ...guests.map((guest) => `${guest}, ms`),
+    'flood itself, ms',
+  ]
+  return formatTable(header, rows)
+}
+
+function nobodyFirst(one: CallerName | null, other: CallerName | null): number {
+  const place = (flood: CallerName | null) => (flood === null ? -1 : callers.indexOf(flood))
+  return place(one) - place(other)
+}
+
+function formatWaits(waits: readonly Quantiles[]): string {
+  if (waits.length === 0) return '-'
+  const p50 = median(waits.map((wait) => wait.p50)).toFixed(1)
+  const p99 = formatSpread(
+    waits.map((wait) => wait.p99),
+    1,
+  )
+  return `p50 ${p50}, p99 ${p99}`
+}

@@ -1,0 +1,66 @@
+import type { Quantiles } from './histogram.ts'
+import type { LoadReport } from './load-job.ts'
+import { differences, figuresOf } from './rounds.ts'
+import type { Faults } from './stream-check.ts'
+import { formatSpread, formatTable } from './table.ts'
+
+/** What is sent every second beside the streams. */
+export type PromptSize = 'none' | '500 KB' | '5 MB'
+
+export type LineResult = {
+  readonly round: number
+  readonly size: PromptSize
+  readonly report: LoadReport
+  /** Answers to /livez: what the event loop lets wait. */
+  readonly livezMs: Quantiles
+  /** Whole answers to the long prompts; null where there were none. */
+  readonly promptMs: Quantiles | null
+  /** When threads of the gateway had to wait for a core; null where nobody counts it. */
+  readonly waitedMs: number | null
+  readonly faults: readonly Faults[]
+}
+
+type Figure = (result: LineResult) => number
+
+/** Each figure without long prompts, and with each size of them; beside it what that adds. */
+export function formatLines(results: readonly LineResult[], sizes: readonly PromptSize[]): string {
+  const ofSize = (size: PromptSize) => results.filter((result) => result.size === size)
+  const alone = ofSize('none')
+  const row = (name: string, figure: Figure, digits = 1) => [
+    name,
+    ...sizes.map((size) => formatSpread(ofSize(size).map(figure), digits)),
+  ]
+  const added = (name: string, figure: Figure) => [
+    name,
+    ...sizes.map((size) => {
+      const more = differences(figuresOf(ofSize(size), figure), figuresOf(alone, figure))
+      return size === 'none' ? '' : formatSpread(more, 1)
+    }),
+  ]
+  const gapP99: Figure = ({ report }) => report.gapMs.p99
+  const rows = [
+    row('gap between two tokens, p50, ms', ({ report }) => report.gapMs.p50),
+    row('… p99', gapP99),
+    added('… more than without', gapP99),
+    row('… p99.9', ({ report }) => report.gapMs.p999),
+    row('… the longest', ({ report }) => report.gapMs.max),
+    row('behind the schedule, p99, ms', ({ report }) => report.latenessMs.p99),
+    row('/livez, p50, ms', ({ livezMs }) => livezMs.p50),
+    row('… p99', ({ livezMs }) => livezMs.p99),
+    row('… the longest', ({ livezMs }) => livezMs.max),
+    row('the long prompt answered in, p50, ms', ({ promptMs }) => promptMs?.p50 ?? Number.NaN),
+    row('… the longest', ({ promptMs }) => promptMs?.max ?? Number.NaN),
+    row('CPU of the gateway, % of a core', cpuShare, 0),
+    row('… when it had to wait for a core, %', waitShare, 0),
+  ]
+  const titles = sizes.map((size) => (size === 'none' ? 'no long prompt' : `${size} a second`))
+  return formatTable(['beside the streams', ...titles], rows)
+}
+
+function cpuShare({ report: { window } }: LineResult): number {
+  return ((window.cpuMs ?? Number.NaN) / window.ms) * 100
+}
+
+function waitShare({ waitedMs, report }: LineResult): number {
+  return waitedMs === null ? Number.NaN : (waitedMs / report.window.ms) * 100
+}

@@ -1,0 +1,196 @@
+import type { Socket } from 'bun'
+import { parseJson } from '#lib/json.ts'
+import { AnswerReader } from './answer-reader.ts'
+import type { LoadJob } from './load-job.ts'
+import { expectedAnswer, requestBytes, wholeAnswer } from './load-request.ts'
+import type { Tally } from './load-tally.ts'
+import { type Plan, wallClockMs } from './plan.ts'
+import { noteFault, StreamCheck } from './stream-check.ts'
+
+export type ConnectionOptions = {
+  readonly job: LoadJob
+  readonly plan: Plan
+  readonly tally: Tally
+  /** Whether another request follows the one that was answered. */
+  readonly mayRepeat: () => boolean
+  readonly onEnd: () => void
+}
+
+/** Opens a connection to the job's port on this machine, and sends as the job says. */
+export function connect(options: ConnectionOptions): LoadConnection {
+  const connection = new LoadConnection(options)
+  Bun.connect<LoadConnection>({
+    hostname: '127.0.0.1',
+    port: options.job.port,
+    data: connection,
+    socket: {
+      open: (socket) => connection.open(socket),
+      data: (_socket, bytes) => connection.read(bytes),
+      drain: () => connection.write(),
+      close: () => connection.fail('the server closed the connection'),
+      error: (_socket, error) => connection.fail(String(error)),
+    },
+  }).catch((error: unknown) => connection.fail(String(error)))
+  return connection
+}
+
+/** One connection that sends request after request; after a failure it is not opened again. */
+export class LoadConnection {
+  readonly #options: ConnectionOptions
+  readonly #request: Buffer
+  readonly #reader: AnswerReader
+  #socket: Socket<LoadConnection> | undefined
+  #unsent: Buffer = Buffer.alloc(0)
+  #status = 0
+  #body = ''
+  #check: StreamCheck | undefined
+  #nowMs = 0
+  #sentMs = 0
+  #lastTokenMs = 0
+  #lastLatenessMs = 0
+  #ended = false
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.#request = requestBytes(options.job, options.plan)
+    this.#reader = new AnswerReader({
+      onHead: (status) => {
+        this.#status = status
+      },
+      onBody: (text) => this.#onBody(text),
+      onEnd: () => this.#onAnswerEnd(),
+    })
+  }
+
+  open(socket: Socket<LoadConnection>): void {
+    this.#socket = socket
+    if (this.#ended) {
+      socket.end()
+      return
+    }
+    socket.setNoDelay(true)
+    this.#send()
+  }
+
+  /** The time of arrival is taken once for all that came in one read. */
+  read(bytes: Buffer): void {
+    if (this.#ended) return
+    this.#nowMs = wallClockMs()
+    this.#reader.push(bytes)
+  }
+
+  /** Sends what the socket takes of the request; a long one goes on when there is room. */
+  write(): void {
+    if (this.#unsent.length === 0 || this.#socket === undefined) return
+    this.#unsent = this.#unsent.subarray(Math.max(0, this.#socket.write(this.#unsent)))
+  }
+
+  fail(sentence: string): void {
+    if (this.#ended) return
+    const { tally } = this.#options
+    tally.faults.failed++
+    noteFault(tally.faults, sentence)
+    this.#check?.end()
+    this.#end()
+  }
+
+  /** Goes away in the middle of an answer; what came of it was checked. */
+  leave(): void {
+    if (this.#ended) return
+    const { tally } = this.#options
+    tally.events += this.#check?.events ?? 0
+    tally.streamsOpen--
+    this.#end()
+  }
+
+  #send(): void {
+    const { job, plan, tally } = this.#options
+    this.#check = undefined
+    this.#body = ''
+    this.#lastTokenMs = 0
+    if (job.stream) {
+      this.#check = new StreamCheck({
+        protocol: job.protocol,
+        plan,
+        faults: tally.faults,
+        handler: {
+          onToken: (latenessMs) => this.#onToken(latenessMs),
+          onHeartbeat: () => {
+            tally.heartbeats++
+          },
+        },
+      })
+    }
+    tally.streamsOpen++
+    this.#sentMs = wallClockMs()
+    this.#unsent = this.#request
+    this.write()
+  }
+
+  #onBody(text: string): void {
+    if (this.#check === undefined || this.#status !== 200) this.#body += text
+    else this.#check.push(text, this.#nowMs)
+  }
+
+  #onToken(latenessMs: number): void {
+    const { job, tally } = this.#options
+    const lastMs = this.#lastTokenMs
+    const beyondMs = latenessMs - this.#lastLatenessMs
+    this.#lastTokenMs = this.#nowMs
+    this.#lastLatenessMs = latenessMs
+    tally.tokens++
+    if (lastMs === 0) {
+      tally.begun++
+      tally.lastBegunAtMs = performance.now()
+    }
+    if (latenessMs > job.lateMs) tally.lateTokens++
+    if (!tally.inWindow) return
+    tally.latenessMs.record(latenessMs)
+    if (lastMs === 0) tally.firstTokenMs.record(this.#nowMs - this.#sentMs)
+    else {
+      tally.gapMs.record(this.#nowMs - lastMs)
+      tally.gapBeyondMs.record(Math.max(0, beyondMs))
+    }
+  }
+
+  #onAnswerEnd(): void {
+    const { job, tally, mayRepeat } = this.#options
+    if (this.#status === job.refusalStatus) {
+      tally.refused++
+      tally.streamsOpen--
+      this.#end()
+      return
+    }
+    if (this.#status !== 200) {
+      this.fail(`status ${this.#status}: ${this.#body}`)
+      return
+    }
+    if (this.#check === undefined) this.#onWholeAnswer()
+    else {
+      this.#check.end()
+      tally.events += this.#check.events
+      this.#check = undefined
+    }
+    if (tally.inWindow) tally.wholeMs.record(this.#nowMs - this.#sentMs)
+    tally.requests++
+    tally.streamsOpen--
+    if (mayRepeat()) this.#send()
+    else this.#end()
+  }
+
+  #onWholeAnswer(): void {
+    const { job, plan, tally } = this.#options
+    if (tally.inWindow) tally.firstTokenMs.record(this.#nowMs - this.#sentMs)
+    const text = wholeAnswer(job.protocol, parseJson(this.#body))
+    if (text === expectedAnswer(plan, text)) return
+    tally.faults.changed++
+    noteFault(tally.faults, `another text than was sent: ${this.#body}`)
+  }
+
+  #end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#socket?.end()
+    this.#options.onEnd()
+  }
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { isRecord, parseJson } from '#lib/json.ts'
+
+/** The warnings and errors of a gateway: how many lines there are of each message. */
+export function countWarnings(logFile: string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const line of readFileSync(logFile, 'utf8').split('\n')) {
+    const record = parseJson(line)
+    if (!isRecord(record)) continue
+    const { level, message, kind } = record
+    if (level !== 'warn' && level !== 'error') continue
+    const name = kind === undefined ? String(message) : `${message} (${kind})`
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  return counts
+}
+
+/** The first line of a log with this message. */
+export function findLine(logFile: string, message: string): Record<string, unknown> | null {
+  const records = readFileSync(logFile, 'utf8').split('\n').map(parseJson).filter(isRecord)
+  return records.find((record) => record['message'] === message) ?? null
+}

@@ -1,0 +1,102 @@
+import { type CorpusPassage, type CorpusQuestion, corpusFilters } from './search-corpus.ts'
+
+/** How many passages a question asks for. */
+export const wanted = 10
+
+/** What there is to find for one question under one filter, by comparing all. */
+export type Truth = {
+  /** The ids of the nearest passages, the nearest first. */
+  readonly nearest: readonly string[]
+  /** Passages that the filter leaves. */
+  readonly left: number
+  /** Those of them that have any of the words. */
+  readonly worded: number
+}
+
+type Tally = { nearest: { id: string; likeness: number }[]; left: number; worded: number }
+
+type Asked = {
+  readonly question: CorpusQuestion
+  readonly vector: Float32Array
+  /** By filter, in their order. */
+  readonly tallies: Tally[]
+}
+
+/**
+ * Compares every passage with every question while a collection is filled, without any database,
+ * so that a million of them need not be kept.
+ */
+export class TruthSeeker {
+  readonly #asked: readonly Asked[]
+
+  constructor(questions: readonly CorpusQuestion[], vectorOf: (question: string) => Float32Array) {
+    this.#asked = questions.map((question) => ({
+      question,
+      vector: toLengthOne(vectorOf(question.text)),
+      tallies: corpusFilters.map(() => ({ nearest: [], left: 0, worded: 0 })),
+    }))
+  }
+
+  /** `ids`: of the passages of one file, in their order. */
+  take(
+    passages: readonly CorpusPassage[],
+    ids: readonly string[],
+    attributes: Readonly<Record<string, string>>,
+  ): void {
+    const known = passages.map(({ text, vector }, at) => ({
+      id: ids[at] ?? '',
+      words: new Set(text.split(' ')),
+      vector: toLengthOne(vector),
+    }))
+    for (const { question, vector, tallies } of this.#asked) {
+      const open = tallies.filter((_, at) => isLeft(at, question, attributes))
+      for (const passage of known) {
+        const likeness = dot(vector, passage.vector)
+        const isWorded = question.words.some((word) => passage.words.has(word))
+        for (const tally of open) {
+          tally.left += 1
+          if (isWorded) tally.worded += 1
+          keep(tally.nearest, { id: passage.id, likeness })
+        }
+      }
+    }
+  }
+
+  /** By question and filter, in their order. */
+  truths(): Truth[][] {
+    return this.#asked.map(({ tallies }) =>
+      tallies.map(({ nearest, left, worded }) => ({
+        ...{ left, worded },
+        nearest: nearest.map(({ id }) => id),
+      })),
+    )
+  }
+}
+
+function isLeft(
+  filter: number,
+  { values }: CorpusQuestion,
+  attributes: Readonly<Record<string, string>>,
+): boolean {
+  const attribute = corpusFilters[filter]?.attribute ?? null
+  return attribute === null || attributes[attribute] === values.get(attribute)
+}
+
+function keep(nearest: Tally['nearest'], found: Tally['nearest'][number]): void {
+  const last = nearest[wanted - 1]
+  if (last !== undefined && last.likeness >= found.likeness) return
+  const at = nearest.findIndex(({ likeness }) => likeness < found.likeness)
+  nearest.splice(at === -1 ? nearest.length : at, 0, found)
+  nearest.length = Math.min(nearest.length, wanted)
+}
+
+function dot(one: Float32Array, other: Float32Array): number {
+  let sum = 0
+  for (let at = 0; at < one.length; at++) sum += (one[at] ?? 0) * (other[at] ?? 0)
+  return sum
+}
+
+function toLengthOne(vector: Float32Array): Float32Array {
+  const length = Math.sqrt(dot(vector, vector))
+  return vector.map((value) => value / length)
+}

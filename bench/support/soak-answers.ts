@@ -1,0 +1,130 @@
+import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import type { Asking, SoakClient } from './soak-client.ts'
+import type { Outcome } from './soak-job.ts'
+import { matches, mustFail, promptOf, type SoakPlan } from './soak-plan.ts'
+import { outputTextOf } from './stream-events.ts'
+
+/** What a client made of an answer of a model. */
+export type ModelAnswer = {
+  readonly end: 'whole' | 'failed'
+  readonly text: string
+  /** The id of the response or message, where it got one. */
+  readonly id: string | null
+  /** What it was told of a failure. */
+  readonly failure: string
+}
+
+export type Surface = 'responses' | 'messages'
+
+/** One model for each protocol of the upstream. */
+export const models = ['soak-chat', 'soak-responses', 'soak-messages'] as const
+
+/** How a model is asked on each surface, with what stands beside the prompt. */
+export function question(
+  surface: Surface,
+  plan: SoakPlan,
+  fields: JsonObject,
+): { readonly path: string; readonly json: JsonObject } {
+  const prompt = promptOf(plan)
+  if (surface === 'responses') return { path: '/v1/responses', json: { input: prompt, ...fields } }
+  const messages = [{ role: 'user', content: prompt }]
+  return { path: '/compat/v1/messages', json: { max_tokens: 4_096, messages, ...fields } }
+}
+
+/** Asks and reads to the end, whatever that is. */
+export async function askModel(
+  client: SoakClient,
+  surface: Surface,
+  asked: { readonly path: string; readonly json?: JsonObject },
+): Promise<ModelAnswer> {
+  const how: Asking = asked.json === undefined ? {} : { json: asked.json }
+  const answer = await client.ask(asked.path, how)
+  const text = await answer.text()
+  const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream')
+  if (!answer.ok) return refusal(answer.status, text)
+  if (isStream) return surface === 'responses' ? readResponses(text) : readMessages(text)
+  const body = asRecord(parseJson(text))
+  return surface === 'responses' ? readResponse(body) : readMessage(body)
+}
+
+/** Throws where an answer is another one than its plan says; gives how it came out. */
+export function judge(plan: SoakPlan, answer: ModelAnswer): Outcome {
+  const { end, text, failure } = answer
+  const due = mustFail(plan) ? 'failed' : 'whole'
+  const { fault, tries } = plan
+  if (end !== due) {
+    throw new Error(`${end} in place of ${due}, after ${fault} (${tries} tries): ${failure}`)
+  }
+  if (!matches(plan, text, end === 'whole' ? 'whole' : 'beginning')) {
+    throw new Error(`another text than was sent, after ${fault}: ${text.slice(0, 100)}`)
+  }
+  return end
+}
+
+function refusal(status: number, text: string): ModelAnswer {
+  const { error } = asRecord(parseJson(text))
+  const { message, type } = asRecord(error)
+  if (typeof message !== 'string' || typeof type !== 'string') {
+    throw new Error(`status ${status} without a proper error: ${text.slice(0, 200)}`)
+  }
+  return { end: 'failed', text: '', id: null, failure: `${status} ${type}: ${message}` }
+}
+
+function readResponses(wire: string): ModelAnswer {
+  const events = eventsOf(wire)
+  const last = events.findLast(({ type }) =>
+    /^response\.(completed|failed|incomplete)$/.test(`${type}`),
+  )
+  const failure = events.find(({ type }) => type === 'error')
+  const response = asRecord(last?.['response'])
+  return {
+    end: last?.['type'] === 'response.completed' ? 'whole' : 'failed',
+    text: deltasOf(events, 'response.output_text.delta', (event) => event['delta']),
+    id: typeof response['id'] === 'string' ? response['id'] : null,
+    failure: JSON.stringify(failure ?? response['error'] ?? null),
+  }
+}
+
+/** A Response object; also what is read of one later. */
+export function readResponse(response: JsonObject): ModelAnswer {
+  return {
+    end: response['status'] === 'completed' ? 'whole' : 'failed',
+    text: String(outputTextOf(response) ?? ''),
+    id: typeof response['id'] === 'string' ? response['id'] : null,
+    failure: JSON.stringify(response['error'] ?? null),
+  }
+}
+
+function readMessages(wire: string): ModelAnswer {
+  const events = eventsOf(wire)
+  const failure = events.find(({ type }) => type === 'error')
+  const isWhole = failure === undefined && events.some(({ type }) => type === 'message_stop')
+  return {
+    end: isWhole ? 'whole' : 'failed',
+    text: deltasOf(events, 'content_block_delta', (event) => asRecord(event['delta'])['text']),
+    id: null,
+    failure: JSON.stringify(failure ?? null),
+  }
+}
+
+function readMessage({ content, stop_reason: reason }: JsonObject): ModelAnswer {
+  const parts = Array.isArray(content) ? content.filter(isRecord) : []
+  const text = parts.map((part) => part['text']).join('')
+  return { text, end: reason === 'end_turn' ? 'whole' : 'failed', id: null, failure: `${reason}` }
+}
+
+function deltasOf(
+  events: readonly JsonObject[],
+  type: string,
+  read: (event: JsonObject) => unknown,
+): string {
+  return events
+    .filter((event) => event['type'] === type)
+    .map((event) => String(read(event)))
+    .join('')
+}
+
+/** The events of a stream that was checked already, or of the beginning of one. */
+export function eventsOf(wire: string): JsonObject[] {
+  return [...wire.matchAll(/^data: (\{.*\})$/gm)].map(([, data = '']) => asRecord(parseJson(data)))
+}

@@ -1,0 +1,80 @@
+import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { checkedFetch } from '#test/support/checked-fetch.ts'
+import type { Outcome, SoakJob } from './soak-job.ts'
+
+/** What a client of the soak knows of itself and of its gateway. */
+export type SoakClient = {
+  readonly job: SoakJob
+  readonly number: number
+  readonly bearer: string
+  random(): number
+  /**
+   * Asks the gateway. Every answer is held against the rules of the strictest clients while it is
+   * read, and throws where it breaks one.
+   */
+  ask(path: string, how?: Asking): Promise<Response>
+  /** The same of JSON; throws where the status is another one. */
+  askJson(path: string, how?: Asking & { status?: number }): Promise<JsonObject>
+}
+
+export type Asking = {
+  readonly method?: string
+  readonly json?: unknown
+  readonly body?: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+  readonly bearer?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+}
+
+/** One thing that clients do, and how often beside the others. */
+export type Scene = {
+  readonly kind: string
+  readonly weight: number
+  /** Throws where something came that must not. */
+  play(client: SoakClient): Promise<Outcome>
+}
+
+export function createClient(job: SoakJob, number: number, random: () => number): SoakClient {
+  const bearer = job.bearers[number % job.bearers.length] ?? ''
+  const ask = (path: string, how: Asking = {}) => {
+    const { method, json, body, headers, signal } = how
+    const sent = json === undefined ? body : JSON.stringify(json)
+    return checkedFetch(`http://127.0.0.1:${job.port}${path}`, {
+      method: method ?? (sent === undefined ? 'GET' : 'POST'),
+      headers: {
+        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(headers?.['x-api-key'] === undefined
+          ? { authorization: `Bearer ${how.bearer ?? bearer}` }
+          : {}),
+        ...headers,
+      },
+      ...(sent === undefined ? {} : { body: sent }),
+      ...(signal === undefined ? {} : { signal }),
+    })
+  }
+  return {
+    ...{ job, number, bearer, random, ask },
+    async askJson(path, { status, ...how } = {}) {
+      const answer = await ask(path, how)
+      const text = await answer.text()
+      const isRight = status === undefined ? answer.ok : answer.status === status
+      if (isRight) return asRecord(parseJson(text))
+      throw new Error(
+        `${how.method ?? ''} ${path} answered ${answer.status}: ${text.slice(0, 200)}`,
+      )
+    },
+  }
+}
+
+/** Asks until it holds; throws when it does not come to hold. */
+export async function until(
+  what: string,
+  withinMs: number,
+  holds: () => Promise<boolean>,
+): Promise<void> {
+  const endMs = performance.now() + withinMs
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await Bun.sleep(100)
+  }
+}

@@ -1,0 +1,63 @@
+/** Figures that say what a gateway has under way; at rest all of them are zero. */
+const gauges = [
+  'sluice_generations_running',
+  'sluice_responses_running',
+  'sluice_websockets_open',
+  'sluice_websockets_busy',
+  'sluice_speech_connections',
+  'sluice_speech_sessions',
+  'sluice_speech_sessions_waiting',
+  'sluice_speech_queued_bytes',
+  'sluice_speech_unread_bytes',
+  'sluice_jobs',
+]
+/** Each connection leads to some worker: so many are opened to meet every one of them. */
+const connectionsPerWorker = 16
+const lookEveryMs = 500
+
+/** What is not at rest, in words; nothing once it is. Waits for it for so long. */
+export async function waitForRest(
+  port: number,
+  { workers, withinMs }: { readonly workers: number; readonly withinMs: number },
+): Promise<readonly string[]> {
+  const endMs = performance.now() + withinMs
+  for (;;) {
+    const restless = await readRestless(port, workers)
+    if (restless.length === 0 || performance.now() > endMs) return restless
+    await Bun.sleep(lookEveryMs)
+  }
+}
+
+async function readRestless(port: number, workers: number): Promise<readonly string[]> {
+  const pages = await readPages(port, workers)
+  const missing = workers - pages.length
+  return [
+    ...(missing > 0 ? [`${missing} workers did not answer`] : []),
+    ...pages.flatMap((page) => page.split('\n').filter(isRestless)),
+  ]
+}
+
+/** How often, of how many times, the event loops of all workers were late by more than a second. */
+export async function readLateLoops(port: number, workers: number): Promise<[number, number]> {
+  const pages = (await readPages(port, workers)).join('\n')
+  const sum = (pattern: RegExp) =>
+    [...pages.matchAll(pattern)].reduce((total, [, value]) => total + Number(value), 0)
+  const all = sum(/^sluice_event_loop_lag_seconds_count\S* (\d+)/gm)
+  return [all - sum(/^sluice_event_loop_lag_seconds_bucket\{\S*le="1"\S* (\d+)/gm), all]
+}
+
+/** The figures of each worker, as far as they could be met. */
+async function readPages(port: number, workers: number): Promise<string[]> {
+  const met = new Map<string, string>()
+  for (let tries = 0; met.size < workers && tries < workers * connectionsPerWorker; tries++) {
+    const headers = { connection: 'close' }
+    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`, { headers })).text()
+    met.set(/worker="([^"]*)"/.exec(page)?.[1] ?? '', page)
+  }
+  return [...met.values()]
+}
+
+function isRestless(line: string): boolean {
+  const name = /^[a-z_]+/.exec(line)?.[0] ?? ''
+  return gauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
+}

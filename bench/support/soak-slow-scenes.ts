@@ -1,0 +1,126 @@
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { sendRaw } from '#test/support/raw-client.ts'
+import { models, question } from './soak-answers.ts'
+import type { Scene, SoakClient } from './soak-client.ts'
+import type { Outcome } from './soak-job.ts'
+import { below, drawGoodPlan, pick, plainPlan } from './soak-plan.ts'
+import {
+  frameMs,
+  framesOf,
+  framesPerUtterance,
+  makeSpeech,
+  noSpeechFaults,
+  SpeechCheck,
+} from './speech-plan.ts'
+
+/** Those who take their time: readers that stop, and people who speak. */
+export const slowScenes: readonly Scene[] = [
+  { kind: 'readers that stop', weight: 0.3, play: stopReading },
+  { kind: 'speech', weight: 2, play: speak },
+]
+
+/** More than all buffers on the way hold together. */
+const stalledTokens = { tokens: 700, tokenBytes: 40_000 }
+const utterancesMax = 4
+const sessionMs = 30_000
+
+/** When a reader that has stopped is let go, as the gateway of the soak is configured. */
+export const readerStallMs = 4_000
+
+/** Reads nothing for longer than it may; what it gets then has to be cut off, or be there whole. */
+async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome> {
+  const plan = {
+    ...drawGoodPlan(random),
+    plan: { ...plainPlan({ tokens: 1, tokensPerSecond: 0 }), ...stalledTokens },
+  }
+  const { path, json } = question('messages', plan, { model: pick(models, random), stream: true })
+  const asked = sendRaw({ port: job.port, token: bearer, body: json, path }, true)
+  await Bun.sleep(2 * readerStallMs)
+  asked.socket.resume()
+  try {
+    const chunks = await asked.chunks()
+    return chunks.at(-1)?.includes('message_stop') ? 'whole' : 'failed'
+  } catch {
+    // The body has no end: that is how somebody who does not read is told.
+    return 'failed'
+  } finally {
+    asked.socket.destroy()
+  }
+}
+
+const speech = makeSpeech((utterancesMax * (framesPerUtterance * frameMs)) / 1_000)
+
+/** Speaks a few utterances in real time; some leave in the middle of them. */
+async function speak({ job, bearer, number, random }: SoakClient): Promise<Outcome> {
+  const faults = noSpeechFaults()
+  const check = new SpeechCheck(speech, number, faults)
+  const frames = (1 + below(utterancesMax, random)) * framesPerUtterance
+  const leavesAt = random() < 0.2 ? below(frames, random) : frames
+  const query = `encoding=pcm_int16&sample_rate_hz=16000&token=${bearer}`
+  const socket = new WebSocket(`ws://127.0.0.1:${job.port}/v1/stt?${query}`)
+  const closed = Promise.withResolvers<Outcome>()
+  const patience = setTimeout(() => closed.reject(new Error('a session does not end')), sessionMs)
+  const sending = createSender(socket, { frameAt: framesOf(speech, number), frames: leavesAt })
+  const isLeaving = leavesAt < frames
+  socket.onopen = () => socket.send(JSON.stringify({ options: { flow: 'credit' } }))
+  socket.onmessage = ({ data }) => {
+    const frame = readFrame(data)
+    sending.take(frame)
+    if (frame['type'] === 'transcript' && frame['is_final'] === true)
+      check.final(String(frame['text']))
+    if (frame['type'] === 'session_end') check.end(frames)
+    if (frame['type'] === 'error') closed.reject(new Error(JSON.stringify(frame['error'])))
+  }
+  socket.onclose = ({ code, reason }) => {
+    if (isLeaving) closed.resolve('left')
+    else if (code === 1000) closed.resolve('whole')
+    else closed.reject(new Error(`a session was closed with ${code} ${reason}`))
+  }
+  try {
+    await Promise.race([sending.done, closed.promise])
+    if (isLeaving) socket.terminate()
+    else socket.send(JSON.stringify({ type: 'session_end' }))
+    const outcome = await closed.promise
+    if (faults.lost + faults.wrong === 0 || outcome === 'left') return outcome
+    throw new Error(faults.samples.join('; '))
+  } finally {
+    clearTimeout(patience)
+    sending.stop()
+    socket.terminate()
+  }
+}
+
+/** Sends frames at the pace of speech, as far as the credit goes. */
+function createSender(
+  socket: WebSocket,
+  { frameAt, frames }: { frameAt: (frame: number) => Uint8Array; frames: number },
+) {
+  const done = Promise.withResolvers<void>()
+  let [credit, sent, sentBytes, startedMs] = [0, 0, 0, 0]
+  const timer = setInterval(() => {
+    if (startedMs === 0) return
+    const due = Math.min(frames, (performance.now() - startedMs) / frameMs)
+    for (; sent < due; sent++) {
+      const frame = frameAt(sent)
+      if (sentBytes + frame.length > credit) return
+      socket.send(frame)
+      sentBytes += frame.length
+    }
+    if (sent >= frames) done.resolve()
+  }, frameMs / 2)
+  return {
+    done: done.promise,
+    stop: () => clearInterval(timer),
+    take(frame: JsonObject) {
+      if (frame['type'] === 'session_ready') {
+        credit = Number(Object(frame['flow']).credit_bytes)
+        startedMs = performance.now()
+      } else if (frame['type'] === 'audio_ack') credit = Number(frame['credit_bytes'])
+    },
+  }
+}
+
+function readFrame(data: unknown): JsonObject {
+  const frame = typeof data === 'string' ? parseJson(data) : undefined
+  return isRecord(frame) ? frame : {}
+}

@@ -1,0 +1,146 @@
+import type { JsonObject } from '#lib/json.ts'
+import {
+  askModel,
+  eventsOf,
+  judge,
+  type ModelAnswer,
+  models,
+  question,
+  readResponse,
+} from './soak-answers.ts'
+import { type Scene, type SoakClient, until } from './soak-client.ts'
+import type { Outcome } from './soak-job.ts'
+import {
+  below,
+  drawGoodPlan,
+  drawPlan,
+  matches,
+  pick,
+  plainPlan,
+  type SoakPlan,
+} from './soak-plan.ts'
+
+/** Answers that are kept: read again, come back to, made in the background, in conversations. */
+export const storedScenes: readonly Scene[] = [
+  keeping('Responses, streamed and stored', { stream: true, store: true }, 10),
+  keeping('Responses, whole and stored', { store: true }, 6),
+  { kind: 'Responses, come back to', weight: 5, play: comeBack },
+  { kind: 'Responses in the background', weight: 5, play: inBackground },
+  { kind: 'conversations', weight: 4, play: converse },
+]
+
+/** What a background response takes at most, on a machine that is loaded. */
+const backgroundMs = 45_000
+const terminal = new Set(['completed', 'failed', 'incomplete', 'cancelled'])
+
+function asked(client: SoakClient, plan: SoakPlan, fields: JsonObject) {
+  return question('responses', plan, { model: pick(models, client.random), ...fields })
+}
+
+function keeping(kind: string, fields: JsonObject, weight: number): Scene {
+  return {
+    ...{ kind, weight },
+    async play(client) {
+      const plan = drawPlan(client.random)
+      const answer = await askModel(client, 'responses', asked(client, plan, fields))
+      const outcome = judge(plan, answer)
+      if (answer.id !== null) await readAgain(client, plan, answer)
+      return outcome
+    },
+  }
+}
+
+/** What is kept is what was answered, until it is deleted. */
+async function readAgain(client: SoakClient, plan: SoakPlan, answer: ModelAnswer): Promise<void> {
+  const path = `/v1/responses/${answer.id}`
+  const kept = readResponse(await client.askJson(path))
+  judge(plan, kept)
+  if (kept.text !== answer.text) throw new Error(`kept "${kept.text}", answered "${answer.text}"`)
+  await client.askJson(path, { method: 'DELETE' })
+  await client.askJson(path, { status: 404 })
+}
+
+/** Loses its connection in the middle, and reads on where it was. */
+async function comeBack(client: SoakClient): Promise<Outcome> {
+  const plan = {
+    ...drawGoodPlan(client.random),
+    plan: plainPlan({ tokens: 60, tokensPerSecond: 60 }),
+  }
+  const { path, json } = asked(client, plan, { stream: true, store: true })
+  const before = eventsOf(await readFor(100 + below(700, client.random), client, path, json))
+  const last = before.at(-1)
+  if (last === undefined) return 'left'
+  const response = Object(before[0]?.['response'])
+  const own = `/v1/responses/${response.id}`
+  const rest = await client.ask(`${own}?stream=true&starting_after=${last['sequence_number']}`)
+  const text = [...before, ...eventsOf(await rest.text())]
+    .filter(({ type }) => type === 'response.output_text.delta')
+    .map(({ delta }) => String(delta))
+    .join('')
+  if (!rest.ok) throw new Error(`the stream cannot be come back to: ${rest.status}`)
+  if (!matches(plan, text, 'whole')) throw new Error(`put together: ${text.slice(0, 100)}`)
+  await client.askJson(own, { method: 'DELETE' })
+  return 'whole'
+}
+
+/** The whole frames that come within a time, after which the connection is closed. */
+async function readFor(
+  forMs: number,
+  { ask }: SoakClient,
+  path: string,
+  json: JsonObject,
+): Promise<string> {
+  const leave = new AbortController()
+  const timer = setTimeout(() => leave.abort(), forMs)
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    const answer = await ask(path, { json, signal: leave.signal })
+    for await (const piece of answer.body ?? []) text += decoder.decode(piece, { stream: true })
+  } catch (error) {
+    if (!leave.signal.aborted) throw error
+  } finally {
+    clearTimeout(timer)
+  }
+  return text.slice(0, text.lastIndexOf('\n\n') + 2)
+}
+
+async function inBackground(client: SoakClient): Promise<Outcome> {
+  const plan = drawPlan(client.random)
+  const { path, json } = asked(client, plan, { background: true, store: true })
+  const { id } = await client.askJson(path, { json })
+  const own = `/v1/responses/${id}`
+  const isCancelled = client.random() < 0.2
+  if (isCancelled) {
+    await Bun.sleep(below(400, client.random))
+    await client.askJson(`${own}/cancel`, { method: 'POST' })
+  }
+  let response: JsonObject = {}
+  await until('a background response ends', backgroundMs, async () => {
+    response = await client.askJson(own)
+    return terminal.has(String(response['status']))
+  })
+  await client.askJson(own, { method: 'DELETE' })
+  return response['status'] === 'cancelled' && isCancelled
+    ? 'left'
+    : judge(plan, readResponse(response))
+}
+
+/** Each turn is added to what was there before, question and answer. */
+async function converse(client: SoakClient): Promise<Outcome> {
+  const { id } = await client.askJson('/v1/conversations', { json: {} })
+  const turns = 1 + below(3, client.random)
+  for (let turn = 0; turn < turns; turn++) {
+    const plan = drawGoodPlan(client.random)
+    const stream = client.random() < 0.5
+    judge(
+      plan,
+      await askModel(client, 'responses', asked(client, plan, { conversation: id, stream })),
+    )
+  }
+  const { data } = await client.askJson(`/v1/conversations/${id}/items?limit=100`)
+  const count = Array.isArray(data) ? data.length : 0
+  if (count !== 2 * turns) throw new Error(`${count} items after ${turns} turns`)
+  await client.askJson(`/v1/conversations/${id}`, { method: 'DELETE' })
+  return 'whole'
+}

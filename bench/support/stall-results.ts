@@ -1,0 +1,74 @@
+import type { LoadReport } from './load-job.ts'
+import { figuresOf, ratios } from './rounds.ts'
+import type { Standstill } from './standstill.ts'
+import { formatSpread, formatTable } from './table.ts'
+
+/** What those who read on notice. */
+export type StallResult = {
+  readonly round: number
+  readonly isBeside: boolean
+  readonly report: LoadReport
+}
+
+/** Memory of the gateway before there were stalled readers, beside them and after they left. */
+export type HeldResult = {
+  readonly before: number
+  readonly besideThem: number
+  readonly after: number
+  readonly standstill: Standstill
+}
+
+export function formatOthers(
+  results: readonly StallResult[],
+  { streams, stalled }: { streams: number; stalled: number },
+): string {
+  const without = results.filter(({ isBeside }) => !isBeside)
+  const beside = results.filter(({ isBeside }) => isBeside)
+  const row = (name: string, value: (result: StallResult) => number, digits: number) => [
+    name,
+    formatSpread(without.map(value), digits),
+    formatSpread(beside.map(value), digits),
+    formatSpread(ratios(figuresOf(beside, value), figuresOf(without, value)), 2),
+  ]
+  return formatTable(
+    ['what', `${streams - stalled} readers alone`, `beside ${stalled} that stall`, 'ratio'],
+    [
+      row('gap between two tokens, p99, ms', ({ report }) => report.gapMs.p99, 1),
+      row('… p99.9', ({ report }) => report.gapMs.p999, 1),
+      row('behind the schedule, p99, ms', ({ report }) => report.latenessMs.p99, 1),
+      row('CPU of an event, µs', cpuPerToken, 1),
+    ],
+  )
+}
+
+function cpuPerToken({ report: { window } }: StallResult): number {
+  return ((window.cpuMs ?? Number.NaN) / window.tokens) * 1000
+}
+
+/** What each stalled reader takes of the gateway's memory, and of the kernel's. */
+export function formatHeld(results: readonly HeldResult[], stalled: number): string {
+  const each = (bytes: (result: HeldResult) => number) =>
+    `${formatSpread(
+      results.map((result) => bytes(result) / stalled / 2 ** 20),
+      2,
+    )} MiB`
+  const held = ({ besideThem, before }: HeldResult) => besideThem - before
+  const said = ({ standstill }: HeldResult) => standstill.unreadByClients
+  const tookS = results.map(({ standstill }) => standstill.tookMs / 1000)
+  return formatTable(
+    ['for each stalled reader', 'Sluice', 'budget'],
+    [
+      ['memory of the gateway', each(held), ''],
+      ['… of it, its answer so far', each(said), ''],
+      ['… what is beyond that', each((result) => held(result) - said(result)), '≤ 1 MiB'],
+      ['… that is left when it has left', each(({ after, before }) => after - before), ''],
+      ['in the kernel, unread by the client', each(said), ''],
+      [
+        'in the kernel, unread by the gateway',
+        each(({ standstill }) => standstill.unreadByGateway),
+        '',
+      ],
+      ['nothing moved any more after', `${formatSpread(tookS, 1)} s`, ''],
+    ],
+  )
+}

@@ -1,0 +1,68 @@
+import type { Socket } from 'bun'
+import { type Faults, noteFault } from './stream-check.ts'
+
+/** Readers that ask for a stream, see that it begins, and read no more of it. */
+export type StalledReaders = {
+  /** How many have seen their stream begin. */
+  stalled(): number
+  /** How many the server has cut off. */
+  cutOff(): number
+  /** All leave. */
+  close(): void
+}
+
+type Reader = { text: string; isStalled: boolean }
+
+const firstToken = 't0@'
+
+/** They live in this process, where they cost nothing once they have stalled. */
+export async function openStalledReaders(options: {
+  readonly port: number
+  readonly request: Buffer
+  readonly count: number
+  /** A stream that does not begin as it should is noted here. */
+  readonly faults: Faults
+}): Promise<StalledReaders> {
+  const { port, request, count, faults } = options
+  let stalled = 0
+  let cutOff = 0
+  let isOver = false
+
+  function take(socket: Socket<Reader>, bytes: Buffer): void {
+    const reader = socket.data
+    if (reader.isStalled) return
+    reader.text += bytes.toString('latin1')
+    if (!reader.text.startsWith('HTTP/1.1 200')) {
+      faults.failed++
+      noteFault(faults, `a stream that was to stall was answered: ${reader.text}`)
+    }
+    if (!reader.text.includes(firstToken)) return
+    reader.isStalled = true
+    stalled++
+    socket.pause()
+  }
+
+  const open = () =>
+    Bun.connect<Reader>({
+      hostname: '127.0.0.1',
+      port,
+      data: { text: '', isStalled: false },
+      socket: {
+        open: (socket) => void socket.write(request),
+        data: take,
+        close: () => {
+          if (!isOver) cutOff++
+        },
+        error: () => undefined,
+      },
+    })
+  const sockets = await Promise.all(Array.from({ length: count }, open))
+  return {
+    stalled: () => stalled,
+    cutOff: () => cutOff,
+    close() {
+      isOver = true
+      for (const socket of sockets) socket.terminate()
+    },
+  }
+}

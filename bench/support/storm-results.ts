@@ -1,0 +1,118 @@
+import { Histogram, type Quantiles } from './histogram.ts'
+import { toMebibytes } from './memory-samples.ts'
+import { type Stage, type StormReport, stages } from './storm-job.ts'
+import { formatTable } from './table.ts'
+
+export type StormResult = {
+  readonly report: StormReport
+  /** When each request was over at the upstream, by the wall clock; by the id of the request. */
+  readonly ends: ReadonlyMap<number, number>
+  readonly lastsMs: number
+  /** Of the gateway's process tree. */
+  readonly cpuMs: number
+  /** Of its workers. */
+  readonly descriptorsMax: number
+  readonly memoryMax: number
+}
+
+/** What there is while nobody asks for anything. */
+export type Footprint = {
+  readonly generations: number
+  readonly upstreamRequests: number
+  /** Idle ones that the gateway keeps for the next requests. */
+  readonly upstreamConnections: number
+  /** Of the gateway's workers. */
+  readonly descriptors: number
+  readonly memoryBytes: number
+}
+
+export type AfterLeaving = {
+  /** Of those that were open at the upstream when their client left. */
+  readonly byStage: Readonly<Record<Stage, Quantiles>>
+  readonly tooLate: number
+  /** Requests that were never sent whole and yet reached the upstream. */
+  readonly sent: number
+}
+
+/** How long after their clients the requests to the upstream were over. */
+export function endsAfterLeaving(
+  { report, ends }: StormResult,
+  limitMs = Number.POSITIVE_INFINITY,
+): AfterLeaving {
+  const times = Object.fromEntries(stages.map((stage) => [stage, new Histogram()]))
+  let tooLate = 0
+  let sent = 0
+  for (const { id, stage, atMs } of report.left) {
+    const endedAtMs = ends.get(id)
+    if (endedAtMs === undefined) continue
+    if (stage === 'sending it') sent++
+    const tookMs = endedAtMs - atMs
+    // The upstream may have been done by itself before its client left.
+    if (tookMs < 0) continue
+    times[stage]?.record(tookMs)
+    if (tookMs > limitMs) tooLate++
+  }
+  const quantiles = (stage: Stage) => (times[stage] ?? new Histogram()).quantiles()
+  return {
+    byStage: {
+      'sending it': quantiles('sending it'),
+      'waiting for the answer': quantiles('waiting for the answer'),
+      'reading the answer': quantiles('reading the answer'),
+    },
+    tooLate,
+    sent,
+  }
+}
+
+export function formatStorm(
+  result: StormResult,
+  about: { before: Footprint; after: Footprint; clients: number; limitMs: number },
+): string {
+  return `${formatLeavings(result, about.limitMs)}\n\n${formatRest(result, about)}`
+}
+
+function formatLeavings(result: StormResult, limitMs: number): string {
+  const { byStage } = endsAfterLeaving(result)
+  const rows = stages.map((stage) => {
+    const left = result.report.left.filter((leaving) => leaving.stage === stage)
+    const { count, p50, p99, p999, max } = byStage[stage]
+    const times = [p50, p99, p999, max].map((ms) => (count === 0 ? '-' : ms.toFixed(1)))
+    return [stage, `${left.length}`, `${count}`, ...times]
+  })
+  const header = [
+    'the client left while',
+    'clients',
+    'open at the upstream',
+    ...['p50', 'p99', 'p99.9'].map((name) => `over after, ${name}, ms`),
+    `at most (limit ${limitMs} ms)`,
+  ]
+  return formatTable(header, rows)
+}
+
+function formatRest(
+  { report, cpuMs, lastsMs, ...most }: StormResult,
+  { before, after, clients }: { before: Footprint; after: Footprint; clients: number },
+): string {
+  const requests = report.left.length + report.stayed
+  const { p50, p99 } = report.stayedMs
+  const memory = (bytes: number) => `${toMebibytes(bytes)} MiB`
+  const row = (name: string, value: (print: Footprint) => string, during = '') => [
+    name,
+    value(before),
+    during,
+    value(after),
+  ]
+  const rows = [
+    ['requests', '', `${requests}, ${Math.round((requests / lastsMs) * 1000)} a second`, ''],
+    ['… of clients that stayed, whole', '', `${report.stayed}`, ''],
+    ['… their added time, ms', '', `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}`, ''],
+    ['events that were checked', '', `${report.events}`, ''],
+    ['CPU of the gateway for a request', '', `${((cpuMs / requests) * 1000).toFixed(0)} µs`, ''],
+    row('generations', ({ generations }) => `${generations}`),
+    row('requests open at the upstream', (print) => `${print.upstreamRequests}`),
+    row('connections kept to the upstream', (print) => `${print.upstreamConnections}`),
+    row('descriptors', (print) => `${print.descriptors}`, `at most ${most.descriptorsMax}`),
+    row('memory', (print) => memory(print.memoryBytes), `at most ${memory(most.memoryMax)}`),
+  ]
+  return formatTable(['what', 'before', `${clients} clients`, 'after'], rows)
+}

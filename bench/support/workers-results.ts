@@ -1,0 +1,79 @@
+import type { LoadReport } from './load-job.ts'
+import { figuresOf, ratios } from './rounds.ts'
+import { formatSpread as formatFigures, formatTable } from './table.ts'
+
+export const measureNames = ['whole answers', 'events flat out'] as const
+export type MeasureName = (typeof measureNames)[number]
+
+export type WorkersResult = {
+  readonly round: number
+  readonly workers: number
+  readonly measure: MeasureName
+  readonly report: LoadReport
+}
+
+/** How many connections each worker had. */
+export type SpreadResult = {
+  readonly round: number
+  readonly workers: number
+  readonly connections: readonly number[]
+  readonly report: LoadReport
+}
+
+type Figure = { readonly name: string; readonly of: (report: LoadReport) => number }
+
+const figures: Readonly<Record<MeasureName, readonly Figure[]>> = {
+  'whole answers': [
+    { name: 'answers/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
+    { name: 'CPU for each, µs', of: ({ window }) => cpuUs(window) / window.requests },
+    { name: 'cores', of: cores },
+  ],
+  'events flat out': [
+    { name: 'events/s', of: ({ window }) => (window.tokens / window.ms) * 1000 },
+    { name: 'CPU for each, µs', of: ({ window }) => cpuUs(window) / window.tokens },
+    { name: 'cores', of: cores },
+  ],
+}
+
+/** A row for each figure; ratios are formed within the rounds. */
+export function formatThroughput(results: readonly WorkersResult[]): string {
+  const [one = 1, several = 1] = [...new Set(results.map(({ workers }) => workers))].toSorted(
+    (left, right) => left - right,
+  )
+  const rows = measureNames.flatMap((measure) =>
+    figures[measure].map(({ name, of }) => {
+      const ofWorkers = (workers: number) =>
+        figuresOf(
+          results.filter((result) => result.measure === measure && result.workers === workers),
+          ({ report }) => of(report),
+        )
+      const [left, right] = [ofWorkers(one), ofWorkers(several)]
+      const digits = name.endsWith('/s') ? 0 : 2
+      return [
+        `${measure}, ${name}`,
+        formatFigures([...left.values()], digits),
+        formatFigures([...right.values()], digits),
+        formatFigures(ratios(right, left), 2),
+      ]
+    }),
+  )
+  return formatTable(['what', `${one} worker`, `${several} workers`, 'ratio'], rows)
+}
+
+export function formatSpread(results: readonly SpreadResult[]): string {
+  const rows = results.map(({ round, workers, connections }) => {
+    const total = connections.reduce((sum, count) => sum + count, 0)
+    const most = (Math.max(...connections) / (total / workers) - 1) * 100
+    return [`${round + 1}`, connections.join(' + '), `${most.toFixed(1)} % more than its part`]
+  })
+  return formatTable(['round', 'connections of each worker', 'the fullest has'], rows)
+}
+
+function cpuUs(window: LoadReport['window']): number {
+  return (window.cpuMs ?? Number.NaN) * 1000
+}
+
+/** How many cores the gateway had for itself on average. */
+function cores({ window }: LoadReport): number {
+  return (window.cpuMs ?? Number.NaN) / window.ms
+}
