@@ -128,9 +128,9 @@ function configuration(upstreamPort: number, enginePort: number): string {
     return `[[model]]\nname = "soak-${api}"\nupstreams = ["${upstream}"]\nupstream_model = "${modelName}"\n`
   })
   return [
-    '[deadlines]\nfirst_event_ms = 8000\ngap_ms = 6000\ntotal_ms = 60000',
+    '[deadlines]\nfirst_event_ms = 6000\ngap_ms = 5000\ntotal_ms = 60000',
     '[retry]\nbackoff_ms = 50',
-    `[stream]\nheartbeat_ms = 4000\nreader_stall_ms = ${readerStallMs}`,
+    `[stream]\nheartbeat_ms = 3500\nreader_stall_ms = ${readerStallMs}`,
     '[responses]\nttl_s = 300\nstream_ttl_s = 120\nabandon_ms = 3000',
     '[files]\ntrash_s = 0',
     '[speech]\nresume_ms = 2000',

@@ -35,10 +35,9 @@ export function question(
 export async function askModel(
   client: SoakClient,
   surface: Surface,
-  asked: { readonly path: string; readonly json?: JsonObject },
+  { path, ...how }: { readonly path: string } & Pick<Asking, 'json' | 'signal'>,
 ): Promise<ModelAnswer> {
-  const how: Asking = asked.json === undefined ? {} : { json: asked.json }
-  const answer = await client.ask(asked.path, how)
+  const answer = await client.ask(path, how)
   const text = await answer.text()
   const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream')
   if (!answer.ok) return refusal(answer.status, text)

@@ -66,6 +66,19 @@ export function createClient(job: SoakJob, number: number, random: () => number)
   }
 }
 
+/** A client that closes its connection after so long. */
+export function leaveAfter(ms: number) {
+  const leave = new AbortController()
+  const timer = setTimeout(() => leave.abort(), ms)
+  return {
+    signal: leave.signal,
+    /** Whether that is all that an error says; what was wrong before is another one. */
+    hasLeft: (error: unknown) =>
+      leave.signal.aborted && error instanceof DOMException && error.name === 'AbortError',
+    close: () => clearTimeout(timer),
+  }
+}
+
 /** Asks until it holds; throws when it does not come to hold. */
 export async function until(
   what: string,

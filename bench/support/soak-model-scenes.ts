@@ -8,7 +8,7 @@ import {
   question,
   type Surface,
 } from './soak-answers.ts'
-import type { Scene, SoakClient } from './soak-client.ts'
+import { leaveAfter, type Scene, type SoakClient } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import { below, drawGoodPlan, drawPlan, pick, promptOf } from './soak-plan.ts'
 import { outputTextOf } from './stream-events.ts'
@@ -44,23 +44,19 @@ function turn(kind: string, surface: Surface, fields: JsonObject, weight: number
 function leaving(kind: string, surface: Surface, fields: JsonObject, weight: number): Scene {
   return {
     ...{ kind, weight },
-    async play({ ask, random }) {
-      const leave = new AbortController()
-      const { path, json } = question(surface, drawPlan(random), {
-        ...{ model: pick(models, random), ...fields },
-      })
-      const patienceMs = below(600, random)
-      const timer = setTimeout(() => leave.abort(), patienceMs)
+    async play(client) {
+      const { random } = client
+      const plan = drawPlan(random)
+      const asked = question(surface, plan, { model: pick(models, random), ...fields })
+      const { signal, hasLeft, close } = leaveAfter(below(600, random))
       try {
-        const answer = await ask(path, { json, signal: leave.signal })
-        await answer.text()
-        // It was over before the client lost its patience.
-        return answer.ok ? 'whole' : 'failed'
+        // It may be over before the client loses its patience.
+        return judge(plan, await askModel(client, surface, { ...asked, signal }))
       } catch (error) {
-        if (leave.signal.aborted) return 'left'
+        if (hasLeft(error)) return 'left'
         throw error
       } finally {
-        clearTimeout(timer)
+        close()
       }
     },
   }

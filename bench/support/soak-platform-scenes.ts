@@ -1,5 +1,5 @@
 import { asRecord } from '#lib/json.ts'
-import { type Scene, type SoakClient, until } from './soak-client.ts'
+import { leaveAfter, type Scene, type SoakClient, until } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import { below } from './soak-plan.ts'
 
@@ -41,25 +41,20 @@ async function upAndDown({ ask, askJson, random }: SoakClient): Promise<Outcome>
 
 /** The connection is closed in the middle of an upload. */
 async function breakUpload({ ask, random }: SoakClient): Promise<Outcome> {
-  const leave = new AbortController()
-  const pieces = 1 + below(4, random)
-  let sent = 0
+  const { signal, hasLeft, close } = leaveAfter(20 + below(80, random))
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      if (sent === pieces) {
-        leave.abort()
-        return
-      }
-      sent += 1
-      controller.enqueue(new Uint8Array(30_000))
       await Bun.sleep(10)
+      if (!signal.aborted) controller.enqueue(new Uint8Array(30_000))
     },
   })
   try {
-    await ask('/v1/files?name=broken', { method: 'POST', body, signal: leave.signal })
+    await ask('/v1/files?name=broken', { method: 'POST', body, signal })
   } catch (error) {
-    if (leave.signal.aborted) return 'left'
+    if (hasLeft(error)) return 'left'
     throw error
+  } finally {
+    close()
   }
   throw new Error('an upload without an end was answered')
 }

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
 import { models, question } from './soak-answers.ts'
@@ -27,25 +28,39 @@ const sessionMs = 30_000
 /** When a reader that has stopped is let go, as the gateway of the soak is configured. */
 export const readerStallMs = 4_000
 
-/** Reads nothing for longer than it may; what it gets then has to be cut off, or be there whole. */
+/** Reads a little, then nothing for longer than it may: what it gets then has no end. */
 async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome> {
   const plan = {
     ...drawGoodPlan(random),
     plan: { ...plainPlan({ tokens: 1, tokensPerSecond: 0 }), ...stalledTokens },
   }
   const { path, json } = question('messages', plan, { model: pick(models, random), stream: true })
-  const asked = sendRaw({ port: job.port, token: bearer, body: json, path }, true)
-  await Bun.sleep(2 * readerStallMs)
-  asked.socket.resume()
+  const asked = sendRaw({ port: job.port, token: bearer, body: json, path })
   try {
-    const chunks = await asked.chunks()
-    return chunks.at(-1)?.includes('message_stop') ? 'whole' : 'failed'
-  } catch {
-    // The body has no end: that is how somebody who does not read is told.
+    const status = await pauseAtFirstBytes(asked.socket)
+    if (status !== '200') throw new Error(`a long answer begins with ${status}`)
+    await Bun.sleep(2 * readerStallMs)
+    asked.socket.resume()
+    const wasWaitedFor = await asked.chunks().then(
+      () => true,
+      () => false,
+    )
+    if (wasWaitedFor) throw new Error('a reader that had stopped was waited for')
     return 'failed'
   } finally {
     asked.socket.destroy()
   }
+}
+
+/** Gives the status that the answer begins with; nothing where it never does. */
+function pauseAtFirstBytes(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    socket.once('close', () => resolve('nothing'))
+    socket.once('data', (piece: Buffer) => {
+      socket.pause()
+      resolve(piece.toString('latin1', 'HTTP/1.1 '.length, 'HTTP/1.1 200'.length))
+    })
+  })
 }
 
 const speech = makeSpeech((utterancesMax * (framesPerUtterance * frameMs)) / 1_000)

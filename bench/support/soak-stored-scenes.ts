@@ -8,7 +8,7 @@ import {
   question,
   readResponse,
 } from './soak-answers.ts'
-import { type Scene, type SoakClient, until } from './soak-client.ts'
+import { leaveAfter, type Scene, type SoakClient, until } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import {
   below,
@@ -90,17 +90,16 @@ async function readFor(
   path: string,
   json: JsonObject,
 ): Promise<string> {
-  const leave = new AbortController()
-  const timer = setTimeout(() => leave.abort(), forMs)
+  const { signal, hasLeft, close } = leaveAfter(forMs)
   const decoder = new TextDecoder()
   let text = ''
   try {
-    const answer = await ask(path, { json, signal: leave.signal })
+    const answer = await ask(path, { json, signal })
     for await (const piece of answer.body ?? []) text += decoder.decode(piece, { stream: true })
   } catch (error) {
-    if (!leave.signal.aborted) throw error
+    if (!hasLeft(error)) throw error
   } finally {
-    clearTimeout(timer)
+    close()
   }
   return text.slice(0, text.lastIndexOf('\n\n') + 2)
 }

@@ -259,6 +259,21 @@ describe('the depth of a body', () => {
   })
 })
 
+test('what else waits has its turn while a body of megabytes is read', async () => {
+  const value = { input: 'x'.repeat(2_000_000) }
+  let turns = 0
+  let next = setImmediate(function count() {
+    turns++
+    next = setImmediate(count)
+  })
+  const body = JSON.stringify(value)
+  const headers = { 'content-length': String(body.length) }
+  const request = new Request('http://sluice/', { method: 'POST', headers, body })
+  expect(await readJsonBody(request, { ...limits, requestBytesMax: 4_000_000 })).toEqual(value)
+  clearImmediate(next)
+  expect(turns).toBeGreaterThan(1)
+})
+
 describe('a client that goes away while it sends is client_closed', () => {
   test.each([
     ['with an announced length', head('Content-Length: 1000')],

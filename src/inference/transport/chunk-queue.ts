@@ -12,6 +12,12 @@ export type ChunkSource = {
 const chunkOverheadBytes = 128
 
 /**
+ * A longer chunk is handed on in pieces of this size. Whatever is made of one piece waits for a
+ * slow reader in several forms at once, and a read of a fast upstream brings half a megabyte.
+ */
+const pieceBytesMax = 65_536
+
+/**
  * Stands between a source that delivers chunks and one consumer that pulls them. It pauses the
  * source once `bytesMax` bytes wait, and resumes it when half of them were taken. A chunk that
  * finds the consumer waiting goes to it directly.
@@ -36,14 +42,13 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
   push(chunk: Uint8Array) {
     if (this.#end !== 'open') return
     const consumer = this.#consumer
-    if (consumer !== null) {
-      this.#consumer = null
-      consumer.resolve({ done: false, value: chunk })
-      return
+    this.#consumer = null
+    if (consumer === null) this.#keep(chunk)
+    else if (chunk.length <= pieceBytesMax) consumer.resolve({ done: false, value: chunk })
+    else {
+      this.#keep(chunk.subarray(pieceBytesMax))
+      consumer.resolve({ done: false, value: chunk.subarray(0, pieceBytesMax) })
     }
-    this.#chunks.push(chunk)
-    this.#waitingBytes += costOf(chunk)
-    if (this.#waitingBytes >= this.#bytesMax) this.#source.pause()
   }
 
   /** Everything was delivered. */
@@ -68,11 +73,8 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
   }
 
   next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    const chunk = this.#chunks.shift()
-    if (chunk !== undefined) {
-      this.#taken(chunk)
-      return Promise.resolve({ done: false, value: chunk })
-    }
+    const piece = this.#takePiece()
+    if (piece !== undefined) return Promise.resolve({ done: false, value: piece })
     return new Promise((resolve, reject) => {
       assert(this.#consumer === null, 'chunks are pulled one at a time')
       if (this.#end === 'open') this.#consumer = { resolve, reject }
@@ -95,9 +97,23 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
     consumer.reject(error)
   }
 
-  #taken(chunk: Uint8Array) {
+  #keep(chunk: Uint8Array) {
+    this.#chunks.push(chunk)
+    this.#waitingBytes += costOf(chunk)
+    if (this.#waitingBytes >= this.#bytesMax) this.#source.pause()
+  }
+
+  #takePiece(): Uint8Array | undefined {
+    const [chunk] = this.#chunks
+    if (chunk === undefined) return undefined
+    if (chunk.length > pieceBytesMax) {
+      this.#chunks[0] = chunk.subarray(pieceBytesMax)
+      return chunk.subarray(0, pieceBytesMax)
+    }
+    this.#chunks.shift()
     this.#waitingBytes -= costOf(chunk)
     if (this.#waitingBytes * 2 <= this.#bytesMax) this.#source.resume()
+    return chunk
   }
 
   #drop() {

@@ -91,6 +91,23 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(await textOf(answer)).toBe(pieces.join(''))
   })
 
+  test('what a fast upstream sends at once is handed on in pieces', async () => {
+    const body = Array.from({ length: 600_000 }, (_, index) => `${index};`).join('')
+    server = await serveScript(async (peer) => {
+      await peer.nextRequest()
+      peer.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    })
+    const answer = await transport.send(request(server.url))
+    const pieces: Uint8Array[] = []
+    for await (const bytes of answer.chunks) {
+      pieces.push(bytes)
+      // More is read meanwhile than one piece.
+      await Bun.sleep(1)
+    }
+    expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(65_536)
+    expect(Buffer.concat(pieces).toString() === body).toBe(true)
+  })
+
   test('many small reads that nobody takes are bounded as well', async () => {
     let sent = 0
     server = await serveScript(async (peer) => {
