@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '#db/client.ts'
 import { appGroup } from '#db/schema/auth.ts'
 import { DatabaseStartError } from '#db/start-error.ts'
 import {
-  createTestPlace,
+  createBarePlace,
   onServer,
   quietLog,
   serverUrl,
@@ -21,7 +21,7 @@ afterEach(async () => {
 })
 
 async function newPlace(): Promise<TestPlace> {
-  const place = await createTestPlace()
+  const place = await createBarePlace()
   places.push(place)
   return place
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { type Database, openDatabase } from '#db/client.ts'
 import {
+  createBarePlace,
   createEmbeddedPlace,
   createTestPlace,
   quietLog,
@@ -151,7 +152,7 @@ describe.if(serverUrl !== undefined)('a server', () => {
   })
 
   test('without tables is made ready by the first start', async () => {
-    const { exitCode, finding } = await doctorOf(await newPlace())
+    const { exitCode, finding } = await doctorOf(await newPlace(createBarePlace))
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
     expect(finding('schema').told).toContain('the next start makes them')
     expect(finding('pgvector').told).toContain('the first start takes it')

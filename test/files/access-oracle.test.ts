@@ -20,7 +20,7 @@ const people: readonly Person[] = [
   { subject: 'dee', groups: ['users', 'staff', 'guild'] },
 ]
 const scopes: readonly Scope[] = ['mine', 'shared_with_me', 'all']
-const rounds = 3
+const rounds = 2
 const deedsPerRound = 45
 
 let database: TestDatabase

@@ -20,6 +20,10 @@ export const serverUrl = process.env['DATABASE_URL']
 /** For the databases of all test files that may run at once. */
 const memoryBytesMin = 2 * 1024 ** 3
 
+/** Another one for every release of the engine and every set of migrations. */
+const templateVersion = hashTemplate()
+const templateDatabase = `sluice_template_${templateVersion}`
+
 export type TestPlace = {
   /** What `openDatabase` needs to open the same database again. */
   readonly databaseUrl: string | undefined
@@ -40,6 +44,7 @@ export const quietLog: Log = createLog({
 /** Does what only the first database of a machine needs, and what takes longer than a test may. */
 export async function prepareDatabases(): Promise<void> {
   if (serverUrl === undefined) await templateCluster()
+  else await prepareTemplateDatabase(serverUrl)
 }
 
 /** A migrated database that nobody else has; `close` removes it. */
@@ -56,16 +61,23 @@ export async function openTestDatabase(log: Log = quietLog): Promise<TestDatabas
   }
 }
 
-/** An empty database, in a server of its own name or in a folder. */
+/** A database with its tables and no rows, of its own name in the server or in a folder. */
 export async function createTestPlace(): Promise<TestPlace> {
   if (serverUrl === undefined) return createEmbeddedPlace()
+  return createServerPlace(` template ${templateDatabase}`)
+}
+
+/** The same without tables, where there is a server. */
+export async function createBarePlace(): Promise<TestPlace> {
+  return serverUrl === undefined ? createEmbeddedPlace() : createServerPlace('')
+}
+
+async function createServerPlace(from: string): Promise<TestPlace> {
   const dataFolder = mkdtempSync(join(scratchFolder(), 'sluice-test-'))
   const name = `sluice_test_${crypto.randomUUID().replaceAll('-', '')}`
-  await onServer(`create database ${name}`)
-  const databaseUrl = new URL(serverUrl)
-  databaseUrl.pathname = `/${name}`
+  await onServer(`create database ${name}${from} strategy file_copy`)
   return {
-    databaseUrl: databaseUrl.href,
+    databaseUrl: urlOf(name),
     dataFolder,
     async remove() {
       rmSync(dataFolder, { recursive: true, force: true })
@@ -94,9 +106,35 @@ export async function onServer(statement: string): Promise<void> {
   await client.end()
 }
 
+function urlOf(name: string): string {
+  const url = new URL(serverUrl ?? '')
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** Making the tables takes ten times as long as copying them: one is kept for all test runs. */
+async function prepareTemplateDatabase(url: string): Promise<void> {
+  const template = templateDatabase
+  const client = postgres(url, { max: 1, onnotice: () => {} })
+  // Test processes that start together make it once.
+  await client`select pg_advisory_lock(hashtext('sluice tests'))`
+  const [found] = await client`select 1 from pg_database where datname = ${template}`
+  if (found === undefined) {
+    const unfinished = `${template}_unfinished`
+    await client.unsafe(`drop database if exists ${unfinished} with (force)`)
+    await client.unsafe(`create database ${unfinished}`)
+    const place = { databaseUrl: urlOf(unfinished), dataFolder: '' }
+    const database = await openDatabase({ ...place, connectionsMax: 1, log: quietLog })
+    await database.close()
+    await client.unsafe(`alter database ${unfinished} rename to ${template}`)
+    await client.unsafe(`alter database ${template} allow_connections false`)
+  }
+  await client.end()
+}
+
 /** Creating a database takes seconds, copying one does not: one is kept for all test runs. */
 async function templateCluster(): Promise<string> {
-  const template = join(tmpdir(), `sluice-template-${templateVersion()}`)
+  const template = join(tmpdir(), `sluice-template-${templateVersion}`)
   if (existsSync(template)) return template
   const unfinished = mkdtempSync(`${template}-`)
   const database = await openDatabase({ dataFolder: unfinished, connectionsMax: 1, log: quietLog })
@@ -111,8 +149,7 @@ async function templateCluster(): Promise<string> {
   return template
 }
 
-/** Another one for every release of the engine and every set of migrations. */
-function templateVersion(): string {
+function hashTemplate(): string {
   const project = join(import.meta.dir, '../..')
   const migrations = readdirSync(join(project, 'db/migrations'))
     .filter((name) => name.endsWith('.sql'))

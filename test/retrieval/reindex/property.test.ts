@@ -9,7 +9,7 @@ import { type ReindexWorld, startReindexWorld } from './reindex-world.ts'
  * that die, in random order: at every moment each file is found once.
  */
 
-const steps = 100
+const steps = 60
 const seeds = [4, 5]
 /** Steps wait for each other's work, and processes that died for their successors. */
 const testMsMax = 240_000

@@ -37,10 +37,12 @@ describe('bytes of any kind end in samples or in an AudioError, and cost no more
 
   for (const form of forms.slice(0, 4)) {
     test.skipIf(!speechToolsExist)(
-      `${form} that ends too early, at every place of its start`,
+      `${form} that ends too early, at many places of its start`,
       async () => {
         const file = speechFile('fox', form)
-        for (let length = 0; length < 400; length++) await survive(form, [file.subarray(0, length)])
+        for (let length = 0; length < 400; length += length < 64 ? 1 : 7) {
+          await survive(form, [file.subarray(0, length)])
+        }
       },
     )
 
