@@ -165,7 +165,7 @@ describe('a file', () => {
     await eventually('it is on the disk', () => server.filesLeft().length === 1)
     socket.destroy()
     await eventually('it is gone', () => server.filesLeft().length === 0)
-    expect(server.transcriptions.running()).toBe(0)
+    await eventually('nothing of it runs', () => server.transcriptions.running() === 0)
     expect(engine.running()).toBe(0)
   })
 })
