@@ -44,7 +44,7 @@ export async function streamEvents<T>(
   // Bun's direct streams are the cheapest writer there is; their types are not in the platform's.
   const direct: DirectSource = {
     type: 'direct',
-    pull: (sink) => begun.pump({ ...sinkOf(sink), closing }),
+    pull: (sink) => begun.pump(sink, closing),
     cancel: () => source.abandon(),
   }
   return new Response(new ReadableStream(direct), { headers })
@@ -57,61 +57,49 @@ export type FrameSink = {
   end(): unknown
   /** Gives the reader up in the middle; what was not sent is thrown away. */
   close(error: Error): unknown
-  /** What follows the last frame. */
-  closing: string
 }
 
 /** Waits until there is something to write, or until silence has lasted for a heartbeat. */
 export async function beginStream<T>(
   source: FrameSource<T>,
   pace: StreamPace,
-): Promise<{ pump(sink: FrameSink): Promise<void> }> {
+): Promise<{ pump(sink: FrameSink, closing: string): Promise<void> }> {
   const { life } = source
   const first = source.items.next()
   const arrived = first.then(() => true)
   const isEarly = life === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
   source.commit()
   const opening = isEarly || life === null ? '' : life.open()
-  return { pump: (sink) => pump({ ...source, ...pace }, { sink, first, opening }) }
+  return {
+    pump: (sink, closing) =>
+      pump(source, new ReaderWriter(source, pace, sink), { first, opening, closing }),
+  }
 }
 
 type DirectSource = {
   type: 'direct'
-  pull(sink: Sink): Promise<void>
+  pull(sink: FrameSink): Promise<void>
   cancel(): void
 }
 
-type Sink = Omit<FrameSink, 'closing'>
-
-/** Bun's sink loses its methods when it is spread. */
-function sinkOf(sink: Sink): Sink {
-  return {
-    write: (frames) => sink.write(frames),
-    end: () => sink.end(),
-    close: (error) => sink.close(error),
-  }
-}
-
-type Options<T> = FrameSource<T> & StreamPace
-
 async function pump<T>(
-  options: Options<T>,
-  stream: { sink: FrameSink; first: Promise<IteratorResult<T>>; opening: string },
+  source: FrameSource<T>,
+  writer: ReaderWriter,
+  stream: { first: Promise<IteratorResult<T>>; opening: string; closing: string },
 ): Promise<void> {
-  const { items } = options
-  const { closing } = stream.sink
-  const writer = createWriter(options, stream.sink)
+  const { items } = source
+  const { opening, closing } = stream
   try {
-    if (stream.opening !== '') await writer.write(stream.opening)
+    if (opening !== '') await writer.write(opening)
     let next = await stream.first
-    while (!next.done && writer.isOpen()) {
-      const written = writer.write(options.render(next.value))
+    while (!next.done && writer.isOpen) {
+      const written = writer.write(source.render(next.value))
       if (written !== undefined) await written
       next = await items.next()
     }
     if (closing !== '') await writer.write(closing)
   } catch (error) {
-    if (writer.isOpen()) await writer.write(options.fail(toAppError(error)) + closing)
+    if (writer.isOpen) await writer.write(source.fail(toAppError(error)) + closing)
   } finally {
     writer.close()
     void Promise.resolve(items.return?.()).catch(() => {})
@@ -119,68 +107,78 @@ async function pump<T>(
 }
 
 /** Writes frames, sends a heartbeat when nothing was written for a while, notes a reader's end. */
-function createWriter<T>(options: Options<T>, sink: FrameSink) {
-  let open = true
-  let waiting = false
-  let stalled = false
-  let wroteAt = performance.now()
-  const { life } = options
-  let timer = life === null ? undefined : setTimeout(beat, options.heartbeatMs)
+class ReaderWriter {
+  readonly #source: Pick<FrameSource<unknown>, 'life' | 'abandon'>
+  readonly #pace: StreamPace
+  readonly #sink: FrameSink
+  #open = true
+  #waiting = false
+  #stalled = false
+  #wroteAt = performance.now()
+  #timer: Timer | undefined
+  #gone = Promise.withResolvers<number>()
 
-  function beat() {
-    const restMs = wroteAt + options.heartbeatMs - performance.now()
-    if (restMs <= 0 && !waiting && life !== null) void write(life.heartbeat())
-    timer = setTimeout(beat, restMs > 0 ? restMs : options.heartbeatMs)
+  constructor(
+    source: Pick<FrameSource<unknown>, 'life' | 'abandon'>,
+    pace: StreamPace,
+    sink: FrameSink,
+  ) {
+    this.#source = source
+    this.#pace = pace
+    this.#sink = sink
+    if (source.life !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
   }
 
-  function write(frames: string): Promise<void> | undefined {
-    if (!open || frames === '') return undefined
-    wroteAt = performance.now()
-    const written = sink.write(frames)
-    if (typeof written === 'number') {
-      if (written === 0) leave()
-      return undefined
-    }
-    return waitForReader(written)
+  get isOpen(): boolean {
+    return this.#open
   }
 
-  async function waitForReader(written: Promise<number>): Promise<void> {
-    waiting = true
+  /** Gives a promise where the reader has to be waited for. */
+  write(frames: string): Promise<void> | undefined {
+    if (!this.#open || frames === '') return undefined
+    this.#wroteAt = performance.now()
+    const written = this.#sink.write(frames)
+    if (typeof written !== 'number') return this.#waitForReader(written)
+    if (written === 0) this.#leave()
+    return undefined
+  }
+
+  close() {
+    clearTimeout(this.#timer)
+    this.#open = false
+    // Ending would keep the connection, and what waits in it, until the reader reads again.
+    if (this.#stalled) this.#sink.close(new AppError('client_closed', 'The reader does not read.'))
+    else this.#sink.end()
+  }
+
+  #beat() {
+    const { heartbeatMs } = this.#pace
+    const { life } = this.#source
+    const restMs = this.#wroteAt + heartbeatMs - performance.now()
+    if (restMs <= 0 && !this.#waiting && life !== null) void this.write(life.heartbeat())
+    this.#timer = setTimeout(() => this.#beat(), restMs > 0 ? restMs : heartbeatMs)
+  }
+
+  async #waitForReader(written: Promise<number>): Promise<void> {
+    this.#waiting = true
     const tooLong = setTimeout(() => {
-      stalled = true
-      leave()
-    }, options.readerStallMs)
+      this.#stalled = true
+      this.#leave()
+    }, this.#pace.readerStallMs)
     try {
-      if ((await Promise.race([written, gone])) === 0) leave()
+      if ((await Promise.race([written, this.#gone.promise])) === 0) this.#leave()
     } catch {
-      leave()
+      this.#leave()
     } finally {
       clearTimeout(tooLong)
-      waiting = false
+      this.#waiting = false
     }
   }
 
-  let giveUp: (written: number) => void = () => {}
-  const gone = new Promise<number>((resolve) => {
-    giveUp = resolve
-  })
-
-  function leave() {
-    if (!open) return
-    open = false
-    giveUp(0)
-    options.abandon()
-  }
-
-  return {
-    write,
-    isOpen: () => open,
-    close() {
-      clearTimeout(timer)
-      open = false
-      // Ending would keep the connection, and what waits in it, until the reader reads again.
-      if (stalled) sink.close(new AppError('client_closed', 'The reader does not read.'))
-      else sink.end()
-    },
+  #leave() {
+    if (!this.#open) return
+    this.#open = false
+    this.#gone.resolve(0)
+    this.#source.abandon()
   }
 }

@@ -19,67 +19,77 @@ export type EventStreamParser = {
  * pieces costs no more than its length. Throws when one event exceeds `eventBytesMax`.
  */
 export function createEventStreamParser(limits: { eventBytesMax: number }): EventStreamParser {
-  const decoder = new TextDecoder()
-  let line = ''
-  let event = ''
-  let data: string | null = null
-  let skipLineFeed = false
+  return new LineParser(limits.eventBytesMax)
+}
 
-  const takeLine = (text: string, out: ServerSentEvent[]) => {
+class LineParser implements EventStreamParser {
+  readonly #decoder = new TextDecoder()
+  readonly #eventCharsMax: number
+  #line = ''
+  #event = ''
+  #data: string | null = null
+  #skipLineFeed = false
+
+  constructor(eventCharsMax: number) {
+    this.#eventCharsMax = eventCharsMax
+  }
+
+  push(bytes: Uint8Array): ServerSentEvent[] {
+    const out: ServerSentEvent[] = []
+    this.#takeText(this.#unifyLineEnds(this.#decoder.decode(bytes, streaming)), out)
+    return out
+  }
+
+  end(): ServerSentEvent | null {
+    const out: ServerSentEvent[] = []
+    this.#takeText(this.#unifyLineEnds(this.#decoder.decode()), out)
+    this.#takeLine(this.#line, out)
+    this.#line = ''
+    this.#takeLine('', out)
+    return out[0] ?? null
+  }
+
+  #takeText(added: string, out: ServerSentEvent[]) {
+    let from = 0
+    for (let to = added.indexOf('\n'); to !== -1; to = added.indexOf('\n', from)) {
+      const line = this.#line + added.slice(from, to)
+      this.#refuseLong(line)
+      this.#takeLine(line, out)
+      this.#line = ''
+      from = to + 1
+    }
+    if (from === added.length) return
+    this.#line += from === 0 ? added : added.slice(from)
+    this.#refuseLong(this.#line)
+  }
+
+  #takeLine(text: string, out: ServerSentEvent[]) {
     if (text === '') {
-      if (data !== null) out.push({ event, data })
-      data = null
-      event = ''
+      if (this.#data !== null) out.push({ event: this.#event, data: this.#data })
+      this.#data = null
+      this.#event = ''
     } else if (text.startsWith('data:')) {
       const value = text.slice(text.charCodeAt(5) === space ? 6 : 5)
-      data = data === null ? value : `${data}\n${value}`
+      this.#data = this.#data === null ? value : `${this.#data}\n${value}`
     } else if (text.startsWith('event:')) {
-      event = text.slice(text.charCodeAt(6) === space ? 7 : 6)
+      this.#event = text.slice(text.charCodeAt(6) === space ? 7 : 6)
     } else if (text === 'data') {
-      data = data === null ? '' : `${data}\n`
+      this.#data = this.#data === null ? '' : `${this.#data}\n`
     }
     // Comments, ids, retry hints and unknown fields carry nothing for us.
   }
 
-  const refuseLong = (text: string) => {
-    if (text.length + (data?.length ?? 0) <= limits.eventBytesMax) return
+  #refuseLong(text: string) {
+    if (text.length + (this.#data?.length ?? 0) <= this.#eventCharsMax) return
     throw new AppError('upstream_invalid_answer', 'The upstream sent an event that is too long.')
   }
 
-  const takeText = (added: string, out: ServerSentEvent[]) => {
-    let from = 0
-    for (let to = added.indexOf('\n'); to !== -1; to = added.indexOf('\n', from)) {
-      line += added.slice(from, to)
-      refuseLong(line)
-      takeLine(line, out)
-      line = ''
-      from = to + 1
-    }
-    line += from === 0 ? added : added.slice(from)
-    refuseLong(line)
-  }
-
-  const unifyLineEnds = (text: string): string => {
-    const rest = skipLineFeed && text.startsWith('\n') ? text.slice(1) : text
-    if (text !== '') skipLineFeed = rest.endsWith('\r')
+  #unifyLineEnds(text: string): string {
+    const rest = this.#skipLineFeed && text.startsWith('\n') ? text.slice(1) : text
+    if (text !== '') this.#skipLineFeed = rest.endsWith('\r')
     return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest
-  }
-
-  return {
-    push(bytes) {
-      const out: ServerSentEvent[] = []
-      takeText(unifyLineEnds(decoder.decode(bytes, { stream: true })), out)
-      return out
-    },
-    end() {
-      const out: ServerSentEvent[] = []
-      takeText(unifyLineEnds(decoder.decode()), out)
-      takeLine(line, out)
-      line = ''
-      takeLine('', out)
-      return out[0] ?? null
-    },
   }
 }
 
+const streaming = { stream: true }
 const space = 0x20

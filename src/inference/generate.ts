@@ -1,9 +1,9 @@
-import { createWatchdog, followSignal, sleep } from '#lib/deadline.ts'
+import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent, Relay } from './events.ts'
 import { endOfBlock } from './grammar.ts'
 import { noDescriptorLeft } from './no-descriptor.ts'
-import { type GenerationRecord, type OpenRecord, openRecord } from './record.ts'
+import { type GenerationRecord, OpenRecord } from './record.ts'
 import { joinRelays, withRelay } from './relay.ts'
 import type { GenerationRequest } from './request.ts'
 import { pauseBeforeRetryMs, type RetryPolicy } from './retry.ts'
@@ -84,15 +84,15 @@ export function createGenerations(deps: GenerationDeps): Generations {
     const { controller, release } = followSignal(job.signal)
     const { gapMs, totalMs } = deps.deadlines
     const total = setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs)
-    const watchdog = createWatchdog(gapMs, () => controller.abort(gapTimeout(gapMs)))
-    const record = openRecord({ requestId: job.requestId, model: job.request.model })
+    const watchdog = new Watchdog(gapMs, () => controller.abort(gapTimeout(gapMs)))
+    const record = new OpenRecord({ requestId: job.requestId, model: job.request.model })
     let attempt: Attempt | undefined
     let last: GenerationEvent | undefined
-    const spend = limitChars(deps.limits.outputCharsMax)
+    const text = new TextLimit(deps.limits.outputCharsMax)
     running.add(controller)
     try {
       attempt = await firstOutput(deps, job, { signal: controller.signal, record })
-      spend(attempt.first)
+      text.spend(attempt.first)
       last = attempt.first.at(-1)
       record.output(attempt.first)
       yield attempt.first
@@ -102,7 +102,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
         watchdog.end()
         if (next.done) throw endedEarly()
         if (isEmpty(next.value)) continue
-        spend(next.value)
+        text.spend(next.value)
         last = next.value.at(-1) ?? last
         record.output(next.value)
         yield next.value
@@ -221,17 +221,24 @@ function isEmpty(batch: EventBatch): boolean {
 }
 
 /** Counts the text of batches, and throws when there is more of it than may be. */
-function limitChars(charsMax: number): (batch: EventBatch) => void {
-  let charsLeft = charsMax
-  return (batch) => {
-    for (const event of batch) if ('text' in event) charsLeft -= event.text.length
+class TextLimit {
+  readonly #charsMax: number
+  #charsLeft: number
+
+  constructor(charsMax: number) {
+    this.#charsMax = charsMax
+    this.#charsLeft = charsMax
+  }
+
+  spend(batch: EventBatch) {
+    for (const event of batch) if ('text' in event) this.#charsLeft -= event.text.length
     // Of what no event tells, the frames are all that there is to count.
     if (batch.length === 0)
-      for (const { data } of batch.relay?.frames ?? []) charsLeft -= data.length
-    if (charsLeft >= 0) return
+      for (const { data } of batch.relay?.frames ?? []) this.#charsLeft -= data.length
+    if (this.#charsLeft >= 0) return
     throw new AppError(
       'upstream_invalid_answer',
-      `The upstream's answer is longer than ${charsMax} characters, which is the limit.`,
+      `The upstream's answer is longer than ${this.#charsMax} characters, which is the limit.`,
     )
   }
 }

@@ -15,51 +15,53 @@ export type GenerationRecord = {
   durationMs: number
 }
 
-export type OpenRecord = {
-  startTry(upstream: string, retries: number): void
-  output(batch: EventBatch): void
-  fail(error: AppError): void
-  close(): GenerationRecord
-}
-
 /** Collects the facts of one generation while it runs. */
-export function openRecord(job: { requestId: string; model: string }): OpenRecord {
-  const startedAt = performance.now()
-  let upstream = ''
-  let retries = 0
-  let firstEventMs: number | null = null
-  let error: AppError | null = null
-  let completed = false
-  let usage: Usage | null = null
+export class OpenRecord {
+  readonly #startedAt = performance.now()
+  readonly #job: { requestId: string; model: string }
+  #upstream = ''
+  #retries = 0
+  #firstEventMs: number | null = null
+  #error: AppError | null = null
+  #completed = false
+  #usage: Usage | null = null
 
-  const outcome = () => {
-    if (completed) return 'completed'
-    return error === null || error.kind === 'client_closed' ? 'cancelled' : 'failed'
+  constructor(job: { requestId: string; model: string }) {
+    this.#job = job
   }
-  return {
-    startTry(name, count) {
-      upstream = name
-      retries = count
-    },
-    output(batch) {
-      firstEventMs ??= performance.now() - startedAt
-      const last = batch.at(-1)
-      if (last?.type !== 'finish') return
-      completed = true
-      usage = last.usage
-    },
-    fail(failure) {
-      error = failure
-    },
-    close: () => ({
-      ...job,
-      upstream,
-      outcome: outcome(),
-      error,
-      retries,
-      usage,
-      firstEventMs,
-      durationMs: performance.now() - startedAt,
-    }),
+
+  startTry(upstream: string, retries: number) {
+    this.#upstream = upstream
+    this.#retries = retries
+  }
+
+  output(batch: EventBatch) {
+    this.#firstEventMs ??= performance.now() - this.#startedAt
+    const last = batch.at(-1)
+    if (last?.type !== 'finish') return
+    this.#completed = true
+    this.#usage = last.usage
+  }
+
+  fail(error: AppError) {
+    this.#error = error
+  }
+
+  close(): GenerationRecord {
+    return {
+      ...this.#job,
+      upstream: this.#upstream,
+      outcome: this.#outcome(),
+      error: this.#error,
+      retries: this.#retries,
+      usage: this.#usage,
+      firstEventMs: this.#firstEventMs,
+      durationMs: performance.now() - this.#startedAt,
+    }
+  }
+
+  #outcome(): GenerationRecord['outcome'] {
+    if (this.#completed) return 'completed'
+    return this.#error === null || this.#error.kind === 'client_closed' ? 'cancelled' : 'failed'
   }
 }

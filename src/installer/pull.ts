@@ -2,7 +2,7 @@ import { requestHeaders, requireSuccess } from '#inference/exchange.ts'
 import type { Transport, UpstreamHttpAnswer } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { hideUpstream, hideUpstreamIn } from '#inference/upstream-error.ts'
-import { createWatchdog, followSignal, sleep } from '#lib/deadline.ts'
+import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import type { DownloadStatus } from './installer.ts'
@@ -64,7 +64,7 @@ async function pullOnce(
   take: (line: JsonObject) => void,
 ): Promise<void> {
   const { controller, release } = followSignal(signal)
-  const silence = createWatchdog(silenceMaxMs, () => {
+  const silence = new Watchdog(silenceMaxMs, () => {
     controller.abort(new AppError('upstream_gap_timeout', 'The upstream says nothing any more.'))
   })
   try {

@@ -2,27 +2,34 @@
  * Calls `expire` once when something that was begun did not end within `limitMs`. Beginning and
  * ending cost a clock read: one timer serves them all and is set anew when it fires too early.
  */
-export function createWatchdog(
-  limitMs: number,
-  expire: () => void,
-): { begin(): void; end(): void; stop(): void } {
-  let begunAt = Number.POSITIVE_INFINITY
-  let timer = setTimeout(check, limitMs)
-  function check() {
-    const restMs = begunAt + limitMs - performance.now()
-    if (restMs <= 0) expire()
-    else timer = setTimeout(check, Math.min(restMs, limitMs))
+export class Watchdog {
+  readonly #limitMs: number
+  readonly #expire: () => void
+  #begunAt = Number.POSITIVE_INFINITY
+  #timer: Timer
+
+  constructor(limitMs: number, expire: () => void) {
+    this.#limitMs = limitMs
+    this.#expire = expire
+    this.#timer = setTimeout(() => this.#check(), limitMs)
   }
-  return {
-    begin() {
-      begunAt = performance.now()
-    },
-    end() {
-      begunAt = Number.POSITIVE_INFINITY
-    },
-    stop() {
-      clearTimeout(timer)
-    },
+
+  begin() {
+    this.#begunAt = performance.now()
+  }
+
+  end() {
+    this.#begunAt = Number.POSITIVE_INFINITY
+  }
+
+  stop() {
+    clearTimeout(this.#timer)
+  }
+
+  #check() {
+    const restMs = this.#begunAt + this.#limitMs - performance.now()
+    if (restMs <= 0) this.#expire()
+    else this.#timer = setTimeout(() => this.#check(), Math.min(restMs, this.#limitMs))
   }
 }
 

@@ -1,6 +1,6 @@
 import { dropBody, tookTooLong } from '#installer/sources/origin.ts'
 import { isFinal } from '#installer/sources/source.ts'
-import { createWatchdog, followSignal } from '#lib/deadline.ts'
+import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Claim } from './claims.ts'
 import { type FetchJob, isVouchedFor } from './job.ts'
@@ -34,7 +34,7 @@ export async function exchange(job: FetchJob, how: Exchange): Promise<Outcome> {
   const { claim, signal } = how
   const { controller, release } = followSignal(signal)
   const { answerMs, stallMs } = job.settings
-  const watchdog = createWatchdog(stallMs, () => controller.abort(stalled(stallMs)))
+  const watchdog = new Watchdog(stallMs, () => controller.abort(stalled(stallMs)))
   const timer = setTimeout(() => controller.abort(tookTooLong()), answerMs)
   // Another connection may take over the end of the claim before the answer comes.
   const range: Span | null = how.isPart ? [claim.start, claim.end] : null

@@ -1,4 +1,4 @@
-import { createWatchdog } from '#lib/deadline.ts'
+import { Watchdog } from '#lib/deadline.ts'
 import {
   type Engine,
   EngineError,
@@ -62,7 +62,7 @@ export class EngineRun {
   #isOver = false
   #start: RunStart | null = null
   #bridge: RateBridge | null = null
-  #watchdog: ReturnType<typeof createWatchdog> | null = null
+  #watchdog: Watchdog | null = null
   #hasWork = false
   #writtenSamples = 0
   #processedMs = 0
@@ -79,7 +79,7 @@ export class EngineRun {
     this.#start = start
     this.#bridge = createRateBridge(start.timescale.sampleRateHz, this.engine.sampleRateHz)
     this.#processedMs = Math.floor(this.originMs())
-    this.#watchdog = createWatchdog(start.stallMs, () =>
+    this.#watchdog = new Watchdog(start.stallMs, () =>
       this.#fail('stalled', new EngineError('broken', 'it makes no progress')),
     )
   }

@@ -1,20 +1,16 @@
 import { eventFrame, toLine } from '#http/frame-text.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import { type DeltaType, deltaFields, type MessageSink } from './message.ts'
+import {
+  type ContentBlock,
+  type DeltaType,
+  deltaFields,
+  type MessageEnd,
+  type MessageObject,
+  type MessageSink,
+} from './message.ts'
+import type { OwnFrame } from './relayed-frames.ts'
 
 export const pingFrame = eventFrame('ping', { type: 'ping' })
-
-export type FrameSink = MessageSink & {
-  /** A delta that adds nothing to the block that is open; nothing where none takes deltas. */
-  touch(): string
-}
-
-type OpenBlock = {
-  readonly type: string
-  readonly index: number
-  /** The parts of delta frames before their texts, made once a block: the hot path. */
-  readonly heads: { [Type in DeltaType]?: string }
-}
 
 const afterDeltaText = '}}\n\n'
 
@@ -26,57 +22,91 @@ const growth: Readonly<Record<string, DeltaType>> = {
 }
 
 /** Writes one message as server-sent events. */
-export function createFrameSink(): FrameSink {
-  let open: OpenBlock | null = null
-  let nextIndex = 0
+export class FrameSink implements MessageSink {
+  /** The kind of the block that is open. */
+  #open: string | null = null
+  #index = 0
+  /** The part of a delta frame before its text, and for which delta it is: made once a block. */
+  #headType: DeltaType | null = null
+  #head = ''
+  #nextIndex = 0
 
-  const frame = (type: string, fields: object) => eventFrame(type, { type, ...fields })
-  const delta = (type: DeltaType, text: string) => {
-    if (open === null) return ''
-    open.heads[type] ??= deltaHead(open.index, type)
-    return open.heads[type] + toLine(text) + afterDeltaText
+  begin(message: MessageObject): string {
+    return frame('message_start', { message })
   }
-  const follow = ({ type, index, content_block: block, message }: JsonObject) => {
-    if (type === 'message_start') nextIndex = lengthOf(asRecord(message)['content'])
-    if (type === 'content_block_stop') open = null
+
+  start(block: ContentBlock): string {
+    this.#openBlock(block.type, this.#nextIndex)
+    return frame('content_block_start', { index: this.#index, content_block: block })
+  }
+
+  /** A delta whose JSON is known but for its text; this is the hot path of the gateway. */
+  delta(type: DeltaType, text: string): string {
+    if (this.#open === null) return ''
+    if (this.#headType !== type) {
+      this.#headType = type
+      this.#head = deltaHead(this.#index, type)
+    }
+    return this.#head + toLine(text) + afterDeltaText
+  }
+
+  cite(citation: object): string {
+    if (this.#open === null) return ''
+    const delta = { type: 'citations_delta', citation }
+    return frame('content_block_delta', { index: this.#index, delta })
+  }
+
+  stop(): string {
+    if (this.#open === null) return ''
+    this.#open = null
+    return frame('content_block_stop', { index: this.#index })
+  }
+
+  isOpen(): boolean {
+    return this.#open !== null
+  }
+
+  end(end: MessageEnd, usage: object): string {
+    return frame('message_delta', { delta: end, usage }) + frame('message_stop', {})
+  }
+
+  relay(frames: readonly OwnFrame[]): string {
+    let written = ''
+    for (const { payload, data } of frames) {
+      const { type } = payload
+      if (type !== 'content_block_delta') this.#follow(payload)
+      written += `event: ${type}\ndata: ${data}\n\n`
+    }
+    return written
+  }
+
+  fail(body: object): string {
+    return eventFrame('error', body)
+  }
+
+  /** A delta that adds nothing to the block that is open; nothing where none takes deltas. */
+  touch(): string {
+    const type = growth[this.#open ?? '']
+    return type === undefined ? '' : this.delta(type, '')
+  }
+
+  #follow({ type, index, content_block: block, message }: JsonObject) {
+    if (type === 'message_start') this.#nextIndex = lengthOf(asRecord(message)['content'])
+    if (type === 'content_block_stop') this.#open = null
     if (type !== 'content_block_start' || typeof index !== 'number') return
-    open = { type: String(asRecord(block)['type']), index, heads: {} }
-    nextIndex = index + 1
+    this.#openBlock(String(asRecord(block)['type']), index)
   }
-  return {
-    begin: (message) => frame('message_start', { message }),
-    start(block) {
-      open = { type: block.type, index: nextIndex++, heads: {} }
-      return frame('content_block_start', { index: open.index, content_block: block })
-    },
-    delta,
-    cite(citation) {
-      if (open === null) return ''
-      const { index } = open
-      return frame('content_block_delta', { index, delta: { type: 'citations_delta', citation } })
-    },
-    stop() {
-      if (open === null) return ''
-      const { index } = open
-      open = null
-      return frame('content_block_stop', { index })
-    },
-    isOpen: () => open !== null,
-    end: (end, usage) => frame('message_delta', { delta: end, usage }) + frame('message_stop', {}),
-    relay(frames) {
-      let written = ''
-      for (const { payload, data } of frames) {
-        follow(payload)
-        written += `event: ${payload['type']}\ndata: ${data}\n\n`
-      }
-      return written
-    },
-    fail: (body) => eventFrame('error', body),
-    touch: () => {
-      const type = growth[open?.type ?? '']
-      return type === undefined ? '' : delta(type, '')
-    },
+
+  #openBlock(type: string, index: number) {
+    this.#open = type
+    this.#index = index
+    this.#headType = null
+    this.#nextIndex = index + 1
   }
+}
+
+function frame(type: string, fields: object): string {
+  return eventFrame(type, { type, ...fields })
 }
 
 /** A message may begin with calls that come whole. */

@@ -6,41 +6,59 @@ import type { ReasoningSeal } from '#sealing/reasoning.ts'
 /** One frame of an upstream of the same protocol, as its caller gets it; `data` is its JSON. */
 export type OwnFrame = { readonly payload: JsonObject; readonly data: string }
 
+type Ours = { readonly id: string; readonly model: string; readonly reasoningSeal: ReasoningSeal }
+
 /**
  * Frames of an upstream as they came, but for what must be ours: the id of the message, the name of
  * its model, and what seals reasoning, which has to come back to this very upstream.
  */
-export function createRelayReader(ours: {
-  id: string
-  model: string
-  reasoningSeal: ReasoningSeal
-}): (relay: Relay) => OwnFrame[] {
-  const { id, model, reasoningSeal } = ours
-  let thoughts = ''
+export class RelayReader {
+  readonly #ours: Ours
+  #thoughts = ''
 
-  const seal = (payload: string, maker: string) =>
-    reasoningSeal.seal({ text: thoughts, payload, maker })
-  const own = (frame: RelayFrame, maker: string): OwnFrame => {
-    const { payload, data, sealed } = frame
-    const { type } = payload
-    if (type === 'content_block_start') thoughts = ''
-    if (type === 'content_block_delta') thoughts += readThoughts(payload)
-    if (type === 'message_start') {
-      return rewritten({ ...payload, message: { ...asRecord(payload['message']), id, model } })
-    }
-    if (sealed !== undefined) return rewritten(withSeal(payload, seal(sealed, maker)))
-    return { payload, data: withoutLineSeparators(data) }
+  constructor(ours: Ours) {
+    this.#ours = ours
   }
-  return ({ frames, maker }) => frames.map((frame) => own(frame, maker))
+
+  read({ frames, maker }: Relay): OwnFrame[] {
+    const own: OwnFrame[] = []
+    for (const frame of frames) own.push(this.#own(frame, maker))
+    return own
+  }
+
+  #own(frame: RelayFrame, maker: string): OwnFrame {
+    const { payload, sealed } = frame
+    const { type } = payload
+    if (type === 'content_block_delta') this.#readThoughts(payload['delta'])
+    else if (type === 'content_block_start') this.#thoughts = ''
+    else if (type === 'message_start') return this.#named(payload)
+    if (sealed !== undefined) return rewritten(withSeal(payload, this.#seal(sealed, maker)))
+    return inOneLine(frame)
+  }
+
+  #readThoughts(delta: unknown) {
+    const { type, thinking } = asRecord(delta)
+    if (type === 'thinking_delta' && typeof thinking === 'string') this.#thoughts += thinking
+  }
+
+  #named(payload: JsonObject): OwnFrame {
+    const { id, model } = this.#ours
+    return rewritten({ ...payload, message: { ...asRecord(payload['message']), id, model } })
+  }
+
+  #seal(payload: string, maker: string): string {
+    return this.#ours.reasoningSeal.seal({ text: this.#thoughts, payload, maker })
+  }
+}
+
+/** Nearly every frame goes on as it came, so nothing is made for it. */
+function inOneLine(frame: RelayFrame): OwnFrame {
+  const data = withoutLineSeparators(frame.data)
+  return data === frame.data ? frame : { payload: frame.payload, data }
 }
 
 function rewritten(payload: JsonObject): OwnFrame {
   return { payload, data: toLine(payload) }
-}
-
-function readThoughts(payload: JsonObject): string {
-  const { type, thinking } = asRecord(payload['delta'])
-  return type === 'thinking_delta' && typeof thinking === 'string' ? thinking : ''
 }
 
 function withSeal(payload: JsonObject, seal: string): JsonObject {

@@ -5,11 +5,11 @@ import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import { type BlockTally, silentSink, type ThinkingDisplay } from './blocks/block.ts'
-import { createBlockList } from './blocks/block-list.ts'
-import { createMessageFold } from './fold.ts'
-import { createFrameSink, pingFrame } from './frames.ts'
-import { emptyMessage, type MessageObject } from './message.ts'
-import { createRelayReader } from './relayed-frames.ts'
+import { BlockList } from './blocks/block-list.ts'
+import { createMessageFold, type MessageFold } from './fold.ts'
+import { FrameSink, pingFrame } from './frames.ts'
+import { emptyMessage, type MessageObject, type MessageSink } from './message.ts'
+import { RelayReader } from './relayed-frames.ts'
 import { readEnd } from './stop-reason.ts'
 import { estimatedUsage, type MessageUsage, renderUsage } from './usage.ts'
 
@@ -43,90 +43,125 @@ const pingsPerTouch = 4
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
+/** Its methods are bound, because whoever streams passes them on one by one. */
 export function createMessageRenderer(options: MessageRendererOptions): MessageRenderer {
-  const { id, model, inputTokens } = options
-  const fold = createMessageFold({ id, model })
-  const frames = createFrameSink()
-  const sink = options.stream ? frames : fold
-  const readRelay = createRelayReader(options)
-  const tally: BlockTally = { toolUses: 0, webSearches: 0, hasRefusal: false }
-  /** Who writes: the upstream, until a batch comes without its frames, and from then on we alone. */
-  let writer: 'none' | 'relay' | 'events' = 'none'
-  const blocks = createBlockList({
-    ...options,
-    tally,
-    sink: () => (writer === 'relay' ? silentSink : sink),
-  })
-  let isOver = false
-  let failure: AppError | null = null
-  let written = ''
-  let pings = 0
+  const rendering = new Rendering(options)
+  return {
+    id: options.id,
+    push: (batch) => rendering.push(batch),
+    open: () => pingFrame,
+    heartbeat: () => rendering.heartbeat(),
+    fail: (error) => rendering.fail(error),
+    result: () => rendering.result(),
+  }
+}
 
-  const closeFailed = (error: AppError) => {
-    isOver = true
-    failure = error
-    return sink.fail(errorBody(error))
+/** One object for what every event touches: each further one costs a stream that was idle a miss. */
+class Rendering {
+  readonly #sink: MessageSink
+  readonly #blocks: BlockList
+  readonly #relay: RelayReader
+  /** Who writes: the upstream, until a batch comes without its frames, and from then on we alone. */
+  #writer: 'none' | 'relay' | 'events' = 'none'
+  #written = ''
+  #pings = 0
+  #isOver = false
+  #failure: AppError | null = null
+  readonly #tally: BlockTally = { toolUses: 0, webSearches: 0, hasRefusal: false }
+  readonly #options: MessageRendererOptions
+  readonly #frames = new FrameSink()
+  readonly #fold: MessageFold
+
+  constructor(options: MessageRendererOptions) {
+    const { id, model, reasoningSeal, thinkingDisplay } = options
+    this.#options = options
+    this.#fold = createMessageFold({ id, model })
+    this.#sink = options.stream ? this.#frames : this.#fold
+    this.#relay = new RelayReader(options)
+    this.#blocks = new BlockList({ reasoningSeal, thinkingDisplay, tally: this.#tally })
   }
-  const close = (event: Finish) => {
-    isOver = true
-    const end = readEnd(event, tally)
-    if (end instanceof AppError) return closeFailed(end)
-    return sink.end(end, usageOf(event, { inputTokens, written, webSearches: tally.webSearches }))
+
+  push(batch: EventBatch): string {
+    this.#pings = 0
+    if (batch.relay === undefined || this.#writer === 'events') return this.#tell(batch)
+    this.#writer = 'relay'
+    this.#follow(batch)
+    return this.#sink.relay(this.#relay.read(batch.relay))
   }
-  const begin = () =>
-    sink.begin(emptyMessage({ id, model, usage: estimatedUsage({ inputTokens, outputTokens: 0 }) }))
-  const render = (event: GenerationEvent): string => {
+
+  heartbeat(): string {
+    this.#pings++
+    const touch = this.#pings % pingsPerTouch === 0 ? this.#frames.touch() : ''
+    return touch === '' ? pingFrame : touch
+  }
+
+  fail(error: AppError): string {
+    if (this.#isOver) return ''
+    return this.#takeOver() + this.#blocks.cut(this.#sink) + this.#closeFailed(error)
+  }
+
+  result(): MessageObject {
+    if (this.#failure !== null) throw this.#failure
+    return this.#fold.message()
+  }
+
+  #tell(batch: EventBatch): string {
+    let told = this.#takeOver()
+    for (const event of batch) told += this.#render(event)
+    return told
+  }
+
+  #render(event: GenerationEvent): string {
     switch (event.type) {
       case 'generation-start':
-        return begin()
+        return this.#begin()
       case 'finish':
-        return close(event)
+        return this.#close(event)
       case 'error':
-        return closeFailed(event.error)
+        return this.#closeFailed(event.error)
       default:
-        if ('text' in event) written += event.text
-        return blocks.push(event)
+        if ('text' in event) this.#written += event.text
+        return this.#blocks.push(this.#sink, event)
     }
-  }
-  /** A block of the upstream that no event speaks of cannot go on without it. */
-  const takeOver = () => {
-    const goesOn = writer !== 'relay' || blocks.takeOver(sink.isOpen())
-    writer = 'events'
-    return goesOn ? '' : sink.stop()
   }
 
   /** Keeps up with what the upstream says in its own words. */
-  const follow = (batch: EventBatch) => {
+  #follow(batch: EventBatch) {
     for (const event of batch) {
       if ('block' in event) {
-        if ('text' in event) written += event.text
-        blocks.push(event)
+        if ('text' in event) this.#written += event.text
+        this.#blocks.push(silentSink, event)
       }
-      if (event.type === 'finish') isOver = true
+      if (event.type === 'finish') this.#isOver = true
     }
   }
 
-  return {
-    id,
-    push(batch) {
-      pings = 0
-      if (batch.relay === undefined || writer === 'events')
-        return takeOver() + batch.map(render).join('')
-      writer = 'relay'
-      follow(batch)
-      return sink.relay(readRelay(batch.relay))
-    },
-    open: () => pingFrame,
-    heartbeat() {
-      pings++
-      const touch = pings % pingsPerTouch === 0 ? frames.touch() : ''
-      return touch === '' ? pingFrame : touch
-    },
-    fail: (error) => (isOver ? '' : takeOver() + blocks.cut() + closeFailed(error)),
-    result() {
-      if (failure !== null) throw failure
-      return fold.message()
-    },
+  /** A block of the upstream that no event speaks of cannot go on without it. */
+  #takeOver(): string {
+    const goesOn = this.#writer !== 'relay' || this.#blocks.takeOver(this.#sink.isOpen())
+    this.#writer = 'events'
+    return goesOn ? '' : this.#sink.stop()
+  }
+
+  #begin(): string {
+    const { id, model, inputTokens } = this.#options
+    const usage = estimatedUsage({ inputTokens, outputTokens: 0 })
+    return this.#sink.begin(emptyMessage({ id, model, usage }))
+  }
+
+  #close(event: Finish): string {
+    this.#isOver = true
+    const end = readEnd(event, this.#tally)
+    if (end instanceof AppError) return this.#closeFailed(end)
+    const { inputTokens } = this.#options
+    const { webSearches } = this.#tally
+    return this.#sink.end(end, usageOf(event, { inputTokens, written: this.#written, webSearches }))
+  }
+
+  #closeFailed(error: AppError): string {
+    this.#isOver = true
+    this.#failure = error
+    return this.#sink.fail(errorBody(error))
   }
 }
 

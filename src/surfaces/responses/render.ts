@@ -5,9 +5,9 @@ import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { ResponseStatus } from '#responses/response.ts'
 import type { RunRenderer } from '#responses/runs.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
-import { createFrameWriter, silentFrames } from './frames.ts'
+import { FrameWriter, silentFrames } from './frames.ts'
 import type { OutputItem } from './items/item.ts'
-import { createItemList } from './items/item-list.ts'
+import { ItemList } from './items/item-list.ts'
 import type { ResponseEcho } from './parse.ts'
 
 /** The Response object: what is streamed at its start and end, and answered without streaming. */
@@ -52,8 +52,8 @@ export type RendererOptions = {
 }
 
 export function createResponseRenderer(options: RendererOptions): ResponseRenderer {
-  const frames = options.stream ? createFrameWriter(options.framesBefore) : silentFrames
-  const items = createItemList({ ...options, frames })
+  const frames = options.stream ? new FrameWriter(options.framesBefore) : silentFrames
+  const items = new ItemList({ ...options, frames })
   const echo = { ...options.echo }
   let ending: Ending = openEnding
   let openedAlready = false
@@ -113,7 +113,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
       frames.rewind(terminalAt)
       return terminal()
     },
-    nextSequence: frames.next,
+    nextSequence: () => frames.next(),
     result,
     stored: () => result('stored'),
   }
@@ -140,7 +140,7 @@ export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' |
     output: [],
     ...options.echo,
   }
-  const writer = createFrameWriter()
+  const writer = new FrameWriter()
   const frames =
     writer.frame('response.created', { response: object }) +
     writer.frame('response.queued', { response: object })
@@ -199,7 +199,7 @@ function errorFields({ code, message, param, type }: WireError): object {
 
 /** The end of a response that was lost with its worker, or cancelled before it ran. */
 export function renderLost(object: object, sequence: number): string {
-  const writer = createFrameWriter(sequence)
+  const writer = new FrameWriter(sequence)
   if ('status' in object && object.status === 'cancelled') {
     return writer.frame('response.incomplete', { response: object })
   }

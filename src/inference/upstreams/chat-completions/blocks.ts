@@ -4,62 +4,62 @@ import type { Citations } from './citations.ts'
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
 
 /** Numbers the blocks of a generation and keeps at most one of them open. */
-export type Blocks = {
-  isOpen(kind: BlockKind): boolean
+export class Blocks {
+  readonly #citations: Citations
+  #open: BlockKind | null = null
+  #block = -1
+  #textChars = 0
+  #keptText: string | null = null
+
+  constructor(citations: Citations) {
+    this.#citations = citations
+  }
+
+  isOpen(kind: BlockKind): boolean {
+    return this.#open === kind
+  }
+
   /** Opens a block and closes the one before. */
-  begin(kind: BlockKind, out: GenerationEvent[]): void
+  begin(kind: BlockKind, out: GenerationEvent[]) {
+    const block = this.claim(out)
+    this.#open = kind
+    this.#textChars = 0
+    this.#keptText = this.#citations.wantsText() ? '' : null
+    if (kind === 'reasoning') out.push({ type: 'reasoning-start', block })
+    else out.push({ type: 'text-start', block, form: kind })
+  }
+
   /** Adds to the open block; `logprobs` only to an answer. */
-  append(text: string, out: GenerationEvent[], logprobs?: readonly TokenLogprob[]): void
-  close(out: GenerationEvent[], complete: boolean): void
-  /** Closes the open block and gives the number of one that is opened elsewhere. */
-  claim(out: GenerationEvent[]): number
-}
+  append(text: string, out: GenerationEvent[], logprobs?: readonly TokenLogprob[]) {
+    const block = this.#block
+    if (this.#open === 'reasoning') {
+      out.push({ type: 'reasoning-delta', block, part: 0, text })
+      return
+    }
+    this.#textChars += text.length
+    if (this.#keptText !== null) this.#keptText += text
+    if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
+    else out.push({ type: 'text-delta', block, text, logprobs })
+  }
 
-export function createBlocks(citations: Citations): Blocks {
-  let open: BlockKind | null = null
-  let block = -1
-  let textChars = 0
-  let keptText: string | null = null
-
-  const close = (out: GenerationEvent[], complete: boolean) => {
-    if (open === 'reasoning') out.push({ type: 'reasoning-end', block, complete })
-    else if (open !== null) {
-      if (open === 'answer') {
-        for (const citation of citations.take(keptText, textChars)) {
+  close(out: GenerationEvent[], complete: boolean) {
+    const block = this.#block
+    if (this.#open === 'reasoning') out.push({ type: 'reasoning-end', block, complete })
+    else if (this.#open !== null) {
+      if (this.#open === 'answer') {
+        for (const citation of this.#citations.take(this.#keptText, this.#textChars)) {
           out.push({ type: 'citation', block, citation })
         }
       }
       out.push({ type: 'text-end', block, complete })
     }
-    open = null
+    this.#open = null
   }
 
-  const claim = (out: GenerationEvent[]) => {
-    close(out, true)
-    return ++block
-  }
-
-  return {
-    isOpen: (kind) => open === kind,
-    begin(kind, out) {
-      claim(out)
-      open = kind
-      textChars = 0
-      keptText = citations.wantsText() ? '' : null
-      if (kind === 'reasoning') out.push({ type: 'reasoning-start', block })
-      else out.push({ type: 'text-start', block, form: kind })
-    },
-    append(text, out, logprobs) {
-      if (open === 'reasoning') {
-        out.push({ type: 'reasoning-delta', block, part: 0, text })
-        return
-      }
-      textChars += text.length
-      if (keptText !== null) keptText += text
-      if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
-      else out.push({ type: 'text-delta', block, text, logprobs })
-    },
-    close,
-    claim,
+  /** Closes the open block and gives the number of one that is opened elsewhere. */
+  claim(out: GenerationEvent[]): number {
+    this.close(out, true)
+    this.#block += 1
+    return this.#block
   }
 }

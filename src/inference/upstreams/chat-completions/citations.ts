@@ -4,60 +4,56 @@ import type { ChatAnnotation, ChatChunk, ChatUrlCitation } from './wire.ts'
 
 type UrlCitation = Extract<Citation, { kind: 'url' }>
 
+/** More sources than any search gives. */
+const citationsMax = 1_024
+
 /**
  * Collects the sources of an answer. Two forms exist: `url_citation` annotations, which say where
  * they belong, and a list of URLs beside the text, which refers to it by markers such as [2].
  */
-export type Citations = {
+export class Citations {
+  readonly #given = new Set<string>()
+  #urls: readonly unknown[] = []
+  #searchResults: readonly unknown[] = []
+  #annotated: UrlCitation[] = []
+
   /** Looks at a chunk before its text is read. */
-  readChunk(chunk: ChatChunk): void
-  readAnnotations(annotations: readonly unknown[]): void
-  /** Whether the text of the block is needed to find the markers. */
-  wantsText(): boolean
-  /** The citations of a text block that ends; null for text that was not kept. */
-  take(text: string | null, textChars: number): UrlCitation[]
-}
-
-/** More sources than any search gives. */
-const citationsMax = 1_024
-
-export function createCitations(): Citations {
-  let urls: readonly unknown[] = []
-  let searchResults: readonly unknown[] = []
-  let annotated: UrlCitation[] = []
-  const given = new Set<string>()
-
-  const at = (index: number, startIndex: number, endIndex: number): UrlCitation[] => {
-    const url = urls[index]
-    if (typeof url !== 'string' || given.size >= citationsMax) return []
-    given.add(url)
-    return [{ kind: 'url', url, title: findTitle(searchResults, url), startIndex, endIndex }]
+  readChunk({ citations, search_results: searchResults }: ChatChunk) {
+    if (Array.isArray(citations)) this.#urls = citations
+    if (Array.isArray(searchResults)) this.#searchResults = searchResults
   }
 
-  return {
-    readChunk(chunk) {
-      if (Array.isArray(chunk.citations)) urls = chunk.citations
-      if (Array.isArray(chunk.search_results)) searchResults = chunk.search_results
-    },
-    readAnnotations(annotations) {
-      for (const annotation of annotations) {
-        const citation = readAnnotation(annotation)
-        if (citation !== null && annotated.length < citationsMax) annotated.push(citation)
-      }
-    },
-    wantsText: () => urls.length > 0,
-    take(text, textChars) {
-      const marked = [...(text ?? '').matchAll(/\[(\d{1,4})\]/g)].flatMap((marker) =>
-        at(Number(marker[1]) - 1, marker.index, marker.index + marker[0].length),
-      )
-      // A source that the text does not mark is still a source.
-      const unmarked = urls.flatMap((url, index) =>
-        typeof url === 'string' && given.has(url) ? [] : at(index, textChars, textChars),
-      )
-      const taken = [...annotated, ...marked, ...unmarked]
-      annotated = []
-      return taken
-    },
+  readAnnotations(annotations: readonly unknown[]) {
+    for (const annotation of annotations) {
+      const citation = readAnnotation(annotation)
+      if (citation !== null && this.#annotated.length < citationsMax) this.#annotated.push(citation)
+    }
+  }
+
+  /** Whether the text of the block is needed to find the markers. */
+  wantsText(): boolean {
+    return this.#urls.length > 0
+  }
+
+  /** The citations of a text block that ends; null for text that was not kept. */
+  take(text: string | null, textChars: number): UrlCitation[] {
+    const marked = [...(text ?? '').matchAll(/\[(\d{1,4})\]/g)].flatMap((marker) =>
+      this.#at(Number(marker[1]) - 1, marker.index, marker.index + marker[0].length),
+    )
+    // A source that the text does not mark is still a source.
+    const unmarked = this.#urls.flatMap((url, index) =>
+      typeof url === 'string' && this.#given.has(url) ? [] : this.#at(index, textChars, textChars),
+    )
+    const taken = [...this.#annotated, ...marked, ...unmarked]
+    this.#annotated = []
+    return taken
+  }
+
+  #at(index: number, startIndex: number, endIndex: number): UrlCitation[] {
+    const url = this.#urls[index]
+    if (typeof url !== 'string' || this.#given.size >= citationsMax) return []
+    this.#given.add(url)
+    return [{ kind: 'url', url, title: findTitle(this.#searchResults, url), startIndex, endIndex }]
   }
 }
 

@@ -4,7 +4,14 @@ import type { Decoder } from '#inference/exchange.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
-import { createDeltaReader, type DeltaReader, type DeltaReaderOptions } from './delta.ts'
+import {
+  type DeltaReaderOptions,
+  type DeltaState,
+  endDelta,
+  openDelta,
+  readDelta,
+  readUnseen,
+} from './delta.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
 import { readUsage } from './usage.ts'
@@ -17,8 +24,8 @@ export type ChatDecoderOptions = DeltaReaderOptions & {
 
 type State = {
   phase: Decoder['state']
-  wantsLogprobs: boolean
-  reader: DeltaReader
+  readonly wantsLogprobs: boolean
+  readonly delta: DeltaState
   started: boolean
   /** Objects came that were no chunks. */
   sawForeign: boolean
@@ -31,22 +38,35 @@ type State = {
 
 /** Reads a chat-completions answer, streamed or whole. */
 export function createChatDecoder(options: ChatDecoderOptions): Decoder {
-  const state: State = {
-    phase: 'open',
-    wantsLogprobs: options.logprobs,
-    reader: createDeltaReader(options),
-    started: false,
-    sawForeign: false,
-    broken: false,
-    usage: null,
-    ending: { reason: 'stop', rawReason: '' },
+  return new ChatDecoder(options)
+}
+
+class ChatDecoder implements Decoder {
+  readonly #state: State
+
+  constructor(options: ChatDecoderOptions) {
+    this.#state = {
+      phase: 'open',
+      wantsLogprobs: options.logprobs,
+      delta: openDelta(options),
+      started: false,
+      sawForeign: false,
+      broken: false,
+      usage: null,
+      ending: { reason: 'stop', rawReason: '' },
+    }
   }
-  return {
-    push: (message, out) => push(state, message, out),
-    end: (out) => end(state, out),
-    get state() {
-      return state.phase
-    },
+
+  get state() {
+    return this.#state.phase
+  }
+
+  push(message: ServerSentEvent, out: GenerationEvent[]) {
+    push(this.#state, message, out)
+  }
+
+  end(out: GenerationEvent[]) {
+    end(this.#state, out)
   }
 }
 
@@ -94,7 +114,7 @@ function pushChunk(state: State, chunk: ChatChunk, out: GenerationEvent[]): void
     if (usage && (!hasChoices || choices.length === 0)) finish(state, out)
     return
   }
-  state.reader.citations.readChunk(chunk)
+  state.delta.citations.readChunk(chunk)
   if (!hasChoices) return
   for (const choice of choices) {
     if (state.phase === 'open' && isRecord(choice)) readChoice(state, choice, out)
@@ -108,10 +128,11 @@ function readChoice(state: State, choice: ChatChoice, out: GenerationEvent[]): v
   if (usage) state.usage = usage
   const isLast = typeof word === 'string' && word !== ''
   const logprobs = state.wantsLogprobs ? readLogprobs(choice.logprobs) : undefined
-  if (isRecord(delta)) state.reader.read(delta, logprobs, out)
+  const writing = { logprobs, out }
+  if (isRecord(delta)) readDelta(state.delta, delta, writing)
   if (isRecord(message)) {
-    if (isLast) state.reader.readUnseen(message, logprobs, out)
-    else if (!isRecord(delta)) state.reader.read(message, logprobs, out)
+    if (isLast) readUnseen(state.delta, message, writing)
+    else if (!isRecord(delta)) readDelta(state.delta, message, writing)
   }
   if (isLast) beginFinish(state, word, out)
 }
@@ -124,9 +145,9 @@ function beginFinish(state: State, word: string, out: GenerationEvent[]): void {
       cause: { finishReason: word },
     })
   }
-  state.reader.end(out, reason !== 'stop')
+  endDelta(state.delta, out, reason !== 'stop')
   // Many servers say "stop" after a tool call; the calls count for more than the word.
-  const called = reason === 'stop' && state.reader.hasToolCalls()
+  const called = reason === 'stop' && state.delta.calls.count() > 0
   state.ending = { reason: called ? 'tool-calls' : reason, rawReason: word }
   state.phase = 'finishing'
 }

@@ -2,8 +2,8 @@ import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createToolCalls, type ToolCallPiece, type ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolOffer } from '#inference/tool-names.ts'
 import { isRecord } from '#lib/json.ts'
-import { type Blocks, createBlocks } from './blocks.ts'
-import { type Citations, createCitations } from './citations.ts'
+import { Blocks } from './blocks.ts'
+import { Citations } from './citations.ts'
 import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
 import type { ChatContentPart, ChatDelta, ChatFunctionPart, ChatToolCallPart } from './wire.ts'
 
@@ -16,27 +16,17 @@ export type DeltaReaderOptions = {
   toolArgumentCharsMax: number
 }
 
-/** Turns what a choice says, piece by piece, into blocks. */
-export type DeltaReader = {
-  readonly citations: Citations
-  read(delta: ChatDelta, logprobs: Logprobs, out: GenerationEvent[]): void
-  /** A message that repeats the whole answer: only what no delta has said is read. */
-  readUnseen(message: ChatDelta, logprobs: Logprobs, out: GenerationEvent[]): void
-  /** Closes what is open. `cut`: the model was stopped in the middle. */
-  end(out: GenerationEvent[], cut: boolean): void
-  hasToolCalls(): boolean
-}
-
 type Logprobs = readonly TokenLogprob[] | undefined
 
 /** Whitespace that may turn out to stand between two blocks is held up to here. */
 const heldCharsMax = 1_024
 
-type State = {
-  blocks: Blocks
-  calls: ToolCalls
-  citations: Citations
-  splitter: ThinkTagSplitter | null
+/** What was said so far, piece by piece, and the blocks that it became. */
+export type DeltaState = {
+  readonly blocks: Blocks
+  readonly calls: ToolCalls
+  readonly citations: Citations
+  readonly splitter: ThinkTagSplitter | null
   /** What came before a block of its kind was worth opening: whitespace. */
   heldText: string
   heldLogprobs: TokenLogprob[]
@@ -45,15 +35,15 @@ type State = {
   sawReasoning: boolean
 }
 
-export function createDeltaReader(options: DeltaReaderOptions): DeltaReader {
-  const citations = createCitations()
-  const blocks = createBlocks(citations)
-  const state: State = {
+export function openDelta(options: DeltaReaderOptions): DeltaState {
+  const citations = new Citations()
+  const blocks = new Blocks(citations)
+  return {
     blocks,
     citations,
     calls: createToolCalls({
       head: options.offer.head,
-      openBlock: blocks.claim,
+      openBlock: (out) => blocks.claim(out),
       takenCallIds: options.takenCallIds,
       heldCharsMax: options.toolArgumentCharsMax,
     }),
@@ -64,23 +54,24 @@ export function createDeltaReader(options: DeltaReaderOptions): DeltaReader {
     sawText: false,
     sawReasoning: false,
   }
-  return {
-    citations,
-    read: (delta, logprobs, out) => readDelta(state, delta, { logprobs, out }),
-    readUnseen: (message, logprobs, out) =>
-      readDelta(state, leaveUnseen(state, message), { logprobs, out }),
-    end: (out, cut) => {
-      state.splitter?.end(contentReader(state, { logprobs: undefined, out }))
-      state.calls.close(out, cut)
-      state.blocks.close(out, !cut)
-    },
-    hasToolCalls: () => state.calls.count() > 0,
-  }
+}
+
+/** A message that repeats the whole answer: only what no delta has said is read. */
+export function readUnseen(state: DeltaState, message: ChatDelta, writing: Writing): void {
+  readDelta(state, leaveUnseen(state, message), writing)
+}
+
+/** Closes what is open. `cut`: the model was stopped in the middle. */
+export function endDelta(state: DeltaState, out: GenerationEvent[], cut: boolean): void {
+  state.splitter?.end(contentReader(state, { logprobs: undefined, out }))
+  state.calls.close(out, cut)
+  state.blocks.close(out, !cut)
 }
 
 type Writing = { logprobs: Logprobs; out: GenerationEvent[] }
 
-function readDelta(state: State, delta: ChatDelta, writing: Writing): void {
+/** Reads one piece of what a choice says. */
+export function readDelta(state: DeltaState, delta: ChatDelta, writing: Writing): void {
   // A server that sends both names sends the same text twice.
   const reasoning = isText(delta.reasoning_content) ? delta.reasoning_content : delta.reasoning
   if (isText(reasoning)) writeReasoning(state, reasoning, writing.out)
@@ -98,7 +89,7 @@ function readDelta(state: State, delta: ChatDelta, writing: Writing): void {
   }
 }
 
-function leaveUnseen(state: State, message: ChatDelta): ChatDelta {
+function leaveUnseen(state: DeltaState, message: ChatDelta): ChatDelta {
   const { content, refusal, reasoning, reasoning_content, annotations, ...calls } = message
   return {
     ...(state.sawText ? {} : { content, refusal }),
@@ -108,12 +99,12 @@ function leaveUnseen(state: State, message: ChatDelta): ChatDelta {
   }
 }
 
-function readContent(state: State, content: string, writing: Writing): void {
+function readContent(state: DeltaState, content: string, writing: Writing): void {
   if (state.splitter === null) writeText(state, content, writing)
   else state.splitter.push(content, contentReader(state, writing))
 }
 
-function contentReader(state: State, writing: Writing): ThinkTagReader {
+function contentReader(state: DeltaState, writing: Writing): ThinkTagReader {
   return {
     reasoning: (text) => writeReasoning(state, text, writing.out),
     text: (text) => writeText(state, text, writing),
@@ -121,7 +112,7 @@ function contentReader(state: State, writing: Writing): ThinkTagReader {
 }
 
 /** Content as a list of parts; Mistral puts its reasoning there. */
-function readPart(state: State, part: ChatContentPart, writing: Writing): void {
+function readPart(state: DeltaState, part: ChatContentPart, writing: Writing): void {
   if (part.type === 'thinking') {
     const { thinking } = part
     const inner: unknown[] = Array.isArray(thinking) ? thinking : [{ text: thinking }]
@@ -137,7 +128,7 @@ function readPart(state: State, part: ChatContentPart, writing: Writing): void {
   }
 }
 
-function writeText(state: State, text: string, { logprobs, out }: Writing): void {
+function writeText(state: DeltaState, text: string, { logprobs, out }: Writing): void {
   if (state.blocks.isOpen('answer')) {
     state.blocks.append(text, out, logprobs)
     return
@@ -152,13 +143,13 @@ function writeText(state: State, text: string, { logprobs, out }: Writing): void
   state.blocks.append(heldText, out, logprobs === undefined ? undefined : heldLogprobs)
 }
 
-function writeRefusal(state: State, text: string, out: GenerationEvent[]): void {
+function writeRefusal(state: DeltaState, text: string, out: GenerationEvent[]): void {
   if (!state.blocks.isOpen('refusal')) open(state, 'refusal', out)
   state.sawText = true
   state.blocks.append(text, out)
 }
 
-function writeReasoning(state: State, text: string, out: GenerationEvent[]): void {
+function writeReasoning(state: DeltaState, text: string, out: GenerationEvent[]): void {
   if (state.blocks.isOpen('reasoning')) {
     state.blocks.append(text, out)
     return
@@ -173,7 +164,7 @@ function writeReasoning(state: State, text: string, out: GenerationEvent[]): voi
 }
 
 function open(
-  state: State,
+  state: DeltaState,
   kind: 'answer' | 'refusal' | 'reasoning',
   out: GenerationEvent[],
 ): void {
@@ -186,7 +177,7 @@ function isBlank(text: string): boolean {
   return text.length <= heldCharsMax && !/\S/.test(text)
 }
 
-function dropHeld(state: State): void {
+function dropHeld(state: DeltaState): void {
   state.heldText = ''
   state.heldReasoning = ''
   state.heldLogprobs = []
@@ -198,7 +189,7 @@ function isText(value: unknown): value is string {
 
 const noPiece: ToolCallPiece = { index: 0, indexGiven: false, id: '', name: '', text: '' }
 
-function readToolCalls(state: State, parts: readonly unknown[], out: GenerationEvent[]): void {
+function readToolCalls(state: DeltaState, parts: readonly unknown[], out: GenerationEvent[]): void {
   for (const [place, part] of parts.entries()) {
     if (!isRecord(part)) continue
     const { index, id, function: call }: ChatToolCallPart = part
@@ -219,7 +210,7 @@ function readFunction(call: unknown): { name: string; text: string } {
   return { name: typeof name === 'string' ? name : '', text }
 }
 
-function pushToolCall(state: State, piece: ToolCallPiece, out: GenerationEvent[]): void {
+function pushToolCall(state: DeltaState, piece: ToolCallPiece, out: GenerationEvent[]): void {
   if (piece.id === '' && piece.name === '' && piece.text === '') return
   dropHeld(state)
   state.calls.push(piece, out)

@@ -2,39 +2,37 @@ import type { Citation } from '#inference/events.ts'
 import { isRecord } from '#lib/json.ts'
 import { readText } from './wire.ts'
 
-/** The sources of a text, which is told in pieces: each source belongs to one whole piece. */
-export type Citations = {
-  add(citation: unknown): void
-  passText(chars: number): void
-  /** The length of the text so far. */
-  chars(): number
-  /** The citations of the piece that ends; none where it has no text that could cite. */
-  take(): Citation[]
-}
-
 /** More sources than any search gives. */
 const citationsMax = 1_024
 
-export function createCitations(): Citations {
-  let chars = 0
-  let pieceStart = 0
-  let pending: unknown[] = []
-  let count = 0
-  return {
-    add(citation) {
-      if (count++ < citationsMax) pending.push(citation)
-    },
-    passText(added) {
-      chars += added
-    },
-    chars: () => chars,
-    take() {
-      const range = { startIndex: pieceStart, endIndex: chars }
-      const taken = chars === 0 ? [] : pending.flatMap((citation) => readCitation(citation, range))
-      pending = []
-      pieceStart = chars
-      return taken
-    },
+/** The sources of a text, which is told in pieces: each source belongs to one whole piece. */
+export class Citations {
+  #chars = 0
+  #pieceStart = 0
+  #pending: unknown[] = []
+  #count = 0
+
+  add(citation: unknown) {
+    if (this.#count < citationsMax) this.#pending.push(citation)
+    this.#count += 1
+  }
+
+  passText(chars: number) {
+    this.#chars += chars
+  }
+
+  /** The length of the text so far. */
+  chars(): number {
+    return this.#chars
+  }
+
+  /** The citations of the piece that ends; none where it has no text that could cite. */
+  take(): Citation[] {
+    const range = { startIndex: this.#pieceStart, endIndex: this.#chars }
+    const pending = this.#chars === 0 ? [] : this.#pending
+    this.#pending = []
+    this.#pieceStart = this.#chars
+    return pending.flatMap((citation) => readCitation(citation, range))
   }
 }
 

@@ -1,16 +1,23 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
-import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
+import type { GenerationEvent, Relay, RelayFrame } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
-import { type BlockReader, type BlockReaderOptions, createBlockReader } from './blocks.ts'
+import {
+  type BlockReader,
+  type BlockReaderOptions,
+  createBlockReader,
+  endBlocks,
+  hasToolCalls,
+  readFrame,
+} from './blocks.ts'
 import { type Ending, isCut, readEnding } from './finish.ts'
 import { frameOf } from './frame.ts'
-import { type BlockOrder, createBlockOrder } from './order.ts'
+import { type BlockOrder, closeOrder, createBlockOrder, pushInOrder } from './order.ts'
 import { relayOfPayload } from './relayed-error.ts'
 import { addUsage, createUsageCount, readUsage, type UsageCount } from './usage.ts'
-import { divideMessage } from './whole.ts'
+import { completeMessage, divideMessage, isOpening } from './whole.ts'
 import { readText } from './wire.ts'
 
 export type DecoderOptions = BlockReaderOptions & {
@@ -20,12 +27,13 @@ export type DecoderOptions = BlockReaderOptions & {
 
 type State = {
   phase: Decoder['state']
-  readonly options: DecoderOptions
+  readonly relays: boolean
+  readonly maker: string
   readonly order: BlockOrder
   readonly reader: BlockReader
   readonly usage: UsageCount
-  /** Frames that were not asked for yet. */
-  frames: RelayFrame[]
+  /** Frames that were not asked for yet; null where there are none. */
+  frames: RelayFrame[] | null
   /** The upstream's id of the message; null before it began. */
   messageId: string | null
   hasBlocks: boolean
@@ -43,32 +51,47 @@ type State = {
  * frames, from which both the events and what a caller of the same protocol gets are made.
  */
 export function createMessagesDecoder(options: DecoderOptions): Decoder {
-  const state: State = {
-    phase: 'open',
-    options,
-    order: createBlockOrder(),
-    reader: createBlockReader(options),
-    usage: createUsageCount(),
-    frames: [],
-    messageId: null,
-    hasBlocks: false,
-    sawForeign: false,
-    broken: false,
-    ending: { reason: 'stop', rawReason: '' },
-    early: null,
+  return new MessagesDecoder(options)
+}
+
+class MessagesDecoder implements Decoder {
+  readonly #state: State
+
+  constructor(options: DecoderOptions) {
+    this.#state = {
+      phase: 'open',
+      relays: options.relays,
+      maker: options.maker,
+      order: createBlockOrder(),
+      reader: createBlockReader(options),
+      usage: createUsageCount(),
+      frames: null,
+      messageId: null,
+      hasBlocks: false,
+      sawForeign: false,
+      broken: false,
+      ending: { reason: 'stop', rawReason: '' },
+      early: null,
+    }
   }
-  return {
-    push: (message, out) => push(state, message, out),
-    end: (out) => end(state, out),
-    get state() {
-      return state.phase
-    },
-    takeRelay() {
-      if (state.frames.length === 0) return undefined
-      const { frames } = state
-      state.frames = []
-      return { protocol: 'messages', frames, maker: options.maker }
-    },
+
+  get state() {
+    return this.#state.phase
+  }
+
+  push(message: ServerSentEvent, out: GenerationEvent[]) {
+    push(this.#state, message, out)
+  }
+
+  end(out: GenerationEvent[]) {
+    end(this.#state, out)
+  }
+
+  takeRelay(): Relay | undefined {
+    const { frames, maker } = this.#state
+    if (frames === null) return undefined
+    this.#state.frames = null
+    return { protocol: 'messages', frames, maker }
   }
 }
 
@@ -143,7 +166,7 @@ function pushUnknown(state: State, payload: JsonObject): void {
     state.sawForeign = true
     return
   }
-  const relay = state.options.relays ? relayOfPayload(payload) : null
+  const relay = state.relays ? relayOfPayload(payload) : null
   if (relay === null) throw error
   const { cause, kind, message, retryAfterS, wireCode } = error
   const wait = retryAfterS === undefined ? {} : { retryAfterS }
@@ -170,39 +193,17 @@ function start(state: State, { payload, data }: Arrival, out: GenerationEvent[])
     relay(state, frameOf(payload, data))
     return
   }
-  relay(state, frameOf({ ...payload, message: complete(message) }))
+  relay(state, frameOf({ ...payload, message: completeMessage(message) }))
   const { blocks, delta } = divideMessage(message)
   for (const part of blocks) pushBlock(state, { payload: part, data: '' }, out)
   if (readText(message['stop_reason']) !== '') state.early = delta
 }
 
-/** Whether a start is as it should be, and holds nothing of what is still to be told. */
-function isOpening({ content, stop_reason, usage }: JsonObject): boolean {
-  const isEmpty = Array.isArray(content) && content.length === 0
-  const { input_tokens: input, output_tokens: output } = asRecord(usage)
-  const isCounted = typeof input === 'number' && typeof output === 'number'
-  return isEmpty && isCounted && (stop_reason === null || stop_reason === undefined)
-}
-
-/** The fields that strict clients read at once. */
-function complete(message: JsonObject): JsonObject {
-  return {
-    type: 'message',
-    role: 'assistant',
-    ...message,
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-    stop_details: null,
-    usage: { input_tokens: 0, output_tokens: 0, ...withoutNulls(asRecord(message['usage'])) },
-  }
-}
-
-function pushBlock(state: State, { payload, data }: Arrival, out: GenerationEvent[]): void {
+function pushBlock(state: State, arrival: Arrival, out: GenerationEvent[]): void {
   begin(state, out)
   state.hasBlocks = true
   const frames: RelayFrame[] = []
-  state.order.push(payload, data, frames)
+  pushInOrder(state.order, arrival, frames)
   readFrames(state, frames, out)
 }
 
@@ -237,17 +238,17 @@ function closeBlocks(
   out: GenerationEvent[],
 ): void {
   const frames: RelayFrame[] = []
-  state.order.close(frames)
+  closeOrder(state.order, frames)
   readFrames(state, frames, out)
-  state.ending = readEnding(word, stopSequence, state.reader.hasToolCalls())
-  state.reader.end(out, isCut(state.ending))
+  state.ending = readEnding(word, stopSequence, hasToolCalls(state.reader))
+  endBlocks(state.reader, out, isCut(state.ending))
   state.phase = 'finishing'
 }
 
 function readFrames(state: State, frames: readonly RelayFrame[], out: GenerationEvent[]): void {
   for (const frame of frames) {
     relay(state, frame)
-    state.reader.read(frame, out)
+    readFrame(state.reader, frame, out)
   }
 }
 
@@ -270,7 +271,9 @@ function end(state: State, out: GenerationEvent[]): void {
 }
 
 function relay(state: State, frame: RelayFrame): void {
-  if (state.options.relays) state.frames.push(frame)
+  if (!state.relays) return
+  state.frames ??= []
+  state.frames.push(frame)
 }
 
 function foreign(): AppError {

@@ -2,19 +2,6 @@ import type { HostedToolItem } from '#inference/events.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { readInput, readText } from './wire.ts'
 
-/**
- * A tool that ran at the upstream, told by two blocks: its call, and what came of it. A result that
- * does not follow at once is not waited for.
- */
-export type HostedTool = {
-  /** The item as it is known now. */
-  item(): HostedToolItem
-  takeInput(text: string): void
-  /** Whether the block is the result of this call. */
-  takeResult(block: JsonObject): boolean
-  ended(): HostedToolItem
-}
-
 type Call = { name: string; serverLabel: string; input: string }
 type Describe = (call: Call, result: JsonObject | null) => HostedToolItem
 
@@ -22,29 +9,64 @@ type Describe = (call: Call, result: JsonObject | null) => HostedToolItem
 export function createHostedTool(shell: JsonObject): HostedTool | null {
   const name = readText(shell['name'])
   const describe = shell['type'] === 'mcp_tool_use' ? mcpCall : serverTools[name]
-  if (describe === undefined) return null
-  const id = readText(shell['id'])
-  const given = readInput(shell['input'])
-  const serverLabel = readText(shell['server_name'])
-  let text = ''
-  let result: JsonObject | null = null
-  const call = () => ({ name, serverLabel, input: text === '' ? given : text })
-  return {
-    item: () => ({
-      ...describe(call(), null),
+  return describe === undefined ? null : new HostedTool(shell, describe)
+}
+
+/**
+ * A tool that ran at the upstream, told by two blocks: its call, and what came of it. A result that
+ * does not follow at once is not waited for.
+ */
+export class HostedTool {
+  readonly #describe: Describe
+  readonly #id: string
+  readonly #name: string
+  readonly #serverLabel: string
+  readonly #given: string
+  #text = ''
+  #result: JsonObject | null = null
+
+  constructor(shell: JsonObject, describe: Describe) {
+    this.#describe = describe
+    this.#id = readText(shell['id'])
+    this.#name = readText(shell['name'])
+    this.#serverLabel = readText(shell['server_name'])
+    this.#given = readInput(shell['input'])
+  }
+
+  /** The item as it is known now. */
+  item(): HostedToolItem {
+    const call = this.#call()
+    return {
+      ...this.#describe(call, null),
       // Deltas add to them, so there are none yet.
-      ...(describe === mcpCall ? { arguments: call().input } : {}),
+      ...(this.tellsInput() ? { arguments: call.input } : {}),
       status: 'in_progress',
-    }),
-    takeInput(added) {
-      text += added
-    },
-    takeResult(block) {
-      if (block['tool_use_id'] !== id || result !== null) return false
-      result = block
-      return true
-    },
-    ended: () => ({ status: 'completed', ...describe(call(), result) }),
+    }
+  }
+
+  /** Whether the pieces of its input are told as they come. */
+  tellsInput(): boolean {
+    return this.#describe === mcpCall
+  }
+
+  takeInput(text: string) {
+    this.#text += text
+  }
+
+  /** Whether the block is the result of this call. */
+  takeResult(block: JsonObject): boolean {
+    if (block['tool_use_id'] !== this.#id || this.#result !== null) return false
+    this.#result = block
+    return true
+  }
+
+  ended(): HostedToolItem {
+    return { status: 'completed', ...this.#describe(this.#call(), this.#result) }
+  }
+
+  #call(): Call {
+    const input = this.#text === '' ? this.#given : this.#text
+    return { name: this.#name, serverLabel: this.#serverLabel, input }
   }
 }
 

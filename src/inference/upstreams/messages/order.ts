@@ -13,10 +13,12 @@ import { blockOfDelta, isToolUse, readText } from './wire.ts'
  * once; clients fail at all of that. What is in order already passes as it came.
  */
 export type BlockOrder = {
-  /** `content_block_start`, `_delta` and `_stop`, in whatever order. */
-  push(payload: JsonObject, data: string, out: RelayFrame[]): void
-  /** Stops every block: the message has no more of them. */
-  close(out: RelayFrame[]): void
+  open: Block | null
+  waiting: Block[]
+  nextIndex: number
+  heldChars: number
+  /** Of the calls so far. */
+  readonly callIds: Set<string>
 }
 
 type Block = {
@@ -36,59 +38,52 @@ type Block = {
 
 type Piece = { payload: JsonObject; data: string }
 
-type State = {
-  open: Block | null
-  waiting: Block[]
-  nextIndex: number
-  heldChars: number
-  /** Of the calls so far. */
-  callIds: Set<string>
-}
-
 /** The most that may wait for another block to end, in characters. */
 const heldCharsMax = 8_388_608
 /** More blocks than any answer has. */
 const blocksMax = 4_096
 
 export function createBlockOrder(): BlockOrder {
-  const state: State = { open: null, waiting: [], nextIndex: 0, heldChars: 0, callIds: new Set() }
-  return {
-    push(payload, data, out) {
-      const place = typeof payload['index'] === 'number' ? payload['index'] : null
-      if (payload['type'] === 'content_block_start') takeStart(state, { payload, data, place, out })
-      else if (payload['type'] === 'content_block_stop')
-        takeStop(state, place, { payload, data, out })
-      else takeDelta(state, { payload, data, place, out })
-    },
-    close(out) {
-      stopOpen(state, out)
-      while (state.waiting.length > 0) {
-        promote(state, out)
-        stopOpen(state, out)
-      }
-    },
+  return { open: null, waiting: [], nextIndex: 0, heldChars: 0, callIds: new Set() }
+}
+
+/** Takes `content_block_start`, `_delta` and `_stop`, in whatever order. */
+export function pushInOrder(order: BlockOrder, { payload, data }: Piece, out: RelayFrame[]): void {
+  const { type, index } = payload
+  const arrival = { payload, data, place: typeof index === 'number' ? index : null, out }
+  if (type === 'content_block_start') takeStart(order, arrival)
+  else if (type === 'content_block_stop') takeStop(order, arrival)
+  else takeDelta(order, arrival)
+}
+
+/** Stops every block: the message has no more of them. */
+export function closeOrder(order: BlockOrder, out: RelayFrame[]): void {
+  stopOpen(order, out)
+  while (order.waiting.length > 0) {
+    promote(order, out)
+    stopOpen(order, out)
   }
 }
 
 type Arrival = Piece & { place: number | null; out: RelayFrame[] }
 
-function takeStart(state: State, { payload, data, place, out }: Arrival): void {
+function takeStart(order: BlockOrder, { payload, data, place, out }: Arrival): void {
   const given = payload['content_block']
   if (!isRecord(given)) return
   const { shell, deltas } = emptied(completeShell(given))
   const block = createBlock(shell, place)
   const isTwin = (other: Block) =>
     !other.stopped && other.place === place && other.type === block.type && other.id === block.id
-  if ([state.open, ...state.waiting].some((other) => other !== null && isTwin(other))) return
-  const told = withUniqueId(state, shell)
+  if ([order.open, ...order.waiting].some((other) => other !== null && isTwin(other))) return
+  const told = withUniqueId(order, shell)
   const isSame = told === given
   const whole = isSame ? payload : { ...payload, content_block: told }
-  begin(state, block, { payload: whole, data: isSame ? data : '', out })
-  for (const delta of deltas) add(state, block, { payload: deltaOf(delta), data: '', out })
+  begin(order, block, { payload: whole, data: isSame ? data : '', out })
+  for (const delta of deltas) add(order, block, { payload: deltaOf(delta), data: '', out })
 }
 
 /** Servers exist that number all calls alike; their results could not be told apart. */
-function withUniqueId({ callIds }: State, shell: JsonObject): JsonObject {
+function withUniqueId({ callIds }: BlockOrder, shell: JsonObject): JsonObject {
   if (shell['type'] !== 'tool_use') return shell
   const id = readText(shell['id'])
   const unique = callIds.has(id) ? newId('toolu_') : id
@@ -121,9 +116,9 @@ function deltaOf(delta: JsonObject): JsonObject {
 }
 
 /** Goes on with a block, or has that wait with it. */
-function add(state: State, block: Block, piece: Piece & { out: RelayFrame[] }): void {
-  if (block === state.open) emit(state, block, piece)
-  else hold(state, block, piece)
+function add(order: BlockOrder, block: Block, piece: Piece & { out: RelayFrame[] }): void {
+  if (block === order.open) emit(order, block, piece)
+  else hold(order, block, piece)
 }
 
 /** The fields of an empty block that strict clients read, where a server left them out. */
@@ -145,23 +140,23 @@ function completeShell(shell: JsonObject): JsonObject {
 }
 
 /** Opens a block, or has it wait where another one cannot give way. */
-function begin(state: State, block: Block, start: Omit<Arrival, 'place'>): void {
-  if (state.nextIndex + state.waiting.length >= blocksMax) {
+function begin(order: BlockOrder, block: Block, start: Omit<Arrival, 'place'>): void {
+  if (order.nextIndex + order.waiting.length >= blocksMax) {
     throw new AppError('upstream_invalid_answer', 'The upstream sent too many content blocks.')
   }
   const isReplaced = (other: Block) => other.place === block.place
-  for (const other of state.waiting.filter(isReplaced)) other.stopped = true
-  if (state.open !== null && (isReplaced(state.open) || givesWay(state.open))) {
-    stopOpen(state, start.out)
-    promote(state, start.out)
-    if (state.open !== null && givesWay(state.open)) stopOpen(state, start.out)
+  for (const other of order.waiting.filter(isReplaced)) other.stopped = true
+  if (order.open !== null && (isReplaced(order.open) || givesWay(order.open))) {
+    stopOpen(order, start.out)
+    promote(order, start.out)
+    if (order.open !== null && givesWay(order.open)) stopOpen(order, start.out)
   }
-  if (state.open === null) {
-    state.open = block
-    emit(state, block, start)
+  if (order.open === null) {
+    order.open = block
+    emit(order, block, start)
   } else {
-    state.waiting.push(block)
-    hold(state, block, start)
+    order.waiting.push(block)
+    hold(order, block, start)
   }
 }
 
@@ -173,13 +168,14 @@ function givesWay({ type }: Block): boolean {
   return !isToolUse(type)
 }
 
-function takeDelta(state: State, { payload, data, place, out }: Arrival): void {
+function takeDelta(order: BlockOrder, arrival: Arrival): void {
+  const { payload, place, out } = arrival
   const delta = payload['delta']
   if (!isRecord(delta)) return
   const deltaType = readText(delta['type'])
-  const meant = find(state, place)
+  const meant = find(order, place)
   if (meant !== null && fits(meant.type, deltaType)) {
-    add(state, meant, { payload, data, out })
+    add(order, meant, arrival)
     return
   }
   // The start of its block was lost, or left out.
@@ -189,15 +185,15 @@ function takeDelta(state: State, { payload, data, place, out }: Arrival): void {
   // A call under the same number is not over: what is no part of it waits until it is.
   const isInCall = meant !== null && isToolUse(meant.type)
   const block = createBlock(shell, isInCall ? null : place)
-  begin(state, block, { payload: start, data: '', out })
-  add(state, block, { payload, data, out })
+  begin(order, block, { payload: start, data: '', out })
+  add(order, block, arrival)
 }
 
 /** What the event is about; one without a number is about what is open. */
-function find(state: State, place: number | null): Block | null {
-  if (place === null || state.open?.place === null) return state.open
-  if (state.open?.place === place) return state.open
-  return state.waiting.findLast((block) => block.place === place && !block.stopped) ?? null
+function find(order: BlockOrder, place: number | null): Block | null {
+  if (place === null || order.open?.place === null) return order.open
+  if (order.open?.place === place) return order.open
+  return order.waiting.findLast((block) => block.place === place && !block.stopped) ?? null
 }
 
 function fits(blockType: string, deltaType: string): boolean {
@@ -211,49 +207,49 @@ function shellFor(deltaType: string): JsonObject | null {
   return deltaType === 'thinking_delta' ? { type: 'thinking', thinking: '', signature: '' } : null
 }
 
-function takeStop(state: State, place: number | null, stop: Piece & { out: RelayFrame[] }): void {
-  const block = find(state, place)
+function takeStop(order: BlockOrder, stop: Arrival): void {
+  const block = find(order, stop.place)
   if (block === null) return
   block.stopped = true
-  if (block !== state.open) return
-  emit(state, block, stop)
-  state.open = null
-  promote(state, stop.out)
+  if (block !== order.open) return
+  emit(order, block, stop)
+  order.open = null
+  promote(order, stop.out)
 }
 
-function stopOpen(state: State, out: RelayFrame[]): void {
-  const { open: block } = state
+function stopOpen(order: BlockOrder, out: RelayFrame[]): void {
+  const { open: block } = order
   if (block === null) return
-  state.open = null
-  emit(state, block, { payload: { type: 'content_block_stop', index: -1 }, data: '', out })
+  order.open = null
+  emit(order, block, { payload: { type: 'content_block_stop', index: -1 }, data: '', out })
 }
 
 /** Opens who waits, as far as they are whole or give way to the next one. */
-function promote(state: State, out: RelayFrame[]): void {
-  for (let block = state.waiting.shift(); block !== undefined; block = state.waiting.shift()) {
-    state.open = block
+function promote(order: BlockOrder, out: RelayFrame[]): void {
+  for (let block = order.waiting.shift(); block !== undefined; block = order.waiting.shift()) {
+    order.open = block
     for (const { payload, data } of block.held) {
-      state.heldChars -= data.length
-      emit(state, block, { payload, data, out })
+      order.heldChars -= data.length
+      emit(order, block, { payload, data, out })
     }
     block.held = []
-    const isOver = block.stopped || (state.waiting.length > 0 && givesWay(block))
+    const isOver = block.stopped || (order.waiting.length > 0 && givesWay(block))
     if (!isOver) return
-    stopOpen(state, out)
+    stopOpen(order, out)
   }
 }
 
-function hold(state: State, block: Block, held: Piece): void {
+function hold(order: BlockOrder, block: Block, held: Piece): void {
   block.held.push({ payload: held.payload, data: held.data })
-  state.heldChars += held.data.length
-  if (state.heldChars <= heldCharsMax) return
+  order.heldChars += held.data.length
+  if (order.heldChars <= heldCharsMax) return
   throw new AppError(
     'upstream_invalid_answer',
     'The upstream sent more content blocks at once than can be put in order.',
   )
 }
 
-function emit(state: State, block: Block, piece: Piece & { out: RelayFrame[] }): void {
+function emit(order: BlockOrder, block: Block, piece: Piece & { out: RelayFrame[] }): void {
   const { type } = piece.payload
   if (type === 'content_block_start' && isEmptyText(piece.payload)) {
     block.unsaid = { payload: piece.payload, data: piece.data }
@@ -263,13 +259,17 @@ function emit(state: State, block: Block, piece: Piece & { out: RelayFrame[] }):
     if (saysNothing(piece.payload)) return
     const { unsaid } = block
     block.unsaid = null
-    put(state, block, { ...unsaid, out: piece.out })
+    put(order, block, { ...unsaid, out: piece.out })
   }
-  put(state, block, piece)
+  put(order, block, piece)
 }
 
-function put(state: State, block: Block, { payload, data, out }: Piece & { out: RelayFrame[] }) {
-  if (block.index === -1) block.index = state.nextIndex++
+function put(
+  order: BlockOrder,
+  block: Block,
+  { payload, data, out }: Piece & { out: RelayFrame[] },
+) {
+  if (block.index === -1) block.index = order.nextIndex++
   const { index } = block
   const isPlaced = payload['index'] === index
   out.push(frameOf(isPlaced ? payload : { ...payload, index }, isPlaced ? data : ''))

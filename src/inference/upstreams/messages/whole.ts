@@ -1,5 +1,27 @@
-import { isRecord, type JsonObject } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { isToolUse, readInput, readText } from './wire.ts'
+
+/** Whether a start is as it should be, and holds nothing of what is still to be told. */
+export function isOpening({ content, stop_reason, usage }: JsonObject): boolean {
+  const isEmpty = Array.isArray(content) && content.length === 0
+  const { input_tokens: input, output_tokens: output } = asRecord(usage)
+  const isCounted = typeof input === 'number' && typeof output === 'number'
+  return isEmpty && isCounted && (stop_reason === null || stop_reason === undefined)
+}
+
+/** The fields that strict clients read at once. */
+export function completeMessage(message: JsonObject): JsonObject {
+  return {
+    type: 'message',
+    role: 'assistant',
+    ...message,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    stop_details: null,
+    usage: { input_tokens: 0, output_tokens: 0, ...withoutNulls(asRecord(message['usage'])) },
+  }
+}
 
 /** What a message that came whole would have been told by: its blocks, and what ends it. */
 export function divideMessage(message: JsonObject): { blocks: JsonObject[]; delta: JsonObject } {

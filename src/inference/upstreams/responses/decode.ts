@@ -30,7 +30,78 @@ export type DecoderOptions = {
  * text is passed on as soon as it is known, and once.
  */
 export function createDecoder(options: DecoderOptions): Decoder {
-  const items: Items = {
+  return new ResponseDecoder(options)
+}
+
+class ResponseDecoder implements Decoder {
+  readonly #items: Items
+  #isStarted = false
+  #state: Decoder['state'] = 'open'
+
+  constructor(options: DecoderOptions) {
+    this.#items = openItems(options)
+  }
+
+  get state() {
+    return this.#state
+  }
+
+  push(message: ServerSentEvent, out: GenerationEvent[]) {
+    if (this.#state === 'done') return
+    if (message.data === '[DONE]') throw truncated()
+    this.#items.sequence.sink = out
+    this.#decode(message, out)
+  }
+
+  end() {
+    if (this.#state !== 'done') throw truncated()
+  }
+
+  #decode(message: ServerSentEvent, out: GenerationEvent[]) {
+    const payload = parseJson(message.data)
+    // What is no JSON is the keep-alive of some proxy, or the cut end of a body.
+    if (!isRecord(payload)) return
+    const type = typeof payload['type'] === 'string' ? payload['type'] : message.event
+    const meaning = eventMeanings.get(type)
+    if (meaning === undefined) {
+      this.#decodeUnnamed(type, payload, out)
+      return
+    }
+    if (meaning.about === 'error') throw failure({ ...payload, type: 'error' })
+    this.#start(out)
+    if (meaning.about === 'end') {
+      const response = isRecord(payload['response']) ? payload['response'] : {}
+      this.#finish(worstOf(meaning.status, response['status']), response, out)
+    } else {
+      takeItemEvent(this.#items, meaning, payload)
+    }
+  }
+
+  /** A whole response, an event that the format does not know, or an error without a type. */
+  #decodeUnnamed(type: string, payload: JsonObject, out: GenerationEvent[]) {
+    if (isWholeResponse(payload)) {
+      this.#start(out)
+      this.#finish(statusOfWhole(payload), payload, out)
+    } else if (type.startsWith('response.')) this.#start(out)
+    else throwIfError(payload)
+  }
+
+  #start(out: GenerationEvent[]) {
+    if (this.#isStarted) return
+    out.push({ type: 'generation-start' })
+    this.#isStarted = true
+  }
+
+  #finish(status: EndStatus, response: JsonObject, out: GenerationEvent[]) {
+    if (status === 'failed') throw failure({ error: response['error'] })
+    if (status === 'cancelled') throw cancelled()
+    out.push(finishGeneration(this.#items, status, response))
+    this.#state = 'done'
+  }
+}
+
+function openItems(options: DecoderOptions): Items {
+  return {
     all: [],
     byId: new Map(),
     sequence: createSequence(),
@@ -42,59 +113,6 @@ export function createDecoder(options: DecoderOptions): Decoder {
     },
     logprobs: options.logprobs,
     maker: options.maker,
-  }
-  let isStarted = false
-  let state: Decoder['state'] = 'open'
-
-  const start = (out: GenerationEvent[]) => {
-    if (!isStarted) out.push({ type: 'generation-start' })
-    isStarted = true
-  }
-
-  const finish = (status: EndStatus, response: JsonObject, out: GenerationEvent[]) => {
-    if (status === 'failed') throw failure({ error: response['error'] })
-    if (status === 'cancelled') throw cancelled()
-    out.push(finishGeneration(items, status, response))
-    state = 'done'
-  }
-
-  const decode = (message: ServerSentEvent, out: GenerationEvent[]) => {
-    const payload = parseJson(message.data)
-    // What is no JSON is the keep-alive of some proxy, or the cut end of a body.
-    if (!isRecord(payload)) return
-    const type = typeof payload['type'] === 'string' ? payload['type'] : message.event
-    const meaning = eventMeanings.get(type)
-    if (meaning === undefined) {
-      if (isWholeResponse(payload)) {
-        start(out)
-        finish(statusOfWhole(payload), payload, out)
-      } else if (type.startsWith('response.')) start(out)
-      else throwIfError(payload)
-      return
-    }
-    if (meaning.about === 'error') throw failure({ ...payload, type: 'error' })
-    start(out)
-    if (meaning.about === 'end') {
-      const response = isRecord(payload['response']) ? payload['response'] : {}
-      finish(worstOf(meaning.status, response['status']), response, out)
-    } else {
-      takeItemEvent(items, meaning, payload)
-    }
-  }
-
-  return {
-    get state() {
-      return state
-    },
-    push(message, out) {
-      if (state === 'done') return
-      if (message.data === '[DONE]') throw truncated()
-      items.sequence.sink = out
-      decode(message, out)
-    },
-    end() {
-      if (state !== 'done') throw truncated()
-    },
   }
 }
 

@@ -4,16 +4,17 @@ import type { MessageSink } from '#surfaces/messages/message.ts'
 
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
 
-/** One block of the generation while it is rendered. Methods return SSE frames. */
+/**
+ * One block of the generation while it is rendered. Methods return SSE frames. `sink` is where
+ * blocks go now; a block opens there when it first has something to say.
+ */
 export type OpenBlock = {
-  start(): string
-  push(event: BlockEvent): string
-  end(event: BlockEvent): string
+  start(sink: BlockSink): string
+  push(sink: BlockSink, event: BlockEvent): string
+  end(sink: BlockSink, event: BlockEvent): string
 }
 
 export type BlockContext = {
-  /** Where blocks go now; a block opens there when it first has something to say. */
-  sink(): BlockSink
   reasoningSeal: ReasoningSeal
   thinkingDisplay: ThinkingDisplay
   tally: BlockTally

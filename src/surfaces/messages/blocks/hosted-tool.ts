@@ -12,7 +12,7 @@ export function openHostedTool(
   { item }: EventOf<'hosted-tool-start'>,
   context: BlockContext,
 ): OpenBlock {
-  if (item.type === 'mcp_call') return openMcpCall(item, context)
+  if (item.type === 'mcp_call') return openMcpCall(item)
   if (item.type === 'web_search_call') return openWebSearch(context)
   return untold
 }
@@ -20,15 +20,15 @@ export function openHostedTool(
 /** What the format has no words for, or what was told in other words. */
 export const untold: OpenBlock = { start: () => '', push: () => '', end: () => '' }
 
-function openMcpCall(item: HostedToolItem, { sink }: BlockContext): OpenBlock {
+function openMcpCall(item: HostedToolItem): OpenBlock {
   const id = newId('mcptoolu_')
   let args = readText(item['arguments'])
   let isTold = false
 
-  const tell = (given: string): string => {
+  const tell = (sink: BlockSink, given: string): string => {
     if (isTold) return ''
     isTold = true
-    return whole(sink(), {
+    return whole(sink, {
       type: 'mcp_tool_use',
       id,
       name: readText(item['name']),
@@ -39,17 +39,19 @@ function openMcpCall(item: HostedToolItem, { sink }: BlockContext): OpenBlock {
   }
   return {
     start: () => '',
-    push(event) {
+    push(sink, event) {
       if (event.type === 'hosted-tool-delta') args += event.text
-      return event.type === 'hosted-tool-progress' && event.stage === 'calling' ? tell(args) : ''
+      return event.type === 'hosted-tool-progress' && event.stage === 'calling'
+        ? tell(sink, args)
+        : ''
     },
-    end(event) {
+    end(sink, event) {
       const ended = event.type === 'hosted-tool-end' ? event.item : null
       if (ended === null) return ''
       const { arguments: given, error } = ended
       return (
-        tell(typeof given === 'string' ? given : args) +
-        whole(sink(), {
+        tell(sink, typeof given === 'string' ? given : args) +
+        whole(sink, {
           type: 'mcp_tool_result',
           tool_use_id: id,
           is_error: isRecord(error) || typeof error === 'string',
@@ -69,11 +71,11 @@ function readOutcome({ output, error }: HostedToolItem): string {
 }
 
 /** What was searched for is known at the end; other actions of such a tool are not told. */
-function openWebSearch({ sink, tally }: BlockContext): OpenBlock {
+function openWebSearch({ tally }: BlockContext): OpenBlock {
   return {
     start: () => '',
     push: () => '',
-    end(event) {
+    end(sink, event) {
       const action = event.type === 'hosted-tool-end' ? asRecord(event.item?.['action']) : {}
       if (action['type'] !== 'search') return ''
       tally.webSearches++
@@ -81,10 +83,10 @@ function openWebSearch({ sink, tally }: BlockContext): OpenBlock {
       const input = JSON.stringify({ query: readText(action['query']) })
       const sources = Array.isArray(action['sources']) ? action['sources'] : []
       return (
-        sink().start({ type: 'server_tool_use', id, name: 'web_search', input: {}, ...direct }) +
-        sink().delta('input_json_delta', input) +
-        sink().stop() +
-        whole(sink(), {
+        sink.start({ type: 'server_tool_use', id, name: 'web_search', input: {}, ...direct }) +
+        sink.delta('input_json_delta', input) +
+        sink.stop() +
+        whole(sink, {
           type: 'web_search_tool_result',
           tool_use_id: id,
           content: sources.flatMap(renderSource),

@@ -1,39 +1,54 @@
-import type { Citation } from '#inference/events.ts'
+import type { BlockEvent, Citation } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
-import type { BlockContext, EventOf, OpenBlock } from './block.ts'
+import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 
 /** Text of an answer or a refusal. One without any text is no block: clients refuse empty ones. */
-export function openText(start: EventOf<'text-start'>, context: BlockContext): OpenBlock {
-  if (start.form === 'refusal') context.tally.hasRefusal = true
-  const { sink } = context
-  let hasText = false
-  let isCited = false
-  const opened = () =>
-    sink().isOpen() ? '' : sink().start({ type: 'text', text: '', citations: null })
+export class TextBlock implements OpenBlock {
+  #hasText = false
+  #isCited = false
+
+  constructor(start: EventOf<'text-start'>, { tally }: BlockContext) {
+    if (start.form === 'refusal') tally.hasRefusal = true
+  }
+
+  start(): string {
+    return ''
+  }
+
+  push(sink: BlockSink, event: BlockEvent): string {
+    if (event.type === 'text-delta') return this.#addText(sink, event.text)
+    assert(event.type === 'citation', `${event.type} in a text`)
+    return this.#cite(sink, event.citation)
+  }
+
+  end(sink: BlockSink): string {
+    return sink.stop()
+  }
+
+  #addText(sink: BlockSink, text: string): string {
+    if (text === '') return ''
+    const head = this.#divided(sink) + opened(sink)
+    this.#hasText = true
+    return head + sink.delta('text_delta', text)
+  }
+
+  #cite(sink: BlockSink, cited: Citation): string {
+    const citation = renderCitation(cited)
+    if (citation === null) return ''
+    this.#isCited ||= cited.kind === 'file' && this.#hasText
+    return opened(sink) + sink.cite(citation)
+  }
+
   /** What is cited is all of a block, so the text behind a passage begins one of its own. */
-  const divided = () => {
-    if (!hasText || !isCited) return ''
-    isCited = false
-    return sink().stop()
+  #divided(sink: BlockSink): string {
+    if (!this.#hasText || !this.#isCited) return ''
+    this.#isCited = false
+    return sink.stop()
   }
-  return {
-    start: () => '',
-    push(event) {
-      if (event.type === 'text-delta') {
-        const { text } = event
-        if (text === '') return ''
-        const head = divided() + opened()
-        hasText = true
-        return head + sink().delta('text_delta', text)
-      }
-      assert(event.type === 'citation', `${event.type} in a text`)
-      const citation = renderCitation(event.citation)
-      if (citation === null) return ''
-      isCited ||= event.citation.kind === 'file' && hasText
-      return opened() + sink().cite(citation)
-    },
-    end: () => sink().stop(),
-  }
+}
+
+function opened(sink: BlockSink): string {
+  return sink.isOpen() ? '' : sink.start({ type: 'text', text: '', citations: null })
 }
 
 /**

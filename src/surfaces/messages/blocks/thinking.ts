@@ -1,5 +1,7 @@
+import type { BlockEvent } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
-import type { BlockContext, EventOf, OpenBlock } from './block.ts'
+import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 
 const betweenParts = '\n\n'
 
@@ -8,33 +10,44 @@ const betweenParts = '\n\n'
  * our seal of the thoughts and of what their maker sealed. Where there is only the latter, the
  * block has no text, as where the caller wants none.
  */
-export function openThinking(start: EventOf<'reasoning-start'>, context: BlockContext): OpenBlock {
-  const { sink, reasoningSeal } = context
-  const isShown = context.thinkingDisplay === 'summarized'
-  let text = ''
-  let part: number | null = null
+export class ThinkingBlock implements OpenBlock {
+  readonly #isShown: boolean
+  #text = ''
+  #part: number | null = null
+  readonly #isSummary: boolean
+  readonly #seal: ReasoningSeal
 
-  const opened = () =>
-    sink().isOpen() ? '' : sink().start({ type: 'thinking', thinking: '', signature: '' })
-  return {
-    start: () => '',
-    push(event) {
-      assert(event.type === 'reasoning-delta', `${event.type} in reasoning`)
-      if (event.text === '') return ''
-      const isNewPart = text !== '' && event.part !== part
-      const added = isNewPart ? betweenParts + event.text : event.text
-      part = event.part
-      text += added
-      return isShown ? opened() + sink().delta('thinking_delta', added) : opened()
-    },
-    end(event) {
-      assert(event.type === 'reasoning-end', `${event.type} ends reasoning`)
-      const { sealed: payload = null, sealedBy: maker = null } = event
-      if (text === '' && payload === null) return sink().stop()
-      // A summary is not what the model thought, so it is nothing to give back to it.
-      const thoughts = start.form === 'summary' ? '' : text
-      const signature = reasoningSeal.seal({ text: thoughts, payload, maker })
-      return opened() + sink().delta('signature_delta', signature) + sink().stop()
-    },
+  constructor(start: EventOf<'reasoning-start'>, context: BlockContext) {
+    this.#isShown = context.thinkingDisplay === 'summarized'
+    this.#isSummary = start.form === 'summary'
+    this.#seal = context.reasoningSeal
   }
+
+  start(): string {
+    return ''
+  }
+
+  push(sink: BlockSink, event: BlockEvent): string {
+    assert(event.type === 'reasoning-delta', `${event.type} in reasoning`)
+    if (event.text === '') return ''
+    const isNewPart = this.#text !== '' && event.part !== this.#part
+    const added = isNewPart ? betweenParts + event.text : event.text
+    this.#part = event.part
+    this.#text += added
+    return this.#isShown ? opened(sink) + sink.delta('thinking_delta', added) : opened(sink)
+  }
+
+  end(sink: BlockSink, event: BlockEvent): string {
+    assert(event.type === 'reasoning-end', `${event.type} ends reasoning`)
+    const { sealed: payload = null, sealedBy: maker = null } = event
+    if (this.#text === '' && payload === null) return sink.stop()
+    // A summary is not what the model thought, so it is nothing to give back to it.
+    const thoughts = this.#isSummary ? '' : this.#text
+    const signature = this.#seal.seal({ text: thoughts, payload, maker })
+    return opened(sink) + sink.delta('signature_delta', signature) + sink.stop()
+  }
+}
+
+function opened(sink: BlockSink): string {
+  return sink.isOpen() ? '' : sink.start({ type: 'thinking', thinking: '', signature: '' })
 }

@@ -1,38 +1,50 @@
+import type { BlockEvent, ToolCallHead } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { toToolUseId } from '#surfaces/messages/tool-id.ts'
-import type { BlockContext, EventOf, OpenBlock } from './block.ts'
+import type { BlockContext, BlockSink, BlockTally, EventOf, OpenBlock } from './block.ts'
 
 /**
  * A call as a tool_use block. Arguments go out as the model wrote them, also where they are cut off:
  * to mend them would make a call that looks complete and does something else.
  */
-export function openToolUse(
-  { call }: EventOf<'tool-call-start'>,
-  { sink, tally }: BlockContext,
-): OpenBlock {
-  const isCustom = call.form === 'custom'
-  const shell = {
-    type: 'tool_use',
-    id: toToolUseId(call.callId),
-    name: call.name,
-    input: {},
-    caller: { type: 'direct' },
+export class ToolUseBlock implements OpenBlock {
+  readonly #isCustom: boolean
+  readonly #call: ToolCallHead
+  readonly #tally: BlockTally
+
+  constructor({ call }: EventOf<'tool-call-start'>, { tally }: BlockContext) {
+    this.#isCustom = call.form === 'custom'
+    this.#call = call
+    this.#tally = tally
   }
-  const give = (json: string) => (json === '' ? '' : sink().delta('input_json_delta', json))
-  return {
-    start() {
-      tally.toolUses++
-      return sink().start(shell) + (isCustom ? give(customHead) : '')
-    },
-    push(event) {
-      assert(event.type === 'tool-call-delta', `${event.type} in a tool call`)
-      return give(isCustom ? JSON.stringify(event.text).slice(1, -1) : event.text)
-    },
-    end(event) {
-      assert(event.type === 'tool-call-end', `${event.type} ends a tool call`)
-      return (isCustom && event.complete ? give(customTail) : '') + sink().stop()
-    },
+
+  start(sink: BlockSink): string {
+    this.#tally.toolUses++
+    const { callId, name } = this.#call
+    const shell = {
+      type: 'tool_use',
+      id: toToolUseId(callId),
+      name,
+      input: {},
+      caller: { type: 'direct' },
+    }
+    return sink.start(shell) + (this.#isCustom ? give(sink, customHead) : '')
   }
+
+  push(sink: BlockSink, event: BlockEvent): string {
+    assert(event.type === 'tool-call-delta', `${event.type} in a tool call`)
+    const { text } = event
+    return give(sink, this.#isCustom ? JSON.stringify(text).slice(1, -1) : text)
+  }
+
+  end(sink: BlockSink, event: BlockEvent): string {
+    assert(event.type === 'tool-call-end', `${event.type} ends a tool call`)
+    return (this.#isCustom && event.complete ? give(sink, customTail) : '') + sink.stop()
+  }
+}
+
+function give(sink: BlockSink, json: string): string {
+  return json === '' ? '' : sink.delta('input_json_delta', json)
 }
 
 /** The format knows objects alone, so free text is the one field of one. */

@@ -2,51 +2,57 @@ import type { BlockEvent } from '#inference/events.ts'
 import { endOfBlock } from '#inference/grammar.ts'
 import { openHostedTool } from './hosted-tool.ts'
 import type { ItemContext, ItemForm, ItemStatus, OpenItem, OutputItem } from './item.ts'
-import { openMessage } from './message.ts'
+import { MessageItem } from './message.ts'
 import { openReasoning } from './reasoning.ts'
 import { openToolCall } from './tool-call.ts'
 
 /** The output of one response: blocks become items, in order, one at a time. */
-export type ItemList = {
-  push(event: BlockEvent): string
-  /** Ends the item that is still open, as one that was cut off. */
-  cut(): string
-  /** The items as they stand, with the one that is still open. */
-  output(form: ItemForm): OutputItem[]
-}
+export class ItemList {
+  readonly #context: Omit<ItemContext, 'outputIndex'>
+  readonly #closed: { item: OpenItem; status: ItemStatus }[] = []
+  #current: OpenItem | null = null
+  #last: BlockEvent | null = null
 
-export function createItemList(context: Omit<ItemContext, 'outputIndex'>): ItemList {
-  const closed: { item: OpenItem; status: ItemStatus }[] = []
-  let current: OpenItem | null = null
-  let last: BlockEvent | null = null
-
-  const push = (event: BlockEvent): string => {
-    last = event
-    if (current === null) {
-      current = openItem(event, { ...context, outputIndex: closed.length })
-      return current.start()
-    }
-    if (!event.type.endsWith('-end')) return current.push(event)
-    const written = current.end(event)
-    const isCut = 'complete' in event && !event.complete
-    closed.push({ item: current, status: isCut ? 'incomplete' : 'completed' })
-    current = null
-    return written
+  constructor(context: Omit<ItemContext, 'outputIndex'>) {
+    this.#context = context
   }
-  return {
-    push,
-    cut: () => (last === null ? '' : endOfBlock(last).map(push).join('')),
-    output(form) {
-      const items = closed.map(({ item, status }) => item.item(status, form))
-      return current === null ? items : [...items, current.item('in_progress', form)]
-    },
+
+  push(event: BlockEvent): string {
+    this.#last = event
+    if (this.#current === null) {
+      this.#current = openItem(event, { ...this.#context, outputIndex: this.#closed.length })
+      return this.#current.start()
+    }
+    return event.type.endsWith('-end') ? this.#end(this.#current, event) : this.#current.push(event)
+  }
+
+  /** Ends the item that is still open, as one that was cut off. */
+  cut(): string {
+    if (this.#last === null) return ''
+    return endOfBlock(this.#last)
+      .map((event) => this.push(event))
+      .join('')
+  }
+
+  /** The items as they stand, with the one that is still open. */
+  output(form: ItemForm): OutputItem[] {
+    const items = this.#closed.map(({ item, status }) => item.item(status, form))
+    return this.#current === null ? items : [...items, this.#current.item('in_progress', form)]
+  }
+
+  #end(item: OpenItem, event: BlockEvent): string {
+    const written = item.end(event)
+    const isCut = 'complete' in event && !event.complete
+    this.#closed.push({ item, status: isCut ? 'incomplete' : 'completed' })
+    this.#current = null
+    return written
   }
 }
 
 function openItem(event: BlockEvent, context: ItemContext): OpenItem {
   switch (event.type) {
     case 'text-start':
-      return openMessage(event, context)
+      return new MessageItem(event, context)
     case 'reasoning-start':
       return openReasoning(event, context)
     case 'tool-call-start':

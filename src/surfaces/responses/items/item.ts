@@ -1,6 +1,6 @@
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
-import type { FrameWriter } from '#surfaces/responses/frames.ts'
+import type { Frames } from '#surfaces/responses/frames.ts'
 
 /** An output item on the wire; every kind has an id of ours, which never changes. */
 export type OutputItem = {
@@ -26,7 +26,7 @@ export type OpenItem = {
 }
 
 export type ItemContext = {
-  frames: FrameWriter
+  frames: Frames
   outputIndex: number
   /** Whether the caller asked for sealed reasoning. */
   includeSealed: boolean

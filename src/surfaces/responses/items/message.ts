@@ -1,76 +1,100 @@
-import type { Citation, TokenLogprob } from '#inference/events.ts'
+import type { BlockEvent, Citation, TokenLogprob } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
-import { deltaHead } from '#surfaces/responses/frames.ts'
-import type { EventOf, ItemContext, ItemStatus, OpenItem } from './item.ts'
+import { type DeltaHead, deltaHead, type Frames } from '#surfaces/responses/frames.ts'
+import type { EventOf, ItemContext, ItemStatus, OpenItem, OutputItem } from './item.ts'
 
-export function openMessage(
-  start: EventOf<'text-start'>,
-  { frames, outputIndex }: ItemContext,
-): OpenItem {
-  const id = newId('msg_')
-  const isRefusal = start.form === 'refusal'
-  const place = { item_id: id, output_index: outputIndex, content_index: 0 }
-  const deltaType = isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
-  const head = deltaHead(deltaType, isRefusal ? place : { ...place, logprobs: [] })
-  const annotations: Annotation[] = []
-  const logprobs: object[] = []
-  let text = ''
+export class MessageItem implements OpenItem {
+  readonly #frames: Frames
+  readonly #id = newId('msg_')
+  readonly #phase: string | undefined
+  readonly #isRefusal: boolean
+  readonly #outputIndex: number
+  readonly #deltaType: string
+  readonly #head: DeltaHead
+  readonly #annotations: Annotation[] = []
+  readonly #logprobs: object[] = []
+  #text = ''
 
-  const part = () =>
-    isRefusal
-      ? { type: 'refusal', refusal: text }
-      : { type: 'output_text', text, annotations, logprobs }
-  const withContent = (as: ItemStatus, content: readonly object[]) => ({
-    id,
-    type: 'message',
-    status: as,
-    role: 'assistant',
-    content,
-    ...(start.phase === undefined ? {} : { phase: start.phase }),
-  })
-  const item = (as: ItemStatus) => withContent(as, [part()])
-  const cite = (citation: Citation) => {
-    if (isTold(citation, annotations)) return ''
+  constructor(start: EventOf<'text-start'>, { frames, outputIndex }: ItemContext) {
+    this.#frames = frames
+    this.#phase = start.phase
+    this.#isRefusal = start.form === 'refusal'
+    this.#outputIndex = outputIndex
+    this.#deltaType = this.#isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
+    const place = this.#place()
+    this.#head = deltaHead(this.#deltaType, this.#isRefusal ? place : { ...place, logprobs: [] })
+  }
+
+  start(): string {
+    const item = this.#withContent('in_progress', [])
+    return (
+      this.#frames.frame('response.output_item.added', { output_index: this.#outputIndex, item }) +
+      this.#frames.frame('response.content_part.added', { ...this.#place(), part: this.#part() })
+    )
+  }
+
+  push(event: BlockEvent): string {
+    if (event.type === 'text-delta') return this.#addText(event)
+    assert(event.type === 'citation', `${event.type} in a message`)
+    return this.#cite(event.citation)
+  }
+
+  end(event: BlockEvent): string {
+    assert(event.type === 'text-end', `${event.type} ends a message`)
+    const place = this.#place()
+    const item = this.item(event.complete ? 'completed' : 'incomplete')
+    const done = this.#isRefusal
+      ? this.#frames.frame('response.refusal.done', { ...place, refusal: this.#text })
+      : this.#frames.frame('response.output_text.done', { ...place, ...this.#told() })
+    return (
+      done +
+      this.#frames.frame('response.content_part.done', { ...place, part: this.#part() }) +
+      this.#frames.frame('response.output_item.done', { output_index: this.#outputIndex, item })
+    )
+  }
+
+  item(status: ItemStatus): OutputItem {
+    return this.#withContent(status, [this.#part()])
+  }
+
+  #addText(event: EventOf<'text-delta'>): string {
+    this.#text += event.text
+    if (event.logprobs === undefined || this.#isRefusal)
+      return this.#frames.delta(this.#head, event.text)
+    const logprobs = event.logprobs.map(renderLogprob)
+    this.#logprobs.push(...logprobs)
+    return this.#frames.frame(this.#deltaType, { ...this.#place(), delta: event.text, logprobs })
+  }
+
+  #cite(citation: Citation): string {
+    if (isTold(citation, this.#annotations)) return ''
     const annotation = renderCitation(citation)
-    annotations.push(annotation)
-    return frames.frame('response.output_text.annotation.added', {
-      ...place,
-      annotation_index: annotations.length - 1,
+    this.#annotations.push(annotation)
+    return this.#frames.frame('response.output_text.annotation.added', {
+      ...this.#place(),
+      annotation_index: this.#annotations.length - 1,
       annotation,
     })
   }
-  const addText = (event: EventOf<'text-delta'>) => {
-    text += event.text
-    if (event.logprobs === undefined || isRefusal) return frames.delta(head, event.text)
-    const added = event.logprobs.map(renderLogprob)
-    logprobs.push(...added)
-    return frames.frame(deltaType, { ...place, delta: event.text, logprobs: added })
+
+  #place() {
+    return { item_id: this.#id, output_index: this.#outputIndex, content_index: 0 }
   }
-  return {
-    start: () =>
-      frames.frame('response.output_item.added', {
-        output_index: outputIndex,
-        item: withContent('in_progress', []),
-      }) + frames.frame('response.content_part.added', { ...place, part: part() }),
-    push(event) {
-      if (event.type === 'text-delta') return addText(event)
-      assert(event.type === 'citation', `${event.type} in a message`)
-      return cite(event.citation)
-    },
-    end(event) {
-      assert(event.type === 'text-end', `${event.type} ends a message`)
-      const status = event.complete ? 'completed' : 'incomplete'
-      const done = isRefusal
-        ? frames.frame('response.refusal.done', { ...place, refusal: text })
-        : frames.frame('response.output_text.done', { ...place, text, logprobs })
-      return (
-        done +
-        frames.frame('response.content_part.done', { ...place, part: part() }) +
-        frames.frame('response.output_item.done', { output_index: outputIndex, item: item(status) })
-      )
-    },
-    item,
+
+  #part(): object {
+    if (this.#isRefusal) return { type: 'refusal', refusal: this.#text }
+    const { text, logprobs } = this.#told()
+    return { type: 'output_text', text, annotations: this.#annotations, logprobs }
+  }
+
+  #told() {
+    return { text: this.#text, logprobs: this.#logprobs }
+  }
+
+  #withContent(status: ItemStatus, content: readonly object[]): OutputItem {
+    const phase = this.#phase === undefined ? {} : { phase: this.#phase }
+    return { id: this.#id, type: 'message', status, role: 'assistant', content, ...phase }
   }
 }
 

@@ -29,7 +29,7 @@ export async function runTurn(
     const caller = await asked.caller()
     const turn = await turns.begin(body, { ...caller, memory })
     const { pump } = await beginStream(turn.source(), deps.config.stream)
-    await pump(sink)
+    await pump(sink, '')
     ending = sink.ending()
     if (caller.signal.aborted) return
     if (ending === null) throw brokenOff()
@@ -54,7 +54,6 @@ export function createTurnSink(
     },
     end: () => {},
     close: cut,
-    closing: '',
     ending: () => ending,
   }
 }
