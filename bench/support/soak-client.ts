@@ -50,6 +50,8 @@ export function createClient(job: SoakJob, number: number, random: () => number)
       },
       ...(sent === undefined ? {} : { body: sent }),
       ...(signal === undefined ? {} : { signal }),
+      // A kept connection may be closed as the next request goes out, which would look like a fault.
+      keepalive: false,
     })
   }
   return {

@@ -113,8 +113,8 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     const types: string[] = []
     const read = async () => {
       for await (const event of stream) {
-        if (types.length === 0)
-          for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL')
+        const isFirstDelta = event.type.endsWith('.delta') && !types.includes(event.type)
+        if (isFirstDelta) for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL')
         types.push(event.type)
       }
     }
