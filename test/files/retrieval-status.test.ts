@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { callerOf, type Person } from '#test/support/file-gateway.ts'
+import { storeCollection } from '#test/support/stored-collections.ts'
 import { ann, bob, fresh, useFileGateway } from './world.ts'
 
 const world = useFileGateway()
@@ -15,19 +16,15 @@ async function collect(fileId: string, owner: Person, state: State | null): Prom
   const [index] = await drizzle.execute<{ id: number }>(sql`
     insert into embedding_index (model, dims, chunk_tokens_max, chunk_overlap_tokens, state,
       created_at) values ('m', 3, 800, 0, 'active', now()) returning id`)
+  const indexId = index?.id ?? 0
   const id = Bun.randomUUIDv7()
-  await drizzle.execute(sql`
-    insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
-    values (${id}, ${name}, ${userId}, 'files', ${index?.id ?? 0}::integer, now(), now())`)
-  await drizzle.execute(sql`
-    insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
-    values (${id}, ${fileId}, '{}', false, ${userId}, now())`)
+  await storeCollection(world.database, { id, name, ownerId: userId, indexId, fileIds: [fileId] })
   if (state === null) return name
   const [code, message] = state.error ?? [null, null]
   await drizzle.execute(sql`
     insert into file_index (file_id, index_id, state, stage, chunks, error_code, error_message,
       updated_at)
-    values (${fileId}, ${index?.id ?? 0}::integer, ${state.state}, ${state.stage ?? 'waiting'},
+    values (${fileId}, ${indexId}::integer, ${state.state}, ${state.stage ?? 'waiting'},
       ${state.chunks ?? 0}::integer, ${code}, ${message}, now())`)
   return name
 }

@@ -20,7 +20,7 @@ export type DownloadRoutesDeps = {
 /** How contents go out: whole or in part, never shown in place of a page of ours. */
 export function downloadRoutes(deps: DownloadRoutesDeps) {
   const { auth, files, config } = deps
-  const stallS = Math.min(Math.ceil(config.stream.readerStallMs / 1000), stallSMax)
+  const stallS = Math.min(Math.ceil(config.stream.readerStallMs / 1000) + clockTurnS, stallSMax)
   type Asked = {
     principal: Caller
     params: { id: string }
@@ -53,6 +53,8 @@ export function downloadRoutes(deps: DownloadRoutesDeps) {
 
 /** Bun knows no longer time. */
 const stallSMax = 255
+/** Bun looks at its connections every so often only; a time of one turn may be over at once. */
+const clockTurnS = 4
 
 function rangeOf(request: Request, file: FileNode): ReturnType<typeof readRange> {
   const ifRange = request.headers.get('if-range')

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Elysia } from 'elysia'
+import { downloadRoutes } from '#files/content/download-routes.ts'
 import { readRange } from '#files/content/range.ts'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -90,6 +92,32 @@ test('a range of a content that has changed gives the whole of the new one', asy
   expect((await ask({ range: 'bytes=0-1', 'if-range': etag })).status).toBe(206)
   expect((await ask({ range: 'bytes=0-1', 'if-range': '"other"' })).status).toBe(200)
 })
+
+test('however short readers may stall, who reads is served', async () => {
+  // Longer than a turn of Bun's clock, which ends the time of every connection that it finds over.
+  const endMs = performance.now() + 4_500
+  const storage = {
+    async read() {
+      await Bun.sleep(100)
+      return new Blob([content]).stream()
+    },
+  }
+  const { auth, files, config } = gateway.deps
+  const impatient = { ...config, stream: { ...config.stream, readerStallMs: 1_000 } }
+  const server = new Elysia()
+    .use(downloadRoutes({ auth, files, storage, config: impatient }))
+    .listen({ hostname: '127.0.0.1', port: 0, idleTimeout: 30 })
+  const headers = { authorization: `Bearer ${await gateway.token()}` }
+  const url = `http://127.0.0.1:${server.server?.port}${path}`
+  const read = async () => {
+    while (performance.now() < endMs) {
+      const answer = await fetch(url, { headers, keepalive: false })
+      expect((await answer.bytes()).length).toBe(content.length)
+    }
+  }
+  await Promise.all([read(), read(), read(), read()])
+  await server.stop(true)
+}, 20_000)
 
 test('HEAD tells the same without the bytes', async () => {
   const answer = await ask({}, 'HEAD')

@@ -6,6 +6,7 @@ import { createSearch } from '#retrieval/search/create-search.ts'
 import type { Search, SearchMode } from '#retrieval/search/search.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
+import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes, storeShares } from '#test/support/stored-files.ts'
 
 /**
@@ -162,26 +163,18 @@ async function store(): Promise<void> {
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
   const spec = { model: 'x', dims: 384, chunkTokensMax: 800, chunkOverlapTokens: 100 }
   const index = await tables.provide(spec)
-  for (const { id, name, ownerId, files: members } of collections) {
-    await drizzle.execute(sql`
-      insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
-      values (${id}::uuid, ${name}, ${ownerId}::uuid, 'files', ${index.id}, now(), now())`)
-    for (const file of members) {
-      await drizzle.execute(sql`
-        insert into collection_file
-          (collection_id, file_id, attributes, followed, added_by, added_at)
-        values (${id}::uuid, ${file.id}::uuid, '{}', false, ${ownerId}::uuid, now())`)
-    }
+  const idsOf = (members: Iterable<Node>) => Array.from(members, ({ id }) => id)
+  for (const collection of collections) {
+    const fileIds = idsOf(collection.files)
+    await storeCollection(database, { ...collection, indexId: index.id, fileIds })
   }
+  await storeIngested(database, { indexId: index.id, fileIds: idsOf(files), chunksPerFile: 1 })
   for (const [at, { id }] of files.entries()) {
     const text = `common words of file ${at}`
     const signal = new AbortController().signal
     const embedder = createLocalHashEmbedder()
     const { vectors } = await embedder.embed([text], { purpose: 'passage', signal })
     const [vector = new Float32Array(384)] = vectors
-    await drizzle.execute(sql`
-      insert into file_index (file_id, index_id, state, sha256, chunks, updated_at)
-      values (${id}::uuid, ${index.id}, 'done', 'none', 1, now())`)
     await drizzle.transaction((transaction) =>
       tables.replace(transaction, index, id, [
         { ordinal: 0, text, page: null, start: 0, end: text.length, vector },

@@ -6,6 +6,7 @@ import { createSearch } from '#retrieval/search/create-search.ts'
 import { type SearchTuning, searchTuning } from '#retrieval/search/hits/store.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
+import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes, storeShares } from '#test/support/stored-files.ts'
 
 /**
@@ -151,15 +152,10 @@ async function fill(): Promise<void> {
     database,
     files.map((id) => ({ id, ownerId: owner, parentId: null })),
   )
-  await drizzle.execute(sql`
-    insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
-    values (${collectionId}::uuid, 'all', ${owner}::uuid, 'files', ${index.id}, now(), now())`)
-  await drizzle.execute(sql`
-    insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
-    select ${collectionId}::uuid, id, '{}', false, owner_id, now() from node`)
-  await drizzle.execute(sql`
-    insert into file_index (file_id, index_id, state, sha256, chunks, updated_at)
-    select id, ${index.id}, 'done', 'none', ${chunksPerFile}, now() from node`)
+  const indexed = { indexId: index.id, fileIds: files }
+  const collection = { ...indexed, id: collectionId, name: 'all', ownerId: owner }
+  await storeCollection(database, collection)
+  await storeIngested(database, { ...indexed, chunksPerFile })
   const table = sql.raw(`chunk_${index.id}`)
   const type = sql.raw(kind === 'pglite' ? 'vector' : 'halfvec')
   for (let at = 0; at < chunks.length; at += 1_000) {

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import { openTestDatabase, quietLog, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes } from '#test/support/stored-files.ts'
 
 /**
@@ -84,20 +85,14 @@ async function fill(): Promise<string> {
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
   const spec = { model: 'm', dims, chunkTokensMax: 800, chunkOverlapTokens: 100 }
   const index = await tables.provide(spec)
-  const collectionId = crypto.randomUUID()
   await storeNodes(
     database,
     files.map((id) => ({ id, ownerId: owner, parentId: null })),
   )
-  await drizzle.execute(sql`
-    insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
-    values (${collectionId}::uuid, 'all', ${owner}::uuid, 'files', ${index.id}, now(), now())`)
-  await drizzle.execute(sql`
-    insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
-    select ${collectionId}::uuid, id, '{}', false, owner_id, now() from node`)
-  await drizzle.execute(sql`
-    insert into file_index (file_id, index_id, state, sha256, chunks, updated_at)
-    select id, ${index.id}, 'done', 'none', ${passagesPerFile}, now() from node`)
+  const indexed = { indexId: index.id, fileIds: files }
+  const collection = { ...indexed, id: crypto.randomUUID(), name: 'all', ownerId: owner }
+  await storeCollection(database, collection)
+  await storeIngested(database, { ...indexed, chunksPerFile: passagesPerFile })
   for (const [number, fileId] of files.entries()) {
     const chunks = Array.from({ length: passagesPerFile }, (_, ordinal) => ({
       ...{ ordinal, text: `word ${number} ${ordinal}`, page: null, start: 0, end: 1 },
