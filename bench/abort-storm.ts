@@ -1,12 +1,11 @@
 import { parseArgs } from 'node:util'
-import { createDatabase } from './support/database.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { waitForIdle } from './support/gateway-metrics.ts'
 import { runClient, startServer } from './support/load.ts'
 import { numberIn } from './support/options.ts'
 import { treeMemoryBytes, treeUsage } from './support/process-tree.ts'
 import { faultCount, formatSamples, writeResult } from './support/report.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import type { StormJob, StormReport } from './support/storm-job.ts'
 import {
   endsAfterLeaving,
@@ -14,7 +13,7 @@ import {
   formatStorm,
   type StormResult,
 } from './support/storm-results.ts'
-import { type Faults, noFaults, noteFault } from './support/stream-check.ts'
+import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
 import { workerDescriptors } from './support/worker-descriptors.ts'
 
 export const question =
@@ -35,14 +34,11 @@ const spareDescriptors = 16
 /** Garbage comes and goes by this much, whatever happens. */
 const memoryGrowthMax = 256 * 2 ** 20
 
-type Options = {
+type Options = RunOptions & {
   readonly clients: number
   readonly seconds: number
   readonly limitMs: number
   readonly seed: number
-  readonly databaseUrl: string | undefined
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 type Target = Gateway & { readonly upstreamPort: number }
@@ -64,15 +60,13 @@ export async function run(args: readonly string[]): Promise<number> {
   console.log(`\n${formatStorm(result, { ...options, before, after })}`)
   const all = [faults, result.report.faults].filter((found) => faultCount(found) > 0)
   for (const found of all) console.log(`${found.failed} faults${formatSamples(found)}`)
-  if (options.jsonFile !== undefined) {
-    // The list of all who left is long, and nobody reads it.
-    const { left, ...report } = result.report
-    const shown = { ...result, report: { ...report, left: left.length }, ends: result.ends.size }
-    writeResult(options.jsonFile, {
-      ...{ bench: 'abort-storm', options, before, after, faults },
-      result: { ...shown, afterLeavingMs: endsAfterLeaving(result) },
-    })
-  }
+  // The list of all who left is long, and nobody reads it.
+  const { left, ...report } = result.report
+  const shown = { ...result, report: { ...report, left: left.length }, ends: result.ends.size }
+  writeResult('abort-storm', options, {
+    ...{ before, after, faults },
+    result: { ...shown, afterLeavingMs: endsAfterLeaving(result) },
+  })
   return all.length === 0 ? 0 : 1
 }
 
@@ -80,35 +74,27 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       clients: { type: 'string', default: '1000' },
       seconds: { type: 'string' },
       'limit-ms': { type: 'string', default: '1000' },
       seed: { type: 'string', default: '1' },
-      database: { type: 'string' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   const seconds = values.seconds ?? (values.quick ? String(quickSeconds) : '30')
   return {
+    ...readRunOptions(values),
     clients: numberIn(values.clients, { name: 'clients', from: 1, to: 5_000 }),
     seconds: numberIn(seconds, { name: 'seconds', from: 1, to: 600 }),
     limitMs: numberIn(values['limit-ms'], { name: 'limit-ms', from: 1, to: 60_000 }),
     seed: numberIn(values.seed, { name: 'seed', from: 0, to: 2 ** 31 }),
-    databaseUrl: values.database,
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
-async function start({ databaseUrl, settings, seconds }: Options): Promise<Target> {
+async function start({ databaseServer, settings, seconds }: Options): Promise<Target> {
   const upstreamPort = await startServer('storm-upstream.ts', [String(seconds * 2 + 300)])
   const gateway = await startGateway({
-    upstreamPort,
-    upstreamApi: 'chat',
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
-    settings,
+    ...{ upstreamPort, upstreamApi: 'chat', databaseServer, settings },
   })
   return { ...gateway, upstreamPort }
 }
@@ -173,11 +159,7 @@ function judge(seen: {
   readonly faults: Faults
 }): void {
   const { options, result, before, after, faults } = seen
-  const fail = (count: number, sentence: string) => {
-    if (count <= 0) return
-    faults.failed += count
-    noteFault(faults, sentence)
-  }
+  const fail = (count: number, sentence: string) => noteFailure(faults, sentence, count)
   const { tooLate, sent } = endsAfterLeaving(result, options.limitMs)
   fail(
     tooLate,

@@ -1,19 +1,13 @@
 import { parseArgs } from 'node:util'
-import {
-  formatCrowd,
-  formatLogLines,
-  formatShortage,
-  isWhole,
-} from './support/connections-results.ts'
+import { formatCrowd, formatShortage, isWhole } from './support/connections-results.ts'
 import { type CrowdSize, crowdJob, runCrowd } from './support/crowd.ts'
-import { createDatabase } from './support/database.ts'
 import { requireDescriptors } from './support/descriptors.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
-import { countWarnings } from './support/log-lines.ts'
+import { countWarnings, formatLogLines } from './support/log-lines.ts'
 import { numberIn, UsageError } from './support/options.ts'
-import { formatFaults, formatSamples, writeResult } from './support/report.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { formatSamples, printFaults, writeResult } from './support/report.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { isOrderly, runShortage } from './support/shortage.ts'
 
 export const question =
@@ -34,27 +28,22 @@ const warmUp: CrowdSize = { streams: 200, tokensPerSecond: 20, rampMs: 500, wind
 /** The connections to the upstream that the warm-up has left are closed by then. */
 const restMs = 5_000
 
-type Options = {
+type Options = RunOptions & {
   readonly streams: number
   readonly seconds: number
   readonly workers: number
   /** The limit of open files of the gateway, of which is shown what happens at it. */
   readonly descriptors: number | null
-  readonly databaseUrl: string | undefined
   readonly logLevel: string
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   requireDescriptors(Math.ceil(options.streams / options.workers))
-  const { databaseUrl, descriptors } = options
+  const { databaseServer, descriptors, workers, logLevel, settings } = options
   const gateway = await startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    upstreamApi: 'chat',
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
-    ...{ workers: options.workers, logLevel: options.logLevel, settings: options.settings },
+    ...{ upstreamApi: 'chat', databaseServer, workers, logLevel, settings },
     ...(descriptors === null ? {} : { openFilesMax: descriptors }),
   })
   return descriptors === null ? openMany(gateway, options) : openTooMany(gateway, options)
@@ -64,15 +53,12 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       streams: { type: 'string' },
       seconds: { type: 'string' },
       workers: { type: 'string', default: '1' },
       descriptors: { type: 'string' },
-      database: { type: 'string' },
       'log-level': { type: 'string', default: 'info' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   const whole = (text: string, name: string, from: number, to: number) =>
@@ -84,42 +70,37 @@ function readOptions(args: readonly string[]): Options {
   const streams = values.quick ? quick.streams : workers > 1 ? 5_000 * workers : 9_500
   const { descriptors } = values
   return {
+    ...readRunOptions(values),
     streams: whole(`${values.streams ?? streams}`, 'streams', 1, streamsPerWorkerMax * workers),
     seconds: whole(`${values.seconds ?? (values.quick ? quick.seconds : 60)}`, 'seconds', 1, 600),
     workers,
     descriptors: descriptors === undefined ? null : whole(descriptors, 'descriptors', 200, 20_000),
-    databaseUrl: values.database,
     logLevel: values['log-level'],
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
 async function openMany(gateway: Gateway, options: Options): Promise<number> {
   const { streams, seconds } = options
-  await runLoad({ ...crowdJob(gateway, warmUp), progressMs: 0 })
+  await runLoad(crowdJob(gateway, warmUp))
   await Bun.sleep(restMs)
   const rampMs = streams * rampMsPerStream
   const size = { streams, tokensPerSecond: 1, rampMs, windowMs: seconds * 1000 }
   const result = await runCrowd(gateway, size)
-  const logLines = Object.fromEntries(countWarnings(gateway.logFile))
+  const logLines = countWarnings(gateway.logFile)
   console.log(`\n${formatCrowd(size, result)}\n\n${formatLogLines(logLines)}`)
   const { report, livezFaults } = result
   console.log(formatSamples(report.faults) + formatSamples(livezFaults))
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'connections', options, ...result, logLines })
-  }
+  writeResult('connections', options, { ...result, logLines })
   return isWhole(size, result) ? 0 : 1
 }
 
 async function openTooMany(gateway: Gateway, options: Options): Promise<number> {
   const result = await runShortage(gateway)
   console.log(`\n${formatShortage(result)}\n\n${formatLogLines(result.logLines)}`)
-  for (const { faults } of [result.beyond, result.afterwards]) {
-    if (faults.samples.length > 0) console.log(formatFaults(faults) + formatSamples(faults))
-  }
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'connections', options, ...result })
-  }
+  printFaults([
+    { where: 'twice the room', faults: result.beyond.faults },
+    { where: 'half of it, afterwards', faults: result.afterwards.faults },
+  ])
+  writeResult('connections', options, result)
   return isOrderly(result) ? 0 : 1
 }

@@ -10,12 +10,13 @@ import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
 import { numberIn, oneOf } from './support/options.ts'
 import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
+import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
-import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
+import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
-import { type WarmUpPace, warmUp } from './support/warm-up.ts'
+import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
 export const question =
   'What does one event of a stream cost in CPU time, from one stream to thousands and as fast as ' +
@@ -38,7 +39,7 @@ const fullPace: Pace = {
   rounds: 3,
   paced: [1, 100, 400, 1_000, 4_000],
   flat: [1, 64],
-  warmUp: { stepMs: 2_500, limitMs: 30_000 },
+  warmUp: fullWarmUp,
   settleMs: 500,
   windowMs: 4_000,
 }
@@ -46,7 +47,7 @@ const quickPace: Pace = {
   rounds: 2,
   paced: [100, 400],
   flat: [1],
-  warmUp: { stepMs: 1_500, limitMs: 1_500 },
+  warmUp: quickWarmUp,
   settleMs: 200,
   windowMs: 1_000,
 }
@@ -55,23 +56,17 @@ const streamsMax = 9_500
 const tokensPerSecond = 50
 /** An answer that comes without a pace; then the next one. */
 const flatTokens = 5_000
-const promptBytes = 1024
-const lateMs = 250
 /** For a machine that is behind with opening the streams. */
 const slackMs = 60_000
 const progressMs = 250
 const mockLifetimeS = 7_200
 
-type Options = {
-  readonly quick: boolean
+type Options = RunOptions & {
   readonly pairs: readonly Pair[]
   readonly loads: readonly StreamLoad[]
   /** Streams begin at any time, and not all in the beat of one batch. */
   readonly isSpread: boolean
-  readonly databaseUrl: string | undefined
   readonly logLevel: string
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -86,30 +81,26 @@ export async function run(args: readonly string[]): Promise<number> {
   const results = await runRounds([...proxies, ...gateways], pace, options)
 
   console.log(`\n${formatEvents(results, options.pairs)}`)
-  const unclean = results.filter(({ report }) => !isClean(report))
-  for (const { load, target, protocol, report } of unclean) {
-    const where = `${target}, ${protocol}, ${formatLoad(load)}`
-    console.log(`${where}: ${formatFaults(report.faults)}${formatSamples(report.faults)}`)
-  }
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'events', options, results })
-  }
-  return unclean.length === 0 ? 0 : 1
+  const isWhole = printFaults(
+    results.map(({ load, target, protocol, report }) => ({
+      where: `${target}, ${protocol}, ${formatLoad(load)}`,
+      faults: report.faults,
+    })),
+  )
+  writeResult('events', options, { results })
+  return isWhole ? 0 : 1
 }
 
 function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       pair: { type: 'string' },
       part: { type: 'string', default: 'all' },
       streams: { type: 'string' },
       spread: { type: 'boolean', default: false },
-      database: { type: 'string' },
       'log-level': { type: 'string', default: 'info' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   const { paced, flat } = values.quick ? quickPace : fullPace
@@ -117,17 +108,14 @@ function readOptions(args: readonly string[]): Options {
   const bounds = { name: 'streams', from: 1, to: streamsMax }
   const streams = values.streams?.split(',').map((text) => Math.round(numberIn(text, bounds)))
   return {
-    quick: values.quick,
+    ...readRunOptions(values),
     pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
     loads: [
       ...(part === 'flat' ? [] : loadsOf(streams ?? paced, tokensPerSecond)),
       ...(part === 'paced' ? [] : loadsOf(part === 'flat' ? (streams ?? flat) : flat, 0)),
     ],
     isSpread: values.spread,
-    databaseUrl: values.database,
     logLevel: values['log-level'],
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
@@ -139,11 +127,10 @@ function loadsOf(streams: readonly number[], pace: number): StreamLoad[] {
 async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
   const paced = pacedJob(100, target, { pace, ...options })
   // A stream with a pace lasts as long as its window; what warms up asks again and again.
-  const plans = [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond, stepMs: 0 }]
+  const plans = [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond }]
   const jobs: LoadJob[] = [flatJob(8, target, pace), { ...paced, mode: 'repeat', plans }]
-  const share = await warmUp(jobs, pace.warmUp)
-  const said = share === null ? '' : `, its compilers at ${(share * 100).toFixed(1)} % of a core`
-  console.log(`${target.name}, ${target.protocol} → ${target.upstream}: warmed up${said}`)
+  const warmed = await warmUp(jobs, pace.warmUp)
+  console.log(`${target.name}, ${target.protocol} → ${target.upstream}: ${warmed}`)
 }
 
 /** What is compared stands side by side in time: one load on all targets, then the next. */
@@ -189,8 +176,6 @@ function memoryAtRest(pid: number): number {
   return least
 }
 
-const barePlan = { tokenBytes: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
-
 /** Answer after answer, each as fast as it goes. */
 function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace): LoadJob {
   const rampMs = 300
@@ -200,7 +185,7 @@ function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace):
     rampMs,
     windowStartMs: rampMs + settleMs,
     windowMs,
-    plans: [{ ...barePlan, tokens: flatTokens, tokensPerSecond: 0, stepMs: 0 }],
+    plans: [{ ...barePlan, tokens: flatTokens }],
     deadlineMs: rampMs + settleMs + windowMs + slackMs,
   }
 }
@@ -236,6 +221,5 @@ function pacedJob(
 }
 
 function commonJob(target: Target, connections: number) {
-  const job = { stream: true, store: false, connections, promptBytes, lateMs, progressMs }
-  return { ...jobFor(target), ...job }
+  return { ...jobFor(target), stream: true, store: false, connections, progressMs }
 }

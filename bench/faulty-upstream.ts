@@ -13,16 +13,14 @@ import type { Protocol } from './support/mock-frames.ts'
 import { modelName, tokenText, wallClockMs } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
 import { isIn, passingFaults, readSoakPlan, type SoakPlan, textOf } from './support/soak-plan.ts'
+import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
-type Connection = {
+type Connection = Unsent & {
   reader: RequestReader
-  unsent: Buffer
   timers: Set<ReturnType<typeof setTimeout>>
 }
 type Peer = Socket<Connection>
 
-/** What a reader leaves is kept; a plan is never longer. */
-const unsentBytesMax = 64 * 1024 * 1024
 const tickMs = 20
 /** Tries are remembered for so many requests. */
 const idsMax = 10_000
@@ -146,23 +144,6 @@ function sendJson(socket: Peer, status: number, body: object): void {
   send(socket, Buffer.from(`${head}Content-Length: ${text.length}\r\n\r\n${text}`))
 }
 
-function send(socket: Peer, bytes: Buffer): void {
-  const connection = socket.data
-  if (connection.unsent.length > 0) {
-    connection.unsent = Buffer.concat([connection.unsent, bytes])
-    if (connection.unsent.length > unsentBytesMax) socket.terminate()
-    return
-  }
-  const written = Math.max(0, socket.write(bytes))
-  if (written < bytes.length) connection.unsent = bytes.subarray(written)
-}
-
-function drain(socket: Peer): void {
-  const { unsent } = socket.data
-  socket.data.unsent = Buffer.alloc(0)
-  if (unsent.length > 0) send(socket, unsent)
-}
-
 const server = Bun.listen<Connection>({
   hostname: '127.0.0.1',
   port: 0,
@@ -177,7 +158,7 @@ const server = Bun.listen<Connection>({
     data(socket, bytes) {
       for (const request of socket.data.reader.push(bytes)) answer(socket, request)
     },
-    drain,
+    drain: sendUnsent,
     close(socket) {
       for (const timer of socket.data.timers) clearTimeout(timer)
     },

@@ -11,7 +11,7 @@ import type { FloodJob, FloodReport } from './support/flood-job.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
 import { modelName } from './support/plan.ts'
-import { noFaults, noteFault } from './support/stream-check.ts'
+import { noFaults, noteFailure } from './support/stream-check.ts'
 
 /** What is asked, and what every answer must be. */
 type Question = {
@@ -114,9 +114,7 @@ class Caller {
 
   fail(sentence: string): void {
     const { faults, isOver } = this.#tally
-    if (isOver) return
-    faults.failed++
-    noteFault(faults, sentence)
+    if (!isOver) noteFailure(faults, sentence)
   }
 
   #ask(socket: Socket<Caller>): void {

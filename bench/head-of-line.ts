@@ -1,16 +1,17 @@
 import { parseArgs } from 'node:util'
-import { createDatabase } from './support/database.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { formatLines, type LineResult, type PromptSize } from './support/line-results.ts'
 import { runClient, runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
+import { streamedResponses } from './support/load-request.ts'
 import { numberIn } from './support/options.ts'
-import { startProbe } from './support/probe.ts'
+import { barePlan } from './support/plan.ts'
+import { startLivezProbe } from './support/probe.ts'
 import { treeWaitMs } from './support/process-tree.ts'
 import type { PromptJob, PromptReport } from './support/prompt-job.ts'
-import { faultCount, formatFaults, formatSamples, writeResult } from './support/report.ts'
+import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { noFaults } from './support/stream-check.ts'
 
 export const question =
@@ -35,23 +36,17 @@ const promptBytes: Readonly<Record<PromptSize, number>> = {
 const sizes: readonly PromptSize[] = ['none', '500 KB', '5 MB']
 
 const promptEveryMs = 1_000
-const probeEveryMs = 20
 const tokensPerSecond = 20
 const rampMs = 500
 /** More than what the programs of the clients take until they are at work. */
 const settleMs = 500
-const lateMs = 250
 const slackMs = 15_000
 const mockLifetimeS = 900
 /** The upstream of the long prompts is a process of its own, so that the streams do not wait for it. */
 const longModel = 'bench-long'
 
-type Options = {
-  readonly quick: boolean
+type Options = RunOptions & {
   readonly streams: number
-  readonly databaseUrl: string | undefined
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -70,48 +65,35 @@ export async function run(args: readonly string[]): Promise<number> {
     console.log(`round ${round + 1} of ${pace.rounds} is done`)
   }
   console.log(`\n${formatLines(results, sizes)}`)
-  const unclean = results.flatMap(({ size, faults }) =>
-    faults.filter((found) => faultCount(found) > 0).map((found) => ({ size, found })),
+  const isWhole = printFaults(
+    results.flatMap(({ size, faults }) => faults.map((found) => ({ where: size, faults: found }))),
   )
-  for (const { size, found } of unclean) {
-    console.log(`${size}: ${formatFaults(found)}${formatSamples(found)}`)
-  }
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'head-of-line', options, results })
-  }
-  return unclean.length === 0 ? 0 : 1
+  writeResult('head-of-line', options, { results })
+  return isWhole ? 0 : 1
 }
 
 function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       streams: { type: 'string', default: '200' },
-      database: { type: 'string' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   return {
-    quick: values.quick,
+    ...readRunOptions(values),
     streams: numberIn(values.streams, { name: 'streams', from: 1, to: 5_000 }),
-    databaseUrl: values.database,
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
-async function start({ databaseUrl, settings }: Options): Promise<Gateway> {
+async function start({ databaseServer, settings }: Options): Promise<Gateway> {
   const longPort = await startMockUpstream(mockLifetimeS)
   return startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    upstreamApi: 'chat',
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
+    ...{ upstreamApi: 'chat', databaseServer, settings },
     configLines:
       `[[upstream]]\nname = "long"\nurl = "http://127.0.0.1:${longPort}/v1"\napi = "chat"\n` +
       `models = ["${longModel}"]\n`,
-    settings,
   })
 }
 
@@ -126,11 +108,7 @@ async function measure(
   const loading = runLoad(streamJob(gateway, { windowStartMs, streams, windowMs: pace.windowMs }))
   await Bun.sleep(windowStartMs)
   const probeFaults = noFaults()
-  const probe = startProbe({
-    url: `http://127.0.0.1:${gateway.port}/livez`,
-    everyMs: probeEveryMs,
-    faults: probeFaults,
-  })
+  const probe = startLivezProbe(gateway, probeFaults)
   const waitedBeforeMs = treeWaitMs(gateway.pid)
   await Bun.sleep(pace.windowMs)
   const waitedMs = treeWaitMs(gateway.pid)
@@ -159,24 +137,16 @@ function sendPrompts(gateway: Gateway, bytes: number, lastsMs: number): Promise<
 }
 
 function streamJob(
-  { port, pid, bearer }: Gateway,
+  gateway: Gateway,
   load: { readonly windowStartMs: number; readonly windowMs: number; readonly streams: number },
 ): LoadJob {
   const { windowStartMs, windowMs, streams } = load
   const lastsMs = windowStartMs + windowMs + settleMs
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
-  const bare = { tokenBytes: 0, stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
   return {
-    ...{ port, bearer, rampMs, windowStartMs, windowMs, lateMs },
-    protocol: 'responses',
-    stream: true,
-    store: false,
-    connections: streams,
-    mode: 'once',
-    plans: [{ ...bare, tokens, tokensPerSecond }],
-    promptBytes: 1024,
+    ...streamedResponses(gateway),
+    ...{ connections: streams, mode: 'once', rampMs, windowStartMs, windowMs },
+    plans: [{ ...barePlan, tokens, tokensPerSecond }],
     deadlineMs: lastsMs + slackMs,
-    measurePid: pid,
-    progressMs: 0,
   }
 }

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
 import { isRecord } from '#lib/json.ts'
-import { createDatabase } from './support/database.ts'
 import { type CallerName, callers, type FloodJob, type FloodReport } from './support/flood-job.ts'
 import {
   type BesideResult,
@@ -12,10 +11,10 @@ import { type Gateway, startGateway } from './support/gateway.ts'
 import { runClient, startMockUpstream } from './support/load.ts'
 import { numberIn } from './support/options.ts'
 import { modelName } from './support/plan.ts'
-import { startProbe } from './support/probe.ts'
+import { probeEveryMs, startProbe } from './support/probe.ts'
 import { faultCount, formatSamples, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { type Faults, noFaults } from './support/stream-check.ts'
 
 export const question =
@@ -39,7 +38,6 @@ const firstPace: Pace = { rounds: 1, warmUpMs: 0, windowMs: 800, besideMs: 0 }
 /** Beside whom those with valid credentials are looked at; the first is nobody. */
 const floods = [null, 'wrong checksum', 'wrong signature', 'ever new unknown keys'] as const
 
-const probeEveryMs = 20
 /** Of a key that was not seen before, because each is good for one probe. */
 const newKeyEveryMs = 100
 /** What one user may have. */
@@ -48,12 +46,8 @@ const mockLifetimeS = 900
 /** More than what the program that floods takes until it does. */
 const programStartMs = 400
 
-type Options = {
-  readonly quick: boolean
+type Options = RunOptions & {
   readonly connections: number
-  readonly databaseUrl: string | undefined
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 type Target = Gateway & { readonly newKeys: string[]; readonly apiKey: string }
@@ -81,9 +75,7 @@ export async function run(args: readonly string[]): Promise<number> {
   console.log(`\n${formatRates(rates)}\n\n${formatBeside(beside)}`)
   const unclean = faults.filter((found) => faultCount(found) > 0)
   for (const found of unclean) console.log(`${found.failed} wrong answers${formatSamples(found)}`)
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'key-flood', options, rates, beside })
-  }
+  writeResult('key-flood', options, { rates, beside })
   return unclean.length === 0 ? 0 : 1
 }
 
@@ -91,30 +83,22 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       connections: { type: 'string', default: '64' },
-      database: { type: 'string' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   return {
-    quick: values.quick,
+    ...readRunOptions(values),
     connections: numberIn(values.connections, { name: 'connections', from: 1, to: 2_000 }),
-    databaseUrl: values.database,
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
 /** A gateway, and as many keys as will be needed. */
 async function startTarget(options: Options, pace: Pace): Promise<Target> {
-  const { databaseUrl, settings } = options
+  const { databaseServer, settings } = options
   const gateway = await startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    upstreamApi: 'chat',
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
-    settings,
+    ...{ upstreamApi: 'chat', databaseServer, settings },
   })
   const [apiKey = ''] = await makeKeys(gateway.port, gateway.bearer, 1)
   const probes = Math.ceil(pace.besideMs / newKeyEveryMs) + 1

@@ -3,6 +3,7 @@
  * one line of JSON on standard input, a `LoadJob`, and prints one, a `LoadReport`. It ends when the
  * job does, at the deadline of the job, or when its standard input does.
  */
+import { serveJob } from './support/job-process.ts'
 import { connect, type LoadConnection } from './support/load-connection.ts'
 import type { LoadJob, LoadReport } from './support/load-job.ts'
 import {
@@ -12,7 +13,7 @@ import {
   type Reading,
   takeReading,
 } from './support/load-tally.ts'
-import { noteFault } from './support/stream-check.ts'
+import { noteFailure } from './support/stream-check.ts'
 
 /** How often it is looked whether every stream has begun. */
 const lookEveryMs = 20
@@ -54,11 +55,10 @@ function runJob(job: LoadJob, report: (report: LoadReport) => void): void {
     }, lookEveryMs)
   } else setTimeout(openWindow, job.windowStartMs)
   setTimeout(() => {
-    tally.faults.failed += running
-    noteFault(tally.faults, `${running} connections had not ended at the deadline`)
+    noteFailure(tally.faults, `${running} connections had not ended at the deadline`, running)
     finish()
   }, job.deadlineMs)
-  if (job.progressMs > 0) {
+  if (job.progressMs !== undefined) {
     const print = () => console.error(JSON.stringify(makeProgress(tally, startedMs)))
     setInterval(print, job.progressMs)
   }
@@ -72,16 +72,4 @@ function runJob(job: LoadJob, report: (report: LoadReport) => void): void {
   }
 }
 
-let line = ''
-let started = false
-process.stdin.setEncoding('utf8')
-process.stdin.on('data', (text: string) => {
-  line += text
-  if (started || !line.includes('\n')) return
-  started = true
-  // The parent process writes nothing but a LoadJob here.
-  runJob(JSON.parse(line) as LoadJob, (report) => {
-    process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0))
-  })
-})
-process.stdin.on('end', () => process.exit(1))
+serveJob((job: LoadJob) => new Promise<LoadReport>((report) => runJob(job, report)))

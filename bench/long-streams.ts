@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
-import { createDatabase } from './support/database.ts'
 import { startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
-import type { LoadJob, LoadProgress, LoadReport } from './support/load-job.ts'
+import { type LoadJob, type LoadProgress, type LoadReport, lateMs } from './support/load-job.ts'
+import { streamedResponses } from './support/load-request.ts'
 import { formatSlope, type MemorySample, toMebibytes } from './support/memory-samples.ts'
 import type { Protocol } from './support/mock-frames.ts'
 import { numberIn, oneOf } from './support/options.ts'
-import { type Plan, tokensWithin } from './support/plan.ts'
+import { barePlan, type Plan, tokensWithin } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
 import { formatTable } from './support/table.ts'
@@ -34,8 +34,6 @@ const shortSeconds = 120
 /** A shorter run says nothing about growth. */
 const slopeMsMin = 120_000
 const rampMs = 2_000
-/** A token so late would be seen by a person. */
-const lateMs = 250
 /** The slack after which a run that has not ended is a failure. */
 const slackMs = 60_000
 
@@ -47,26 +45,22 @@ type Options = {
   readonly seed: number
   readonly upstreamApi: Protocol
   readonly store: boolean
-  readonly databaseUrl: string | undefined
+  readonly databaseServer: string | undefined
   readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
-  const { databaseUrl } = options
   const mockPort = await startMockUpstream(options.seconds + 300)
   const gateway = await startGateway({
     upstreamPort: mockPort,
     upstreamApi: options.upstreamApi,
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
+    databaseServer: options.databaseServer,
     // The streams last exactly as long as the default deadline allows; it must not decide.
     totalDeadlineMs: Math.max(600_000, options.seconds * 1000 + slackMs),
   })
   const job: LoadJob = {
-    port: gateway.port,
-    protocol: 'responses',
-    bearer: gateway.bearer,
-    stream: true,
+    ...streamedResponses(gateway),
     store: options.store,
     connections: options.streams,
     mode: 'once',
@@ -74,10 +68,7 @@ export async function run(args: readonly string[]): Promise<number> {
     windowStartMs: 0,
     windowMs: options.seconds * 1000 + rampMs,
     plans: makePlans(options),
-    promptBytes: 1024,
-    lateMs,
     deadlineMs: options.seconds * 1000 + slackMs,
-    measurePid: gateway.pid,
     progressMs: sampleMs(options),
   }
   const memory: MemorySample[] = [{ atMs: 0, bytes: treeMemoryBytes(gateway.pid) }]
@@ -87,9 +78,7 @@ export async function run(args: readonly string[]): Promise<number> {
   })
   const mock = await (await fetch(`http://127.0.0.1:${mockPort}/stats`)).json()
   print(options, report, memory)
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'long-streams', options, report, memory, mock })
-  }
+  writeResult('long-streams', options, { report, memory, mock })
   return isClean(report) ? 0 : 1
 }
 
@@ -129,7 +118,7 @@ function readOptions(args: readonly string[]): Options {
       words: ['chat', 'responses'],
     }),
     store: values.store,
-    databaseUrl: values.database,
+    databaseServer: values.database,
     jsonFile: values.json,
   }
 }
@@ -141,11 +130,9 @@ function sampleMs({ seconds }: Options): number {
 /** Every stream has its own pauses, and lasts the whole time. */
 function makePlans(options: Options): Plan[] {
   return Array.from({ length: options.streams }, (_, number) => {
+    const { tokensPerSecond, pauseSecondsMax } = options
     const plan = {
-      tokenBytes: 0,
-      tokensPerSecond: options.tokensPerSecond,
-      stepMs: 0,
-      pauseSecondsMax: options.pauseSecondsMax,
+      ...{ ...barePlan, tokensPerSecond, pauseSecondsMax },
       lastsMs: options.seconds * 1000,
       seed: options.seed * streamsMax + number,
     }

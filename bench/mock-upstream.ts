@@ -22,14 +22,13 @@ import {
 } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
+import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
 /** What is due is written in pieces of about so much; a stalled reader keeps no more of it waiting. */
 const writeBytesMax = 64 * 1024
-/** A connection that asks on and on and reads nothing is cut off. */
-const unsentBytesMax = 16 * 1024 * 1024
 const defaultLifetimeS = 7200
 
-type Connection = { reader: RequestReader; unsent: Buffer; streams: Set<PacedStream> }
+type Connection = Unsent & { reader: RequestReader; streams: Set<PacedStream> }
 
 type PacedStream = {
   readonly socket: Socket<Connection>
@@ -180,23 +179,10 @@ function sendJson(socket: Socket<Connection>, status: number, body: string): voi
   send(socket, Buffer.from(head + body))
 }
 
-function send(socket: Socket<Connection>, bytes: Buffer): void {
-  const connection = socket.data
-  if (connection.unsent.length > 0) {
-    connection.unsent = Buffer.concat([connection.unsent, bytes])
-    if (connection.unsent.length > unsentBytesMax) socket.terminate()
-    return
-  }
-  const written = Math.max(0, socket.write(bytes))
-  if (written < bytes.length) connection.unsent = Buffer.from(bytes.subarray(written))
-}
-
 function drain(socket: Socket<Connection>): void {
-  const { unsent, streams } = socket.data
-  socket.data.unsent = Buffer.alloc(0)
-  if (unsent.length > 0) send(socket, unsent)
+  sendUnsent(socket)
   if (socket.data.unsent.length > 0) return
-  for (const stream of streams) {
+  for (const stream of socket.data.streams) {
     if (!stream.waits) continue
     stream.waits = false
     wheel.add(stream)

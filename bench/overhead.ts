@@ -10,13 +10,13 @@ import {
 } from './support/overhead-results.ts'
 import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
 import { type Peer, peerOption, readPeers, startPeers } from './support/peers.ts'
-import type { Plan } from './support/plan.ts'
+import { barePlan, type Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
-import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
+import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
-import { type WarmUpPace, warmUp } from './support/warm-up.ts'
+import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
 export const question =
   'What does Sluice add to a request in time and CPU, next to no proxy at all, to nginx and to ' +
@@ -38,36 +38,30 @@ type Pace = {
 const fullPace: Pace = {
   rounds: 5,
   clients: [1, 8, 64],
-  warmUp: { stepMs: 2_500, limitMs: 30_000 },
+  warmUp: fullWarmUp,
   settleMs: 300,
   windowMs: 1_500,
 }
 const quickPace: Pace = {
   rounds: 2,
   clients: [1, 8],
-  warmUp: { stepMs: 1_500, limitMs: 1_500 },
+  warmUp: quickWarmUp,
   settleMs: 150,
   windowMs: 500,
 }
 
-const promptBytes = 1024
 const answerBytes = 1024
-const lateMs = 250
 const slackMs = 15_000
 const mockLifetimeS = 3_600
 /** The streamed answers of all clients together, at most: a pace that leaves the machine air. */
 const streamsPerSecond = 600
 
-type Options = {
-  readonly quick: boolean
+type Options = RunOptions & {
   readonly pairs: readonly Pair[]
   readonly peers: readonly Peer[]
   readonly upstreamPort: number
   readonly store: boolean
-  readonly databaseUrl: string | undefined
   readonly logLevel: string
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -85,44 +79,36 @@ export async function run(args: readonly string[]): Promise<number> {
   const names = options.peers.map(({ name }) => name)
   console.log(`\n${formatResults(results, options.pairs, names)}`)
   console.log(`\nmemory of the gateways, MiB: ${before} after the warm-up, ${after} at the end`)
-  const unclean = results.filter(({ report }) => !isClean(report))
-  for (const { measure, target, protocol, report } of unclean) {
-    const where = `${target}, ${protocol}, ${formatMeasure(measure)}`
-    console.log(`${where}: ${formatFaults(report.faults)}${formatSamples(report.faults)}`)
-  }
-  if (options.jsonFile !== undefined) {
-    const memory = [before, after]
-    writeResult(options.jsonFile, { bench: 'overhead', options, memoryMiB: memory, results })
-  }
-  return unclean.length === 0 ? 0 : 1
+  const isWhole = printFaults(
+    results.map(({ measure, target, protocol, report }) => ({
+      where: `${target}, ${protocol}, ${formatMeasure(measure)}`,
+      faults: report.faults,
+    })),
+  )
+  writeResult('overhead', options, { memoryMiB: [before, after], results })
+  return isWhole ? 0 : 1
 }
 
 function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       pair: { type: 'string' },
       peer: peerOption,
       'upstream-port': { type: 'string', default: '0' },
       store: { type: 'boolean', default: false },
-      database: { type: 'string' },
       'log-level': { type: 'string', default: 'info' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   const port = { name: 'upstream-port', from: 0, to: 65_535 }
   return {
-    quick: values.quick,
+    ...readRunOptions(values),
     pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
     peers: readPeers(values.peer),
     upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,
-    databaseUrl: values.database,
     logLevel: values['log-level'],
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
@@ -131,9 +117,7 @@ async function warmUpTarget(target: Target, pace: Pace, options: Options): Promi
   const jobs = (['streamed', 'whole'] as const).map((kind) =>
     makeJob({ kind, clients: 8 }, target, { pace, store: options.store }),
   )
-  const share = await warmUp(jobs, pace.warmUp)
-  const said = share === null ? '' : `, its compilers at ${(share * 100).toFixed(1)} % of a core`
-  console.log(`${target.name}, ${target.protocol}: warmed up${said}`)
+  console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace.warmUp)}`)
 }
 
 /** What is compared stands side by side in time: one measure on all targets, then the next. */
@@ -162,9 +146,8 @@ function measuresOf({ clients }: Pace): Measure[] {
   )
 }
 
-const barePlan = { tokenBytes: 0, stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
 /** An answer that is there at once, whole. */
-const oneBigToken: Plan = { ...barePlan, tokens: 1, tokenBytes: answerBytes, tokensPerSecond: 0 }
+const oneBigToken: Plan = { ...barePlan, tokenBytes: answerBytes }
 
 /** Request after request on each connection. */
 function makeJob(
@@ -186,10 +169,7 @@ function makeJob(
     windowStartMs: settleMs,
     windowMs,
     plans: [plan],
-    promptBytes,
-    lateMs,
     deadlineMs: settleMs + windowMs + slackMs,
-    progressMs: 0,
   }
 }
 

@@ -6,20 +6,12 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
 import { expectedAnswer, wholeAnswer } from './support/load-request.ts'
-import { type Plan, writePlan } from './support/plan.ts'
+import { barePlan, type Plan, writePlan } from './support/plan.ts'
 import type { PromptJob, PromptReport } from './support/prompt-job.ts'
-import { noFaults, noteFault } from './support/stream-check.ts'
+import { noFaults, noteFailure } from './support/stream-check.ts'
 
 /** A few words come back, at once. */
-const plan: Plan = {
-  tokens: 8,
-  tokenBytes: 0,
-  tokensPerSecond: 0,
-  stepMs: 0,
-  pauseSecondsMax: 0,
-  lastsMs: 0,
-  seed: 0,
-}
+const plan: Plan = { ...barePlan, tokens: 8 }
 /** A conversation about code: turns of some kilobytes, with what JSON has to escape. */
 const turnChars = 4_000
 const codeLine = 'if (text === "") return\t{ "found": null }\n'
@@ -73,8 +65,7 @@ async function run(job: PromptJob): Promise<PromptReport> {
   }
 
   function fail(sentence: string): void {
-    faults.failed++
-    noteFault(faults, `a prompt of ${body.length} bytes: ${sentence}`)
+    noteFailure(faults, `a prompt of ${body.length} bytes: ${sentence}`)
   }
 }
 

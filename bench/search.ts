@@ -43,7 +43,7 @@ type Options = {
   readonly isQuick: boolean
   readonly sizes: readonly number[]
   readonly dims: number
-  readonly serverUrl: string | undefined
+  readonly databaseServer: string | undefined
   /** What the server may use to build a graph, as PostgreSQL spells it. */
   readonly buildMemory: string | undefined
   readonly jsonFile: string | undefined
@@ -59,11 +59,7 @@ export async function run(args: readonly string[]): Promise<number> {
     results.push(result)
     console.log(`\n${formatSize(result, options)}\n`)
   }
-  if (options.jsonFile !== undefined) {
-    const { serverUrl, ...told } = options
-    const database = serverUrl === undefined ? 'pglite' : 'postgres'
-    writeResult(options.jsonFile, { bench: 'search', options: { ...told, database }, results })
-  }
+  writeResult('search', options, { results })
   return results.every(({ rows }) => rows.every(isClean)) ? 0 : 1
 }
 
@@ -90,7 +86,7 @@ function readOptions(args: readonly string[]): Options {
       return Math.ceil(passages / passagesPerFile) * passagesPerFile
     }),
     dims: Math.round(numberIn(values.dims, { name: 'dims', from: 8, to: 4_000 })),
-    serverUrl: values.database,
+    databaseServer: values.database,
     buildMemory: values['build-memory'],
     jsonFile: values.json,
   }
@@ -98,9 +94,10 @@ function readOptions(args: readonly string[]): Options {
 
 /** Each size has a database of its own, since what is in a table decides how it is searched. */
 async function runSize(passages: number, options: Options): Promise<SizeResult> {
-  const { serverUrl, buildMemory } = options
+  const { databaseServer, buildMemory } = options
   try {
-    const databaseUrl = serverUrl === undefined ? undefined : await createDatabase(serverUrl)
+    const databaseUrl =
+      databaseServer === undefined ? undefined : await createDatabase(databaseServer)
     if (databaseUrl !== undefined && buildMemory !== undefined) {
       await setBuildMemory(databaseUrl, buildMemory)
     }
@@ -153,7 +150,7 @@ function isClean({ wrong, recall }: SearchRow): boolean {
 
 function formatSize(result: SizeResult, options: Options): string {
   const { passages, rows, fillMs, graphMs, bytes } = result
-  const engine = options.serverUrl === undefined ? 'PGlite' : 'PostgreSQL'
+  const engine = options.databaseServer === undefined ? 'PGlite' : 'PostgreSQL'
   const graph = graphMs === null ? 'none' : `${(graphMs / 1_000).toFixed(1)} s`
   const sizes = [
     `passages ${toMebibytes(bytes.table)} MiB`,

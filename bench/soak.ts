@@ -1,8 +1,7 @@
 import { parseArgs } from 'node:util'
-import { createDatabase } from './support/database.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runClient, startServer } from './support/load.ts'
-import { countWarnings } from './support/log-lines.ts'
+import { countWarnings, formatLogLines } from './support/log-lines.ts'
 import {
   formatSlope,
   type MemorySample,
@@ -39,7 +38,7 @@ type Options = {
   readonly seconds: number
   readonly clients: number
   readonly seed: number
-  readonly serverUrl: string | undefined
+  readonly databaseServer: string | undefined
   readonly workers: number
   readonly killsWorker: boolean
   readonly jsonFile: string | undefined
@@ -65,15 +64,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const lateLoops = await readLateLoops(gateway.port, workers)
   const restless = await waitForRest(gateway.port, { workers, withinMs: restWithinMs })
   const restBytes = treeMemoryBytes(gateway.pid)
-  const warnings = Object.fromEntries(countWarnings(gateway.logFile))
+  const warnings = countWarnings(gateway.logFile)
   const isFlat = memory.length < samplesForSlope || slopePerMinute(memory) <= slopeMaxMibPerMinute
   const result = { report, memory, waitedMs, lateLoops, restless, restBytes, warnings }
   print(result, options)
-  if (options.jsonFile !== undefined) {
-    const { serverUrl, ...told } = options
-    const database = serverUrl === undefined ? 'pglite' : 'postgres'
-    writeResult(options.jsonFile, { bench: 'soak', options: { ...told, database }, ...result })
-  }
+  writeResult('soak', options, result)
   const wrong = Object.values(report.kinds).reduce((sum, tally) => sum + tally.wrong, 0)
   return wrong === 0 && restless.length === 0 && isFlat ? 0 : 1
 }
@@ -99,19 +94,18 @@ function readOptions(args: readonly string[]): Options {
     seconds: numberIn(minutes, { name: 'minutes', from: 0.1, to: 600 }) * 60,
     clients: whole(values.clients, 'clients', 500),
     seed: whole(values.seed, 'seed', 100_000),
-    serverUrl: values.database,
+    databaseServer: values.database,
     workers: whole(values.workers, 'workers', values.database === undefined ? 1 : 16),
     killsWorker: values['kill-worker'],
     jsonFile: values.json,
   }
 }
 
-async function startAll({ serverUrl, workers }: Options): Promise<Gateway> {
+async function startAll({ databaseServer, workers }: Options): Promise<Gateway> {
   const upstreamPort = await startServer('faulty-upstream.ts', [])
   const enginePort = await startServer('speech-engine.ts', [])
   return startGateway({
-    ...{ upstreamPort, upstreamApi: 'chat', workers },
-    databaseUrl: serverUrl === undefined ? undefined : await createDatabase(serverUrl),
+    ...{ upstreamPort, upstreamApi: 'chat', databaseServer, workers },
     configLines: configuration(upstreamPort, enginePort),
   })
 }
@@ -205,9 +199,8 @@ function print(result: Result, options: Options): void {
     ['event loop late by more than 1 s', `${lateLoops[0]} of ${lateLoops[1]} times`],
     ['not at rest', restless.length === 0 ? 'nothing' : restless.join('; ')],
   ]
-  const lines = Object.entries(warnings).map(([message, count]) => [message, String(count)])
   const tables = [formatTable(columns, rows), formatTable(['what', 'soak'], facts)]
-  if (lines.length > 0) tables.push(formatTable(['warnings and errors in the log', 'lines'], lines))
+  if (Object.keys(warnings).length > 0) tables.push(formatLogLines(warnings))
   console.log(`\n${tables.join('\n\n')}`)
   for (const sample of report.samples) console.log(`    ${sample}`)
 }

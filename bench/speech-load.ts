@@ -5,6 +5,7 @@
  */
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
+import { serveJob } from './support/job-process.ts'
 import type { SpeechJob, SpeechProgress, SpeechReport } from './support/speech-job.ts'
 import {
   frameMs,
@@ -216,16 +217,4 @@ function makeReport(clients: readonly Client[], elapsedMs: number): SpeechReport
   }
 }
 
-let line = ''
-let started = false
-process.stdin.setEncoding('utf8')
-process.stdin.on('data', (text: string) => {
-  line += text
-  if (started || !line.includes('\n')) return
-  started = true
-  // The parent process writes nothing but a SpeechJob here.
-  runJob(JSON.parse(line) as SpeechJob, (report) => {
-    process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0))
-  })
-})
-process.stdin.on('end', () => process.exit(1))
+serveJob((job: SpeechJob) => new Promise<SpeechReport>((report) => runJob(job, report)))

@@ -1,16 +1,15 @@
 import { parseArgs } from 'node:util'
-import { createDatabase } from './support/database.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { waitForIdle } from './support/gateway-metrics.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadReport } from './support/load-job.ts'
-import { requestBytes } from './support/load-request.ts'
+import { requestBytes, streamedResponses } from './support/load-request.ts'
 import { numberIn } from './support/options.ts'
-import type { Plan } from './support/plan.ts'
+import { barePlan, type Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
-import { faultCount, formatFaults, formatSamples, writeResult } from './support/report.ts'
+import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { readSettings, settingsOption } from './support/settings.ts'
+import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import {
   formatHeld,
   formatOthers,
@@ -19,7 +18,7 @@ import {
 } from './support/stall-results.ts'
 import { openStalledReaders } from './support/stalled-readers.ts'
 import { type Standstill, waitForStandstill } from './support/standstill.ts'
-import { type Faults, noFaults, noteFault } from './support/stream-check.ts'
+import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
 
 export const question =
   'Do readers that stop reading delay those who go on, and how much memory does each of them hold?'
@@ -40,8 +39,6 @@ const quickPace: Pace = { rounds: 2, settleMs: 500, windowMs: 3_000, heldRounds:
 
 const rampMs = 1_000
 const tokensPerSecond = 20
-const promptBytes = 1024
-const lateMs = 250
 const slackMs = 15_000
 const mockLifetimeS = 1_800
 /** A generation whose reader has left ends within this time. */
@@ -53,17 +50,12 @@ const warmUpMs = 1_500
 /** The machine that the gateway believes in while we look at what it holds. */
 const frugalBytes = 200_000_000
 
-const barePlan = { stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
 /** What the stalled streams would bring if anybody read it: more than kernels take. */
-const stalledPlan: Plan = { ...barePlan, tokens: 5_000, tokenBytes: 4_000, tokensPerSecond: 0 }
+const stalledPlan: Plan = { ...barePlan, tokens: 5_000, tokenBytes: 4_000 }
 
-type Options = {
-  readonly quick: boolean
+type Options = RunOptions & {
   readonly streams: number
   readonly stalled: number
-  readonly databaseUrl: string | undefined
-  readonly settings: readonly string[]
-  readonly jsonFile: string | undefined
 }
 
 type Target = Gateway & { readonly mockPort: number }
@@ -75,50 +67,41 @@ export async function run(args: readonly string[]): Promise<number> {
   const held = await runHeld({ options, pace, faults })
   const results = await runOthers({ options, pace, faults })
   console.log(`\n${formatOthers(results, options)}\n\n${formatHeld(held, options.stalled)}`)
-  const all = [faults, ...results.map(({ report }) => report.faults)]
-  const unclean = all.filter((found) => faultCount(found) > 0)
-  for (const found of unclean) console.log(`${formatFaults(found)}${formatSamples(found)}`)
-  if (options.jsonFile !== undefined) {
-    writeResult(options.jsonFile, { bench: 'stalled-readers', options, results, held, faults })
-  }
-  return unclean.length === 0 ? 0 : 1
+  const isWhole = printFaults([
+    { where: 'those who stall', faults },
+    ...results.map(({ report }) => ({ where: 'those who read', faults: report.faults })),
+  ])
+  writeResult('stalled-readers', options, { results, held, faults })
+  return isWhole ? 0 : 1
 }
 
 function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      quick: { type: 'boolean', default: false },
+      ...runFlags,
       streams: { type: 'string', default: '1000' },
       stalled: { type: 'string', default: '50' },
-      database: { type: 'string' },
-      set: settingsOption,
-      json: { type: 'string' },
     },
   })
   const streams = numberIn(values.streams, { name: 'streams', from: 2, to: 5_000 })
   return {
-    quick: values.quick,
+    ...readRunOptions(values),
     streams,
     stalled: numberIn(values.stalled, { name: 'stalled', from: 1, to: streams - 1 }),
-    databaseUrl: values.database,
-    settings: readSettings(values.set),
-    jsonFile: values.json,
   }
 }
 
 type Work = { readonly options: Options; readonly pace: Pace; readonly faults: Faults }
 
 async function start(
-  { databaseUrl, settings }: Options,
+  { databaseServer, settings }: Options,
   memory: { readonly frugalBytes?: number } = {},
 ): Promise<Target> {
   const mockPort = await startMockUpstream(mockLifetimeS)
   const gateway = await startGateway({
     upstreamPort: mockPort,
-    upstreamApi: 'chat',
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
-    settings,
+    ...{ upstreamApi: 'chat', databaseServer, settings },
     ...memory,
   })
   return { ...gateway, mockPort }
@@ -177,17 +160,14 @@ async function besideStalled(
 ): Promise<Standstill> {
   const readers = await openStalledReaders({
     port: target.port,
-    request: requestBytes(jobFor(target), stalledPlan),
+    request: requestBytes(streamedResponses(target), stalledPlan),
     count: options.stalled,
     faults,
   })
   const standstill = await waitForStandstill(target, options.stalled)
   await look()
-  const fail = (count: number, sentence: string) => {
-    if (count <= 0) return
-    faults.failed += count
-    noteFault(faults, `${count} of ${options.stalled} ${sentence}`)
-  }
+  const fail = (count: number, sentence: string) =>
+    noteFailure(faults, `${count} of ${options.stalled} ${sentence}`, count)
   fail(options.stalled - Math.min(standstill.readers, readers.stalled()), 'did not stall')
   fail(readers.cutOff(), 'were cut off before their time')
   readers.close()
@@ -200,11 +180,10 @@ function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
   const lastsMs = windowStartMs + pace.windowMs + 300
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
   return runLoad({
-    ...jobFor(target),
-    connections: options.streams - options.stalled,
-    windowStartMs,
-    windowMs: pace.windowMs,
-    plans: [{ ...barePlan, tokens, tokenBytes: 0, tokensPerSecond }],
+    ...streamedResponses(target),
+    ...{ connections: options.streams - options.stalled, mode: 'once' },
+    ...{ rampMs, windowStartMs, windowMs: pace.windowMs },
+    plans: [{ ...barePlan, tokens, tokensPerSecond }],
     deadlineMs: lastsMs + slackMs,
   })
 }
@@ -212,27 +191,9 @@ function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
 /** The same answers, read. */
 function warmUpJob(target: Target): LoadJob {
   return {
-    ...jobFor(target),
-    mode: 'repeat',
-    connections: 8,
-    windowMs: warmUpMs,
+    ...streamedResponses(target),
+    ...{ connections: 8, mode: 'repeat', rampMs, windowStartMs: 0, windowMs: warmUpMs },
     plans: [{ ...stalledPlan, tokens: 200 }],
     deadlineMs: warmUpMs + slackMs,
-  }
-}
-
-function jobFor({ port, pid, bearer }: Target): LoadJob {
-  return {
-    ...{ port, bearer, rampMs, promptBytes, lateMs, measurePid: pid },
-    protocol: 'responses',
-    stream: true,
-    store: false,
-    mode: 'once',
-    connections: 0,
-    windowStartMs: 0,
-    windowMs: 0,
-    plans: [],
-    deadlineMs: 0,
-    progressMs: 0,
   }
 }

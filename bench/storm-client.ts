@@ -13,7 +13,7 @@ import {
   type StormJob,
   type StormReport,
 } from './support/storm-job.ts'
-import { noFaults, noteFault } from './support/stream-check.ts'
+import { noFaults, noteFailure } from './support/stream-check.ts'
 
 /** All clients are there after this time. */
 const rampMs = 1_000
@@ -24,6 +24,7 @@ async function run(job: StormJob): Promise<StormReport> {
   const left: Leaving[] = []
   const stayedMs = new Histogram()
   const faults = noFaults()
+  const fail = (sentence: string) => noteFailure(faults, sentence)
   const behaviourOf = behaviours(job.seed)
   const endMs = performance.now() + job.lastsMs
   let nextId = 0
@@ -60,11 +61,6 @@ async function run(job: StormJob): Promise<StormReport> {
       fail(String(error))
     }
     events += client.events
-  }
-
-  function fail(sentence: string): void {
-    faults.failed++
-    noteFault(faults, sentence)
   }
 }
 

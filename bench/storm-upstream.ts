@@ -11,14 +11,15 @@
 import type { Socket } from 'bun'
 import { chunk, lastChunk } from './support/encoded-chunks.ts'
 import { chatFrames } from './support/mock-frames.ts'
-import { modelName, type Plan, wallClockMs } from './support/plan.ts'
+import { barePlan, modelName, wallClockMs } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
 import { readWish, type StormWish, stormText, stormToken } from './support/storm-job.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
+import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
 const defaultLifetimeS = 900
 
-type Connection = { readonly reader: RequestReader; readonly requests: Set<Answering> }
+type Connection = Unsent & { readonly reader: RequestReader; readonly requests: Set<Answering> }
 
 type Answering = {
   readonly socket: Socket<Connection>
@@ -29,17 +30,6 @@ type Answering = {
   index: number
   dueMs: number
   isOver: boolean
-}
-
-/** What frames need to know of a plan is only how many tokens there are. */
-const barePlan: Plan = {
-  tokens: 0,
-  tokenBytes: 0,
-  tokensPerSecond: 0,
-  stepMs: 0,
-  pauseSecondsMax: 0,
-  lastsMs: 0,
-  seed: 0,
 }
 
 const wheel = new TimerWheel<Answering>(goOn)
@@ -85,6 +75,7 @@ function goOn(request: Answering): void {
     wheel.add(request)
     return
   }
+  // What frames need to know of a plan is only how many tokens there are.
   const plan = { ...barePlan, tokens: wish.tokens }
   const text = stormText(wish)
   finish(request)
@@ -103,21 +94,9 @@ function finish(request: Answering): void {
   ends.push([request.wish.id, wallClockMs()])
 }
 
+/** A long list does not fit into one write; those who ask for it ask once and close. */
 function sendJson(socket: Socket<Connection>, value: unknown): void {
-  // A long list does not fit into one write; those who ask for it ask once and close.
-  const bytes = Buffer.from(jsonAnswer(JSON.stringify(value)))
-  const written = Math.max(0, socket.write(bytes))
-  if (written < bytes.length) unsent.set(socket, bytes.subarray(written))
-}
-
-const unsent = new WeakMap<Socket<Connection>, Buffer>()
-
-function drain(socket: Socket<Connection>): void {
-  const bytes = unsent.get(socket)
-  if (bytes === undefined) return
-  const written = Math.max(0, socket.write(bytes))
-  if (written < bytes.length) unsent.set(socket, bytes.subarray(written))
-  else unsent.delete(socket)
+  send(socket, Buffer.from(jsonAnswer(JSON.stringify(value))))
 }
 
 function jsonAnswer(body: string): string {
@@ -133,12 +112,12 @@ const server = Bun.listen<Connection>({
   socket: {
     open(socket) {
       connectionsOpen++
-      socket.data = { reader: new RequestReader(), requests: new Set() }
+      socket.data = { reader: new RequestReader(), unsent: Buffer.alloc(0), requests: new Set() }
     },
     data(socket, bytes) {
       for (const request of socket.data.reader.push(bytes)) answer(socket, request)
     },
-    drain,
+    drain: sendUnsent,
     close(socket) {
       connectionsOpen--
       for (const request of socket.data.requests) finish(request)

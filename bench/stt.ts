@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 import { stopChildren } from './support/children.ts'
 import { startGateway } from './support/gateway.ts'
-import { Histogram } from './support/histogram.ts'
 import { kernelSocketBytes } from './support/kernel-memory.ts'
 import { runSpeechLoad, startMockUpstream, startServer } from './support/load.ts'
 import { numberIn, oneOf } from './support/options.ts'
+import { startLivezProbe } from './support/probe.ts'
 import { treeMemoryBytes, treeUsage, treeWaitMs } from './support/process-tree.ts'
-import { writeResult } from './support/report.ts'
+import { printFaults, writeResult } from './support/report.ts'
 import { readSettings, settingsOption } from './support/settings.ts'
 import type { SpeechJob, SpeechProgress } from './support/speech-job.ts'
 import { frameMs, utteranceMs } from './support/speech-plan.ts'
@@ -16,6 +16,7 @@ import {
   type PartResult,
   type Scale,
 } from './support/speech-results.ts'
+import { noFaults } from './support/stream-check.ts'
 
 export const question =
   'Do hundreds of speech sessions lose a word, keep up with those who speak, and stay within ' +
@@ -33,7 +34,6 @@ const scales: Readonly<Record<PartName, { readonly full: Scale; readonly quick: 
 }
 
 const sampleEveryMs = 5_000
-const probeEveryMs = 20
 const rampMs = 5_000
 /** After the last frame, for the last finals. */
 const slackMs = 30_000
@@ -55,8 +55,7 @@ export async function run(args: readonly string[]): Promise<number> {
     await stopChildren()
   }
   for (const result of results) console.log(formatSpeechResult(result))
-  if (options.jsonFile !== undefined)
-    writeResult(options.jsonFile, { bench: 'stt', settings: options.settings, results })
+  writeResult('stt', options, { results })
   return results.every(isClean) ? 0 : 1
 }
 
@@ -113,7 +112,7 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
     watch.sample(progress.elapsedMs)
     printProgress(progress)
   })
-  return { part, scale, report, ...watch.end() }
+  return { part, scale, report, ...(await watch.end()) }
 }
 
 /** All sessions are those of one user, with one engine; else the defaults. */
@@ -130,32 +129,21 @@ function watchGateway({ pid, port }: { pid: number; port: number }) {
   const memory = [{ atMs: 0, bytes: treeMemoryBytes(pid) }]
   const idleCpuMs = treeUsage(pid).cpuMs
   const idleWaitMs = treeWaitMs(pid)
-  const probes = new Histogram()
+  const faults = noFaults()
+  const probe = startLivezProbe({ port }, faults)
   let kernelBytesMax = 0
-  let isOver = false
-
-  async function probe(): Promise<void> {
-    while (!isOver) {
-      const askedAt = performance.now()
-      await (await fetch(`http://127.0.0.1:${port}/livez`)).text()
-      const tookMs = performance.now() - askedAt
-      probes.record(tookMs)
-      await Bun.sleep(Math.max(0, probeEveryMs - tookMs))
-    }
-  }
-  const probing = probe().catch((error: unknown) => console.error(`/livez: ${String(error)}`))
-  void probing
   return {
     sample(atMs: number) {
       memory.push({ atMs, bytes: treeMemoryBytes(pid) })
       kernelBytesMax = Math.max(kernelBytesMax, kernelSocketBytes())
     },
-    end() {
-      isOver = true
+    async end() {
       const cpuMs = treeUsage(pid).cpuMs - idleCpuMs
       const waitMs = treeWaitMs(pid)
       const waitedMs = waitMs === null || idleWaitMs === null ? null : waitMs - idleWaitMs
-      return { memory, kernelBytesMax, probeMs: probes.quantiles(), cpuMs, waitedMs }
+      const probeMs = await probe.end()
+      printFaults([{ where: 'what asked beside them', faults }])
+      return { memory, kernelBytesMax, probeMs, cpuMs, waitedMs }
     },
   }
 }

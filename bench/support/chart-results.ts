@@ -1,7 +1,8 @@
 import type { Chart, ChartLine, ChartPoint } from './chart.ts'
+import { cpuUsPer } from './cpu-split.ts'
 import type { EventsResult } from './events-results.ts'
 import type { MemorySample } from './memory-samples.ts'
-import { formatPair, type Pair, pairNames, pairOf } from './pairs.ts'
+import { formatPair, isBeside, type Pair, pairNames, pairOf } from './pairs.ts'
 import { median } from './table.ts'
 
 /** What a chart is called, and what it shows. */
@@ -14,7 +15,7 @@ export function eventsCharts(results: unknown): Charts {
     const pair = pairOf(name)
     const lines = ['nginx', 'Sluice'].map((target) => ({
       name: target,
-      points: pointsOf(paced.filter((result) => isOf(result, pair, target))),
+      points: pointsOf(paced.filter((result) => isBeside(pair, target, result))),
     }))
     const isMeasured = lines.some(({ name: target, points }) => {
       return target === 'Sluice' && points.length > 1
@@ -22,12 +23,6 @@ export function eventsCharts(results: unknown): Charts {
     return isMeasured ? [[`events-${name}`, eventsChart(paced, pair, lines)] as const] : []
   })
   return new Map(charts)
-}
-
-/** nginx passes on what its upstream says, so it stands beside each pair with that upstream. */
-function isOf(result: EventsResult, { client, upstream }: Pair, target: string): boolean {
-  if (result.target !== target || result.upstream !== upstream) return false
-  return target === 'nginx' || result.protocol === client
 }
 
 function eventsChart(
@@ -57,17 +52,13 @@ function pointsOf(results: readonly EventsResult[]): ChartPoint[] {
   const byStreams = Map.groupBy(results, ({ load }) => load.streams)
   return [...byStreams]
     .map(([streams, rounds]) => {
-      const figures = rounds.map(({ report }) => usPerEvent(report.window)).filter(Number.isFinite)
+      const figures = rounds.map(({ report }) => cpuUsPer('tokens', report)).filter(Number.isFinite)
       return {
         ...{ x: streams, y: median(figures) },
         ...{ low: Math.min(...figures), high: Math.max(...figures) },
       }
     })
     .toSorted((one, other) => one.x - other.x)
-}
-
-function usPerEvent({ cpuMs, tokens }: EventsResult['report']['window']): number {
-  return ((cpuMs ?? Number.NaN) * 1_000) / tokens
 }
 
 const memoryTitles: Readonly<Record<string, string>> = {

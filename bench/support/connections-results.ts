@@ -55,11 +55,6 @@ export function formatShortage(result: ShortageResult): string {
   return formatTable(header, rows)
 }
 
-export function formatLogLines(lines: Readonly<Record<string, number>>): string {
-  const rows = Object.entries(lines).map(([message, count]) => [message, String(count)])
-  return formatTable(['warnings and errors in the log', 'lines'], rows)
-}
-
 function percent(share: number): string {
   return `${(share * 100).toFixed(0)} % of the time`
 }

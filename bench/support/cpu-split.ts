@@ -21,18 +21,22 @@ const columns: readonly (readonly ThreadGroup[])[] = [
   ['other', 'ended'],
 ]
 
-/** Where the CPU time goes, in microseconds for one of what `count` counts; medians of the rounds. */
-export function splitCells(
-  reports: readonly LoadReport[],
-  count: (report: LoadReport) => number,
-): string[] {
+type Counted = 'requests' | 'tokens'
+
+/** CPU time in microseconds for one of what is counted; no number where it was not measured. */
+export function cpuUsPer(counted: Counted, { window }: LoadReport): number {
+  return ((window.cpuMs ?? Number.NaN) * 1000) / window[counted]
+}
+
+/** Where that goes; medians of the rounds. */
+export function splitCells(reports: readonly LoadReport[], counted: Counted): string[] {
   return columns.map((groups) => {
     const values = reports.map((report) => {
       const spent = report.window.cpu?.groupMs
       const ms = groups.reduce((sum, group) => sum + (spent?.[group] ?? Number.NaN), 0)
-      return (ms * 1000) / count(report)
+      return (ms * 1000) / report.window[counted]
     })
-    const counted = values.filter((value) => Number.isFinite(value))
-    return counted.length === 0 ? '-' : median(counted).toFixed(1)
+    const known = values.filter((value) => Number.isFinite(value))
+    return known.length === 0 ? '-' : median(known).toFixed(1)
   })
 }

@@ -2,9 +2,10 @@ import type { Gateway } from './gateway.ts'
 import type { Quantiles } from './histogram.ts'
 import { runLoad } from './load.ts'
 import type { LoadJob, LoadReport } from './load-job.ts'
-import { gatewayPath } from './load-request.ts'
+import { streamedResponses } from './load-request.ts'
 import type { MemorySample } from './memory-samples.ts'
-import { startProbe } from './probe.ts'
+import { barePlan } from './plan.ts'
+import { startLivezProbe } from './probe.ts'
 import { treeMemoryBytes, treeWaitMs } from './process-tree.ts'
 import { type Faults, noFaults } from './stream-check.ts'
 import { workerDescriptors } from './worker-descriptors.ts'
@@ -32,15 +33,11 @@ export type CrowdResult = {
   readonly livezFaults: Faults
 }
 
-const promptBytes = 1024
-/** A token so late would be seen by a person. */
-const lateMs = 250
 /** For the last streams to have begun, before the window. */
 const settleMs = 2_000
 /** After what all should have ended, before what has not is counted as failed. */
 const slackMs = 60_000
 const sampleEveryMs = 1_000
-const probeEveryMs = 20
 
 /** Opens the streams, looks at the gateway while they are open, and reads each to its end. */
 export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<CrowdResult> {
@@ -48,12 +45,6 @@ export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<Crowd
   const before = workerDescriptors(gateway.pid)
   const memory: MemorySample[] = [{ atMs: 0, bytes: treeMemoryBytes(gateway.pid) }]
   const livezFaults = noFaults()
-  const probe = () =>
-    startProbe({
-      url: `http://127.0.0.1:${gateway.port}/livez`,
-      everyMs: probeEveryMs,
-      faults: livezFaults,
-    })
   const running = runLoad(job, ({ elapsedMs, streamsOpen, tokens }) => {
     memory.push({ atMs: elapsedMs, bytes: treeMemoryBytes(gateway.pid) })
     if (memory.length % 10 === 0) {
@@ -61,11 +52,11 @@ export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<Crowd
     }
   })
   const waitMs = [treeWaitMs(gateway.pid) ?? 0]
-  const whileOpening = probe()
+  const whileOpening = startLivezProbe(gateway, livezFaults)
   await Bun.sleep(job.windowStartMs)
   const opening = await whileOpening.end()
   waitMs.push(treeWaitMs(gateway.pid) ?? 0)
-  const whileOpen = probe()
+  const whileOpen = startLivezProbe(gateway, livezFaults)
   await Bun.sleep(size.windowMs / 2)
   const memoryWhenOpenBytes = treeMemoryBytes(gateway.pid)
   const descriptors = workerDescriptors(gateway.pid).map((open, at) => open - (before[at] ?? 0))
@@ -87,12 +78,11 @@ export function crowdJob(gateway: Gateway, size: CrowdSize): LoadJob {
   const { streams, tokensPerSecond, rampMs, windowMs } = size
   const windowStartMs = rampMs + settleMs
   const lastsMs = windowStartMs + windowMs
-  const plan = { tokenBytes: 0, tokensPerSecond, stepMs: 0, pauseSecondsMax: 0, seed: 0 }
+  const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
   return {
-    ...{ port: gateway.port, bearer: gateway.bearer, measurePid: gateway.pid },
-    ...{ protocol: 'responses', path: gatewayPath('responses'), stream: true, store: false },
+    ...streamedResponses(gateway),
     ...{ connections: streams, mode: 'once', rampMs, windowStartMs, windowMs },
-    plans: [{ ...plan, lastsMs, tokens: Math.ceil((lastsMs / 1000) * tokensPerSecond) }],
-    ...{ promptBytes, lateMs, deadlineMs: rampMs + lastsMs + slackMs, progressMs: sampleEveryMs },
+    plans: [{ ...barePlan, tokens, tokensPerSecond, lastsMs }],
+    ...{ deadlineMs: rampMs + lastsMs + slackMs, progressMs: sampleEveryMs },
   }
 }

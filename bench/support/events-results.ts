@@ -1,7 +1,5 @@
-import { splitCells, splitHeader } from './cpu-split.ts'
-import type { LoadReport } from './load-job.ts'
-import type { Protocol } from './mock-frames.ts'
-import { formatPair, type Pair } from './pairs.ts'
+import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
+import { formatPair, isBeside, type Pair, type TargetResult } from './pairs.ts'
 import { figuresOf, ratios } from './rounds.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
@@ -9,15 +7,10 @@ import { formatSpread, formatTable, median } from './table.ts'
 export type StreamLoad = { readonly streams: number; readonly tokensPerSecond: number }
 
 /** One load on one target in one round. */
-export type EventsResult = {
-  readonly round: number
+export type EventsResult = TargetResult & {
   readonly load: StreamLoad
-  readonly target: string
-  readonly protocol: Protocol
-  readonly upstream: Protocol
   /** What the process tree has more while the streams are open than before. */
   readonly memoryGrowthBytes: number
-  readonly report: LoadReport
 }
 
 /** The load at which the design has its budgets. */
@@ -42,7 +35,7 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
   ]
   const rows = loadsIn(results).map((load) => {
     const of = (target: string) =>
-      figuresOf(pick(results, { pair, load, target }), ({ report }) => cpuUsPerEvent(report))
+      figuresOf(pick(results, { pair, load, target }), ({ report }) => cpuUsPer('tokens', report))
     const [nginx, sluice] = [of('nginx'), of('Sluice')]
     return [
       formatLoad(load),
@@ -90,55 +83,31 @@ function splitTable(results: readonly EventsResult[], pairs: readonly Pair[]): s
   const rows = pairs.flatMap((pair) =>
     loadsIn(results).map((load) => {
       const reports = pick(results, { pair, load, target: 'Sluice' }).map(({ report }) => report)
-      const cells = splitCells(reports, ({ window }) => window.tokens)
+      const cells = splitCells(reports, 'tokens')
       return [`${formatPair(pair)}, ${formatLoad(load)}`, ...cells]
     }),
   )
   return formatTable(header, rows)
 }
 
-/** nginx passes on what its upstream says, so it stands beside each pair with that upstream. */
 function pick(
   results: readonly EventsResult[],
   wanted: { readonly pair: Pair; readonly load: StreamLoad; readonly target: string },
 ): EventsResult[] {
   const { pair, load, target } = wanted
   return results.filter(
-    (result) =>
-      result.target === target &&
-      isSame(result.load, load) &&
-      result.upstream === pair.upstream &&
-      (target !== 'Sluice' || result.protocol === pair.client),
+    (result) => isBeside(pair, target, result) && formatLoad(result.load) === formatLoad(load),
   )
 }
 
 function loadsIn(results: readonly EventsResult[]): StreamLoad[] {
-  const loads: StreamLoad[] = []
-  for (const { load } of results) {
-    if (!loads.some((known) => isSame(known, load))) loads.push(load)
-  }
-  return loads
-}
-
-function isSame(one: StreamLoad, other: StreamLoad): boolean {
-  return one.streams === other.streams && one.tokensPerSecond === other.tokensPerSecond
-}
-
-function cpuUsPerEvent({ window }: LoadReport): number {
-  return ((window.cpuMs ?? Number.NaN) * 1000) / window.tokens
+  return [...new Map(results.map(({ load }) => [formatLoad(load), load])).values()]
 }
 
 function formatLateness(results: readonly EventsResult[]): string {
   const late = results.map(({ report }) => report.latenessMs)
-  const p50 = formatMedian(
-    late.map((quantiles) => quantiles.p50),
-    1,
-  )
-  const p99 = formatMedian(
-    late.map((quantiles) => quantiles.p99),
-    1,
-  )
-  return `${p50} / ${p99}`
+  const medians = [late.map(({ p50 }) => p50), late.map(({ p99 }) => p99)]
+  return medians.map((values) => formatMedian(values, 1)).join(' / ')
 }
 
 function formatMedian(values: readonly number[], digits: number): string {

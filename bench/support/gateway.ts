@@ -9,6 +9,7 @@ import {
   temporaryFolder,
   waitUntil,
 } from './children.ts'
+import { createDatabase } from './database.ts'
 import { countListeners } from './listening-pid.ts'
 import type { Protocol } from './mock-frames.ts'
 import { modelName } from './plan.ts'
@@ -28,7 +29,9 @@ export type Gateway = {
 export type GatewayOptions = {
   readonly upstreamPort: number
   readonly upstreamApi: Protocol
-  /** postgres://… ; without it PGlite in a temporary folder. */
+  /** postgres://… where it gets a database of its own; without it PGlite in a temporary folder. */
+  readonly databaseServer?: string | undefined
+  /** A database that has something in it. */
   readonly databaseUrl?: string | undefined
   /** One that has something in it; without it a new one. */
   readonly dataFolder?: string
@@ -63,6 +66,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const dataFolder = options.dataFolder ?? join(folder, 'data')
   mkdirSync(dataFolder, { recursive: true })
   writeFileSync(configFile, configuration(options))
+  const { databaseServer } = options
+  const databaseUrl =
+    databaseServer === undefined ? options.databaseUrl : await createDatabase(databaseServer)
   const child = startChild(commandOf(options), {
     cwd: projectRoot,
     logFile,
@@ -78,7 +84,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       SLUICE_DRAIN_MS: '1000',
       JWT_SECRET: secret,
       LOG_LEVEL: options.logLevel ?? 'info',
-      ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl }),
+      ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
       ...(options.frugalBytes === undefined
         ? {}
         : { BUN_JSC_forceRAMSize: String(options.frugalBytes) }),

@@ -1,11 +1,11 @@
 import type { Socket } from 'bun'
 import { parseJson } from '#lib/json.ts'
 import { AnswerReader } from './answer-reader.ts'
-import type { LoadJob } from './load-job.ts'
+import { type LoadJob, lateMs } from './load-job.ts'
 import { expectedAnswer, requestBytes, wholeAnswer } from './load-request.ts'
 import type { Tally } from './load-tally.ts'
 import { type Plan, wallClockMs } from './plan.ts'
-import { noteFault, StreamCheck } from './stream-check.ts'
+import { noteFailure, noteFault, StreamCheck } from './stream-check.ts'
 
 export type ConnectionOptions = {
   readonly job: LoadJob
@@ -88,8 +88,7 @@ export class LoadConnection {
   fail(sentence: string): void {
     if (this.#ended) return
     const { tally } = this.#options
-    tally.faults.failed++
-    noteFault(tally.faults, sentence)
+    noteFailure(tally.faults, sentence)
     this.#check?.end()
     this.#end()
   }
@@ -133,7 +132,7 @@ export class LoadConnection {
   }
 
   #onToken(latenessMs: number): void {
-    const { job, tally } = this.#options
+    const { tally } = this.#options
     const lastMs = this.#lastTokenMs
     const beyondMs = latenessMs - this.#lastLatenessMs
     this.#lastTokenMs = this.#nowMs
@@ -143,7 +142,7 @@ export class LoadConnection {
       tally.begun++
       tally.lastBegunAtMs = performance.now()
     }
-    if (latenessMs > job.lateMs) tally.lateTokens++
+    if (latenessMs > lateMs) tally.lateTokens++
     if (!tally.inWindow) return
     tally.latenessMs.record(latenessMs)
     if (lastMs === 0) tally.firstTokenMs.record(this.#nowMs - this.#sentMs)

@@ -4,8 +4,11 @@ import type { Protocol } from './mock-frames.ts'
 import type { Plan } from './plan.ts'
 import type { Faults } from './stream-check.ts'
 
-/** What the load client shall do; it gets this as JSON on its standard input. */
-export type LoadJob = {
+/** A token so much behind its schedule is counted as late: a person would see it. */
+export const lateMs = 250
+
+/** Whom a load client asks, and how. */
+export type LoadRequest = {
   readonly port: number
   readonly protocol: Protocol
   /** Where requests go; without it where the protocol has them, as at the mock upstream. */
@@ -16,6 +19,10 @@ export type LoadJob = {
   readonly stream: boolean
   /** Whether the gateway keeps the responses. */
   readonly store: boolean
+}
+
+/** What the load client shall do; it gets this as JSON on its standard input. */
+export type LoadJob = LoadRequest & {
   readonly connections: number
   /**
    * `repeat` asks again on each connection until the window ends; `once` asks one time. `leave` asks
@@ -30,17 +37,14 @@ export type LoadJob = {
   readonly windowMs: number
   /** Each connection uses the seed of the plan plus its own number. */
   readonly plans: readonly Plan[]
-  readonly promptBytes: number
-  /** A token so much behind its schedule is counted as late. */
-  readonly lateMs: number
   /** Whatever has not ended by then has failed. */
   readonly deadlineMs: number
   /** The root of the process tree whose CPU time is taken at both ends of the window. */
   readonly measurePid: number | null
   /** An answer with this status is a refusal that was to be expected; without it none is. */
   readonly refusalStatus?: number
-  /** How often a `LoadProgress` goes to standard error; 0 is never. */
-  readonly progressMs: number
+  /** How often a `LoadProgress` goes to standard error; without it never. */
+  readonly progressMs?: number
 }
 
 export type LoadProgress = {

@@ -1,5 +1,6 @@
 import { isRecord } from '#lib/json.ts'
-import type { LoadJob } from './load-job.ts'
+import type { Gateway } from './gateway.ts'
+import type { LoadJob, LoadRequest } from './load-job.ts'
 import type { Protocol } from './mock-frames.ts'
 import { modelName, type Plan, tokenText, writePlan } from './plan.ts'
 import { outputTextOf } from './stream-events.ts'
@@ -10,6 +11,8 @@ const upstreamPaths: Readonly<Record<Protocol, string>> = {
   messages: '/v1/messages',
 }
 
+/** The length of every prompt; what its plan leaves of it is filled up. */
+const promptBytes = 1_024
 /** Of no meaning to the mock upstream; the protocol wants it. */
 const maxTokens = 100_000
 
@@ -18,9 +21,15 @@ export function gatewayPath(protocol: Exclude<Protocol, 'chat'>): string {
   return protocol === 'messages' ? '/compat/v1/messages' : upstreamPaths[protocol]
 }
 
+/** A job that asks a gateway for responses that it streams and does not keep, and measures it. */
+export function streamedResponses({ port, bearer, pid }: Gateway) {
+  const request = { port, bearer, protocol: 'responses', stream: true, store: false } as const
+  return { ...request, measurePid: pid } satisfies Partial<LoadJob>
+}
+
 /** The whole HTTP request; the plan is its prompt. */
-export function requestBytes(job: LoadJob, plan: Plan): Buffer {
-  const prompt = writePlan(plan, job.promptBytes)
+export function requestBytes(job: LoadRequest, plan: Plan): Buffer {
+  const prompt = writePlan(plan, promptBytes)
   const body = JSON.stringify({
     model: modelName,
     ...contentOf(job, prompt),
@@ -38,7 +47,7 @@ export function requestBytes(job: LoadJob, plan: Plan): Buffer {
   return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`)
 }
 
-function contentOf({ protocol, stream, store }: LoadJob, prompt: string): object {
+function contentOf({ protocol, stream, store }: LoadRequest, prompt: string): object {
   const messages = [{ role: 'user', content: prompt }]
   switch (protocol) {
     case 'chat':

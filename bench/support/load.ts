@@ -28,7 +28,8 @@ export function runLoad(
   job: LoadJob,
   onProgress?: (progress: LoadProgress['progress']) => void,
 ): Promise<LoadReport> {
-  return runClient('load-client.ts', job, onProgress)
+  const { progressMs, ...unheard } = job
+  return runClient('load-client.ts', onProgress === undefined ? unheard : job, onProgress)
 }
 
 /** Runs the speech clients of one job in a process of their own. */

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { isRecord, parseJson } from '#lib/json.ts'
+import { formatTable } from './table.ts'
 
 /** The warnings and errors of a gateway: how many lines there are of each message. */
-export function countWarnings(logFile: string): ReadonlyMap<string, number> {
+export function countWarnings(logFile: string): Readonly<Record<string, number>> {
   const counts = new Map<string, number>()
   for (const line of readFileSync(logFile, 'utf8').split('\n')) {
     const record = parseJson(line)
@@ -12,7 +13,12 @@ export function countWarnings(logFile: string): ReadonlyMap<string, number> {
     const name = kind === undefined ? String(message) : `${message} (${kind})`
     counts.set(name, (counts.get(name) ?? 0) + 1)
   }
-  return counts
+  return Object.fromEntries(counts)
+}
+
+export function formatLogLines(lines: Readonly<Record<string, number>>): string {
+  const rows = Object.entries(lines).map(([message, count]) => [message, String(count)])
+  return formatTable(['warnings and errors in the log', 'lines'], rows)
 }
 
 /** The first line of a log with this message. */

@@ -1,7 +1,5 @@
-import { splitCells, splitHeader } from './cpu-split.ts'
-import type { LoadReport } from './load-job.ts'
-import type { Protocol } from './mock-frames.ts'
-import { formatPair, type Pair } from './pairs.ts'
+import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
+import { formatPair, isBeside, type Pair, type TargetResult } from './pairs.ts'
 import { differences, figuresOf, type RoundFigures, ratios } from './rounds.ts'
 import { formatSpread, formatTable } from './table.ts'
 
@@ -12,15 +10,7 @@ export type Measure = {
 }
 
 /** One job on one target in one round. */
-export type Result = {
-  readonly round: number
-  readonly measure: Measure
-  readonly target: string
-  /** What the client spoke, and what the upstream did. */
-  readonly protocol: Protocol
-  readonly upstream: Protocol
-  readonly report: LoadReport
-}
+export type Result = TargetResult & { readonly measure: Measure }
 
 type Columns = { readonly pair: Pair; readonly peers: readonly string[] }
 
@@ -101,10 +91,12 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
   ]
   const rows = measuresIn(results).map((measure) => {
     const of = (target: string) =>
-      figuresOf(pick(results, { pair, measure, target }), ({ report }) => cpuUsPerRequest(report))
+      figuresOf(pick(results, { pair, measure, target }), ({ report }) =>
+        cpuUsPer('requests', report),
+      )
     const sluice = of('Sluice')
     return [
-      `${formatKind(measure)}, ${formatClients(measure.clients)}`,
+      formatMeasure(measure),
       ...[of('nginx'), sluice].map(formatCpu),
       formatSpread(ratios(sluice, of('nginx')), 2),
       ...peers.map((name) => formatCpu(of(name))),
@@ -138,15 +130,14 @@ function splitTable(results: readonly Result[], pairs: readonly Pair[]): string 
       .filter(({ clients }) => clients === 8)
       .map((measure) => {
         const picked = pick(results, { pair, measure, target: 'Sluice' })
-        const title = `${formatPair(pair)}, ${formatKind(measure)}, ${formatClients(8)}`
+        const title = `${formatPair(pair)}, ${formatMeasure(measure)}`
         const reports = picked.map(({ report }) => report)
-        return [title, ...splitCells(reports, ({ window }) => window.requests)]
+        return [title, ...splitCells(reports, 'requests')]
       }),
   )
   return formatTable(header, rows)
 }
 
-/** What stands beside a pair: the upstream and nginx in its own protocol, peers in theirs. */
 function pick(
   results: readonly Result[],
   wanted: { readonly pair: Pair; readonly measure: Measure; readonly target: string },
@@ -154,19 +145,12 @@ function pick(
   const { pair, measure, target } = wanted
   return results.filter(
     (result) =>
-      result.target === target &&
-      result.measure.kind === measure.kind &&
-      result.measure.clients === measure.clients &&
-      result.upstream === pair.upstream &&
-      (target !== 'Sluice' || result.protocol === pair.client),
+      isBeside(pair, target, result) && formatMeasure(result.measure) === formatMeasure(measure),
   )
 }
 
 function measuresIn(results: readonly Result[]): Measure[] {
-  const names = results.map(({ measure }) => `${measure.kind} ${measure.clients}`)
-  return results
-    .filter((_, index) => names.indexOf(names[index] ?? '') === index)
-    .map(({ measure }) => measure)
+  return [...new Map(results.map(({ measure }) => [formatMeasure(measure), measure])).values()]
 }
 
 function formatCpu(figures: RoundFigures): string {
@@ -183,8 +167,4 @@ export function formatMeasure(measure: Measure): string {
 
 function formatClients(clients: number): string {
   return clients === 1 ? '1 client' : `${clients} clients`
-}
-
-function cpuUsPerRequest({ window }: LoadReport): number {
-  return ((window.cpuMs ?? Number.NaN) * 1000) / window.requests
 }

@@ -1,3 +1,4 @@
+import type { LoadReport } from './load-job.ts'
 import type { Protocol } from './mock-frames.ts'
 import { someOf } from './options.ts'
 
@@ -8,6 +9,16 @@ export type Pair = {
   readonly upstream: Protocol
   /** Whether both are the same, so that nothing has to be translated. */
   readonly isRelay: boolean
+}
+
+/** One job on one target in one round. */
+export type TargetResult = {
+  readonly round: number
+  readonly target: string
+  /** What the client spoke, and what the upstream did. */
+  readonly protocol: Protocol
+  readonly upstream: Protocol
+  readonly report: LoadReport
 }
 
 /** As they are typed; a table says `Responses → chat`. */
@@ -36,6 +47,19 @@ export function readPairs(text: string | undefined, otherwise: readonly PairName
 
 export function formatPair({ client, upstream }: Pair): string {
   return `${client === 'messages' ? 'Messages' : 'Responses'} → ${upstream}`
+}
+
+/**
+ * Whether a result of this target stands beside a pair. nginx and the upstream speak only what the
+ * upstream does, and peers what they do, so they are beside each pair with that upstream.
+ */
+export function isBeside(
+  { client, upstream }: Pair,
+  target: string,
+  result: TargetResult,
+): boolean {
+  if (result.target !== target || result.upstream !== upstream) return false
+  return target !== 'Sluice' || result.protocol === client
 }
 
 function protocolAfter(name: PairName): Protocol {

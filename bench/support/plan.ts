@@ -24,6 +24,17 @@ export type Plan = {
   readonly restMs?: number
 }
 
+/** One token, as short as it can be and at once, and the end; plans say in what they differ. */
+export const barePlan: Plan = {
+  tokens: 1,
+  tokenBytes: 0,
+  tokensPerSecond: 0,
+  stepMs: 0,
+  pauseSecondsMax: 0,
+  lastsMs: 0,
+  seed: 0,
+}
+
 export const modelName = 'bench'
 
 /** A plan beyond these bounds is refused, so that no request can hold a process for ever. */

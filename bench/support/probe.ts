@@ -1,5 +1,8 @@
 import { Histogram, type Quantiles } from './histogram.ts'
-import { type Faults, noteFault } from './stream-check.ts'
+import { type Faults, noteFailure } from './stream-check.ts'
+
+/** Often enough to meet what lets others wait for some milliseconds. */
+export const probeEveryMs = 20
 
 export type ProbeOptions = {
   readonly url: string
@@ -35,8 +38,7 @@ export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Pro
   }
 
   function fail(sentence: string): void {
-    faults.failed++
-    noteFault(faults, `${new URL(url).pathname}: ${sentence}`)
+    noteFailure(faults, `${new URL(url).pathname}: ${sentence}`)
   }
 
   async function probe(): Promise<void> {
@@ -51,4 +53,9 @@ export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Pro
       return answers.quantiles()
     },
   }
+}
+
+/** How long a gateway takes to say that it lives, which is what its event loop lets wait. */
+export function startLivezProbe({ port }: { readonly port: number }, faults: Faults): Probe {
+  return startProbe({ url: `http://127.0.0.1:${port}/livez`, everyMs: probeEveryMs, faults })
 }

@@ -15,9 +15,18 @@ function machine(): Record<string, string | number> {
   }
 }
 
-export function writeResult(file: string, result: object): void {
-  mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(file, `${JSON.stringify({ machine: machine(), ...result }, null, 2)}\n`)
+/** Does nothing without a file. Of a database server it says only that there was one. */
+export function writeResult(
+  bench: string,
+  options: { readonly jsonFile: string | undefined; readonly databaseServer?: string | undefined },
+  figures: object,
+): void {
+  const { jsonFile, databaseServer, ...told } = options
+  if (jsonFile === undefined) return
+  const database = databaseServer === undefined ? 'pglite' : 'postgres'
+  const result = { machine: machine(), bench, options: { ...told, database }, ...figures }
+  mkdirSync(dirname(jsonFile), { recursive: true })
+  writeFileSync(jsonFile, `${JSON.stringify(result, null, 2)}\n`)
 }
 
 /** Whether every event of every stream came once, in order and unchanged. */
@@ -36,6 +45,17 @@ export function formatFaults(faults: Faults): string {
     `${lost} lost, ${duplicated} duplicated, ${changed} changed, ` +
     `${outOfSequence} out of sequence, ${failed} streams failed`
   )
+}
+
+/** Tells what was wrong, and where; gives whether it was nothing. */
+export function printFaults(
+  found: readonly { readonly where: string; readonly faults: Faults }[],
+): boolean {
+  const unclean = found.filter(({ faults }) => faultCount(faults) > 0)
+  for (const { where, faults } of unclean) {
+    console.log(`${where}: ${formatFaults(faults)}${formatSamples(faults)}`)
+  }
+  return unclean.length === 0
 }
 
 /** The first few things that went wrong, a line each. */

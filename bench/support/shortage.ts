@@ -31,7 +31,7 @@ export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   const ask = (streams: number) =>
     runLoad({
       ...crowdJob(gateway, { streams, tokensPerSecond, rampMs, windowMs }),
-      ...{ refusalStatus: 503, progressMs: 0 },
+      refusalStatus: 503,
     })
   const beyond = await ask(2 * room)
   await Bun.sleep(restMs)
@@ -39,7 +39,7 @@ export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   const after = treePids(gateway.pid)
   return {
     ...{ room, beyond, afterwards },
-    logLines: Object.fromEntries(countWarnings(gateway.logFile)),
+    logLines: countWarnings(gateway.logFile),
     survived: before.join() === after.join(),
   }
 }

@@ -1,5 +1,5 @@
 import { expectedAnswer } from './load-request.ts'
-import { type Plan, readPlan, tokenText, writePlan } from './plan.ts'
+import { barePlan, type Plan, readPlan, tokenText, writePlan } from './plan.ts'
 
 /** What goes wrong upstream before any output, and may pass when it is asked again. */
 export const passingFaults = ['status-429', 'status-500', 'status-503', 'hang-up'] as const
@@ -45,7 +45,7 @@ export function drawGoodPlan(random: () => number): SoakPlan {
 }
 
 export function plainPlan(wanted: Pick<Plan, 'tokens' | 'tokensPerSecond'>): Plan {
-  return { ...wanted, tokenBytes: 0, stepMs: 0, pauseSecondsMax: 0, lastsMs: 0, seed: 0 }
+  return { ...barePlan, ...wanted }
 }
 
 function drawFault(random: () => number): Pick<SoakPlan, 'fault' | 'tries'> {

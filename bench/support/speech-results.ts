@@ -36,15 +36,12 @@ export function formatSpeechResult(result: PartResult): string {
 }
 
 function liveRows({ report }: PartResult): string[][] {
-  const { closeCodes, faults, finalMs, latenessMs } = report
+  const { closeCodes, finalMs, latenessMs } = report
   return [
     ['sessions that were closed with 1000', `${closeCodes['1000'] ?? 0}`],
     ['frames of 20 ms that were sent', `${report.framesSent}`],
     ['finals, partials', `${report.finals} with ${report.words} words, ${report.partials}`],
-    [
-      'faults',
-      `${faults.lost} words lost, ${faults.wrong} wrong, ${faults.failed} sessions failed`,
-    ],
+    faultsRow(report),
     ['speech without words', `${report.untranscribedMs} ms`],
     ['fresh engines within sessions', `${report.rollovers}`],
     ['a final after its utterance, ms', formatQuantiles(finalMs)],
@@ -53,16 +50,16 @@ function liveRows({ report }: PartResult): string[][] {
 }
 
 function floodRows({ report, scale }: PartResult): string[][] {
-  const { faults, heardMs } = report
-  const heard = heardMs.map((ms) => (ms / 1000).toFixed(0)).join(' / ')
+  const heard = report.heardMs.map((ms) => (ms / 1000).toFixed(0)).join(' / ')
   return [
     ['frames of 20 ms that the sockets took', `${report.framesSent}`],
     [`audio heard of each, in ${scale.seconds} s (least / middle / most)`, `${heard} s`],
-    [
-      'faults',
-      `${faults.lost} words lost, ${faults.wrong} wrong, ${faults.failed} sessions failed`,
-    ],
+    faultsRow(report),
   ]
+}
+
+function faultsRow({ faults: { lost, wrong, failed } }: SpeechReport): string[] {
+  return ['faults', `${lost} words lost, ${wrong} wrong, ${failed} sessions failed`]
 }
 
 function gatewayRows({ memory, report, scale, ...result }: PartResult): string[][] {

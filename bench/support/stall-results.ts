@@ -1,3 +1,4 @@
+import { cpuUsPer } from './cpu-split.ts'
 import type { LoadReport } from './load-job.ts'
 import { figuresOf, ratios } from './rounds.ts'
 import type { Standstill } from './standstill.ts'
@@ -36,13 +37,9 @@ export function formatOthers(
       row('gap between two tokens, p99, ms', ({ report }) => report.gapMs.p99, 1),
       row('… p99.9', ({ report }) => report.gapMs.p999, 1),
       row('behind the schedule, p99, ms', ({ report }) => report.latenessMs.p99, 1),
-      row('CPU of an event, µs', cpuPerToken, 1),
+      row('CPU of an event, µs', ({ report }) => cpuUsPer('tokens', report), 1),
     ],
   )
-}
-
-function cpuPerToken({ report: { window } }: StallResult): number {
-  return ((window.cpuMs ?? Number.NaN) / window.tokens) * 1000
 }
 
 /** What each stalled reader takes of the gateway's memory, and of the kernel's. */

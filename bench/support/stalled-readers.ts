@@ -1,5 +1,5 @@
 import type { Socket } from 'bun'
-import { type Faults, noteFault } from './stream-check.ts'
+import { type Faults, noteFailure } from './stream-check.ts'
 
 /** Readers that ask for a stream, see that it begins, and read no more of it. */
 export type StalledReaders = {
@@ -33,8 +33,7 @@ export async function openStalledReaders(options: {
     if (reader.isStalled) return
     reader.text += bytes.toString('latin1')
     if (!reader.text.startsWith('HTTP/1.1 200')) {
-      faults.failed++
-      noteFault(faults, `a stream that was to stall was answered: ${reader.text}`)
+      noteFailure(faults, `a stream that was to stall was answered: ${reader.text}`)
     }
     if (!reader.text.includes(firstToken)) return
     reader.isStalled = true

@@ -25,6 +25,13 @@ export function noteFault(faults: Faults, sentence: string): void {
   if (faults.samples.length < samplesMax) faults.samples.push(sentence.slice(0, 300))
 }
 
+/** Notes that so many requests have failed, where it is any. */
+export function noteFailure(faults: Faults, sentence: string, count = 1): void {
+  if (count <= 0) return
+  faults.failed += count
+  noteFault(faults, sentence)
+}
+
 export type TokenHandler = {
   /** One token came; `latenessMs` against the schedule, in the wall clock of `nowMs`. */
   onToken(latenessMs: number): void

@@ -1,4 +1,3 @@
-import { createDatabase } from './database.ts'
 import { startGateway } from './gateway.ts'
 import type { LoadJob } from './load-job.ts'
 import { gatewayPath } from './load-request.ts'
@@ -26,7 +25,7 @@ export type TargetOptions = {
   readonly upstreamPort: number
   readonly pairs: readonly Pair[]
   /** A server on which each gateway gets a database of its own; without it PGlite. */
-  readonly databaseUrl: string | undefined
+  readonly databaseServer: string | undefined
   readonly logLevel: string
   readonly settings: readonly string[]
 }
@@ -53,10 +52,9 @@ export async function startGatewayTargets(options: TargetOptions): Promise<Targe
 }
 
 async function startTargets(upstreamApi: Protocol, options: TargetOptions): Promise<Target[]> {
-  const { upstreamPort, pairs, databaseUrl, logLevel, settings } = options
+  const { upstreamPort, pairs, databaseServer, logLevel, settings } = options
   const gateway = await startGateway({
-    ...{ upstreamPort, upstreamApi, logLevel, settings },
-    databaseUrl: databaseUrl === undefined ? undefined : await createDatabase(databaseUrl),
+    ...{ upstreamPort, upstreamApi, databaseServer, logLevel, settings },
   })
   return pairs
     .filter(({ upstream }) => upstream === upstreamApi)

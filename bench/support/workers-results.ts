@@ -1,3 +1,4 @@
+import { cpuUsPer } from './cpu-split.ts'
 import type { LoadReport } from './load-job.ts'
 import { figuresOf, ratios } from './rounds.ts'
 import { formatSpread as formatFigures, formatTable } from './table.ts'
@@ -25,12 +26,12 @@ type Figure = { readonly name: string; readonly of: (report: LoadReport) => numb
 const figures: Readonly<Record<MeasureName, readonly Figure[]>> = {
   'whole answers': [
     { name: 'answers/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
-    { name: 'CPU for each, µs', of: ({ window }) => cpuUs(window) / window.requests },
+    { name: 'CPU for each, µs', of: (report) => cpuUsPer('requests', report) },
     { name: 'cores', of: cores },
   ],
   'events flat out': [
     { name: 'events/s', of: ({ window }) => (window.tokens / window.ms) * 1000 },
-    { name: 'CPU for each, µs', of: ({ window }) => cpuUs(window) / window.tokens },
+    { name: 'CPU for each, µs', of: (report) => cpuUsPer('tokens', report) },
     { name: 'cores', of: cores },
   ],
 }
@@ -67,10 +68,6 @@ export function formatSpread(results: readonly SpreadResult[]): string {
     return [`${round + 1}`, connections.join(' + '), `${most.toFixed(1)} % more than its part`]
   })
   return formatTable(['round', 'connections of each worker', 'the fullest has'], rows)
-}
-
-function cpuUs(window: LoadReport['window']): number {
-  return (window.cpuMs ?? Number.NaN) * 1000
 }
 
 /** How many cores the gateway had for itself on average. */

@@ -1,15 +1,12 @@
 import { expect, test } from 'bun:test'
 import { framesOf } from '../../bench/support/encoded-chunks.ts'
 import { protocols } from '../../bench/support/mock-frames.ts'
-import { type Plan, tokenText } from '../../bench/support/plan.ts'
+import { barePlan, tokenText } from '../../bench/support/plan.ts'
 import { noFaults, StreamCheck } from '../../bench/support/stream-check.ts'
 
 /** What the benches count as clean, and that they see what is not. */
 
-const plan: Plan = {
-  ...{ tokens: 4, tokenBytes: 0, tokensPerSecond: 100, stepMs: 0 },
-  ...{ pauseSecondsMax: 0, lastsMs: 0, seed: 0 },
-}
+const plan = { ...barePlan, tokens: 4, tokensPerSecond: 100 }
 const startedAtMs = 1_700_000_000_000
 
 type Protocol = (typeof protocols)[number]

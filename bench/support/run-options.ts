@@ -1,0 +1,28 @@
+import { readSettings, settingsOption } from './settings.ts'
+
+/** What most benches can be told, for `parseArgs`. */
+export const runFlags = {
+  quick: { type: 'boolean', default: false },
+  database: { type: 'string' },
+  set: settingsOption,
+  json: { type: 'string' },
+} as const
+
+export type RunOptions = {
+  readonly quick: boolean
+  /** Where each gateway gets a database of its own; without it PGlite. */
+  readonly databaseServer: string | undefined
+  readonly settings: readonly string[]
+  readonly jsonFile: string | undefined
+}
+
+/** Of the values of `runFlags`. */
+export function readRunOptions(values: {
+  readonly quick: boolean
+  readonly database?: string | undefined
+  readonly set: readonly string[]
+  readonly json?: string | undefined
+}): RunOptions {
+  const { quick, database, set, json } = values
+  return { quick, databaseServer: database, settings: readSettings(set), jsonFile: json }
+}
