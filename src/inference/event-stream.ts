@@ -1,11 +1,12 @@
 import { AppError } from '#lib/errors.ts'
+import { type Chunk, viewOf } from './chunk.ts'
 
 /** One server-sent event; `event` is empty where the stream names none. */
 export type ServerSentEvent = { readonly event: string; readonly data: string }
 
 export type EventStreamParser = {
   /** The events that these bytes complete, in order. */
-  push(bytes: Uint8Array): ServerSentEvent[]
+  push(chunk: Chunk): ServerSentEvent[]
   /**
    * What is left when the body has ended. A stream may lack its last blank line, so the event that
    * was still open is given out; it may be cut in the middle.
@@ -23,7 +24,9 @@ export function createEventStreamParser(limits: { eventBytesMax: number }): Even
 }
 
 class LineParser implements EventStreamParser {
+  /** For what is cut inside a character, and for the mark that a stream may begin with. */
   readonly #decoder = new TextDecoder()
+  #isInCharacter = true
   readonly #eventCharsMax: number
   #line = ''
   #event = ''
@@ -34,9 +37,9 @@ class LineParser implements EventStreamParser {
     this.#eventCharsMax = eventCharsMax
   }
 
-  push(bytes: Uint8Array): ServerSentEvent[] {
+  push(chunk: Chunk): ServerSentEvent[] {
     const out: ServerSentEvent[] = []
-    this.#takeText(this.#unifyLineEnds(this.#decoder.decode(bytes, streaming)), out)
+    this.#takeText(this.#unifyLineEnds(this.#decode(chunk)), out)
     return out
   }
 
@@ -47,6 +50,16 @@ class LineParser implements EventStreamParser {
     this.#line = ''
     this.#takeLine('', out)
     return out[0] ?? null
+  }
+
+  /** A read mostly ends with a line, so that it is text without what came before. */
+  #decode(chunk: Chunk): string {
+    const { bytes, start, end } = chunk
+    const wasInCharacter = this.#isInCharacter
+    this.#isInCharacter = end > start ? (bytes[end - 1] ?? 0) >= 0x80 : wasInCharacter
+    return wasInCharacter || this.#isInCharacter
+      ? this.#decoder.decode(viewOf(chunk), streaming)
+      : bytes.toString('utf8', start, end)
   }
 
   #takeText(added: string, out: ServerSentEvent[]) {

@@ -1,5 +1,6 @@
 import { AppError, type RelayedError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
+import { type Chunk, viewOf } from './chunk.ts'
 import {
   createEventStreamParser,
   type EventStreamParser,
@@ -123,8 +124,8 @@ export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Pr
   let text = ''
   let bytes = 0
   for await (const chunk of answer.chunks) {
-    text += decoder.decode(chunk, { stream: true })
-    bytes += chunk.byteLength
+    text += decoder.decode(viewOf(chunk), { stream: true })
+    bytes += chunk.end - chunk.start
     if (bytes >= bytesMax) break
   }
   return text + decoder.decode()
@@ -135,7 +136,7 @@ type Failure = { error: unknown } | null
 
 /** Appends what a chunk means, or the end of the body where there is none. */
 function decodeChunk(
-  chunk: IteratorResult<Uint8Array> | null,
+  chunk: IteratorResult<Chunk> | null,
   { parser, decoder }: { parser: EventStreamParser; decoder: Decoder },
   out: GenerationEvent[],
 ): Failure {

@@ -1,3 +1,5 @@
+import type { Chunk } from './chunk.ts'
+
 /**
  * How bytes go to an upstream and come back. Narrow on purpose, so that the way of doing it can be
  * exchanged: a request in, the head of the answer, then its body as chunks that are pulled.
@@ -23,5 +25,5 @@ export type UpstreamHttpAnswer = {
    * (`upstream_truncated`) when the connection ends before the body does. Stopping early closes
    * the connection.
    */
-  readonly chunks: AsyncIterable<Uint8Array>
+  readonly chunks: AsyncIterable<Chunk>
 }

@@ -1,3 +1,4 @@
+import { viewOf } from '#inference/chunk.ts'
 import { requestHeaders, requireSuccess } from '#inference/exchange.ts'
 import type { Transport, UpstreamHttpAnswer } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
@@ -97,7 +98,7 @@ async function* linesOf({ chunks }: UpstreamHttpAnswer): AsyncGenerator<string> 
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    const lines = (rest + decoder.decode(viewOf(chunk), { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     if (rest.length > lineCharsMax) {
       throw new AppError('upstream_invalid_answer', 'The upstream sends a line without an end.')

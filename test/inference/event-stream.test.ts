@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser, type ServerSentEvent } from '#inference/event-stream.ts'
 
 const encoder = new TextEncoder()
@@ -6,7 +7,7 @@ const encoder = new TextEncoder()
 function parse(pieces: Iterable<Uint8Array>, eventBytesMax = 1_000): ServerSentEvent[] {
   const parser = createEventStreamParser({ eventBytesMax })
   const events: ServerSentEvent[] = []
-  for (const piece of pieces) events.push(...parser.push(piece))
+  for (const piece of pieces) events.push(...parser.push(chunkOf(piece)))
   const last = parser.end()
   return last === null ? events : [...events, last]
 }
@@ -15,8 +16,8 @@ const parseText = (text: string) => parse([encoder.encode(text)])
 
 test('an event is given out when its blank line has come', () => {
   const parser = createEventStreamParser({ eventBytesMax: 1_000 })
-  expect(parser.push(encoder.encode('data: one\n'))).toEqual([])
-  expect(parser.push(encoder.encode('\n'))).toEqual([{ event: '', data: 'one' }])
+  expect(parser.push(chunkOf(encoder.encode('data: one\n')))).toEqual([])
+  expect(parser.push(chunkOf(encoder.encode('\n')))).toEqual([{ event: '', data: 'one' }])
   expect(parser.end()).toBeNull()
 })
 

@@ -1,3 +1,4 @@
+import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
@@ -20,7 +21,7 @@ export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'offer'>> & {
 export function decodeBytes(pieces: Iterable<Uint8Array>, options: DecodingOptions = {}): Decoded {
   return decode(options, (push) => {
     const parser = createEventStreamParser({ eventBytesMax: 1_048_576 })
-    for (const piece of pieces) for (const message of parser.push(piece)) push(message)
+    for (const piece of pieces) for (const message of parser.push(chunkOf(piece))) push(message)
     const last = parser.end()
     if (last !== null) push(last)
   })

@@ -1,3 +1,4 @@
+import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
@@ -77,7 +78,7 @@ export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Arra
   try {
     for (const bytes of reads) {
       take((out) => {
-        for (const message of parser.push(bytes)) decoder.push(message, out)
+        for (const message of parser.push(chunkOf(bytes))) decoder.push(message, out)
       })
     }
     take((out) => {

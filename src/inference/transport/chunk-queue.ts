@@ -1,3 +1,4 @@
+import type { Chunk } from '#inference/chunk.ts'
 import { assert } from '#lib/assert.ts'
 
 /** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
@@ -22,10 +23,10 @@ const pieceBytesMax = 65_536
  * source once `bytesMax` bytes wait, and resumes it when half of them were taken. A chunk that
  * finds the consumer waiting goes to it directly.
  */
-export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
+export class ChunkQueue implements AsyncIterableIterator<Chunk> {
   readonly #source: ChunkSource
   readonly #bytesMax: number
-  #chunks: Uint8Array[] = []
+  #chunks: Chunk[] = []
   #waitingBytes = 0
   #consumer: Consumer | null = null
   #end: { readonly error: unknown } | 'open' | 'done' = 'open'
@@ -39,15 +40,16 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
     return this
   }
 
-  push(chunk: Uint8Array) {
+  push(chunk: Chunk) {
     if (this.#end !== 'open') return
     const consumer = this.#consumer
     this.#consumer = null
     if (consumer === null) this.#keep(chunk)
-    else if (chunk.length <= pieceBytesMax) consumer.resolve({ done: false, value: chunk })
+    else if (isPiece(chunk)) consumer.resolve({ done: false, value: chunk })
     else {
-      this.#keep(chunk.subarray(pieceBytesMax))
-      consumer.resolve({ done: false, value: chunk.subarray(0, pieceBytesMax) })
+      const { piece, rest } = cutPiece(chunk)
+      this.#keep(rest)
+      consumer.resolve({ done: false, value: piece })
     }
   }
 
@@ -72,7 +74,7 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
     this.fail(error)
   }
 
-  next(): Promise<IteratorResult<Uint8Array, undefined>> {
+  next(): Promise<IteratorResult<Chunk, undefined>> {
     const piece = this.#takePiece()
     if (piece !== undefined) return Promise.resolve({ done: false, value: piece })
     return new Promise((resolve, reject) => {
@@ -83,7 +85,7 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
     })
   }
 
-  return(): Promise<IteratorResult<Uint8Array, undefined>> {
+  return(): Promise<IteratorResult<Chunk, undefined>> {
     this.#drop()
     this.complete()
     this.#end = 'done'
@@ -97,18 +99,19 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
     consumer.reject(error)
   }
 
-  #keep(chunk: Uint8Array) {
+  #keep(chunk: Chunk) {
     this.#chunks.push(chunk)
     this.#waitingBytes += costOf(chunk)
     if (this.#waitingBytes >= this.#bytesMax) this.#source.pause()
   }
 
-  #takePiece(): Uint8Array | undefined {
+  #takePiece(): Chunk | undefined {
     const [chunk] = this.#chunks
     if (chunk === undefined) return undefined
-    if (chunk.length > pieceBytesMax) {
-      this.#chunks[0] = chunk.subarray(pieceBytesMax)
-      return chunk.subarray(0, pieceBytesMax)
+    if (!isPiece(chunk)) {
+      const { piece, rest } = cutPiece(chunk)
+      this.#chunks[0] = rest
+      return piece
     }
     this.#chunks.shift()
     this.#waitingBytes -= costOf(chunk)
@@ -123,11 +126,20 @@ export class ChunkQueue implements AsyncIterableIterator<Uint8Array> {
 }
 
 type Consumer = {
-  resolve(result: IteratorResult<Uint8Array, undefined>): void
+  resolve(result: IteratorResult<Chunk, undefined>): void
   reject(error: unknown): void
 }
 
-/** A chunk is a view of a whole read, which lives as long as the chunk does. */
-function costOf(chunk: Uint8Array): number {
-  return chunk.buffer.byteLength + chunkOverheadBytes
+function isPiece({ start, end }: Chunk): boolean {
+  return end - start <= pieceBytesMax
+}
+
+function cutPiece({ bytes, start, end }: Chunk): { piece: Chunk; rest: Chunk } {
+  const cut = start + pieceBytesMax
+  return { piece: { bytes, start, end: cut }, rest: { bytes, start: cut, end } }
+}
+
+/** A chunk is a part of a whole read, which lives as long as the chunk does. */
+function costOf({ bytes }: Chunk): number {
+  return bytes.buffer.byteLength + chunkOverheadBytes
 }

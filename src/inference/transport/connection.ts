@@ -2,7 +2,7 @@
 export type ConnectionOwner = {
   /** The connection is open and, with TLS, verified. */
   opened?(): void
-  received(bytes: Uint8Array): void
+  received(bytes: Buffer): void
   /** The connection is gone. `cause` is null when the other side has closed it in order. */
   lost(cause: Error | null): void
 }
@@ -78,7 +78,7 @@ export class Connection {
     if (!this.#closed) this.#owner.opened?.()
   }
 
-  received(bytes: Uint8Array) {
+  received(bytes: Buffer) {
     if (!this.#closed) this.#owner.received(bytes)
   }
 

@@ -1,3 +1,4 @@
+import { chunkOf } from '#inference/chunk.ts'
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
 import type { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -130,7 +131,7 @@ function readAhead(
       while (reader !== undefined) {
         const { done, value } = await reader.read()
         if (done) break
-        queue.push(value)
+        queue.push(chunkOf(value))
         if (room !== null) await room.promise
       }
       queue.complete()

@@ -1,13 +1,14 @@
+import type { Chunk } from '#inference/chunk.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { invalidAnswer, type ResponseHead } from './http1-head.ts'
 
 /** Takes the framing off a body (RFC 9112, 6 and 7). */
 export type BodyReader = {
   /**
-   * The payload in the bytes from `from` on, as one view of them, or null when there is none. It
+   * The payload in the bytes from `from` on, as one part of them, or null when there is none. It
    * may rearrange the bytes in place, so they must belong to the reader.
    */
-  push(bytes: Uint8Array, from: number): Uint8Array | null
+  push(bytes: Buffer, from: number): Chunk | null
   readonly complete: boolean
   /** Whether the end of the connection is a proper end of the body. */
   readonly endsWithConnection: boolean
@@ -55,12 +56,12 @@ class SizedBody implements BodyReader {
     this.#remaining = length
   }
 
-  push(bytes: Uint8Array, from: number): Uint8Array | null {
+  push(bytes: Buffer, from: number): Chunk | null {
     const to = Math.min(bytes.length, from + this.#remaining)
     this.#remaining -= to - from
     this.complete = this.#remaining === 0
     this.surplus = to < bytes.length
-    return to > from ? bytes.subarray(from, to) : null
+    return to > from ? { bytes, start: from, end: to } : null
   }
 }
 
@@ -70,8 +71,8 @@ class UnsizedBody implements BodyReader {
   readonly complete = false
   readonly surplus = false
 
-  push(bytes: Uint8Array, from: number): Uint8Array | null {
-    return bytes.length > from ? bytes.subarray(from) : null
+  push(bytes: Buffer, from: number): Chunk | null {
+    return bytes.length > from ? { bytes, start: from, end: bytes.length } : null
   }
 }
 
@@ -123,7 +124,7 @@ class ChunkedBody implements BodyReader {
   }
 
   /** The pieces of one read are moved together, so that they leave as one chunk without a copy. */
-  push(bytes: Uint8Array, from: number): Uint8Array | null {
+  push(bytes: Buffer, from: number): Chunk | null {
     let at = from
     let start = -1
     let end = -1
@@ -151,7 +152,7 @@ class ChunkedBody implements BodyReader {
       this.failure = toAppError(error)
     }
     this.surplus = at < bytes.length
-    return start === -1 ? null : bytes.subarray(start, end)
+    return start === -1 ? null : { bytes, start, end }
   }
 
   #takeFramingByte(byte: number) {

@@ -1,13 +1,14 @@
+import type { Chunk } from '#inference/chunk.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { type BodyReader, createBodyReader } from './http1-body.ts'
 import { createHeadReader, type HeadReader, type ResponseHead } from './http1-head.ts'
 
 export type ResponseParser = {
   /**
-   * Takes the bytes of one read and gives the body bytes among them as one view, or null when
+   * Takes the bytes of one read and gives the body bytes among them as one chunk, or null when
    * there are none. The read now belongs to the parser, which may rearrange it in place.
    */
-  push(bytes: Uint8Array): Uint8Array | null
+  push(bytes: Buffer): Chunk | null
   /** What is wrong with the answer (`upstream_invalid_answer`); it then ends with this read. */
   readonly failure: AppError | null
   /** The head of the answer, once it has been read and found to be sound. */
@@ -36,7 +37,7 @@ class Http1ResponseParser implements ResponseParser {
     this.#headReader = createHeadReader(limits)
   }
 
-  push(bytes: Uint8Array): Uint8Array | null {
+  push(bytes: Buffer): Chunk | null {
     if (this.#body !== null) return this.#body.push(bytes, 0)
     try {
       const bodyStart = this.#headReader.push(bytes, 0)

@@ -59,7 +59,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     this.#connection?.send(request)
   }
 
-  received(bytes: Uint8Array) {
+  received(bytes: Buffer) {
     this.#answering = true
     const chunk = this.#parser.push(bytes)
     if (!this.#answered) this.#giveAnswer()

@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events'
+import type { Chunk } from '#inference/chunk.ts'
 import { createTransport, type TransportKind } from '#inference/transport/create-transport.ts'
 import type { SocketTransportOptions } from '#inference/transport/socket-transport.ts'
 import type { UpstreamHttpAnswer, UpstreamHttpRequest } from '#inference/transport.ts'
@@ -26,7 +27,7 @@ export const listenersOf = (signal: AbortSignal) => getEventListeners(signal, 'a
 /** The body, one character a byte. */
 export async function textOf(answer: UpstreamHttpAnswer): Promise<string> {
   let text = ''
-  for await (const bytes of answer.chunks) text += latin1(bytes)
+  for await (const chunk of answer.chunks) text += latin1(chunk)
   return text
 }
 
@@ -36,14 +37,14 @@ export async function readUntilFailure(
 ): Promise<{ text: string; error: unknown }> {
   let text = ''
   try {
-    for await (const bytes of answer.chunks) text += latin1(bytes)
+    for await (const chunk of answer.chunks) text += latin1(chunk)
     return { text, error: null }
   } catch (error) {
     return { text, error }
   }
 }
 
-const latin1 = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
+const latin1 = ({ bytes, start, end }: Chunk) => bytes.toString('latin1', start, end)
 
 /** The error that a promise ends with. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {

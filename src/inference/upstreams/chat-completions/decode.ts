@@ -1,6 +1,7 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
+import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
@@ -10,10 +11,12 @@ import {
   endDelta,
   openDelta,
   readDelta,
+  readText,
   readUnseen,
 } from './delta.ts'
 import { readFinishReason } from './finish-reason.ts'
 import { readLogprobs } from './logprobs.ts'
+import { plainTextOf, type TextField } from './plain-chunk.ts'
 import { readUsage } from './usage.ts'
 import type { ChatChoice, ChatChunk } from './wire.ts'
 
@@ -26,6 +29,9 @@ type State = {
   phase: Decoder['state']
   readonly wantsLogprobs: boolean
   readonly delta: DeltaState
+  /** What the last chunk looked like that brought text alone, and where it had its text. */
+  readonly textFrame: TextFrame
+  textField: TextField
   started: boolean
   /** Objects came that were no chunks. */
   sawForeign: boolean
@@ -49,6 +55,8 @@ class ChatDecoder implements Decoder {
       phase: 'open',
       wantsLogprobs: options.logprobs,
       delta: openDelta(options),
+      textFrame: new TextFrame(),
+      textField: 'content',
       started: false,
       sawForeign: false,
       broken: false,
@@ -73,12 +81,27 @@ class ChatDecoder implements Decoder {
 function push(state: State, message: ServerSentEvent, out: GenerationEvent[]): void {
   if (state.phase === 'done') return
   if (state.broken) throw notAChunk()
+  if (state.phase === 'open' && message.event === '' && pushText(state, message.data, out)) return
   const payload = parseJson(message.data)
   if (!isRecord(payload)) pushOther(state, message, out)
-  else if (message.event !== 'error') pushChunk(state, payload, out)
-  else if (state.phase === 'open') {
+  else if (message.event !== 'error') {
+    pushChunk(state, payload, out)
+    if (state.phase === 'open') learnFrame(state, payload, message.data)
+  } else if (state.phase === 'open') {
     throw errorFromPayload(payload) ?? errorFromPayload({ error: payload }) ?? reportedError()
   }
+}
+
+/** Whether the chunk was one like the chunk before, but for its text. */
+function pushText(
+  { textFrame, textField, delta }: State,
+  data: string,
+  out: GenerationEvent[],
+): boolean {
+  const text = textFrame.read(data)
+  if (text === null) return false
+  readText(delta, textField, text, out)
+  return true
 }
 
 /** The closing marker, an empty line that keeps the connection, or no JSON object at all. */
@@ -91,6 +114,14 @@ function pushOther(state: State, message: ServerSentEvent, out: GenerationEvent[
     if (!text.startsWith('{')) throw notAChunk()
     state.broken = true
   }
+}
+
+/** Remembers what a chunk looks like that brings text alone. */
+function learnFrame(state: State, chunk: ChatChunk, data: string): void {
+  const plain = state.wantsLogprobs ? null : plainTextOf(chunk)
+  if (plain === null) return
+  state.textField = plain.field
+  state.textFrame.learn(data, plain.field, plain.text)
 }
 
 function pushChunk(state: State, chunk: ChatChunk, out: GenerationEvent[]): void {

@@ -4,6 +4,7 @@ import type { ToolOffer } from '#inference/tool-names.ts'
 import { isRecord } from '#lib/json.ts'
 import { Blocks } from './blocks.ts'
 import { Citations } from './citations.ts'
+import type { TextField } from './plain-chunk.ts'
 import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
 import type { ChatContentPart, ChatDelta, ChatFunctionPart, ChatToolCallPart } from './wire.ts'
 
@@ -87,6 +88,18 @@ export function readDelta(state: DeltaState, delta: ChatDelta, writing: Writing)
   if (isRecord(delta.function_call)) {
     pushToolCall(state, { ...noPiece, ...readFunction(delta.function_call) }, writing.out)
   }
+}
+
+/** Reads one piece of which it is known that it is text alone, and in which field. */
+export function readText(
+  state: DeltaState,
+  field: TextField,
+  text: string,
+  out: GenerationEvent[],
+): void {
+  if (text === '') return
+  if (field === 'content') readContent(state, text, { logprobs: undefined, out })
+  else writeReasoning(state, text, out)
 }
 
 function leaveUnseen(state: DeltaState, message: ChatDelta): ChatDelta {

@@ -1,3 +1,4 @@
+import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
@@ -39,7 +40,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
   const decoder = openDecoder(options)
   return collect(decoder, (events) => {
     for (const bytes of reads) {
-      for (const message of parser.push(bytes)) decoder.push(message, events)
+      for (const message of parser.push(chunkOf(bytes))) decoder.push(message, events)
     }
     const last = parser.end()
     if (last !== null) decoder.push(last, events)

@@ -1,3 +1,4 @@
+import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { Citation, GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import type { Decoder } from '#inference/exchange.ts'
@@ -33,7 +34,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
   const decoder = openDecoder(options)
   return collect((events) => {
     for (const bytes of reads) {
-      for (const message of parser.push(bytes)) decoder.push(message, events)
+      for (const message of parser.push(chunkOf(bytes))) decoder.push(message, events)
     }
     const last = parser.end()
     if (last !== null) decoder.push(last, events)

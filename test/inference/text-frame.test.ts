@@ -1,0 +1,65 @@
+import { expect, test } from 'bun:test'
+import { TextFrame } from '#inference/text-frame.ts'
+
+const chunk = (text: string) => JSON.stringify({ id: 'a', delta: { text }, more: [1, 'b'] })
+
+function learnt(json: string, text: string): TextFrame {
+  const frame = new TextFrame()
+  frame.learn(json, 'text', text)
+  return frame
+}
+
+test('the text of a message like the one before is found, whatever it is', () => {
+  const frame = learnt(chunk('one'), 'one')
+  for (const text of ['two', '', '"', '\\', '\n\u2028\ud83d\ude00', '"},{"', '\ud800']) {
+    expect(frame.read(chunk(text))).toBe(text)
+  }
+  expect(frame.read('{"id":"a","delta":{"text":"\\u00e9\\/"},"more":[1,"b"]}')).toBe('é/')
+})
+
+test('blanks and escapes around and in the text are of no matter', () => {
+  const frame = learnt('{ "text" : "a\\u0062" , "n": 1 }', 'ab')
+  expect(frame.read('{ "text" : "c" , "n": 1 }')).toBe('c')
+  expect(frame.read('{ "text": "c" , "n": 1 }')).toBeNull()
+})
+
+test('what differs in more than the text is another message', () => {
+  const frame = learnt(chunk('one'), 'one')
+  for (const other of [
+    chunk('two').replace('"a"', '"b"'),
+    chunk('two').replace('1', '2'),
+    '{"id":"a","delta":{"text":"two","text":"three"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":1},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":"two","x":"y"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":"tw\no"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":',
+    '"},"more":[1,"b"]}',
+    '',
+  ]) {
+    expect(frame.read(other)).toBeNull()
+  }
+})
+
+test('a message in which the place of the text is in doubt is not learnt', () => {
+  for (const json of [
+    '{"text":"a","more":{"text":"a"}}',
+    '{"text":"b","t\\u0065xt":"a"}',
+    '{"note":"\\"","text":"a"}',
+    '{"say":"a"}',
+    '{"text":["a"]}',
+  ]) {
+    expect(learnt(json, 'a').read(json)).toBeNull()
+  }
+})
+
+test('a stream of which every message differs is given up', () => {
+  const frame = new TextFrame()
+  const json = (text: string, number: number) => JSON.stringify({ text, number })
+  for (let number = 0; number < 16; number++) {
+    frame.learn(json('a', number), 'text', 'a')
+    expect(frame.read(json('b', -1))).toBeNull()
+  }
+  frame.learn(json('a', 16), 'text', 'a')
+  expect(frame.read(json('b', 16))).toBeNull()
+})
