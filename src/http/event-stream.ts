@@ -1,3 +1,4 @@
+import { ask, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
@@ -71,8 +72,10 @@ export async function beginStream<T>(
   source.commit()
   const opening = isEarly || life === null ? '' : life.open()
   return {
-    pump: (sink, closing) =>
-      pump(source, new ReaderWriter(source, pace, sink), { first, opening, closing }),
+    pump(sink, closing) {
+      const writer = new ReaderWriter(source, pace, sink)
+      return new Pump(source, writer, closing).run(first, opening)
+    },
   }
 }
 
@@ -82,27 +85,60 @@ type DirectSource = {
   cancel(): void
 }
 
-async function pump<T>(
-  source: FrameSource<T>,
-  writer: ReaderWriter,
-  stream: { first: Promise<IteratorResult<T>>; opening: string; closing: string },
-): Promise<void> {
-  const { items } = source
-  const { opening, closing } = stream
-  try {
-    if (opening !== '') await writer.write(opening)
-    let next = await stream.first
-    while (!next.done && writer.isOpen) {
-      const written = writer.write(source.render(next.value))
-      if (written !== undefined) await written
-      next = await items.next()
+/** Asks for an item, writes it, and asks for the next one once the reader has room. */
+class Pump<T> implements Taker<T> {
+  readonly #source: FrameSource<T>
+  readonly #writer: ReaderWriter
+  readonly #closing: string
+  readonly #over = Promise.withResolvers<void>()
+
+  constructor(source: FrameSource<T>, writer: ReaderWriter, closing: string) {
+    this.#source = source
+    this.#writer = writer
+    this.#closing = closing
+  }
+
+  /** Ends when everything was written or the reader has gone. */
+  async run(first: Promise<IteratorResult<T>>, opening: string): Promise<void> {
+    try {
+      await this.#writer.write(opening)
+      const next = await first
+      if (next.done) this.end(null)
+      else this.take(next.value)
+    } catch (error) {
+      this.end({ error })
     }
-    if (closing !== '') await writer.write(closing)
-  } catch (error) {
-    if (writer.isOpen) await writer.write(source.fail(toAppError(error)) + closing)
-  } finally {
-    writer.close()
-    void Promise.resolve(items.return?.()).catch(() => {})
+    return await this.#over.promise
+  }
+
+  take(item: T) {
+    try {
+      const written = this.#writer.write(this.#source.render(item))
+      if (written === undefined) this.#askNext()
+      else void written.then(() => this.#askNext())
+    } catch (error) {
+      this.end({ error })
+    }
+  }
+
+  end(failure: { readonly error: unknown } | null) {
+    this.#close(failure).then(this.#over.resolve, this.#over.reject)
+  }
+
+  #askNext() {
+    if (this.#writer.isOpen) ask(this.#source.items, this)
+    else this.end(null)
+  }
+
+  async #close(failure: { readonly error: unknown } | null): Promise<void> {
+    const isTold = failure !== null && this.#writer.isOpen
+    try {
+      const failed = isTold ? this.#source.fail(toAppError(failure.error)) : ''
+      await this.#writer.write(failed + this.#closing)
+    } finally {
+      this.#writer.close()
+      void Promise.resolve(this.#source.items.return?.()).catch(() => {})
+    }
   }
 }
 

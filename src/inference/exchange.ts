@@ -1,3 +1,4 @@
+import { AskedIterator, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, type RelayedError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { type Chunk, viewOf } from './chunk.ts'
@@ -51,47 +52,152 @@ const wholeBodyBytesMax = 67_108_864
 const lingerMs = 2_000
 
 /**
- * POSTs a generation to an upstream and yields what its answer means, one batch a read. An empty
+ * POSTs a generation to an upstream and gives what its answer means, one batch a read. An empty
  * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`: what
  * cannot be encoded is refused by `prepare` at the first read, like every other failure.
  */
-export async function* exchange(
+export function exchange(
   context: AdapterContext,
   path: string,
   prepare: () => Exchange,
-): AsyncGenerator<EventBatch, void, void> {
-  const { body, decoder, headers, relayError } = prepare()
-  const answer = await context.transport.send({
-    url: context.upstream.baseUrl + path,
-    method: 'POST',
-    headers: headers ?? requestHeaders(context.upstream, 'text/event-stream'),
-    body,
-    signal: context.signal,
-  })
-  await requireSuccess(answer, context.upstream, relayError)
-  if (!isEventStream(answer)) {
-    const out: GenerationEvent[] = []
-    const failure = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
-    yield withRelay(out, decoder.takeRelay?.())
-    if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
-    return
+): AskedIterator<EventBatch> {
+  return new RunningExchange(context, path, prepare)
+}
+
+/** An answer that is streamed. */
+type OpenAnswer = {
+  readonly chunks: AskedIterator<Chunk>
+  readonly parser: EventStreamParser
+  readonly decoder: Decoder
+}
+
+class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> {
+  readonly #context: AdapterContext
+  readonly #path: string
+  readonly #prepare: () => Exchange
+  #phase: 'new' | 'open' | 'over' = 'new'
+  #answer: OpenAnswer | null = null
+  #taker: Taker<EventBatch> | null = null
+  /** Why nothing follows the batch that was given last; undefined while more may follow. */
+  #ending: Failure | undefined
+
+  constructor(context: AdapterContext, path: string, prepare: () => Exchange) {
+    super()
+    this.#context = context
+    this.#path = path
+    this.#prepare = prepare
   }
-  const parser = createEventStreamParser(context.limits)
-  const chunks = answer.chunks[Symbol.asyncIterator]()
-  try {
-    for (let ended = false; !ended && decoder.state !== 'done'; ) {
-      const read = chunks.next()
-      const chunk = decoder.state === 'open' ? await read : await lingering(read)
-      ended = chunk === null || chunk.done === true
-      const out: GenerationEvent[] = []
-      const failure = decodeChunk(chunk, { parser, decoder }, out)
-      yield withRelay(out, decoder.takeRelay?.())
-      if (failure !== null) throw hideUpstreamIn(failure.error, context.upstream)
+
+  ask(taker: Taker<EventBatch>) {
+    this.#taker = taker
+    if (this.#phase === 'new') void this.#begin()
+    else if (this.#ending !== undefined || this.#answer === null) this.#finish(this.#ending ?? null)
+    else this.#read(this.#answer)
+  }
+
+  take(chunk: Chunk) {
+    const answer = this.#answer
+    if (answer === null) return
+    const out: GenerationEvent[] = []
+    this.#tell(answer.decoder, out, decodeChunk(answer, chunk, out))
+  }
+
+  end(failure: Failure) {
+    const answer = this.#answer
+    if (answer === null) return
+    if (failure !== null) {
+      this.#finish(failure)
+      return
     }
-  } finally {
+    const out: GenerationEvent[] = []
+    this.#ending = null
+    this.#tell(answer.decoder, out, decodeEnd(answer, out))
+  }
+
+  return(): Promise<IteratorResult<EventBatch, undefined>> {
+    this.#finish(null)
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  async #begin(): Promise<void> {
+    this.#phase = 'open'
+    const out: GenerationEvent[] = []
+    let decoder: Decoder | null = null
+    let failure: Failure = null
+    try {
+      decoder = await this.#open(out)
+    } catch (error) {
+      failure = { error }
+    }
+    if (failure !== null || this.#isOver()) this.#finish(failure)
+    else if (this.#answer !== null) this.#read(this.#answer)
+    else if (decoder !== null) this.#tell(decoder, out, this.#ending ?? null)
+  }
+
+  /** Sends the request. An answer that is not streamed is read whole, and what it means appended. */
+  async #open(out: GenerationEvent[]): Promise<Decoder> {
+    const { transport, upstream, signal, limits } = this.#context
+    const { body, decoder, headers, relayError } = this.#prepare()
+    const answer = await transport.send({
+      url: upstream.baseUrl + this.#path,
+      method: 'POST',
+      headers: headers ?? requestHeaders(upstream, 'text/event-stream'),
+      body,
+      signal,
+    })
+    await requireSuccess(answer, upstream, relayError)
+    if (isEventStream(answer)) {
+      const parser = createEventStreamParser(limits)
+      this.#answer = { chunks: answer.chunks, parser, decoder }
+    } else {
+      this.#ending = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
+    }
+    return decoder
+  }
+
+  #read({ chunks, decoder }: OpenAnswer) {
+    if (decoder.state === 'open') chunks.ask(this)
+    else {
+      void lingering(chunks.next()).then((next) => {
+        if (next === null || next.done) this.end(null)
+        else this.take(next.value)
+      })
+    }
+  }
+
+  /** Gives what was decoded; a failure is told to whoever asks for more. */
+  #tell(decoder: Decoder, out: GenerationEvent[], failure: Failure) {
+    if (failure !== null) {
+      this.#ending = { error: hideUpstreamIn(failure.error, this.#context.upstream) }
+    } else if (decoder.state === 'done') {
+      this.#ending = null
+    }
+    const taker = this.#taker
+    this.#taker = null
+    taker?.take(withRelay(out, decoder.takeRelay?.()))
+  }
+
+  #finish(failure: Failure) {
+    const taker = this.#taker
+    this.#taker = null
+    this.#phase = 'over'
+    this.#ending = null
+    this.#leaveBody()
+    taker?.end(failure)
+  }
+
+  #leaveBody() {
+    const answer = this.#answer
+    this.#answer = null
+    if (answer === null) return
+    const { chunks, decoder } = answer
     // Nobody waits for the last bytes of a finished body; reading them keeps the connection.
-    if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return?.())
-    else await chunks.return?.()
+    if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return())
+    else void chunks.return()
+  }
+
+  #isOver(): boolean {
+    return this.#phase === 'over'
   }
 }
 
@@ -132,19 +238,25 @@ export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Pr
 }
 
 /** What was decoded before a failure still counts, so a failure is returned and not thrown. */
-type Failure = { error: unknown } | null
+type Failure = { readonly error: unknown } | null
 
-/** Appends what a chunk means, or the end of the body where there is none. */
+/** Appends what a chunk means. */
 function decodeChunk(
-  chunk: IteratorResult<Chunk> | null,
-  { parser, decoder }: { parser: EventStreamParser; decoder: Decoder },
+  { parser, decoder }: OpenAnswer,
+  chunk: Chunk,
   out: GenerationEvent[],
 ): Failure {
   try {
-    if (chunk !== null && !chunk.done) {
-      for (const message of parser.push(chunk.value)) decoder.push(message, out)
-      return null
-    }
+    for (const message of parser.push(chunk)) decoder.push(message, out)
+    return null
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** Appends what the end of the body means. */
+function decodeEnd({ parser, decoder }: OpenAnswer, out: GenerationEvent[]): Failure {
+  try {
     const last = parser.end()
     if (last !== null) decoder.push(last, out)
     decoder.end(out)

@@ -1,12 +1,14 @@
-import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
-import { AppError, toAppError } from '#lib/errors.ts'
-import type { EventBatch, GenerationEvent, Relay } from './events.ts'
+import { AskedIterator, ask, type Taker } from '#lib/asked-iterator.ts'
+import { followSignal, Watchdog } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import { type Attempt, endedEarly, failureOf, firstOutput } from './attempt.ts'
+import type { EventBatch, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
 import { noDescriptorLeft } from './no-descriptor.ts'
 import { type GenerationRecord, OpenRecord } from './record.ts'
-import { joinRelays, withRelay } from './relay.ts'
 import type { GenerationRequest } from './request.ts'
-import { pauseBeforeRetryMs, type RetryPolicy } from './retry.ts'
+import type { RetryPolicy } from './retry.ts'
+import { TextLimit } from './text-limit.ts'
 import type { Transport } from './transport.ts'
 import type { Adapter, AdapterLimits, Upstream, UpstreamKind } from './upstream.ts'
 
@@ -43,7 +45,12 @@ export type GenerationJob = {
  * thrown as an `AppError`; after it, it is the last event. The first batch holds output, not only a
  * start. What stands in front of `Generations.generate` keeps this contract.
  */
-export type Generate = (job: GenerationJob) => AsyncGenerator<EventBatch, void, void>
+export type Generate = (job: GenerationJob) => EventBatches
+
+/** The batches of one generation; nothing begins before the first is asked for. */
+export type EventBatches = AsyncIterableIterator<EventBatch, void> & {
+  return(): Promise<unknown>
+}
 
 export type GenerationDeps = {
   adapters: Readonly<Record<UpstreamKind, Adapter>>
@@ -73,7 +80,7 @@ export function createGenerations(deps: GenerationDeps): Generations {
   let stopped: AppError | null = null
   const { streamsWithinDescriptors = Number.POSITIVE_INFINITY } = deps
 
-  async function* generate(job: GenerationJob): AsyncGenerator<EventBatch, void, void> {
+  const enter = (controller: AbortController) => {
     if (stopped !== null) throw stopped
     if (running.size >= deps.limits.streamsMax) {
       throw new AppError('too_many_streams', 'The server has no room for another generation.', {
@@ -81,49 +88,11 @@ export function createGenerations(deps: GenerationDeps): Generations {
       })
     }
     if (running.size >= streamsWithinDescriptors) throw noDescriptorLeft()
-    const { controller, release } = followSignal(job.signal)
-    const { gapMs, totalMs } = deps.deadlines
-    const total = setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs)
-    const watchdog = new Watchdog(gapMs, () => controller.abort(gapTimeout(gapMs)))
-    const record = new OpenRecord({ requestId: job.requestId, model: job.request.model })
-    let attempt: Attempt | undefined
-    let last: GenerationEvent | undefined
-    const text = new TextLimit(deps.limits.outputCharsMax)
     running.add(controller)
-    try {
-      attempt = await firstOutput(deps, job, { signal: controller.signal, record })
-      text.spend(attempt.first)
-      last = attempt.first.at(-1)
-      record.output(attempt.first)
-      yield attempt.first
-      while (last?.type !== 'finish') {
-        watchdog.begin()
-        const next = await attempt.batches.next()
-        watchdog.end()
-        if (next.done) throw endedEarly()
-        if (isEmpty(next.value)) continue
-        text.spend(next.value)
-        last = next.value.at(-1) ?? last
-        record.output(next.value)
-        yield next.value
-      }
-    } catch (error) {
-      const failure = failureOf(error)
-      record.fail(failure)
-      if (last === undefined) throw failure
-      yield [...endOfBlock(last), { type: 'error', error: failure }]
-    } finally {
-      clearTimeout(total)
-      watchdog.stop()
-      attempt?.close()
-      release()
-      running.delete(controller)
-      deps.settled(record.close(), job)
-    }
+    return () => running.delete(controller)
   }
-
   return {
-    generate,
+    generate: (job) => new RunningGeneration(deps, job, enter),
     running: () => running.size,
     stopAll(error) {
       stopped = error
@@ -132,127 +101,168 @@ export function createGenerations(deps: GenerationDeps): Generations {
   }
 }
 
-type Run = { signal: AbortSignal; record: OpenRecord }
+/** Counts a generation in, and gives what counts it out; throws where there is no room for it. */
+type Enter = (controller: AbortController) => () => void
 
-/** An upstream at work, with everything that it gave up to and with its first output. */
-type Attempt = {
-  readonly first: EventBatch
-  readonly batches: AsyncIterator<EventBatch>
-  close(): void
+/** What a generation has from its first read on. */
+type Run = {
+  readonly controller: AbortController
+  readonly watchdog: Watchdog
+  readonly record: OpenRecord
+  readonly text: TextLimit
+  readonly leave: () => void
+  attempt: Attempt | null
 }
 
-/** Tries until an upstream gives output; throws the last failure when nothing helps. */
-async function firstOutput(deps: GenerationDeps, job: GenerationJob, run: Run): Promise<Attempt> {
-  for (let tries = 0; ; tries++) {
-    const target = job.targets[tries % job.targets.length]
-    if (target === undefined) throw new AppError('internal_error', 'The model has no upstream.')
-    run.record.startTry(target.upstream.name, tries)
-    const { controller, release } = followSignal(run.signal)
-    const { signal } = controller
-    const batches = open(deps, { request: job.request, target, signal })
-    const close = () => {
-      release()
-      stop(batches)
-    }
+class RunningGeneration extends AskedIterator<EventBatch> implements Taker<EventBatch> {
+  readonly #deps: GenerationDeps
+  readonly #job: GenerationJob
+  readonly #enter: Enter
+  #phase: 'new' | 'running' | 'ending' | 'over' = 'new'
+  #run: Run | null = null
+  #taker: Taker<EventBatch> | null = null
+  #last: GenerationEvent | undefined
+  /** Whether nothing more is wanted after what is waited for. */
+  #isLeft = false
+
+  constructor(deps: GenerationDeps, job: GenerationJob, enter: Enter) {
+    super()
+    this.#deps = deps
+    this.#job = job
+    this.#enter = enter
+  }
+
+  ask(taker: Taker<EventBatch>) {
+    this.#taker = taker
+    if (this.#phase === 'new') this.#begin()
+    else if (this.#phase === 'running' && this.#run !== null) this.#read(this.#run)
+    else this.#close(null)
+  }
+
+  take(batch: EventBatch) {
+    const run = this.#run
+    if (run === null) return
+    run.watchdog.end()
+    if (isEmpty(batch)) this.#read(run)
+    else this.#give(run, batch)
+  }
+
+  end(failure: { readonly error: unknown } | null) {
+    const run = this.#run
+    if (run === null) return
+    run.watchdog.end()
+    this.#fail(run, failure === null ? endedEarly() : failure.error)
+  }
+
+  return(): Promise<IteratorResult<EventBatch, undefined>> {
+    // Whoever still waits is told so first.
+    if (this.#taker !== null) this.#leave()
+    else this.#close(null)
+    return Promise.resolve({ done: true, value: undefined })
+  }
+
+  #begin() {
+    this.#phase = 'running'
+    let run: Run
     try {
-      const first = await untilOutput(batches, controller, deps.deadlines.firstEventMs)
-      return { first, batches, close }
+      run = this.#open()
     } catch (error) {
-      close()
-      const failure = failureOf(error)
-      const untriedUpstream = tries + 1 < job.targets.length
-      const pauseMs = job.committed()
-        ? null
-        : pauseBeforeRetryMs(failure, tries, { ...deps.retry, untriedUpstream })
-      if (pauseMs === null || run.signal.aborted) throw failure
-      await sleep(pauseMs, run.signal)
+      this.#close({ error })
+      return
+    }
+    this.#run = run
+    const { signal } = run.controller
+    firstOutput(this.#deps, this.#job, { signal, record: run.record }).then(
+      (attempt) => {
+        run.attempt = attempt
+        this.#give(run, attempt.first)
+      },
+      (error: unknown) => this.#fail(run, error),
+    )
+  }
+
+  #open(): Run {
+    const { deadlines, limits } = this.#deps
+    const { signal, requestId, request } = this.#job
+    const { controller, release } = followSignal(signal)
+    const countOut = this.#enter(controller)
+    const { gapMs, totalMs } = deadlines
+    const total = setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs)
+    const leave = () => {
+      clearTimeout(total)
+      release()
+      countOut()
+    }
+    return {
+      controller,
+      watchdog: new Watchdog(gapMs, () => controller.abort(gapTimeout(gapMs))),
+      record: new OpenRecord({ requestId, model: request.model }),
+      text: new TextLimit(limits.outputCharsMax),
+      leave,
+      attempt: null,
     }
   }
-}
 
-function open(
-  deps: GenerationDeps,
-  attempt: { request: GenerationRequest; target: Target; signal: AbortSignal },
-): AsyncIterator<EventBatch> {
-  const { upstream, model } = attempt.target
-  const { transport, limits } = deps
-  const context = { upstream, model, transport, limits, signal: attempt.signal }
-  return deps.adapters[upstream.kind].generate(attempt.request, context)[Symbol.asyncIterator]()
-}
+  #read({ attempt, watchdog }: Run) {
+    if (attempt === null) throw new Error('batches are asked for one at a time')
+    watchdog.begin()
+    ask(attempt.batches, this)
+  }
 
-/** Everything up to and with the first batch that holds output. */
-async function untilOutput(
-  batches: AsyncIterator<EventBatch>,
-  attempt: AbortController,
-  firstEventMs: number,
-): Promise<EventBatch> {
-  const timer = setTimeout(() => attempt.abort(firstEventTimeout(firstEventMs)), firstEventMs)
-  try {
-    const held: GenerationEvent[] = []
-    let relay: Relay | undefined
-    for (;;) {
-      const next = await batches.next()
-      if (next.done) throw endedEarly()
-      held.push(...next.value)
-      relay = joinRelays(relay, next.value.relay)
-      if (held.some((event) => event.type !== 'generation-start')) return withRelay(held, relay)
+  #give(run: Run, batch: EventBatch) {
+    try {
+      run.text.spend(batch)
+    } catch (error) {
+      this.#fail(run, error)
+      return
     }
-  } finally {
-    clearTimeout(timer)
+    this.#last = batch.at(-1) ?? this.#last
+    if (this.#last?.type === 'finish') this.#phase = 'ending'
+    run.record.output(batch)
+    this.#tell(batch)
   }
-}
 
-/** Lets an adapter clean up; nobody waits for it, and what it may still complain of is known. */
-function stop(batches: AsyncIterator<EventBatch>): void {
-  void Promise.resolve(batches.return?.()).catch(() => {})
-}
-
-/** An abort that carries no reason of ours comes from a caller that has gone. */
-export function failureOf(error: unknown): AppError {
-  if (error instanceof DOMException && error.name === 'AbortError') {
-    return new AppError('client_closed', 'The caller has gone.', { cause: error })
+  #fail(run: Run, error: unknown) {
+    const failure = failureOf(error)
+    run.record.fail(failure)
+    if (this.#last === undefined) this.#close({ error: failure })
+    else {
+      this.#phase = 'ending'
+      this.#tell([...endOfBlock(this.#last), { type: 'error', error: failure }])
+    }
   }
-  return toAppError(error)
+
+  #tell(batch: EventBatch) {
+    const taker = this.#taker
+    this.#taker = null
+    taker?.take(batch)
+    if (this.#isLeft) this.#close(null)
+  }
+
+  #leave() {
+    this.#isLeft = true
+    this.#run?.controller.abort()
+  }
+
+  #close(failure: { readonly error: unknown } | null) {
+    const run = this.#run
+    const taker = this.#taker
+    this.#phase = 'over'
+    this.#run = null
+    this.#taker = null
+    if (run !== null) {
+      run.watchdog.stop()
+      run.attempt?.close()
+      run.leave()
+      this.#deps.settled(run.record.close(), this.#job)
+    }
+    taker?.end(failure)
+  }
 }
 
 /** Bytes came, and nothing that could be told from them. */
 function isEmpty(batch: EventBatch): boolean {
   return batch.length === 0 && batch.relay === undefined
-}
-
-/** Counts the text of batches, and throws when there is more of it than may be. */
-class TextLimit {
-  readonly #charsMax: number
-  #charsLeft: number
-
-  constructor(charsMax: number) {
-    this.#charsMax = charsMax
-    this.#charsLeft = charsMax
-  }
-
-  spend(batch: EventBatch) {
-    for (const event of batch) if ('text' in event) this.#charsLeft -= event.text.length
-    // Of what no event tells, the frames are all that there is to count.
-    if (batch.length === 0)
-      for (const { data } of batch.relay?.frames ?? []) this.#charsLeft -= data.length
-    if (this.#charsLeft >= 0) return
-    throw new AppError(
-      'upstream_invalid_answer',
-      `The upstream's answer is longer than ${this.#charsMax} characters, which is the limit.`,
-    )
-  }
-}
-
-function endedEarly(): AppError {
-  return new AppError('upstream_truncated', 'The upstream ended its answer before it was complete.')
-}
-
-function firstEventTimeout(firstEventMs: number): AppError {
-  const seconds = firstEventMs / 1000
-  return new AppError(
-    'upstream_first_event_timeout',
-    `The upstream gave no output within ${seconds} s.`,
-  )
 }
 
 function gapTimeout(gapMs: number): AppError {

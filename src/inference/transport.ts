@@ -1,3 +1,4 @@
+import type { AskedIterator } from '#lib/asked-iterator.ts'
 import type { Chunk } from './chunk.ts'
 
 /**
@@ -25,5 +26,5 @@ export type UpstreamHttpAnswer = {
    * (`upstream_truncated`) when the connection ends before the body does. Stopping early closes
    * the connection.
    */
-  readonly chunks: AsyncIterable<Chunk>
+  readonly chunks: AskedIterator<Chunk>
 }

@@ -12,7 +12,7 @@ export function failingJob(queued: QueuedResponse, error: AppError, renderEnd: R
   return {
     head: queued,
     renderer: endRenderer({ object: queued.object, last: queued.piece.last }, renderEnd),
-    async *generate() {
+    async *generate(): AsyncGenerator<never, void> {
       // Nothing is yielded; the failure is all there is.
       yield* []
       throw error

@@ -1,5 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import type { EventBatch } from '#inference/events.ts'
+import type { EventBatches } from '#inference/generate.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -54,10 +55,7 @@ export type RunJob = {
   readonly head: ResponseHead
   readonly renderer: RunRenderer
   /** `committed` tells whether a watcher may have seen a frame, so that nothing is tried again. */
-  generate(control: {
-    signal: AbortSignal
-    committed: () => boolean
-  }): AsyncGenerator<EventBatch, void, void>
+  generate(control: { signal: AbortSignal; committed: () => boolean }): EventBatches
 }
 
 export type Run = {

@@ -1,6 +1,6 @@
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
-import type { GenerationJob } from '#inference/generate.ts'
+import type { EventBatches, GenerationJob } from '#inference/generate.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -15,9 +15,7 @@ type AnswerRenderer<Answer> = {
 }
 
 type Options<Answer> = {
-  generate: (
-    control: Pick<GenerationJob, 'signal' | 'committed'>,
-  ) => AsyncGenerator<EventBatch, void, void>
+  generate: (control: Pick<GenerationJob, 'signal' | 'committed'>) => EventBatches
   renderer: AnswerRenderer<Answer>
   /** Of the connection. */
   signal: AbortSignal

@@ -183,7 +183,7 @@ export function led(): Led {
     wake()
   }
   return {
-    async *generate(handed) {
+    async *generate(handed): AsyncGenerator<EventBatch, void> {
       control = handed
       handed.signal.addEventListener('abort', () => wake())
       for (;;) {

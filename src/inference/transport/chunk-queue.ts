@@ -1,4 +1,5 @@
 import type { Chunk } from '#inference/chunk.ts'
+import { AskedIterator, type Taker } from '#lib/asked-iterator.ts'
 import { assert } from '#lib/assert.ts'
 
 /** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
@@ -21,35 +22,36 @@ const pieceBytesMax = 65_536
 /**
  * Stands between a source that delivers chunks and one consumer that pulls them. It pauses the
  * source once `bytesMax` bytes wait, and resumes it when half of them were taken. A chunk that
- * finds the consumer waiting goes to it directly.
+ * finds the consumer waiting goes to it directly; all else is told in a turn of its own, so that who
+ * takes one piece and asks for the next does not pile up calls.
  */
-export class ChunkQueue implements AsyncIterableIterator<Chunk> {
+export class ChunkQueue extends AskedIterator<Chunk> {
   readonly #source: ChunkSource
   readonly #bytesMax: number
   #chunks: Chunk[] = []
   #waitingBytes = 0
-  #consumer: Consumer | null = null
+  #taker: Taker<Chunk> | null = null
   #end: { readonly error: unknown } | 'open' | 'done' = 'open'
 
   constructor(source: ChunkSource, options: { bytesMax: number }) {
+    super()
     this.#source = source
     this.#bytesMax = options.bytesMax
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    const consumer = this.#consumer
-    this.#consumer = null
-    if (consumer === null) this.#keep(chunk)
-    else if (isPiece(chunk)) consumer.resolve({ done: false, value: chunk })
+    const taker = this.#taker
+    if (taker === null || this.#chunks.length > 0) {
+      this.#keep(chunk)
+      return
+    }
+    this.#taker = null
+    if (isPiece(chunk)) taker.take(chunk)
     else {
       const { piece, rest } = cutPiece(chunk)
       this.#keep(rest)
-      consumer.resolve({ done: false, value: piece })
+      taker.take(piece)
     }
   }
 
@@ -57,15 +59,14 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
   complete() {
     if (this.#end !== 'open') return
     this.#end = 'done'
-    this.#consumer?.resolve({ done: true, value: undefined })
-    this.#consumer = null
+    this.#answerSoon()
   }
 
   /** The source has failed; what was delivered before can still be pulled. */
   fail(error: unknown) {
     if (this.#end !== 'open') return
     this.#end = { error }
-    if (this.#consumer !== null) this.#rejectWith(this.#consumer, error)
+    this.#answerSoon()
   }
 
   /** The consumer itself has given up: it gets the error now, and nothing else. */
@@ -74,29 +75,38 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
     this.fail(error)
   }
 
-  next(): Promise<IteratorResult<Chunk, undefined>> {
-    const piece = this.#takePiece()
-    if (piece !== undefined) return Promise.resolve({ done: false, value: piece })
-    return new Promise((resolve, reject) => {
-      assert(this.#consumer === null, 'chunks are pulled one at a time')
-      if (this.#end === 'open') this.#consumer = { resolve, reject }
-      else if (this.#end === 'done') resolve({ done: true, value: undefined })
-      else this.#rejectWith({ resolve, reject }, this.#end.error)
-    })
+  ask(taker: Taker<Chunk>) {
+    assert(this.#taker === null, 'chunks are pulled one at a time')
+    this.#taker = taker
+    if (this.#chunks.length > 0 || this.#end !== 'open') this.#answerSoon()
   }
 
   return(): Promise<IteratorResult<Chunk, undefined>> {
     this.#drop()
-    this.complete()
     this.#end = 'done'
+    this.#answerSoon()
     this.#source.stop()
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  #rejectWith(consumer: Consumer, error: unknown) {
-    this.#consumer = null
-    this.#end = 'done'
-    consumer.reject(error)
+  #answerSoon() {
+    if (this.#taker !== null) queueMicrotask(() => this.#answer())
+  }
+
+  /** Tells whoever waits what there is to tell, unless that was done meanwhile. */
+  #answer() {
+    const taker = this.#taker
+    if (taker === null) return
+    const piece = this.#takePiece()
+    if (piece === undefined && this.#end === 'open') return
+    this.#taker = null
+    if (piece !== undefined) {
+      taker.take(piece)
+    } else {
+      const failure = typeof this.#end === 'string' ? null : this.#end
+      this.#end = 'done'
+      taker.end(failure)
+    }
   }
 
   #keep(chunk: Chunk) {
@@ -123,11 +133,6 @@ export class ChunkQueue implements AsyncIterableIterator<Chunk> {
     this.#chunks = []
     this.#waitingBytes = 0
   }
-}
-
-type Consumer = {
-  resolve(result: IteratorResult<Chunk, undefined>): void
-  reject(error: unknown): void
 }
 
 function isPiece({ start, end }: Chunk): boolean {

@@ -44,7 +44,10 @@ export async function readUntilFailure(
   }
 }
 
-const latin1 = ({ bytes, start, end }: Chunk) => bytes.toString('latin1', start, end)
+/** One character a byte. */
+export function latin1(chunk: Chunk | undefined): string {
+  return chunk?.bytes.toString('latin1', chunk.start, chunk.end) ?? ''
+}
 
 /** The error that a promise ends with. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {

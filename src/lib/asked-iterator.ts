@@ -1,0 +1,49 @@
+/** Who has asked for an item. One of the two is called for each, and neither may throw. */
+export type Taker<T> = {
+  take(item: T): void
+  /** There is no further item; `failure` says why, where the end is out of order. */
+  end(failure: { readonly error: unknown } | null): void
+}
+
+/**
+ * An async iterator that also answers by a call. A promise that is waited for is some ten objects,
+ * and with hundreds of slow streams all of them are out of the processor's cache when the next event
+ * comes; a call needs none. What every event passes is asked in this way, all else may iterate.
+ */
+export abstract class AskedIterator<T> implements AsyncIterableIterator<T, undefined> {
+  /**
+   * Asks for the next item, once the one before was given. It is given after this has returned; an
+   * end may be told at once.
+   */
+  abstract ask(taker: Taker<T>): void
+
+  /** Nothing more is wanted. */
+  abstract return(): Promise<IteratorResult<T, undefined>>
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    return new Promise((resolve, reject) => {
+      this.ask({
+        take: (value) => resolve({ done: false, value }),
+        end(failure) {
+          if (failure === null) resolve({ done: true, value: undefined })
+          else reject(failure.error)
+        },
+      })
+    })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+}
+
+/** Asks any iterator for its next item. */
+export function ask<T>(items: AsyncIterator<T>, taker: Taker<T>): void {
+  if (items instanceof AskedIterator) items.ask(taker)
+  else {
+    items.next().then(
+      (next) => (next.done ? taker.end(null) : taker.take(next.value)),
+      (error: unknown) => taker.end({ error }),
+    )
+  }
+}
