@@ -1,7 +1,8 @@
+import { AskedIterator, ask, type Taker } from '#lib/asked-iterator.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './generate.ts'
+import type { EventBatches, Generate } from './generate.ts'
 
 /**
  * Generations for a protocol in which the arguments of a call are an object, and not the text that a
@@ -9,52 +10,87 @@ import type { Generate, GenerationJob } from './generate.ts'
  * call without arguments, which may do what nobody asked for.
  */
 export function withObjectArguments(generate: Generate): Generate {
-  return (job) => generateObjects(generate, job)
+  return (job) => new CheckedBatches(generate(job))
 }
 
-async function* generateObjects(
-  generate: Generate,
-  job: GenerationJob,
-): AsyncGenerator<EventBatch, void, void> {
-  const findFault = createFaultFinder()
-  let hasOutput = false
-  let ending: EventBatch | null = null
-  for await (const batch of generate(job)) {
-    const fault = findFault(batch)
-    if (fault !== null) {
-      if (!hasOutput) throw fault.error
-      ending = [...batch.slice(0, fault.at + 1), { type: 'error', error: fault.error }]
-      break
-    }
-    yield batch
-    hasOutput = true
+type Fault = { readonly at: number; readonly error: AppError }
+
+/** Every event of a stream passes here, so it is asked by calls. */
+class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBatch> {
+  readonly #batches: EventBatches
+  #taker: Taker<EventBatch> | null = null
+  #hasOutput = false
+  #isOver = false
+  /** Of the call that is open: the tool, and what was given to it so far. */
+  #name: string | null = null
+  #text = ''
+
+  constructor(batches: EventBatches) {
+    super()
+    this.#batches = batches
   }
-  // By now the upstream was told to end, before anybody may take their time with this.
-  if (ending !== null) yield ending
-}
 
-type Fault = { at: number; error: AppError }
+  ask(taker: Taker<EventBatch>) {
+    if (this.#isOver) {
+      taker.end(null)
+      return
+    }
+    this.#taker = taker
+    ask(this.#batches, this)
+  }
 
-/** Reads one generation; finds the event at which a call has ended that cannot be told. */
-function createFaultFinder(): (batch: EventBatch) => Fault | null {
-  let name: string | null = null
-  let text = ''
-  const read = (event: GenerationEvent): AppError | null => {
-    if (event.type === 'tool-call-start') {
-      // What a custom tool is given is text, whatever it is.
-      name = event.call.form === 'function' ? event.call.name : null
-      text = ''
-    } else if (event.type === 'tool-call-delta' && name !== null) {
-      text += event.text
-    } else if (event.type === 'tool-call-end' && name !== null && event.complete) {
-      return isRecord(parseJson(text)) ? null : brokenCall(name)
+  take(batch: EventBatch) {
+    const fault = this.#findFault(batch)
+    if (fault === null) {
+      this.#hasOutput = true
+      this.#takeTaker()?.take(batch)
+    } else {
+      void this.#break(batch, fault)
+    }
+  }
+
+  end(failure: { readonly error: unknown } | null) {
+    this.#isOver = true
+    this.#takeTaker()?.end(failure)
+  }
+
+  async return(): Promise<IteratorResult<EventBatch, undefined>> {
+    await this.#batches.return()
+    return { done: true, value: undefined }
+  }
+
+  /** The upstream is told to end before anybody may take their time with this. */
+  async #break(batch: EventBatch, { at, error }: Fault): Promise<void> {
+    this.#isOver = true
+    await this.#batches.return().catch(() => {})
+    const taker = this.#takeTaker()
+    if (this.#hasOutput) taker?.take([...batch.slice(0, at + 1), { type: 'error', error }])
+    else taker?.end({ error })
+  }
+
+  #takeTaker(): Taker<EventBatch> | null {
+    const taker = this.#taker
+    this.#taker = null
+    return taker
+  }
+
+  #findFault(batch: EventBatch): Fault | null {
+    for (let at = 0; at < batch.length; at++) {
+      const error = this.#read(batch[at])
+      if (error !== null) return { at, error }
     }
     return null
   }
-  return (batch) => {
-    for (const [at, event] of batch.entries()) {
-      const error = read(event)
-      if (error !== null) return { at, error }
+
+  #read(event: GenerationEvent | undefined): AppError | null {
+    if (event?.type === 'tool-call-start') {
+      // What a custom tool is given is text, whatever it is.
+      this.#name = event.call.form === 'function' ? event.call.name : null
+      this.#text = ''
+    } else if (event?.type === 'tool-call-delta' && this.#name !== null) {
+      this.#text += event.text
+    } else if (event?.type === 'tool-call-end' && this.#name !== null && event.complete) {
+      return isRecord(parseJson(this.#text)) ? null : brokenCall(this.#name)
     }
     return null
   }
