@@ -34,6 +34,8 @@ describe('cancelling', () => {
   for (const place of ['here', 'elsewhere']) {
     test(`ends a run, aborts its upstream and keeps what it had: asked ${place}`, async () => {
       const { run, reader, generation, rest } = await startHalfway(here)
+      const isStored = async () => (await there.find(ann, run.id)) !== undefined
+      await eventually('it is stored', isStored)
       const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
       const asked = place === 'here' ? here : there
       const object = await asked.cancel(ann, run.id)
@@ -109,6 +111,8 @@ describe('deleting', () => {
   for (const place of ['here', 'elsewhere']) {
     test(`ends a run and nothing of it comes back: asked ${place}`, async () => {
       const { run, reader, generation, rest } = await startHalfway(here)
+      const isStored = async () => (await there.find(ann, run.id)) !== undefined
+      await eventually('it is stored', isStored)
       const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
       await eventually('another process reads it too', () => abroad.count() > 2)
       expect(await (place === 'here' ? here : there).remove(ann, run.id)).toBe(true)
