@@ -33,7 +33,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   }
 
   test('requests at the same time have connections of their own', async () => {
-    const { ask, peers } = await serve(answering(okAnswer))
+    const { ask, peers } = await serve(answering(okAnswer, 3))
     expect(await Promise.all([ask(), ask(), ask()])).toEqual(['ok', 'ok', 'ok'])
     expect(peers).toHaveLength(3)
   })
@@ -48,7 +48,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   })
 
   test('no more connections are kept than configured', async () => {
-    const { ask, peers, open } = await serve(answering(okAnswer), { idleSocketsPerOriginMax: 2 })
+    const { ask, peers, open } = await serve(answering(okAnswer, 5), { idleSocketsPerOriginMax: 2 })
     await Promise.all([ask(), ask(), ask(), ask(), ask()])
     expect(peers).toHaveLength(5)
     await until(() => open() === 2)
@@ -57,7 +57,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   })
 
   test('the connection that was used last is used next', async () => {
-    const { ask, peers } = await serve(answering(okAnswer))
+    const { ask, peers } = await serve(answering(okAnswer, 3))
     await Promise.all([ask(), ask(), ask()])
     const before = peers.map(({ bytesReceived }) => bytesReceived)
     await ask()
@@ -67,7 +67,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   })
 
   test('a connection that is not used is closed after a while', async () => {
-    const { ask, peers } = await serve(answering(okAnswer), { idleMs: 30 })
+    const { ask, peers } = await serve(answering(okAnswer, 2), { idleMs: 30 })
     await Promise.all([ask(), ask()])
     await Promise.all(peers.map(({ closed }) => closed))
     expect(await ask()).toBe('ok')

@@ -133,11 +133,19 @@ function readCertificate(name: string) {
   }
 }
 
-/** A script that answers every request on a connection with the same bytes. */
-export function answering(text: string): Script {
+/**
+ * A script that answers every request on a connection with the same bytes, the first so many when all
+ * of them have come.
+ */
+export function answering(text: string, togetherCount = 1): Script {
+  let asked = 0
+  const together = Promise.withResolvers<void>()
   return async (peer) => {
     while (true) {
       await peer.nextRequest()
+      asked += 1
+      if (asked === togetherCount) together.resolve()
+      await together.promise
       await peer.write(text)
     }
   }
