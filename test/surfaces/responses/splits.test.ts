@@ -11,8 +11,8 @@ import { renderReads } from '#test/support/rendering.ts'
 const fixtures = join(import.meta.dir, '../../fixtures/chat-completions')
 
 /** Streams up to this length are divided at every byte, longer ones at so many places. */
-const everyByteMax = 16_384
-const placesInLong = 1_000
+const everyByteMax = 4_096
+const placesInLong = 400
 const slowMs = 60_000
 
 type Protocol = Parameters<typeof renderReads>[0]
