@@ -110,7 +110,8 @@ type Run = {
   readonly watchdog: Watchdog
   readonly record: OpenRecord
   readonly text: TextLimit
-  readonly leave: () => void
+  /** Lets go of everything that outlives it. */
+  readonly release: () => void
   attempt: Attempt | null
 }
 
@@ -184,13 +185,19 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   #open(): Run {
     const { deadlines, limits } = this.#deps
     const { signal, requestId, request } = this.#job
-    const { controller, release } = followSignal(signal)
-    const countOut = this.#enter(controller)
+    const { controller, release: unfollow } = followSignal(signal)
+    let countOut: () => void
+    try {
+      countOut = this.#enter(controller)
+    } catch (error) {
+      unfollow()
+      throw error
+    }
     const { gapMs, totalMs } = deadlines
     const total = setTimeout(() => controller.abort(totalTimeout(totalMs)), totalMs)
-    const leave = () => {
+    const release = () => {
       clearTimeout(total)
-      release()
+      unfollow()
       countOut()
     }
     return {
@@ -198,7 +205,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
       watchdog: new Watchdog(gapMs, () => controller.abort(gapTimeout(gapMs))),
       record: new OpenRecord({ requestId, model: request.model }),
       text: new TextLimit(limits.outputCharsMax),
-      leave,
+      release,
       attempt: null,
     }
   }
@@ -253,7 +260,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     if (run !== null) {
       run.watchdog.stop()
       run.attempt?.close()
-      run.leave()
+      run.release()
       this.#deps.settled(run.record.close(), this.#job)
     }
     taker?.end(failure)

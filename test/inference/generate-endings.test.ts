@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
+import { getEventListeners } from 'node:events'
 import type { GenerationEvent } from '#inference/events.ts'
 import { AppError } from '#lib/errors.ts'
 import {
@@ -106,14 +107,35 @@ test('a caller that stops reading after any batch leaves nothing open', async ()
   }
 })
 
+test.each([
+  ['the first output', { ending: 'silent' as const }, 0],
+  ['the next one', { body: begun, ending: 'hang' as const }, 1],
+])('who leaves while it waits for %s ends it, once', async (_what, answer, taken) => {
+  const upstream = await upstreamThat(answer)
+  const { generations, records, runUnchecked } = start()
+  const caller = new AbortController()
+  const batches = runUnchecked([target(upstream.baseUrl)], { signal: caller.signal })
+  for (let count = 0; count < taken; count++) await batches.next()
+  const waiting = batches.next().catch(() => {})
+  await upstream.until(({ connections }) => connections.open === 1)
+  await Promise.all([batches.return(), waiting])
+  expect((await batches.next()).done).toBe(true)
+  await upstream.until(({ connections }) => connections.open === 0)
+  expect(generations.running()).toBe(0)
+  expect(records.map(({ outcome }) => outcome)).toEqual(['cancelled'])
+  expect(getEventListeners(caller.signal, 'abort')).toEqual([])
+})
+
 test('a generation too many is refused with a hint, and its room is given back', async () => {
   const upstream = await upstreamThat({ body: begun, ending: 'hang' })
   const { generations, run } = start({ limits: { streamsMax: 1 } })
   const caller = new AbortController()
   const first = run([target(upstream.baseUrl)], { signal: caller.signal })
   await first.next()
-  const error = await failure(run([target(upstream.baseUrl)]))
+  const refused = new AbortController()
+  const error = await failure(run([target(upstream.baseUrl)], { signal: refused.signal }))
   expect([error.kind, error.status, error.retryAfterS]).toEqual(['too_many_streams', 503, 1])
+  expect(getEventListeners(refused.signal, 'abort')).toEqual([])
   caller.abort()
   await collect(first)
   expect(generations.running()).toBe(0)

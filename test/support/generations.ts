@@ -72,20 +72,19 @@ export function start(overrides: Overrides = {}) {
     retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50, ...overrides.retry },
     settled: (record) => records.push(record),
   })
-  const run = (
+  const runUnchecked = (
     targets: Target[],
     { signal = new AbortController().signal, committed = false } = {},
   ) =>
-    checkEvents(
-      generations.generate({
-        request: makeRequest({ model: 'asked-name' }),
-        targets,
-        signal,
-        committed: () => committed,
-        requestId: 'req_1',
-      }),
-    )
-  return { generations, records, run }
+    generations.generate({
+      request: makeRequest({ model: 'asked-name' }),
+      targets,
+      signal,
+      committed: () => committed,
+      requestId: 'req_1',
+    })
+  const run = (...given: Parameters<typeof runUnchecked>) => checkEvents(runUnchecked(...given))
+  return { generations, records, run, runUnchecked }
 }
 
 export async function collect(
