@@ -12,6 +12,7 @@ export class TextFrame {
   #before = ''
   #after = ''
   #missesLeft = missesMax
+  #isFirst = true
 
   /** The text of a message that is the last learnt one but for its text; null of every other one. */
   read(json: string): string | null {
@@ -24,8 +25,15 @@ export class TextFrame {
     return text
   }
 
-  /** Keeps what a message has around the text of this field, which it must have but once. */
+  /**
+   * Keeps what a message has around the text of this field, which it must have but once. The first
+   * message teaches nothing: many answers have no second one.
+   */
   learn(json: string, field: string, text: string) {
+    if (this.#isFirst) {
+      this.#isFirst = false
+      return
+    }
     if (this.#missesLeft === 0) return
     this.#missesLeft -= 1
     const key = `"${field}"`

@@ -6,6 +6,7 @@ const chunk = (text: string) => JSON.stringify({ id: 'a', delta: { text }, more:
 function learnt(json: string, text: string): TextFrame {
   const frame = new TextFrame()
   frame.learn(json, 'text', text)
+  frame.learn(json, 'text', text)
   return frame
 }
 
@@ -21,6 +22,12 @@ test('blanks and escapes around and in the text are of no matter', () => {
   const frame = learnt('{ "text" : "a\\u0062" , "n": 1 }', 'ab')
   expect(frame.read('{ "text" : "c" , "n": 1 }')).toBe('c')
   expect(frame.read('{ "text": "c" , "n": 1 }')).toBeNull()
+})
+
+test('the first message teaches nothing', () => {
+  const frame = new TextFrame()
+  frame.learn(chunk('one'), 'text', 'one')
+  expect(frame.read(chunk('two'))).toBeNull()
 })
 
 test('what differs in more than the text is another message', () => {
@@ -54,9 +61,9 @@ test('a message in which the place of the text is in doubt is not learnt', () =>
 })
 
 test('a stream of which every message differs is given up', () => {
-  const frame = new TextFrame()
+  const frame = learnt('', '')
   const json = (text: string, number: number) => JSON.stringify({ text, number })
-  for (let number = 0; number < 16; number++) {
+  for (let number = 1; number < 16; number++) {
     frame.learn(json('a', number), 'text', 'a')
     expect(frame.read(json('b', -1))).toBeNull()
   }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { UpstreamHttpRequest } from '#inference/transport.ts'
+import { createLru } from '#lib/lru.ts'
 import { isFieldName, isFieldValue } from './http1-fields.ts'
 
 /** Where a request goes, read from its URL. */
@@ -17,6 +18,7 @@ export type Target = {
   readonly pathAndQuery: string
 }
 
+const knownTargetsMax = 1_024
 const userAgent = 'sluice/0.1'
 
 /** What the transport decides by itself, because the framing of the exchange hangs on it. */
@@ -33,8 +35,19 @@ const ownHeaders = new Set([
   'upgrade',
 ])
 
+/** Upstreams have few URLs, and reading one costs as much as all else that is said in a head. */
+const knownTargets = createLru<string, Target>(knownTargetsMax)
+
 /** Throws a plain error, which never repeats the URL, since that may hold a credential. */
 export function targetOf(url: string): Target {
+  const known = knownTargets.get(url)
+  if (known !== undefined) return known
+  const target = readTarget(url)
+  knownTargets.set(url, target)
+  return target
+}
+
+function readTarget(url: string): Target {
   const parsed = URL.parse(url)
   if (parsed === null) throw new Error('the URL of the upstream cannot be read')
   const tls = parsed.protocol === 'https:'
