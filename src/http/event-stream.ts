@@ -1,4 +1,4 @@
-import { ask, type Taker } from '#lib/asked-iterator.ts'
+import { ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
@@ -115,13 +115,13 @@ class Pump<T> implements Taker<T> {
     try {
       const written = this.#writer.write(this.#source.render(item))
       if (written === undefined) this.#askNext()
-      else void written.then(() => this.#askNext())
+      else written.then(() => this.#askNext()).catch((error: unknown) => this.end({ error }))
     } catch (error) {
       this.end({ error })
     }
   }
 
-  end(failure: { readonly error: unknown } | null) {
+  end(failure: Failure) {
     this.#close(failure).then(this.#over.resolve, this.#over.reject)
   }
 
@@ -130,7 +130,7 @@ class Pump<T> implements Taker<T> {
     else this.end(null)
   }
 
-  async #close(failure: { readonly error: unknown } | null): Promise<void> {
+  async #close(failure: Failure): Promise<void> {
     const isTold = failure !== null && this.#writer.isOpen
     try {
       const failed = isTold ? this.#source.fail(toAppError(failure.error)) : ''

@@ -1,4 +1,4 @@
-import { AskedIterator, type Taker } from '#lib/asked-iterator.ts'
+import { AskedIterator, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, type RelayedError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { type Chunk, viewOf } from './chunk.ts'
@@ -77,7 +77,6 @@ class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> 
   readonly #prepare: () => Exchange
   #phase: 'new' | 'open' | 'over' = 'new'
   #answer: OpenAnswer | null = null
-  #taker: Taker<EventBatch> | null = null
   /** Why nothing follows the batch that was given last; undefined while more may follow. */
   #ending: Failure | undefined
 
@@ -88,8 +87,7 @@ class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> 
     this.#prepare = prepare
   }
 
-  ask(taker: Taker<EventBatch>) {
-    this.#taker = taker
+  protected asked() {
     if (this.#phase === 'new') void this.#begin()
     else if (this.#ending !== undefined || this.#answer === null) this.#finish(this.#ending ?? null)
     else this.#read(this.#answer)
@@ -172,18 +170,14 @@ class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> 
     } else if (decoder.state === 'done') {
       this.#ending = null
     }
-    const taker = this.#taker
-    this.#taker = null
-    taker?.take(withRelay(out, decoder.takeRelay?.()))
+    this.give(withRelay(out, decoder.takeRelay?.()))
   }
 
   #finish(failure: Failure) {
-    const taker = this.#taker
-    this.#taker = null
     this.#phase = 'over'
     this.#ending = null
     this.#leaveBody()
-    taker?.end(failure)
+    this.giveEnd(failure)
   }
 
   #leaveBody() {
@@ -237,10 +231,10 @@ export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Pr
   return text + decoder.decode()
 }
 
-/** What was decoded before a failure still counts, so a failure is returned and not thrown. */
-type Failure = { readonly error: unknown } | null
-
-/** Appends what a chunk means. */
+/**
+ * Appends what a chunk means. What was decoded before a failure still counts, so a failure is returned
+ * and not thrown.
+ */
 function decodeChunk(
   { parser, decoder }: OpenAnswer,
   chunk: Chunk,

@@ -1,4 +1,4 @@
-import { AskedIterator, ask, type Taker } from '#lib/asked-iterator.ts'
+import { AskedIterator, ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Attempt, endedEarly, failureOf, firstOutput } from './attempt.ts'
@@ -121,7 +121,6 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   readonly #enter: Enter
   #phase: 'new' | 'running' | 'ending' | 'over' = 'new'
   #run: Run | null = null
-  #taker: Taker<EventBatch> | null = null
   #last: GenerationEvent | undefined
   /** Whether nothing more is wanted after what is waited for. */
   #isLeft = false
@@ -133,8 +132,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     this.#enter = enter
   }
 
-  ask(taker: Taker<EventBatch>) {
-    this.#taker = taker
+  protected asked() {
     if (this.#phase === 'new') this.#begin()
     else if (this.#phase === 'running' && this.#run !== null) this.#read(this.#run)
     else this.#close(null)
@@ -148,7 +146,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     else this.#give(run, batch)
   }
 
-  end(failure: { readonly error: unknown } | null) {
+  end(failure: Failure) {
     const run = this.#run
     if (run === null) return
     run.watchdog.end()
@@ -157,7 +155,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
 
   return(): Promise<IteratorResult<EventBatch, undefined>> {
     // Whoever still waits is told so first.
-    if (this.#taker !== null) this.#leave()
+    if (this.isAsked) this.#leave()
     else this.#close(null)
     return Promise.resolve({ done: true, value: undefined })
   }
@@ -240,9 +238,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   }
 
   #tell(batch: EventBatch) {
-    const taker = this.#taker
-    this.#taker = null
-    taker?.take(batch)
+    this.give(batch)
     if (this.#isLeft) this.#close(null)
   }
 
@@ -251,19 +247,17 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     this.#run?.controller.abort()
   }
 
-  #close(failure: { readonly error: unknown } | null) {
+  #close(failure: Failure) {
     const run = this.#run
-    const taker = this.#taker
     this.#phase = 'over'
     this.#run = null
-    this.#taker = null
     if (run !== null) {
       run.watchdog.stop()
       run.attempt?.close()
       run.release()
       this.#deps.settled(run.record.close(), this.#job)
     }
-    taker?.end(failure)
+    this.giveEnd(failure)
   }
 }
 

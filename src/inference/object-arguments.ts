@@ -1,4 +1,4 @@
-import { AskedIterator, ask, type Taker } from '#lib/asked-iterator.ts'
+import { AskedIterator, ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
@@ -18,7 +18,6 @@ type Fault = { readonly at: number; readonly error: AppError }
 /** Every event of a stream passes here, so it is asked by calls. */
 class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBatch> {
   readonly #batches: EventBatches
-  #taker: Taker<EventBatch> | null = null
   #hasOutput = false
   #isOver = false
   /** Of the call that is open: the tool, and what was given to it so far. */
@@ -30,28 +29,24 @@ class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBat
     this.#batches = batches
   }
 
-  ask(taker: Taker<EventBatch>) {
-    if (this.#isOver) {
-      taker.end(null)
-      return
-    }
-    this.#taker = taker
-    ask(this.#batches, this)
+  protected asked() {
+    if (this.#isOver) this.giveEnd(null)
+    else ask(this.#batches, this)
   }
 
   take(batch: EventBatch) {
     const fault = this.#findFault(batch)
     if (fault === null) {
       this.#hasOutput = true
-      this.#takeTaker()?.take(batch)
+      this.give(batch)
     } else {
       void this.#break(batch, fault)
     }
   }
 
-  end(failure: { readonly error: unknown } | null) {
+  end(failure: Failure) {
     this.#isOver = true
-    this.#takeTaker()?.end(failure)
+    this.giveEnd(failure)
   }
 
   async return(): Promise<IteratorResult<EventBatch, undefined>> {
@@ -63,15 +58,8 @@ class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBat
   async #break(batch: EventBatch, { at, error }: Fault): Promise<void> {
     this.#isOver = true
     await this.#batches.return().catch(() => {})
-    const taker = this.#takeTaker()
-    if (this.#hasOutput) taker?.take([...batch.slice(0, at + 1), { type: 'error', error }])
-    else taker?.end({ error })
-  }
-
-  #takeTaker(): Taker<EventBatch> | null {
-    const taker = this.#taker
-    this.#taker = null
-    return taker
+    if (this.#hasOutput) this.give([...batch.slice(0, at + 1), { type: 'error', error }])
+    else this.giveEnd({ error })
   }
 
   #findFault(batch: EventBatch): Fault | null {

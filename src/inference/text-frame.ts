@@ -14,6 +14,11 @@ export class TextFrame {
   #missesLeft = missesMax
   #isFirst = true
 
+  /** Whether it is worth finding out the text of a message for `learn`. */
+  get learns(): boolean {
+    return this.#missesLeft > 0
+  }
+
   /** The text of a message that is the last learnt one but for its text; null of every other one. */
   read(json: string): string | null {
     const before = this.#before
@@ -34,7 +39,7 @@ export class TextFrame {
       this.#isFirst = false
       return
     }
-    if (this.#missesLeft === 0) return
+    if (!this.learns) return
     this.#missesLeft -= 1
     const key = `"${field}"`
     const keyAt = json.indexOf(key)

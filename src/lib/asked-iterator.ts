@@ -1,8 +1,13 @@
+import { assert } from './assert.ts'
+
+/** Why there is no further item; null where the end is in order. */
+export type Failure = { readonly error: unknown } | null
+
 /** Who has asked for an item. One of the two is called for each, and neither may throw. */
 export type Taker<T> = {
   take(item: T): void
-  /** There is no further item; `failure` says why, where the end is out of order. */
-  end(failure: { readonly error: unknown } | null): void
+  /** There is no further item. */
+  end(failure: Failure): void
 }
 
 /**
@@ -11,11 +16,14 @@ export type Taker<T> = {
  * comes; a call needs none. What every event passes is asked in this way, all else may iterate.
  */
 export abstract class AskedIterator<T> implements AsyncIterableIterator<T, undefined> {
-  /**
-   * Asks for the next item, once the one before was given. It is given after this has returned; an
-   * end may be told at once.
-   */
-  abstract ask(taker: Taker<T>): void
+  #taker: Taker<T> | null = null
+
+  /** Asks for the next item, once the one before was given. An end may be told at once. */
+  ask(taker: Taker<T>) {
+    assert(this.#taker === null, 'items are asked for one at a time')
+    this.#taker = taker
+    this.asked()
+  }
 
   /** Nothing more is wanted. */
   abstract return(): Promise<IteratorResult<T, undefined>>
@@ -34,6 +42,26 @@ export abstract class AskedIterator<T> implements AsyncIterableIterator<T, undef
 
   [Symbol.asyncIterator](): this {
     return this
+  }
+
+  /** Somebody waits now: `give` or `giveEnd` follows. An item is given after this has returned. */
+  protected abstract asked(): void
+
+  protected get isAsked(): boolean {
+    return this.#taker !== null
+  }
+
+  /** Answers whoever waits, who may ask again meanwhile. */
+  protected give(item: T) {
+    const taker = this.#taker
+    this.#taker = null
+    taker?.take(item)
+  }
+
+  protected giveEnd(failure: Failure) {
+    const taker = this.#taker
+    this.#taker = null
+    taker?.end(failure)
   }
 }
 

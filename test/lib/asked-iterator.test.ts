@@ -13,9 +13,9 @@ class Counter extends AskedIterator<number> {
     this.#failure = failure
   }
 
-  ask(taker: Taker<number>) {
-    if (this.#count < this.#last) queueMicrotask(() => taker.take(++this.#count))
-    else taker.end(this.#failure === null ? null : { error: this.#failure })
+  protected asked() {
+    if (this.#count < this.#last) queueMicrotask(() => this.give(++this.#count))
+    else this.giveEnd(this.#failure === null ? null : { error: this.#failure })
   }
 
   return(): Promise<IteratorResult<number, undefined>> {

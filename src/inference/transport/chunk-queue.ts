@@ -1,6 +1,5 @@
 import type { Chunk } from '#inference/chunk.ts'
-import { AskedIterator, type Taker } from '#lib/asked-iterator.ts'
-import { assert } from '#lib/assert.ts'
+import { AskedIterator, type Failure } from '#lib/asked-iterator.ts'
 
 /** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
 export type ChunkSource = {
@@ -30,8 +29,7 @@ export class ChunkQueue extends AskedIterator<Chunk> {
   readonly #bytesMax: number
   #chunks: Chunk[] = []
   #waitingBytes = 0
-  #taker: Taker<Chunk> | null = null
-  #end: { readonly error: unknown } | 'open' | 'done' = 'open'
+  #end: NonNullable<Failure> | 'open' | 'done' = 'open'
 
   constructor(source: ChunkSource, options: { bytesMax: number }) {
     super()
@@ -41,17 +39,12 @@ export class ChunkQueue extends AskedIterator<Chunk> {
 
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    const taker = this.#taker
-    if (taker === null || this.#chunks.length > 0) {
-      this.#keep(chunk)
-      return
-    }
-    this.#taker = null
-    if (isPiece(chunk)) taker.take(chunk)
+    if (!this.isAsked || this.#chunks.length > 0) this.#keep(chunk)
+    else if (isPiece(chunk)) this.give(chunk)
     else {
       const { piece, rest } = cutPiece(chunk)
       this.#keep(rest)
-      taker.take(piece)
+      this.give(piece)
     }
   }
 
@@ -75,9 +68,7 @@ export class ChunkQueue extends AskedIterator<Chunk> {
     this.fail(error)
   }
 
-  ask(taker: Taker<Chunk>) {
-    assert(this.#taker === null, 'chunks are pulled one at a time')
-    this.#taker = taker
+  protected asked() {
     if (this.#chunks.length > 0 || this.#end !== 'open') this.#answerSoon()
   }
 
@@ -90,22 +81,18 @@ export class ChunkQueue extends AskedIterator<Chunk> {
   }
 
   #answerSoon() {
-    if (this.#taker !== null) queueMicrotask(() => this.#answer())
+    if (this.isAsked) queueMicrotask(() => this.#answer())
   }
 
   /** Tells whoever waits what there is to tell, unless that was done meanwhile. */
   #answer() {
-    const taker = this.#taker
-    if (taker === null) return
+    if (!this.isAsked) return
     const piece = this.#takePiece()
-    if (piece === undefined && this.#end === 'open') return
-    this.#taker = null
-    if (piece !== undefined) {
-      taker.take(piece)
-    } else {
-      const failure = typeof this.#end === 'string' ? null : this.#end
+    if (piece !== undefined) this.give(piece)
+    else if (this.#end !== 'open') {
+      const failure = this.#end === 'done' ? null : this.#end
       this.#end = 'done'
-      taker.end(failure)
+      this.giveEnd(failure)
     }
   }
 

@@ -118,7 +118,8 @@ function pushOther(state: State, message: ServerSentEvent, out: GenerationEvent[
 
 /** Remembers what a chunk looks like that brings text alone. */
 function learnFrame(state: State, chunk: ChatChunk, data: string): void {
-  const plain = state.wantsLogprobs ? null : plainTextOf(chunk)
+  if (state.wantsLogprobs || !state.textFrame.learns) return
+  const plain = plainTextOf(chunk)
   if (plain === null) return
   state.textField = plain.field
   state.textFrame.learn(data, plain.field, plain.text)
