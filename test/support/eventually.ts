@@ -1,5 +1,5 @@
 const lookMs = 2
-const patienceMs = 10_000
+const patienceMs = 30_000
 
 /** Resolves once the condition holds; throws when it does not come to hold. */
 export async function eventually(

@@ -46,6 +46,11 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     const leaving = new AbortController()
     const running = await begin(leaving.signal)
     const waiting = world.ask({ maxTokens: 3 })
+    // The files are asked for each, and might answer the second one first.
+    await eventually('one waits', async () => {
+      const [use] = await world.llama.usesOf('tiny')
+      return use?.includes('2 requests') === true
+    })
     const { error } = await world.ask({ maxTokens: 3 })
     expect(error?.kind).toBe('upstream_overloaded')
     expect([error?.status, error?.retryAfterS]).toEqual([503, 2])

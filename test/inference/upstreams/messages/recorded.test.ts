@@ -182,7 +182,7 @@ describe.skipIf(!recordingsExist)('recorded whole answers', () => {
   })
 })
 
-const everyOffsetBytesMax = 16_384
+const everyOffsetBytesMax = 8_192
 const seededOffsets = 500
 
 describe.skipIf(!recordingsExist)('however the bytes are divided', () => {
