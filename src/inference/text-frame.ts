@@ -24,15 +24,17 @@ export class TextFrame {
     const before = this.#before
     if (before === '' || !json.startsWith(before) || !json.endsWith(this.#after)) return null
     // With its quotes: what is no JSON string as a whole is not the text alone.
-    const text = parseJson(json.slice(before.length, json.length - this.#after.length))
+    const literal = json.slice(before.length, json.length - this.#after.length)
+    if (!literal.startsWith('"') || !literal.endsWith('"')) return null
+    const text = parseJson(literal)
     if (typeof text !== 'string') return null
     this.#missesLeft = missesMax
     return text
   }
 
   /**
-   * Keeps what a message has around the text of this field, which it must have but once. The first
-   * message teaches nothing: many answers have no second one.
+   * Keeps what a message has around the text of this field, which it must have but once, in place of
+   * what was kept. The first message teaches nothing: many answers have no second one.
    */
   learn(json: string, field: string, text: string) {
     if (this.#isFirst) {
@@ -41,6 +43,7 @@ export class TextFrame {
     }
     if (!this.learns) return
     this.#missesLeft -= 1
+    this.#before = ''
     const key = `"${field}"`
     const keyAt = json.indexOf(key)
     if (keyAt === -1 || json.indexOf(key, keyAt + 1) !== -1) return

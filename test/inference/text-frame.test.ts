@@ -40,6 +40,8 @@ test('what differs in more than the text is another message', () => {
     '{"id":"a","delta":{"text":"},"more":[1,"b"]}',
     '{"id":"a","delta":{"text":"two","x":"y"},"more":[1,"b"]}',
     '{"id":"a","delta":{"text":"tw\no"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":\n"two"},"more":[1,"b"]}',
+    '{"id":"a","delta":{"text":"two"\n},"more":[1,"b"]}',
     '{"id":"a","delta":{"text":',
     '"},"more":[1,"b"]}',
     '',
@@ -58,6 +60,12 @@ test('a message in which the place of the text is in doubt is not learnt', () =>
   ]) {
     expect(learnt(json, 'a').read(json)).toBeNull()
   }
+})
+
+test('what cannot be learnt takes the place of what was', () => {
+  const frame = learnt(chunk('one'), 'one')
+  frame.learn('{"text":"b","t\\u0065xt":"a"}', 'text', 'a')
+  expect(frame.read(chunk('two'))).toBeNull()
 })
 
 test('a stream of which every message differs is given up', () => {
