@@ -20,15 +20,18 @@ import type { CrowdReport } from '#test/support/stream-crowd.ts'
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
+/** Many times what lies in sockets and buffers on the way. */
 const floodBytes = 24 * 1024 * 1024
+/** More than that as well, and each token of it is stored. */
+const storedFloodBytes = 8 * 1024 * 1024
 const pieceBytes = 64 * 1024
 /** What the stalled readers may cost together; what they asked for is many times that. */
 const growthBytesMax = 64 * 1024 * 1024
 /** The upstream counts as held back when nothing more went out for so long. */
 const standstillMs = 1_000
 
-/** An upstream that answers with as much as the gateway takes. */
-function startFlood(): Promise<ReplayUpstream> {
+/** An upstream that answers with as much as the gateway takes, up to so many bytes. */
+function startFlood(bytes: number): Promise<ReplayUpstream> {
   const chunk = (delta: object, reason: string | null) =>
     `data: ${JSON.stringify({
       id: 'flood',
@@ -38,7 +41,7 @@ function startFlood(): Promise<ReplayUpstream> {
   // As small as tokens are, because the text itself is rightly kept: the end of a stream repeats it.
   const delta = chunk({ content: 'word ' }, null)
   const body = Buffer.concat([
-    Buffer.alloc(Math.ceil(floodBytes / delta.length) * delta.length, delta),
+    Buffer.alloc(Math.ceil(bytes / delta.length) * delta.length, delta),
     Buffer.from(`${chunk({}, 'stop')}data: [DONE]\n\n`),
   ])
   const pieces = Math.floor(body.length / pieceBytes)
@@ -77,7 +80,8 @@ test.each([
   [false, 'hold their upstreams back, cost little memory', 10],
   [true, 'hold nothing up', 3],
 ])('readers that stall (store: %j) %s and cost nobody else', async (store, _, stalledReaders) => {
-  const upstream = await startFlood()
+  const bytes = store ? storedFloodBytes : floodBytes
+  const upstream = await startFlood(bytes)
   try {
     const gateway = await startWithFlood(upstream)
     const [worker = 0] = childrenOf(gateway.pid)
@@ -97,13 +101,13 @@ test.each([
     await upstream.until(({ requests }) => requests.length > stalledReaders)
     const sent = () => upstream.bodyBytesSent() - before.sent
     // What is stored runs at its own pace: its frames wait in the database.
-    if (store) await untilMoreThan(stalledReaders * floodBytes, sent)
+    if (store) await untilMoreThan(stalledReaders * bytes, sent)
     else await untilStandstill(sent)
     const other = await gateway.ask({ model: 'demo', input: 'and me?', stream: true })
     expect(await readEvents(other).whole()).toEndWith('data: [DONE]\n\n')
 
     if (!store) {
-      expect(sent()).toBeLessThan((stalledReaders * floodBytes) / 2)
+      expect(sent()).toBeLessThan((stalledReaders * bytes) / 2)
       expect(residentBytes(worker) - before.resident).toBeLessThan(growthBytesMax)
     }
     for (const socket of sockets) socket.destroy()
