@@ -7,7 +7,7 @@ import type { Transaction } from '#jobs/jobs.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
 import type { Hit, Scored } from './fuse.ts'
 import { type AskedIndex, askIndex, type Question, type SearchTuning } from './hits/store.ts'
-import { rankOnCollection, type Scope, textArray, withMembers } from './scope/store.ts'
+import { rankOnCollection, type Scope, textArray } from './scope/store.ts'
 
 /** A statement of a server may take so long; the embedded engine cannot be told. */
 const statementMsMax = 10_000
@@ -128,23 +128,7 @@ async function readIndexes(transaction: Transaction, scope: Scope): Promise<read
     where collection.id = any(${`{${scope.collectionIds.join(',')}}`}::uuid[])
       and place.id is not null
     group by place.id order by place.id`)
-  // How many there are decides only whether a graph is worth its loss.
-  const sizes = rows.some((row) => row.has_graph) ? await measure(transaction, scope) : new Map()
-  return rows.map((row) => ({
-    id: row.id,
-    hasGraph: row.has_graph,
-    chunks: sizes.get(row.id) ?? 0,
-  }))
-}
-
-async function measure(
-  transaction: Transaction,
-  scope: Scope,
-): Promise<ReadonlyMap<number, number>> {
-  const rows = await transaction.execute<{ index_id: number; chunks: number }>(sql`
-    ${withMembers(scope)}
-    select index_id, sum(chunks)::integer as chunks from member group by index_id`)
-  return new Map(rows.map((row) => [row.index_id, row.chunks]))
+  return rows.map((row) => ({ id: row.id, hasGraph: row.has_graph }))
 }
 
 type PassageRow = {

@@ -53,7 +53,8 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
   return sql`
     with readable as materialized (select node_id from node_roles(${asCaller(caller)})),
     searched as materialized (
-      select wanted.position, collection.*
+      select wanted.position, collection.id, collection.access_mode, collection.index_id,
+        collection.target_index_id
       from json_array_elements_text(${JSON.stringify(collectionIds)}::json)
         with ordinality as wanted (id, position)
       join ${collection} on collection.id = wanted.id::uuid
@@ -69,21 +70,18 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
         on held.collection_id = searched.id and held.file_id = readable.node_id
       where searched.access_mode = 'files'),
     member as materialized (
-      select distinct on (entry.file_id) entry.file_id, entry.id as collection_id, place.index_id,
-        place.chunks
+      select distinct on (entry.file_id) entry.file_id, entry.id as collection_id,
+        progress.index_id, progress.chunks
       from entry
       join ${node} on node.id = entry.file_id and node.trashed_at is null
       ${isOfFile ? sql`join ${file} on file.node_id = entry.file_id` : sql``}
-      cross join lateral (
-        select progress.index_id, progress.chunks from ${fileIndex} progress
-        where progress.file_id = entry.file_id
-          and (progress.index_id in (entry.index_id, entry.target_index_id)) is true
-          and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
-            is true
-        order by progress.state, progress.index_id = entry.target_index_id desc nulls last
-        limit 1) place
+      join ${fileIndex} progress on progress.file_id = entry.file_id
+        and (progress.index_id in (entry.index_id, entry.target_index_id)) is true
+        and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
+          is true
       where true ${sql.join(conditions, sql` `)}
-      order by entry.file_id, entry.position)`
+      order by entry.file_id, entry.position, progress.state,
+        progress.index_id = entry.target_index_id desc nulls last)`
 }
 
 const fieldsOfNode = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])
