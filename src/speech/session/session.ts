@@ -173,6 +173,8 @@ export class SpeechSession {
 
   /** Looks at the deadlines, and does what is due. */
   look(): void {
+    // Measured: Bun 1.4.5 does not call `drain` where what waited went out as a message came in.
+    this.drained()
     if (this.isOver()) {
       // Whoever does not take the last frames is not waited for.
       const isStuck = performance.now() - this.#endedAt >= this.#settings.readerStallMs
@@ -186,7 +188,6 @@ export class SpeechSession {
       readerIsFull: this.#readerIsFull(),
     })
     if (verdict !== null) this.#judge(verdict)
-    this.#audio.checkRoom()
     this.#ping()
     this.#listening.acknowledge()
   }

@@ -16,7 +16,8 @@ export type Wire = Pick<
 /**
  * What goes to one client, at its speed. Nothing is sent while something that was sent before waits
  * for the client, so at most one frame is buffered. Measured: `sendText` answers -1 when a frame has
- * to wait and 0 when the socket is closed; `drain` is called after every flush, also of a part.
+ * to wait and 0 when the socket is closed; `drain` is called after a flush, also of a part, but not
+ * where what waited went out as a message came in.
  */
 export type Outbox = {
   /** Frames of a turn: 0 when the client has gone, a promise when it must be waited for. */
@@ -31,18 +32,42 @@ export type Outbox = {
 
 /** So many frames may wait beside those of a turn; whoever causes more does not read at all. */
 const pushedFramesMax = 64
+/** How often a client that does not read is looked at. */
+const lookMs = 250
 
 export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: number }): Outbox {
   const pushed: string[] = []
   let isOpen = true
-  let stall: ReturnType<typeof setTimeout> | null = null
+  let stall: ReturnType<typeof setInterval> | null = null
   let goOn: (written: number) => void = () => {}
   let close: (() => void) | null = null
 
   function send(frame: string): void {
     if (wire.sendText(frame) !== -1) return
     // A timer of its own, since a frame beside a turn has no writer that watches over it.
-    stall = setTimeout(() => wire.terminate(), readerStallMs)
+    const stalledAt = performance.now()
+    stall = setInterval(
+      () => {
+        if (wire.getBufferedAmount() === 0) drained()
+        else if (performance.now() - stalledAt >= readerStallMs) wire.terminate()
+      },
+      Math.min(lookMs, readerStallMs),
+    )
+  }
+
+  function endStall(): void {
+    if (stall !== null) clearInterval(stall)
+    stall = null
+  }
+
+  function drained(): void {
+    if (wire.getBufferedAmount() > 0) return
+    endStall()
+    while (pushed.length > 0 && stall === null) send(pushed.shift() ?? '')
+    if (stall !== null) return
+    if (wire.isPaused) wire.resume()
+    close?.()
+    goOn(1)
   }
 
   function write(frames: readonly string[], from: number): number | Promise<number> {
@@ -74,19 +99,10 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
       close = () => wire.close(closeCode, reason)
       if (stall === null) close()
     },
-    drained() {
-      if (wire.getBufferedAmount() > 0) return
-      if (stall !== null) clearTimeout(stall)
-      stall = null
-      while (pushed.length > 0 && stall === null) send(pushed.shift() ?? '')
-      if (stall !== null) return
-      if (wire.isPaused) wire.resume()
-      close?.()
-      goOn(1)
-    },
+    drained,
     closed() {
       isOpen = false
-      if (stall !== null) clearTimeout(stall)
+      endStall()
       pushed.length = 0
       goOn(0)
     },

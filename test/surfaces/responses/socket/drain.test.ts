@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { createOutbox } from '#surfaces/responses/socket/outbox.ts'
+import { eventually } from '#test/support/eventually.ts'
+
+/** A client that reads nothing, until its socket holds nothing any more. */
+function openWire() {
+  const wire = {
+    sent: [] as string[],
+    bufferedBytes: 0,
+    isOver: false,
+    isPaused: false,
+    getBufferedAmount: () => wire.bufferedBytes,
+    sendText(text: string) {
+      wire.sent.push(text)
+      wire.bufferedBytes += text.length
+      return -1
+    },
+    cork: <T>(write: (wire: never) => T) => write(undefined as never),
+    terminate() {
+      wire.isOver = true
+    },
+    ...{ close() {}, pause() {}, resume() {} },
+  }
+  return wire
+}
+
+test('frames go on where what waited went out and nobody said so', async () => {
+  const wire = openWire()
+  const outbox = createOutbox(wire, { readerStallMs: 60_000 })
+  const written = outbox.write(['one', 'two'])
+  expect(wire.sent).toEqual(['one'])
+  wire.bufferedBytes = 0
+  await eventually('the next one is sent', () => wire.sent.length === 2)
+  wire.bufferedBytes = 0
+  expect(await written).toBe(1)
+  outbox.closed()
+})
+
+test('a client that reads nothing is let go', async () => {
+  const wire = openWire()
+  const outbox = createOutbox(wire, { readerStallMs: 20 })
+  const written = outbox.write(['one', 'two'])
+  await eventually('it is let go', () => wire.isOver)
+  outbox.closed()
+  expect(await written).toBe(0)
+  expect(wire.sent).toEqual(['one'])
+})
