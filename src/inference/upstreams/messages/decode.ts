@@ -12,11 +12,9 @@ import {
   hasToolCalls,
   readFrame,
 } from './blocks.ts'
-import { foreign, reportedError, truncated } from './failures.ts'
 import { type Ending, isCut, readEnding } from './finish.ts'
 import { frameOf } from './frame.ts'
 import { type BlockOrder, closeOrder, createBlockOrder, pushInOrder } from './order.ts'
-import { PlainDeltas } from './plain-deltas.ts'
 import { relayOfPayload } from './relayed-error.ts'
 import { addUsage, createUsageCount, readUsage, type UsageCount } from './usage.ts'
 import { completeMessage, divideMessage, isOpening } from './whole.ts'
@@ -34,7 +32,6 @@ type State = {
   readonly order: BlockOrder
   readonly reader: BlockReader
   readonly usage: UsageCount
-  readonly plainDeltas: PlainDeltas
   /** Frames that were not asked for yet; null where there are none. */
   frames: RelayFrame[] | null
   /** The upstream's id of the message; null before it began. */
@@ -68,7 +65,6 @@ class MessagesDecoder implements Decoder {
       order: createBlockOrder(),
       reader: createBlockReader(options),
       usage: createUsageCount(),
-      plainDeltas: new PlainDeltas(),
       frames: null,
       messageId: null,
       hasBlocks: false,
@@ -102,12 +98,6 @@ class MessagesDecoder implements Decoder {
 function push(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
   if (state.phase === 'done') return
   if (state.broken) throw foreign()
-  const delta = state.plainDeltas.read(data)
-  if (delta !== null) {
-    // For the block that is open, so that nothing has to be put in order.
-    readFrames(state, [{ payload: delta, data }], out)
-    return
-  }
   const parsed = parseJson(data)
   if (!isRecord(parsed)) {
     pushOther(state, { event, data }, out)
@@ -215,8 +205,6 @@ function pushBlock(state: State, arrival: Arrival, out: GenerationEvent[]): void
   const frames: RelayFrame[] = []
   pushInOrder(state.order, arrival, frames)
   readFrames(state, frames, out)
-  const isAsItCame = frames.length === 1 && frames[0]?.data === arrival.data
-  if (isAsItCame) state.plainDeltas.learn(arrival.payload, arrival.data)
 }
 
 function begin(state: State, out: GenerationEvent[]): void {
@@ -286,4 +274,22 @@ function relay(state: State, frame: RelayFrame): void {
   if (!state.relays) return
   state.frames ??= []
   state.frames.push(frame)
+}
+
+function foreign(): AppError {
+  return new AppError(
+    'upstream_invalid_answer',
+    'The upstream sent something that is no part of a message.',
+  )
+}
+
+function truncated(): AppError {
+  return new AppError(
+    'upstream_truncated',
+    'The upstream ended its answer without a stop reason: the answer was truncated.',
+  )
+}
+
+function reportedError(): AppError {
+  return new AppError('upstream_error', 'The upstream reported an error.')
 }

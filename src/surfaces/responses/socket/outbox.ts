@@ -74,10 +74,10 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
     let next = from
     while (stall === null && next < frames.length) send(frames[next++] ?? '')
     if (stall === null) return 1
-    const drained = new Promise<number>((resolve) => {
+    const goneOn = new Promise<number>((resolve) => {
       goOn = resolve
     })
-    return drained.then((written) => (written === 0 ? 0 : writeTogether(frames, next)))
+    return goneOn.then((written) => (written === 0 ? 0 : writeTogether(frames, next)))
   }
 
   /** In one system call, as far as the client takes it. */

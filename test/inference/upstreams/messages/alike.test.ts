@@ -75,11 +75,12 @@ test('messages that look alike mean what each of them means alone', () => {
 })
 
 test('text for a block that is over is no more text of the one that is open', () => {
-  // A first piece comes with its start; after so many unlike ones no further piece is remembered.
-  const pieces = (index: number) => [text('a', index), text('b', index)]
-  const blocks = Array.from({ length: 20 }, (_, index) => [
-    ...[opened(textShell, index), ...pieces(index), stopped(index)],
-  ]).flat()
+  const blocks = Array.from({ length: 20 }, (_, index) => index).flatMap((index) => [
+    opened(textShell, index),
+    text('a', index),
+    text('b', index),
+    stopped(index),
+  ])
   for (let index = 0; index < 20; index++) {
     expectAlike([begun, ...blocks.slice(0, -1), text('c', index), ended(), over])
   }
