@@ -5,6 +5,7 @@ import {
   childrenOf,
   type GatewayProcess,
   isAlive,
+  killProcess,
   launchGateway,
   patienceMs,
   signToken,
@@ -105,10 +106,10 @@ test('one Ctrl-C, which every process of the group gets and some pass on, kills 
   const gateway = await startGatewayProcess()
   const events = await openStream(gateway, { model: 'demo', input: prompt })
   const workers = childrenOf(gateway.pid)
-  for (const pid of [gateway.pid, ...workers]) process.kill(pid, 'SIGINT')
+  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGINT')
   expect(await gateway.logged('stopping')).toMatchObject({ running: 1 })
-  for (const pid of [gateway.pid, ...workers]) process.kill(pid, 'SIGTERM')
-  for (const pid of [gateway.pid, ...workers]) process.kill(pid, 'SIGINT')
+  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGTERM')
+  for (const pid of [gateway.pid, ...workers]) killProcess(pid, 'SIGINT')
   expect(await events.whole()).toEndWith('data: [DONE]\n\n')
   expect(await gateway.exited).toBe(0)
 })

@@ -7,6 +7,7 @@ import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
   type GatewayProcess,
+  killProcess,
   patienceMs,
   startGatewayProcess,
   stopProcesses,
@@ -52,8 +53,7 @@ async function find(gateway: GatewayProcess, id: string) {
 }
 
 async function killWorker(gateway: GatewayProcess): Promise<void> {
-  const [worker = 0] = childrenOf(gateway.pid)
-  process.kill(worker, 'SIGKILL')
+  killProcess(childrenOf(gateway.pid)[0])
   await gateway.logged('listening', 2)
 }
 

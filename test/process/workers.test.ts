@@ -6,6 +6,7 @@ import { startHeldUpstream } from '#test/support/held-upstream.ts'
 import {
   childrenOf,
   isAlive,
+  killProcess,
   patienceMs,
   signToken,
   startGatewayProcess,
@@ -20,8 +21,8 @@ test('a worker that is killed is started again, on the same port, and serves', a
   const gateway = await startGatewayProcess()
   const { port } = gateway
   const firstPort = port()
-  const [killed = 0] = childrenOf(gateway.pid)
-  process.kill(killed, 'SIGKILL')
+  const [killed] = childrenOf(gateway.pid)
+  killProcess(killed)
   const line = await gateway.logged('worker ended and is started again')
   expect(line).toMatchObject({ level: 'error', signal: 'SIGKILL' })
   await gateway.logged('listening', 2)
@@ -88,7 +89,7 @@ test.skipIf(serverUrl === undefined)(
     while (last.join() !== '401,401' && performance.now() < givesUpAt) last = await statuses()
     expect(last).toEqual([401, 401])
 
-    process.kill(right.workerPid, 'SIGKILL')
+    killProcess(right.workerPid)
     await gateway.logged('listening', 3)
     expect((await left.exchange('GET', '/v1/models', token)).status).toBe(200)
     gateway.signal('SIGTERM')
@@ -124,7 +125,7 @@ test.skipIf(serverUrl === undefined)(
       )
       await eventually('both have a stream', () => upstream.held() === 2)
 
-      process.kill(right.workerPid, 'SIGKILL')
+      killProcess(right.workerPid)
       expect(await ending).not.toContain('data: [DONE]')
       await gateway.logged('listening', 3)
       upstream.release()

@@ -192,9 +192,15 @@ export function openDescriptors(pid: number): string[] {
   })
 }
 
+/** Never signals 0, which is the whole group of the tests' own process. */
+export function killProcess(pid: number | undefined, signal: NodeJS.Signals = 'SIGKILL'): void {
+  if (pid === undefined || !(pid > 1)) throw new Error(`no process to kill: ${pid}`)
+  process.kill(pid, signal)
+}
+
 function killIfAlive(pid: number): void {
   if (!isAlive(pid) || !readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(program)) return
-  process.kill(pid, 'SIGKILL')
+  killProcess(pid)
 }
 
 function logLines(text: string): JsonObject[] {

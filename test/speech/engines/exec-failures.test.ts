@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import type { EngineErrorKind } from '#speech/engine.ts'
 import { openSession, tone } from '#test/support/engine-session.ts'
 import { feedAudio } from '#test/support/feed-audio.ts'
+import { killProcess } from '#test/support/process.ts'
 import { closeStubs, stubEngine } from '#test/support/stub-program/engine.ts'
 import type { StubScript } from '#test/support/stub-program/script.ts'
 
@@ -44,7 +45,7 @@ describe('a session fails, once and with its reason, when its program', () => {
     const { engine, lines } = stubEngine({ errorLines: 1 })
     const heard = await openSession(engine)
     await feedAudio(heard, spoken)
-    process.kill(pidIn(lines), 'SIGKILL')
+    killProcess(pidIn(lines))
     await heard.told('failed')
     expect(heard.of('failed')[0]?.error.message).toContain('was killed in the midst')
   })

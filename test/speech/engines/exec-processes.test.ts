@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { feedAudio } from '#test/support/feed-audio.ts'
-import { childrenOf, isAlive } from '#test/support/process.ts'
+import { childrenOf, isAlive, killProcess } from '#test/support/process.ts'
 import { closeStubs, stubEngine } from '#test/support/stub-program/engine.ts'
 
 const rate = 16_000
@@ -36,7 +36,7 @@ test('a program that breaks while it waits is replaced, and costs no session', a
   const { startsFile, started } = record()
   const { engine, lines } = stubEngine({ startsFile }, { warm: 1 })
   await eventually('one is started', () => started().length === 1)
-  process.kill(started()[0] ?? 0, 'SIGKILL')
+  killProcess(started()[0])
   await eventually('another one is started', () => started().length === 2)
 
   expect(lines.filter((line) => line.includes('broke and is replaced'))).toHaveLength(1)
@@ -148,7 +148,10 @@ function temporaryFolder(): string {
 /** A file to which every program that starts adds its process id. */
 function record() {
   const startsFile = join(temporaryFolder(), 'starts')
+  // The file is there before its first line is.
   const started = () =>
-    existsSync(startsFile) ? readFileSync(startsFile, 'utf8').trim().split('\n').map(Number) : []
+    existsSync(startsFile)
+      ? readFileSync(startsFile, 'utf8').split('\n').filter(Boolean).map(Number)
+      : []
   return { startsFile, started }
 }

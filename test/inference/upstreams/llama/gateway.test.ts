@@ -8,7 +8,7 @@ import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { endless, lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
-import { childrenOf } from '#test/support/process.ts'
+import { childrenOf, killProcess } from '#test/support/process.ts'
 import { type TinyGguf, tinyGguf } from '#test/support/tiny-gguf.ts'
 
 /** Installed models through the whole gateway, without a word of configuration about upstreams. */
@@ -114,7 +114,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     const read = async () => {
       for await (const event of stream) {
         const isFirstDelta = event.type.endsWith('.delta') && !types.includes(event.type)
-        if (isFirstDelta) for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL')
+        if (isFirstDelta) for (const pid of childrenOf(process.pid)) killProcess(pid)
         types.push(event.type)
       }
     }

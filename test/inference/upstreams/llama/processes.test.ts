@@ -11,7 +11,7 @@ import {
   startLlama,
   textOf,
 } from '#test/support/llama.ts'
-import { isAlive } from '#test/support/process.ts'
+import { isAlive, killProcess } from '#test/support/process.ts'
 
 /** The processes of models: who gets a place, and what becomes of whom when one breaks down. */
 
@@ -117,7 +117,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     const running = await begin()
     await untilText(running)
     const [pid = 0] = world.processes()
-    process.kill(pid, 'SIGKILL')
+    killProcess(pid)
     const failure = (async () => {
       for (let over = false; !over; ) over = (await running.batches.next()).done === true
     })()
