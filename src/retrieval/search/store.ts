@@ -69,7 +69,7 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
       drizzle.transaction(
         async (transaction) => {
           await applySettings(transaction, tuning)
-          const indexes = await readIndexes(transaction, request.scope)
+          const indexes = await readIndexes(transaction, request.scope, tuning)
           if (indexes.some(({ id }) => !request.indexIds.has(id))) return undefined
           const asking = { ...request, transaction, kind, tuning }
           const hits = []
@@ -120,15 +120,27 @@ async function applySettings(
   await transaction.execute(sql`select ${sql.join(calls, sql`, `)}`)
 }
 
+type IndexRow = { id: number; has_graph: boolean; has_many_files: boolean }
+
 /** The indexes that the collections are in at this moment. */
-async function readIndexes(transaction: Transaction, scope: Scope): Promise<readonly AskedIndex[]> {
-  const rows = await transaction.execute<{ id: number; has_graph: boolean }>(sql`
-    select place.id, bool_or(to_regclass('chunk_' || place.id || '_graph') is not null) as has_graph
+async function readIndexes(
+  transaction: Transaction,
+  { collectionIds }: Scope,
+  { rightsFirstFilesMax }: SearchTuning,
+): Promise<readonly AskedIndex[]> {
+  const ids = sql`${`{${collectionIds.join(',')}}`}::uuid[]`
+  const rows = await transaction.execute<IndexRow>(sql`
+    select place.id,
+      bool_or(to_regclass('chunk_' || place.id || '_graph') is not null) as has_graph,
+      (select count(*) > ${rightsFirstFilesMax} from (
+        select from collection_file where collection_id = any(${ids})
+        limit ${rightsFirstFilesMax + 1}) held) as has_many_files
     from collection cross join lateral (values (index_id), (target_index_id)) place (id)
-    where collection.id = any(${`{${scope.collectionIds.join(',')}}`}::uuid[])
-      and place.id is not null
+    where collection.id = any(${ids}) and place.id is not null
     group by place.id order by place.id`)
-  return rows.map((row) => ({ id: row.id, hasGraph: row.has_graph }))
+  return rows.map(({ id, has_graph: hasGraph, has_many_files: hasManyFiles }) => ({
+    ...{ id, hasGraph, hasManyFiles },
+  }))
 }
 
 type PassageRow = {

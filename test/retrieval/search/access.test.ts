@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
+import { searchTuning } from '#retrieval/search/hits/store.ts'
 import type { Search, SearchMode } from '#retrieval/search/search.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
@@ -50,16 +51,21 @@ const collections: Collection[] = Array.from({ length: 5 }, (_, at) => ({
 let shares: Share[] = []
 
 let database: TestDatabase
-let search: Search
+/** By what is found out first. */
+let searches: Record<'rights' | 'passages', Search>
 beforeAll(async () => {
   database = await openTestDatabase()
   const embedder = createLocalHashEmbedder()
   const settings = { retrievalK: 3, rerankTopN: null, rerankModel: null, embeddingModel: 'x' }
-  search = createSearch({
+  const deps = {
     ...{ database, log: quietLog, settings: () => settings },
     embedders: { find: async () => embedder },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
-  })
+  }
+  searches = {
+    rights: createSearch(deps),
+    passages: createSearch({ ...deps, tuning: { ...searchTuning, rightsFirstFilesMax: 0 } }),
+  }
   await store()
 })
 afterAll(() => database.close())
@@ -74,7 +80,8 @@ test.each([1, 2, 3, 4])(
         const names = asked.map(({ name }) => name)
         const expected = expectedFor(caller, asked)
         for (const mode of ['hybrid', 'vector', 'keyword'] as const) {
-          expect(await found(caller, names, mode)).toEqual(expected)
+          expect(await found(searches.rights, caller, names, mode)).toEqual(expected)
+          expect(await found(searches.passages, caller, names, mode)).toEqual(expected)
         }
         if (expected === 'not_found') hidden += 1
         else visible += expected.length
@@ -86,7 +93,7 @@ test.each([1, 2, 3, 4])(
   },
 )
 
-async function found(caller: Caller, names: readonly string[], mode: SearchMode) {
+async function found(search: Search, caller: Caller, names: readonly string[], mode: SearchMode) {
   const request = { collections: names, queries: ['common words'], filters: [], mode }
   try {
     const { results } = await search(

@@ -20,7 +20,7 @@ const fileCount = 2_400
 const clusterCount = 60
 const queryCount = 30
 const wanted = 10
-const shares = [0.01, 0.02, 0.05]
+const shares = [0.01, 0.02, 0.05, 0.5]
 
 const dice = createDice(5)
 const chance = () => dice.upTo(1_000_000) / 1_000_000 - 0.5
@@ -49,15 +49,29 @@ afterAll(async () => {
 test.each(readers)(
   'of a share of $share, all that a caller may read is compared',
   async (reader) => {
-    expect(await ask(reader, searchTuning)).toMatchObject({ short: 0, recall: 1 })
+    const tuning = { ...rightsFirst, exactChunksMax: searchTuning.exactChunksMax }
+    const recall = reader.share < 0.1 ? 1 : expect.closeTo(1, 0.1)
+    expect(await ask(reader, tuning)).toEqual({ short: 0, strange: 0, recall })
+  },
+)
+
+test.each(readers)(
+  'of a share of $share, the nearest of all are looked at before rights are',
+  async (reader) => {
+    const { short, strange, recall } = await ask(reader, {
+      ...searchTuning,
+      rightsFirstFilesMax: 0,
+    })
+    expect([short, strange]).toEqual([0, 0])
+    expect(recall).toBeGreaterThanOrEqual(0.9)
   },
 )
 
 test.each(readers)(
   'of a share of $share, a graph gives nearly all, and as many as wanted',
   async (reader) => {
-    const { short, recall } = await ask(reader, byGraph)
-    expect(short).toBe(0)
+    const { short, strange, recall } = await ask(reader, byGraph)
+    expect([short, strange]).toEqual([0, 0])
     expect(recall).toBeGreaterThanOrEqual(0.9)
   },
 )
@@ -75,7 +89,8 @@ test('what a graph gives too few of is looked for again', async () => {
   expect(await ask(reader, tuning)).toMatchObject({ short: 0, recall: 1 })
 })
 
-const byGraph: SearchTuning = { ...searchTuning, exactChunksMax: 0, exactWhenShort: false }
+const rightsFirst: SearchTuning = { ...searchTuning, rightsFirstFilesMax: Number.MAX_SAFE_INTEGER }
+const byGraph: SearchTuning = { ...rightsFirst, exactChunksMax: 0, exactWhenShort: false }
 
 async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchTuning) {
   const userId = reader?.userId ?? ''
@@ -85,7 +100,8 @@ async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchT
     ...{ database, log: quietLog, embedders, tuning, settings: () => settings },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   })
-  let [short, found] = [0, 0]
+  const visibleIds = new Set(visible.map(({ id }) => id))
+  let [short, strange, found] = [0, 0, 0]
   for (const [query, vector] of queries) {
     const request = { collections: ['all'], queries: [query], filters: [], mode: 'vector' } as const
     const { results } = await search(
@@ -94,12 +110,13 @@ async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchT
       new AbortController().signal,
     )
     if (results.length < wanted) short += 1
+    strange += results.filter(({ chunk }) => !visibleIds.has(chunk.id)).length
     const nearest = new Set(nearestOf(visible, vector))
     found += results.filter(({ chunk }) => nearest.has(chunk.id)).length
     const scores = results.map(({ score }) => score)
     expect(scores).toEqual(scores.toSorted((one, other) => other - one))
   }
-  return { short, recall: Math.round((found / (queryCount * wanted)) * 100) / 100 }
+  return { short, strange, recall: Math.round((found / (queryCount * wanted)) * 100) / 100 }
 }
 
 const embedders: Embedders = {

@@ -2,13 +2,28 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Transaction } from '#jobs/jobs.ts'
 import { chunkTable, type IndexDatabase, vectorText, vectorType } from '#retrieval/index/store.ts'
 import type { Hit } from '#retrieval/search/fuse.ts'
-import { type Scope, withMembers } from '#retrieval/search/scope/store.ts'
+import {
+  comparedTo,
+  foundByGraph,
+  type Leg,
+  matchingOfAll,
+  matchingWords,
+  nearestOfAll,
+  noneMatching,
+  noneNearest,
+} from '#retrieval/search/legs/store.ts'
+import { type WordsTier, wordsTiers } from '#retrieval/search/legs/words-tier.ts'
+import { memberTables, type Scope } from '#retrieval/search/scope/store.ts'
 
 export type SearchTuning = {
   /** Among at most so many passages all are compared, and none is lost. */
   readonly exactChunksMax: number
   /** Whether all are compared, too, where the graph gave fewer than were asked for. */
   readonly exactWhenShort: boolean
+  /** Of at most so many files, what may be found is found out before anything is looked for. */
+  readonly rightsFirstFilesMax: number
+  /** Of more, so many passages are looked for, for each one that is wanted, and then their rights. */
+  readonly candidatesPerHit: number
   /** Without these, a search of a graph through a filter gives a part of what is there. */
   readonly graphSettings: Readonly<Record<string, string>>
 }
@@ -16,6 +31,8 @@ export type SearchTuning = {
 export const searchTuning: SearchTuning = {
   exactChunksMax: 5_000,
   exactWhenShort: true,
+  rightsFirstFilesMax: 2_000,
+  candidatesPerHit: 8,
   graphSettings: {
     'hnsw.iterative_scan': 'relaxed_order',
     'hnsw.ef_search': '100',
@@ -31,7 +48,12 @@ export type Question = {
   readonly vectors: ReadonlyMap<number, Float32Array>
 }
 
-export type AskedIndex = { readonly id: number; readonly hasGraph: boolean }
+export type AskedIndex = {
+  readonly id: number
+  readonly hasGraph: boolean
+  /** Whether finding out what may be found in it costs more than looking for it. */
+  readonly hasManyFiles: boolean
+}
 
 type Asking = {
   readonly transaction: Transaction
@@ -48,6 +70,8 @@ type Asking = {
 export async function askIndex(asking: Asking): Promise<readonly Hit[]> {
   const { tuning, index, question, hitsMax } = asking
   const byGraph = index.hasGraph && question.vectors.has(index.id)
+  const common = index.hasManyFiles ? await readCandidates(asking) : undefined
+  if (common !== undefined) return common
   const { hits, chunks } = await readHits(asking, { byGraph })
   if (!byGraph || !tuning.exactWhenShort || chunks <= tuning.exactChunksMax) return hits
   const nearest = hits.filter(({ distance }) => distance !== null).length
@@ -56,8 +80,6 @@ export async function askIndex(asking: Asking): Promise<readonly Hit[]> {
 }
 
 type HitRow = {
-  /** That may be found. */
-  chunks: number
   /** Null in the one row that is there where there are no hits. */
   id: string | null
   file_id: string
@@ -71,45 +93,24 @@ async function readHits(
   asking: Asking,
   { byGraph }: { byGraph: boolean },
 ): Promise<{ hits: readonly Hit[]; chunks: number }> {
-  const { transaction, scope, hitsMax, kind, index, question, tuning } = asking
-  const vector = question.vectors.get(index.id)
+  const { transaction, scope, hitsMax, index, question, tuning } = asking
+  const vector = vectorOf(asking)
   const leg = { table: chunkTable(index.id), hitsMax }
   const nearest =
-    vector === undefined
-      ? sql`select ${nowhere}, null::float8 as distance where false`
-      : nearestTo(sql`${vectorText(vector)}::${vectorType(kind)}`, {
-          ...leg,
-          exactChunksMax: byGraph ? tuning.exactChunksMax : null,
-        })
-  const matching =
-    question.words === null
-      ? sql`select ${nowhere}, null::float8 as word_score where false`
-      : matchingWords(question.words, leg)
-  const rows = await transaction.execute<HitRow>(sql`
-    ${withMembers(scope)},
-    allowed as materialized (
-      select file_id, collection_id, chunks from member where index_id = ${index.id}),
+    vector === null
+      ? noneNearest
+      : nearestTo(vector, { ...leg, exactChunksMax: byGraph ? tuning.exactChunksMax : null })
+  const matching = question.words === null ? noneMatching : matchingWords(question.words, leg)
+  const rows = await transaction.execute<HitRow & { chunks: number }>(sql`
+    with ${memberTables(scope, 'all files')},
+    ${allowedIn(index)},
     counted as materialized (select coalesce(sum(chunks), 0)::integer as chunks from allowed),
     nearest as materialized (${nearest}),
     matching as materialized (${matching}),
-    hit as (
-      select id, file_id, collection_id, nearest.distance, matching.word_score
-      from nearest full join matching using (id, file_id, collection_id))
-    select counted.chunks, hit.* from counted left join hit on true
-    order by hit.distance + 0, hit.word_score desc, hit.id`)
+    ${hit}
+    select counted.chunks, hit.* from counted left join hit on true ${inOrder}`)
   return { hits: rows.flatMap((row) => hitOf(row, index.id)), chunks: rows[0]?.chunks ?? 0 }
 }
-
-function hitOf({ id, ...row }: HitRow, indexId: number): Hit[] {
-  if (id === null) return []
-  const { collection_id: collectionId, file_id: fileId, distance, word_score: wordScore } = row
-  return [{ chunkId: id, indexId, collectionId, fileId, distance, wordScore }]
-}
-
-/** What the table of each way of searching begins with, where it has nothing. */
-const nowhere = sql`null::uuid as id, null::uuid as file_id, null::uuid as collection_id`
-
-type Leg = { table: SQL; hitsMax: number }
 
 /** By the graph where there are more passages than are compared with one another, if there is one. */
 function nearestTo(vector: SQL, leg: Leg & { exactChunksMax: number | null }): SQL {
@@ -121,36 +122,90 @@ function nearestTo(vector: SQL, leg: Leg & { exactChunksMax: number | null }): S
     (${foundByGraph(vector, leg, isMany)}) union all (${comparedTo(vector, leg, sql`not (${isMany})`)})`
 }
 
-function comparedTo(vector: SQL, { table, hitsMax }: Leg, condition: SQL): SQL {
-  // The sum keeps the graph out of it.
-  return sql`
-    select chunk.id, file_id, allowed.collection_id, chunk.e <=> ${vector} as distance
-    from allowed join ${table} chunk using (file_id)
-    where ${condition}
-    order by (chunk.e <=> ${vector}) + 0 limit ${hitsMax}`
+/**
+ * What is nearest in the whole index and has the most of the words, as far as it may be found: few of
+ * many files need to be asked about. Undefined where that gives fewer than are wanted.
+ */
+async function readCandidates(asking: Asking): Promise<readonly Hit[] | undefined> {
+  const { words, vectors } = asking.question
+  if (vectors.has(asking.index.id) && !asking.index.hasGraph) return undefined
+  for (const tier of words === null ? [null] : wordsTiers(words)) {
+    const { hits, isEnough, isRare } = await readTier(asking, tier)
+    if (isEnough) return hits
+    // The next tier would look through even more of what is not for this caller.
+    if (isRare) return undefined
+  }
+  return undefined
 }
 
-function foundByGraph(vector: SQL, { table, hitsMax }: Leg, condition: SQL): SQL {
-  // "is true" keeps it a filter of the scan of the graph: as a join it would begin with the files.
-  return sql`
-    select near.id, file_id, allowed.collection_id, near.distance
-    from (
-      select chunk.id, chunk.file_id, chunk.e <=> ${vector} as distance
-      from ${table} chunk
-      where (chunk.file_id in (select allowed.file_id from allowed)) is true and ${condition}
-      order by chunk.e <=> ${vector} limit ${hitsMax}) near
-    join allowed using (file_id)`
+type TierRow = HitRow & { nearest_count: number; matched: number; matching_count: number }
+
+type TierAnswer = {
+  readonly hits: readonly Hit[]
+  readonly isEnough: boolean
+  /** Whether few of the candidates may be found. */
+  readonly isRare: boolean
 }
 
-/** Those with any of the words; those with all of them come first. */
-function matchingWords(words: string, { table, hitsMax }: Leg): SQL {
-  const all = sql`plainto_tsquery('simple', ${words})`
+async function readTier(asking: Asking, tier: WordsTier | null): Promise<TierAnswer> {
+  const { transaction, scope, hitsMax, index, question, tuning } = asking
+  const { words } = question
+  const vector = vectorOf(asking)
+  const leg = { table: chunkTable(index.id), hitsMax: hitsMax * tuning.candidatesPerHit }
+  const rows = await transaction.execute<TierRow>(sql`
+    with near as materialized (${vector === null ? noneNearest : nearestOfAll(vector, leg)}),
+    matched as materialized (
+      ${tier === null || words === null ? noneMatching : matchingOfAll(words, leg, tier)}),
+    candidate as materialized (select file_id from near union select file_id from matched),
+    ${memberTables(scope, 'candidates')},
+    ${allowedIn(index)},
+    nearest as materialized (
+      select near.id, file_id, allowed.collection_id, near.distance
+      from near join allowed using (file_id)
+      order by near.distance limit ${hitsMax}),
+    matching as materialized (
+      select matched.id, file_id, allowed.collection_id, matched.word_score
+      from matched join allowed using (file_id)
+      order by matched.word_score desc, matched.id limit ${hitsMax}),
+    ${hit},
+    counted as (
+      select (select count(*)::integer from nearest) as nearest_count,
+        (select count(*)::integer from matched) as matched,
+        (select count(*)::integer from matching) as matching_count)
+    select counted.*, hit.* from counted left join hit on true ${inOrder}`)
+  const [{ nearest_count: nearest, matched, matching_count: matching } = noRow] = rows
+  const isNearShort = vector !== null && nearest < hitsMax
+  const isAll = tier === null || (tier === 'any' && matched < leg.hitsMax)
+  return {
+    hits: rows.flatMap((row) => hitOf(row, index.id)),
+    isEnough: !isNearShort && (isAll || matching === hitsMax),
+    isRare: isNearShort || matching * tuning.candidatesPerHit < matched,
+  }
+}
+
+const noRow = { nearest_count: 0, matched: 0, matching_count: 0 }
+
+function vectorOf({ question, index, kind }: Asking): SQL | null {
+  const vector = question.vectors.get(index.id)
+  return vector === undefined ? null : sql`${vectorText(vector)}::${vectorType(kind)}`
+}
+
+function allowedIn({ id }: AskedIndex): SQL {
   return sql`
-    select chunk.id, file_id, allowed.collection_id,
-      (case when chunk.tsv @@ ${all} then 0.5 else 0 end
-        + ts_rank(chunk.tsv, wanted.some, 33) / 2)::float8 as word_score
-    from (select replace(${all}::text, ' & ', ' | ')::tsquery as some) wanted
-    join ${table} chunk on chunk.tsv @@ wanted.some
-    join allowed using (file_id)
-    order by word_score desc, chunk.id limit ${hitsMax}`
+    allowed as materialized (
+      select file_id, collection_id, chunks from member where index_id = ${id})`
+}
+
+/** Of what was found by either of two ways, or by both. */
+const hit = sql`
+  hit as (
+    select id, file_id, collection_id, nearest.distance, matching.word_score
+    from nearest full join matching using (id, file_id, collection_id))`
+
+const inOrder = sql`order by hit.distance + 0, hit.word_score desc, hit.id`
+
+function hitOf({ id, ...row }: HitRow, indexId: number): Hit[] {
+  if (id === null) return []
+  const { collection_id: collectionId, file_id: fileId, distance, word_score: wordScore } = row
+  return [{ chunkId: id, indexId, collectionId, fileId, distance, wordScore }]
 }

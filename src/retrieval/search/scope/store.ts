@@ -37,21 +37,27 @@ export function rankOnCollection(caller: Caller): SQL {
 }
 
 /**
- * The tables for the head of a statement, of which `member` has each file that may be found once:
- * with the collection that it is found in and the one index that it is searched in, the target of a
- * reindex once it is there, the source until then. A file whose content has changed is found by its
- * former content until the new one is in its place.
+ * Tables of a statement, of which `member` has each file that may be found once: with the collection
+ * that it is found in and the one index that it is searched in, the target of a reindex once it is
+ * there, the source until then. A file whose content has changed is found by its former content until
+ * the new one is in its place.
  *
  * Each table is kept as it is, since the embedded engine has no statistics: left to itself it would
  * walk through whole tables for each file. For the same reason "is true" leaves one way to the places
  * of a file, by the file: another index leads to those of all files.
+ *
+ * `candidates`: only those files are asked about whose ids are in a table of this name before these.
  */
-export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
+export function memberTables(
+  { caller, collectionIds, filters }: Scope,
+  among: 'all files' | 'candidates',
+): SQL {
   const hasRole = sql`${rankOnCollection(caller)} is not null`
   const conditions = filters.map((filter) => sql`and ${conditionOf(filter)}`)
   const isOfFile = filters.some(({ field }) => !fieldsOfNode.has(field))
+  const { readable, held } = among === 'candidates' ? candidatesOf(caller) : allOf(caller)
   return sql`
-    with readable as materialized (select node_id from node_roles(${asCaller(caller)})),
+    readable as materialized (${readable}),
     searched as materialized (
       select wanted.position, collection.id, collection.access_mode, collection.index_id,
         collection.target_index_id
@@ -61,7 +67,7 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
       where ${hasRole}),
     entry as materialized (
       select searched.*, held.file_id, held.attributes
-      from searched join ${collectionFile} held on held.collection_id = searched.id
+      from searched ${held}
       where searched.access_mode = 'collection'
       union all
       select searched.*, held.file_id, held.attributes
@@ -82,6 +88,27 @@ export function withMembers({ caller, collectionIds, filters }: Scope): SQL {
       where true ${sql.join(conditions, sql` `)}
       order by entry.file_id, entry.position, progress.state,
         progress.index_id = entry.target_index_id desc nulls last)`
+}
+
+/** What the caller may read by rights on files, and what the collections have of all that is there. */
+function allOf(caller: Caller) {
+  return {
+    readable: sql`select node_id from node_roles(${asCaller(caller)})`,
+    held: sql`join ${collectionFile} held on held.collection_id = searched.id`,
+  }
+}
+
+/** The same of the files in the table `candidate`, each asked about by itself. */
+function candidatesOf(caller: Caller) {
+  return {
+    readable: sql`
+      select file_id as node_id from candidate
+      where node_role(file_id, ${asCaller(caller)}) is not null`,
+    held: sql`
+      cross join candidate
+      join ${collectionFile} held
+        on held.collection_id = searched.id and held.file_id = candidate.file_id`,
+  }
 }
 
 const fieldsOfNode = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])

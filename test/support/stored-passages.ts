@@ -1,0 +1,76 @@
+import type { Embedders } from '#embedding/embedder.ts'
+import { createChunkTables } from '#retrieval/index/tables.ts'
+import { createSearch } from '#retrieval/search/create-search.ts'
+import type { SearchTuning } from '#retrieval/search/hits/store.ts'
+import type { SearchMode, SearchResult } from '#retrieval/search/search.ts'
+import { quietLog, type TestDatabase } from './database.ts'
+import { storeCollection, storeIngested } from './stored-collections.ts'
+import { storeNodes } from './stored-files.ts'
+
+export type StoredPassage = { readonly text: string; readonly vector: Float32Array }
+
+const model = 'm'
+const collectionName = 'all'
+
+/** One collection with the rows of an ingest, without statistics, in which all files have as many. */
+export async function storePassages(
+  database: TestDatabase,
+  { ownerId, files }: { ownerId: string; files: ReadonlyMap<string, readonly StoredPassage[]> },
+): Promise<{ collectionId: string; chunkTable: string }> {
+  const fileIds = [...files.keys()]
+  const [first = []] = files.values()
+  const jobs = { add: async () => {}, work: () => {} }
+  const tables = createChunkTables({ database, jobs, now: () => new Date() })
+  const dims = first[0]?.vector.length ?? 0
+  const index = await tables.provide({ model, dims, chunkTokensMax: 800, chunkOverlapTokens: 100 })
+  await storeNodes(
+    database,
+    fileIds.map((id) => ({ id, ownerId, parentId: null })),
+  )
+  const collectionId = crypto.randomUUID()
+  const indexed = { indexId: index.id, fileIds }
+  await storeCollection(database, { ...indexed, id: collectionId, name: collectionName, ownerId })
+  await storeIngested(database, { ...indexed, chunksPerFile: first.length })
+  for (const [fileId, passages] of files) {
+    const chunks = passages.map(({ text, vector }, ordinal) => ({
+      ...{ ordinal, text, vector, page: null, start: 0, end: text.length },
+    }))
+    await database.drizzle.transaction((transaction) =>
+      tables.replace(transaction, index, fileId, chunks),
+    )
+  }
+  return { collectionId, chunkTable: `chunk_${index.id}` }
+}
+
+type PassageSearch = {
+  readonly userId: string
+  readonly query: string
+  readonly mode: SearchMode
+  readonly topK: number
+  readonly tuning: SearchTuning
+  /** What the query is as a vector, in all modes but `keyword`. */
+  readonly vector?: Float32Array
+}
+
+/** What is found in what `storePassages` has stored. */
+export async function searchPassages(
+  database: TestDatabase,
+  { userId, query, mode, topK, tuning, vector = new Float32Array() }: PassageSearch,
+): Promise<readonly SearchResult[]> {
+  const settings = { retrievalK: 10, rerankTopN: null, rerankModel: null, embeddingModel: model }
+  const embed = async () => ({ vectors: [vector], dims: vector.length, inputTokens: null })
+  const embedders: Embedders = { find: async (named) => ({ model: named, embed }) }
+  const rerankers = { find: () => Promise.reject(new Error('there is none')) }
+  const search = createSearch({
+    ...{ database, log: quietLog, tuning, embedders, rerankers, settings: () => settings },
+  })
+  const { results } = await search(
+    { userId, groups: [] },
+    {
+      ...{ collections: [collectionName], queries: [query], filters: [], mode, topK },
+      ...{ scoreMin: null, rerank: null },
+    },
+    new AbortController().signal,
+  )
+  return results
+}
