@@ -1,4 +1,5 @@
-export type Scale = 'linear' | 'log'
+/** `values`: logarithmic, with a tick at each value; `log`: logarithmic, with round ticks. */
+export type Scale = 'linear' | 'values' | 'log'
 
 export type Axis = {
   readonly ticks: readonly number[]
@@ -8,15 +9,21 @@ export type Axis = {
 
 /** As many as a person still reads. */
 const ticksMax = 6
-/** Two ticks that are nearer to one another would be one blot. */
-const tickGapMin = 34
+/** Two ticks that are nearer to one another would be one blot: numbers side by side, and in rows. */
+const tickGapMin = { values: 34, log: 20 }
 
 /** An axis with round ticks that holds all these values. `from` and `to`: its ends in the drawing. */
 export function axisOf(
   values: readonly number[],
   { scale, from, to }: { readonly scale: Scale; readonly from: number; readonly to: number },
 ): Axis {
-  return scale === 'log' ? logAxis(values, from, to) : linearAxis(values, from, to)
+  if (scale === 'linear') return linearAxis(values, from, to)
+  const known = values.filter((value) => value > 0)
+  const ticks = scale === 'values' ? [...new Set(known)] : roundValues(known)
+  return logAxis(
+    ticks.toSorted((one, other) => one - other),
+    { from, to, gapMin: tickGapMin[scale] },
+  )
 }
 
 function linearAxis(values: readonly number[], from: number, to: number): Axis {
@@ -28,6 +35,14 @@ function linearAxis(values: readonly number[], from: number, to: number): Axis {
     ticks: Array.from({ length: count + 1 }, (_, at) => clean((first + at) * step)),
     place: (value) => from + ((value / step - first) / count) * (to - from),
   }
+}
+
+/** 1, 2 and 5 times the powers of ten, from what is not above the least to what is not below the most. */
+function roundValues(values: readonly number[]): number[] {
+  const most = roundStep(Math.max(...values))
+  const rounds = [roundStep(Math.min(...values) / 2.5)]
+  while ((rounds.at(-1) ?? most) < most) rounds.push(roundStep((rounds.at(-1) ?? most) * 1.5))
+  return rounds
 }
 
 /** 1, 2 or 5 times a power of ten, and not less than the wish. */
@@ -42,9 +57,11 @@ function clean(value: number): number {
   return Number(value.toPrecision(12))
 }
 
-/** The ticks are the values; those that stand too near to the one before are left out. */
-function logAxis(values: readonly number[], from: number, to: number): Axis {
-  const known = [...new Set(values.filter((value) => value > 0))].sort((one, other) => one - other)
+/** From the first tick to the last; those that stand too near to the one before are left out. */
+function logAxis(
+  known: readonly number[],
+  { from, to, gapMin }: { readonly from: number; readonly to: number; readonly gapMin: number },
+): Axis {
   const [least = 1, most = least] = [known[0], known.at(-1)]
   const span = Math.log(most / least) || 1
   const place = (value: number) =>
@@ -52,7 +69,7 @@ function logAxis(values: readonly number[], from: number, to: number): Axis {
   const ticks: number[] = []
   for (const value of known) {
     const last = ticks.at(-1)
-    const isFar = last === undefined || Math.abs(place(value) - place(last)) >= tickGapMin
+    const isFar = last === undefined || Math.abs(place(value) - place(last)) >= gapMin
     if (isFar) ticks.push(value)
   }
   return { ticks, place }

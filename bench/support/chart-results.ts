@@ -42,7 +42,8 @@ function eventsChart(
       `streams, beside nginx which passes bytes on. ${figures.join(' ')}`,
     xLabel: `streams, ${pace} events a second each`,
     yLabel: 'CPU an event, µs',
-    xScale: 'log',
+    xScale: 'values',
+    yScale: 'log',
     lines,
   }
 }
@@ -81,6 +82,7 @@ export function memoryCharts(bench: string, samples: unknown): Charts {
     xLabel: 'time, s',
     yLabel: 'memory, MiB',
     xScale: 'linear',
+    yScale: 'linear',
     lines: [
       {
         name: 'Sluice, all its processes',

@@ -17,8 +17,8 @@ export type Chart = {
   /** With their units. */
   readonly xLabel: string
   readonly yLabel: string
-  /** `log`: the ticks are the values themselves, which lie far apart. */
   readonly xScale: Scale
+  readonly yScale: Scale
   /** At most as many as there are colours. */
   readonly lines: readonly ChartLine[]
 }
@@ -69,8 +69,9 @@ export function drawChart(chart: Chart): string {
       ...{ scale: chart.xScale, from: plot.left, to: plot.right },
     },
   )
-  const y = axisOf([0, ...points.flatMap((point) => [point.y, point.high ?? point.y])], {
-    ...{ scale: 'linear', from: plot.bottom, to: plot.top },
+  const heights = points.flatMap(({ y: own, low = own, high = own }) => [low, high])
+  const y = axisOf([0, ...heights], {
+    ...{ scale: chart.yScale, from: plot.bottom, to: plot.top },
   })
   const place = (point: ChartPoint): Placed => ({
     x: x.place(point.x),
