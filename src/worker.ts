@@ -1,7 +1,7 @@
 import { openDatabase } from '#db/client.ts'
-import { buildApp } from './app.ts'
+import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
-import { createDeps, type Deps } from './deps.ts'
+import type { Deps } from './deps.ts'
 import { renderGreeting } from './greeting.ts'
 import { AppError } from './lib/errors.ts'
 import { type Listener, openListener, type Server } from './listener.ts'
@@ -27,12 +27,17 @@ export async function serve(
 ): Promise<void> {
   const toldToStop = hearStop()
   let draining = false
-  const database = await openDatabase({
-    databaseUrl: config.databaseUrl,
-    dataFolder: config.data,
-    connectionsMax: config.databaseConnectionsMax,
-    log,
-  })
+  // The database opens, the embedded one on a thread of its own, while this one loads the program.
+  const [database, { createDeps }, { buildApp }] = await Promise.all([
+    openDatabase({
+      databaseUrl: config.databaseUrl,
+      dataFolder: config.data,
+      connectionsMax: config.databaseConnectionsMax,
+      log,
+    }),
+    import('./deps.ts'),
+    import('./app.ts'),
+  ])
   const deps = await createDeps(config, { log, draining: () => draining, database })
   // Whoever asks first shall see the models; an upstream that hangs does not hold up the rest.
   await Promise.race([deps.catalogue.asked, Bun.sleep(firstListsMs)])

@@ -6,7 +6,6 @@ import type { LogoRecord } from '#branding/answer-schema.ts'
 import { type Branding, isLinkTo, type LogoHead, type LogoLink } from '#branding/branding.ts'
 import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
-import { inspectLogo } from './inspect.ts'
 import { logoOperations } from './operations.ts'
 import { receiveLogo } from './receive.ts'
 
@@ -44,6 +43,8 @@ export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
       '/logo',
       async ({ principal, request, set }) => {
         const change = changeOf(principal, request)
+        // Only when it is needed: a start has no time for what reads drawings.
+        const { inspectLogo } = await import('./inspect.ts')
         const image = inspectLogo(await receiveLogo(request))
         const logo = await withCurrentTag(set, currentTag, () => branding.setLogo(image, change))
         set.headers['etag'] = entityTag(logo.sha256)

@@ -1,5 +1,3 @@
-import { fileTypeFromBuffer } from 'file-type'
-
 /**
  * What a file is, by its first bytes, then by the ending of its name; never by what its sender says.
  */
@@ -18,6 +16,8 @@ export async function mimeTypeOf(head: Uint8Array, name: string): Promise<string
 
 async function magicOf(head: Uint8Array): Promise<string | null> {
   try {
+    // Only when it is needed: a start has no time for it.
+    const { fileTypeFromBuffer } = await import('file-type')
     const found = await fileTypeFromBuffer(head)
     // XML is text, and may be more than that.
     return found === undefined || found.mime === 'application/xml' ? null : found.mime

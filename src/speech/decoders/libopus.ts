@@ -1,4 +1,3 @@
-import { OpusDecoder } from 'opus-decoder'
 import type { OpusHead } from './opus-head.ts'
 
 /** The rates that libopus gives out by itself. */
@@ -60,6 +59,8 @@ type LibopusModule = {
 const bufferWord = 5
 
 export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
+  // Only when it is needed: a start has no time for it.
+  const { OpusDecoder } = await import('opus-decoder')
   const inside = new OpusDecoder({
     channels: 1,
     sampleRate: rateHz,

@@ -1,5 +1,3 @@
-import { MPEGDecoder } from 'mpg123-decoder'
-
 /**
  * One libmpg123. It is driven through the functions of its WebAssembly module: the package's own
  * method writes to the console, goes on for as long as an error does, and gives out at once whatever
@@ -59,6 +57,8 @@ const needMore = -10
 const newFormat = -11
 
 export async function openMpg123(): Promise<Mpg123> {
+  // Only when it is needed: a start has no time for it.
+  const { MPEGDecoder } = await import('mpg123-decoder')
   const inside = new MPEGDecoder({ enableGapless: true }) as unknown as MpegDecoderInside
   await inside.ready
   const module = inside._common.wasm
