@@ -7,9 +7,9 @@ export type WordsTier = 'all' | 'almost' | 'any'
 /** Each of the words may be the one that is missing, and all the others are looked up each time. */
 export const almostAllWordsMax = 8
 
-/** From few passages to many; each has all those of the ones before it. */
+/** From few passages to many: what the first has too few of is looked for in the second. */
 export function wordsTiers(words: string): readonly WordsTier[] {
   const count = words.split(' ').length
   if (count === 1) return ['any']
-  return count > 2 && count <= almostAllWordsMax ? ['all', 'almost', 'any'] : ['all', 'any']
+  return [count > 2 && count <= almostAllWordsMax ? 'almost' : 'all', 'any']
 }

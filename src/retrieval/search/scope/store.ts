@@ -55,7 +55,8 @@ export function memberTables(
   const hasRole = sql`${rankOnCollection(caller)} is not null`
   const conditions = filters.map((filter) => sql`and ${conditionOf(filter)}`)
   const isOfFile = filters.some(({ field }) => !fieldsOfNode.has(field))
-  const { readable, held } = among === 'candidates' ? candidatesOf(caller) : allOf(caller)
+  const { readable, held, nodes, places } =
+    among === 'candidates' ? candidatesOf(caller) : allOf(caller)
   return sql`
     readable as materialized (${readable}),
     searched as materialized (
@@ -79,9 +80,9 @@ export function memberTables(
       select distinct on (entry.file_id) entry.file_id, entry.id as collection_id,
         progress.index_id, progress.chunks
       from entry
-      join ${node} on node.id = entry.file_id and node.trashed_at is null
+      join ${nodes} on node.id = entry.file_id and node.trashed_at is null
       ${isOfFile ? sql`join ${file} on file.node_id = entry.file_id` : sql``}
-      join ${fileIndex} progress on progress.file_id = entry.file_id
+      join ${places} progress on progress.file_id = entry.file_id
         and (progress.index_id in (entry.index_id, entry.target_index_id)) is true
         and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
           is true
@@ -95,10 +96,15 @@ function allOf(caller: Caller) {
   return {
     readable: sql`select node_id from node_roles(${asCaller(caller)})`,
     held: sql`join ${collectionFile} held on held.collection_id = searched.id`,
+    nodes: sql`${node}`,
+    places: sql`${fileIndex}`,
   }
 }
 
-/** The same of the files in the table `candidate`, each asked about by itself. */
+/**
+ * The same of the files in the table `candidate`, each asked about by itself; `offset 0` keeps it so,
+ * where the planner would rather look through the whole table.
+ */
 function candidatesOf(caller: Caller) {
   return {
     readable: sql`
@@ -108,6 +114,9 @@ function candidatesOf(caller: Caller) {
       cross join candidate
       join ${collectionFile} held
         on held.collection_id = searched.id and held.file_id = candidate.file_id`,
+    nodes: sql`lateral (select * from ${node} one where one.id = entry.file_id offset 0) node`,
+    places: sql`
+      lateral (select * from ${fileIndex} one where one.file_id = entry.file_id offset 0)`,
   }
 }
 
