@@ -68,10 +68,14 @@ type Asking = {
 
 /** What one index has for one question. */
 export async function askIndex(asking: Asking): Promise<readonly Hit[]> {
+  const found = asking.index.hasManyFiles ? await readCandidates(asking) : undefined
+  return found ?? (await readAllowed(asking))
+}
+
+/** Of all that may be found. */
+async function readAllowed(asking: Asking): Promise<readonly Hit[]> {
   const { tuning, index, question, hitsMax } = asking
   const byGraph = index.hasGraph && question.vectors.has(index.id)
-  const common = index.hasManyFiles ? await readCandidates(asking) : undefined
-  if (common !== undefined) return common
   const { hits, chunks } = await readHits(asking, { byGraph })
   if (!byGraph || !tuning.exactWhenShort || chunks <= tuning.exactChunksMax) return hits
   const nearest = hits.filter(({ distance }) => distance !== null).length
@@ -173,7 +177,7 @@ async function readTier(asking: Asking, tier: WordsTier | null): Promise<TierAns
         (select count(*)::integer from matched) as matched,
         (select count(*)::integer from matching) as matching_count)
     select counted.*, hit.* from counted left join hit on true ${inOrder}`)
-  const [{ nearest_count: nearest, matched, matching_count: matching } = noRow] = rows
+  const [{ nearest_count: nearest, matched, matching_count: matching } = noCounts] = rows
   const isNearShort = vector !== null && nearest < hitsMax
   const isAll = tier === null || (tier === 'any' && matched < leg.hitsMax)
   return {
@@ -183,7 +187,7 @@ async function readTier(asking: Asking, tier: WordsTier | null): Promise<TierAns
   }
 }
 
-const noRow = { nearest_count: 0, matched: 0, matching_count: 0 }
+const noCounts = { nearest_count: 0, matched: 0, matching_count: 0 }
 
 function vectorOf({ question, index, kind }: Asking): SQL | null {
   const vector = question.vectors.get(index.id)
