@@ -40,9 +40,10 @@ function linearAxis(values: readonly number[], from: number, to: number): Axis {
 /** 1, 2 and 5 times the powers of ten, from what is not above the least to what is not below the most. */
 function roundValues(values: readonly number[]): number[] {
   const most = roundStep(Math.max(...values))
-  const rounds = [roundStep(Math.min(...values) / 2.5)]
-  while ((rounds.at(-1) ?? most) < most) rounds.push(roundStep((rounds.at(-1) ?? most) * 1.5))
-  return rounds
+  const rounds: number[] = []
+  let value = roundStep(Math.min(...values) / 2.5)
+  for (; value < most; value = roundStep(value * 1.5)) rounds.push(value)
+  return [...rounds, most]
 }
 
 /** 1, 2 or 5 times a power of ten, and not less than the wish. */

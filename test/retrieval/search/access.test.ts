@@ -70,7 +70,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test.each([1, 2, 3])(
+test.each([1, 2, 3, 4])(
   'a search finds what its caller may find, and nothing else: world %d',
   async () => {
     await change()
