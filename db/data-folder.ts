@@ -5,6 +5,9 @@ import { DatabaseStartError } from './start-error.ts'
 
 export type DataFolderLock = { release(): void }
 
+/** Kept from the collector, which would close the file, and so free the folder, under its holder. */
+const heldLocks = new Set<Database>()
+
 /**
  * Makes this process the only one that uses the folder: two on one PGlite directory destroy it. The
  * lock is SQLite's on an empty file, so the kernel frees it however the process ends.
@@ -27,7 +30,13 @@ export function lockDataFolder(dataFolder: string): DataFolderLock {
     })
   }
   const held = lock
-  return { release: () => held.close() }
+  heldLocks.add(held)
+  return {
+    release() {
+      heldLocks.delete(held)
+      held.close()
+    },
+  }
 }
 
 /** Whether a process uses the folder, and which one as far as the kernel tells. Changes nothing. */

@@ -68,6 +68,7 @@ describe('the embedded database', () => {
       cwd: tmpdir(),
       stdout: 'pipe',
     })
+    removals.push(() => holder.kill('SIGKILL'))
     for await (const chunk of holder.stdout) {
       expect(new TextDecoder().decode(chunk)).toContain('committed')
       break

@@ -6,4 +6,8 @@ import { quietLog } from './database.ts'
 const dataFolder = Bun.argv[2] ?? ''
 const database = await openDatabase({ dataFolder, connectionsMax: 1, log: quietLog })
 await database.drizzle.insert(appGroup).values({ name: 'kept', permissions: [] })
-process.stdout.write('committed\n')
+// When the program has nothing more to do, and all that it holds by mistake has been collected.
+setTimeout(() => {
+  Bun.gc(true)
+  process.stdout.write('committed\n')
+})
