@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +7,11 @@ import { asRecord, type JsonObject } from '#lib/json.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
+import { lacksLlama, llamaPackage, modelPatienceMs, quietSettings } from '#test/support/llama.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
 import { tinyGguf } from '#test/support/tiny-gguf.ts'
+
+setDefaultTimeout(modelPatienceMs)
 
 /** From an address to an answer: a model is installed, listed, called, and deleted. */
 
@@ -65,7 +67,7 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
       data: [{ name: 'letters', bytes: letters.length, verified: true }],
     })
     await eventually('it is listed', listed)
-  }, 60_000)
+  })
 
   test('streams through /v1/responses', async () => {
     const client = await gateway.openai()
@@ -80,7 +82,7 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
     expect(deltas.length).toBeGreaterThan(0)
     expect(response.output_text).toBe(deltas)
     expect(response.usage?.output_tokens).toBe(12)
-  }, 60_000)
+  })
 
   test('streams through /compat', async () => {
     const client = new Anthropic({
@@ -95,7 +97,7 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
       .finalMessage()
     expect(message.stop_reason).toBe('max_tokens')
     expect(message.usage.output_tokens).toBe(8)
-  }, 60_000)
+  })
 
   test('is not deleted while it speaks, and is gone once it was deleted', async () => {
     const client = await gateway.openai()
@@ -116,5 +118,5 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
     await eventually('it is listed no more', async () => !(await listed()))
     const again = client.responses.create({ model: 'letters', input: 'Are you there?' })
     expect(await again.catch((error: unknown) => error)).toMatchObject({ status: 404 })
-  }, 60_000)
+  })
 })

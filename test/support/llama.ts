@@ -23,6 +23,9 @@ if (lacksLlama) console.warn('SLUICE_TEST_LLAMA_PACKAGE names no folder: no mode
 /** One thread, so that models do not wait for one another on a busy machine. */
 export const quietSettings = { threads: 1, gpu: false }
 
+/** A model is loaded at a low priority: beside other tests that takes most of a minute. */
+export const modelPatienceMs = 180_000
+
 export type LlamaWorld = {
   readonly llama: Llama
   readonly folder: string

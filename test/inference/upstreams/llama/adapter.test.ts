@@ -1,7 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { FunctionTool, RequestItem } from '#inference/request.ts'
 import { makeContext, makeRequest, userMessage } from '#test/support/generation.ts'
-import { finishOf, type LlamaWorld, lacksLlama, startLlama } from '#test/support/llama.ts'
+import {
+  finishOf,
+  type LlamaWorld,
+  lacksLlama,
+  modelPatienceMs,
+  startLlama,
+} from '#test/support/llama.ts'
+
+setDefaultTimeout(modelPatienceMs)
 
 /** What a model says that really runs: it says letters at random, and obeys all the same. */
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +7,17 @@ import { asRecord } from '#lib/json.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { endless, lacksLlama, llamaPackage, quietSettings } from '#test/support/llama.ts'
+import {
+  endless,
+  lacksLlama,
+  llamaPackage,
+  modelPatienceMs,
+  quietSettings,
+} from '#test/support/llama.ts'
 import { childrenOf, killProcess } from '#test/support/process.ts'
 import { type TinyGguf, tinyGguf } from '#test/support/tiny-gguf.ts'
+
+setDefaultTimeout(modelPatienceMs)
 
 /** Installed models through the whole gateway, without a word of configuration about upstreams. */
 
@@ -93,19 +101,6 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     expect(counted.input_tokens).toBe(message.usage.input_tokens)
   })
 
-  test('frees the place of a client that has gone', async () => {
-    const client = await gateway.openai()
-    const stream = await client.responses.create({
-      ...{ model: 'house/endless', input: 'Hello', store: false },
-      stream: true,
-    })
-    for await (const event of stream) {
-      if (event.type === 'response.output_text.delta') break
-    }
-    const { llama } = gateway.deps
-    await eventually('it is free', async () => (await llama.usesOf('house/endless')).length === 0)
-  })
-
   test('tells of a model that breaks down in the middle, and goes on with the next', async () => {
     const client = await gateway.openai()
     const asked = { model: 'house/endless', input: 'Hello', store: false }
@@ -124,6 +119,19 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     expect(String(error)).toContain('ended before its answer was complete')
     const next = await client.responses.create({ ...asked, max_output_tokens: 20 })
     expect(next.output_text).toHaveLength(20)
+  })
+
+  test('frees the place of a client that has gone', async () => {
+    const client = await gateway.openai()
+    const stream = await client.responses.create({
+      ...{ model: 'house/endless', input: 'Hello', store: false },
+      stream: true,
+    })
+    for await (const event of stream) {
+      if (event.type === 'response.output_text.delta') break
+    }
+    const { llama } = gateway.deps
+    await eventually('it is free', async () => (await llama.usesOf('house/endless')).length === 0)
   })
 
   test('refuses a picture with a word of why', async () => {
