@@ -21,6 +21,8 @@ const socketPathBytesMax = 103
 /** A shutdown checkpoint takes milliseconds; without one, the log is replayed at the next start. */
 const closeTimeoutMs = 5_000
 const revivePauseMs = 1_000
+/** Code that runs once is not worth the compiler's best: making a cluster takes a third less CPU. */
+const creatorEnvironment = { BUN_JSC_useOMGJIT: '0' }
 /** Clusters that are being made are called so, and something of their own. */
 const unfinishedSuffix = '.new-'
 
@@ -72,6 +74,7 @@ async function createCluster(clusterFolder: string): Promise<void> {
   const unfinished = mkdtempSync(clusterFolder + unfinishedSuffix)
   const program = join(import.meta.dir, 'pglite-create.ts')
   const child = Bun.spawn([process.execPath, program, unfinished], {
+    env: creatorEnvironment,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const [complaint, exitCode] = await Promise.all([new Response(child.stderr).text(), child.exited])

@@ -8,18 +8,18 @@ const signsPerId = 26
 /** Asking for randomness costs more than an id, so it is taken for this many ids at a time. */
 const idsPerBlock = 256
 
-const block = new Uint8Array(signsPerId * idsPerBlock)
+const codes = Buffer.from(alphabet, 'latin1')
+/** Signs, all random. */
+const block = Buffer.alloc(signsPerId * idsPerBlock)
 let used = block.length
 
 /** A new id that nobody can guess: `newId('resp_')` is `resp_` and 26 random signs. */
 export function newId(prefix: string): string {
   if (used === block.length) {
     crypto.getRandomValues(block)
+    for (let at = 0; at < block.length; at++) block[at] = codes[(block[at] ?? 0) & 31] ?? 0
     used = 0
   }
-  let id = prefix
-  for (const end = used + signsPerId; used < end; used++) {
-    id += alphabet.charAt((block[used] ?? 0) & 31)
-  }
-  return id
+  used += signsPerId
+  return prefix + block.toString('latin1', used - signsPerId, used)
 }

@@ -36,7 +36,7 @@ export function messageRoutes({ auth, turns, config }: MessagesDeps) {
             // Silence is part of a long generation; the generation's own deadlines bound it.
             server?.timeout(request, 0)
             const turn = await turns.begin(body, callerOf(request, principal, set))
-            if (!turn.streams) return Response.json(await turn.answer())
+            if (!turn.streams) return turn.answer()
             return streamEvents(turn.source(), { ...config.stream, closing: '' })
           },
           { requires, parse: 'none', detail: messageOperations.create },

@@ -48,7 +48,7 @@ export function compactRoutes(deps: CompactDeps) {
           ...{ signal, requestId, committed: () => false },
         },
       )
-      return Response.json({
+      return {
         id: newId('resp_'),
         object: 'response.compaction',
         created_at: unixSeconds(deps.now()),
@@ -57,7 +57,7 @@ export function compactRoutes(deps: CompactDeps) {
           { id: newId('cmp_'), type: 'compaction', encrypted_content: sealed },
         ],
         usage: renderUsage(usage),
-      })
+      }
     },
     {
       requires: 'can_access_api',

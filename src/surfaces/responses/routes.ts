@@ -30,7 +30,7 @@ export function responsesRoutes({ auth, turns, tokenCounter, config }: Responses
         server?.timeout(request, 0)
         const { signal } = request
         const turn = await turns.begin(body, { principal, signal, requestId: requestIdOf(set) })
-        if (!turn.streams) return Response.json(await turn.answer())
+        if (!turn.streams) return turn.answer()
         return streamEvents(turn.source(), { ...config.stream, closing: doneFrame })
       },
       {
