@@ -178,7 +178,7 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     proxy.thaw()
     await until(async () => (await statusOf(behind, unknown.key)) === 200)
     // The wait for an answer that does not come is seconds by itself.
-  }, 30_000)
+  }, 60_000)
 
   test('has told nobody of a revocation in between, so all is asked anew', async () => {
     const { direct, behind, proxy } = await startBehindProxy()

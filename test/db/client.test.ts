@@ -160,7 +160,7 @@ describe('an unreachable server', () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     const databaseUrl = `postgres://user@127.0.0.1:${silent.port}/sluice`
     expect(await refusal(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain('no answer')
-  }, 20_000)
+  }, 60_000)
 
   test('cannot be anything but a URL', async () => {
     const sentence = await refusal(open({ databaseUrl: 'nonsense', dataFolder: '/nowhere' }))
@@ -280,7 +280,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     expect([...halves]).toEqual([])
     await database.close()
     await proxy.stop()
-  }, 20_000)
+  }, 60_000)
 
   test('says what to do when the extension cannot be created', async () => {
     const place = await newPlace()

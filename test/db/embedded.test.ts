@@ -35,7 +35,7 @@ describe('the embedded database', () => {
     await database.ping()
     await database.close()
     expect(existsSync(join(dataFolder, 'pglite.new-before'))).toBe(false)
-  }, 30_000)
+  }, 120_000)
 
   test('refuses a data folder that is in use, by its name, until it is closed', async () => {
     const dataFolder = await newFolder()
@@ -81,7 +81,7 @@ describe('the embedded database', () => {
       { name: 'kept', permissions: [] },
     ])
     await database.close()
-  }, 20_000)
+  }, 60_000)
 
   test('can be reached by nobody but its own user', async () => {
     const dataFolder = await newFolder()

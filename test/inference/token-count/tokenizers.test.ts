@@ -98,7 +98,7 @@ test('what is more than may wait is not counted', async () => {
   expect(first).not.toBeNull()
   expect(second).toBeNull()
   expect(await count('some text')).toEqual([2])
-}, 30_000)
+}, 60_000)
 
 test('nobody waits for a thread that was closed, and nothing is logged of it', async () => {
   const counting = count(textOf('english').repeat(1_000))

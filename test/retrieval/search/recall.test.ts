@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import type { Embedders } from '#embedding/embedder.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
@@ -8,6 +8,8 @@ import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/dat
 import { createDice } from '#test/support/dice.ts'
 import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes, storeShares } from '#test/support/stored-files.ts'
+
+setDefaultTimeout(60_000)
 
 /**
  * Finding the nearest passages among those that a caller may read, who may read few of very many.
@@ -43,7 +45,8 @@ let database: TestDatabase
 beforeAll(async () => {
   database = await openTestDatabase()
   await fill()
-}, 120_000)
+  // Twenty seconds of one core, of which other tests may leave little.
+}, 300_000)
 afterAll(async () => {
   await database.close()
 })
