@@ -1,19 +1,17 @@
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import { createDice } from '#test/support/dice.ts'
 import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
+  configFile,
   type GatewayProcess,
   openDescriptors,
   patienceMs,
   signToken,
   startGatewayProcess,
   stopProcesses,
-  temporaryFolder,
 } from '#test/support/process.ts'
 import { exchangeBytes, openSocket } from '#test/support/raw-exchange.ts'
 
@@ -26,9 +24,8 @@ let request: string
 
 beforeAll(async () => {
   // Its sockets are counted, so those to the database must not grow in number under load.
-  const config = join(temporaryFolder(), 'sluice.toml')
-  writeFileSync(config, 'database_connections_max = 1\n')
-  gateway = await startGatewayProcess({ environment: { SLUICE_CONFIG: config } })
+  const environment = { SLUICE_CONFIG: configFile('database_connections_max = 1\n') }
+  gateway = await startGatewayProcess({ environment })
   worker = childrenOf(gateway.pid)[0] ?? 0
   const body = JSON.stringify({ model: 'demo', input: 'one two three four', stream: true })
   request =

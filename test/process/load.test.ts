@@ -1,9 +1,9 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readEvents } from '#test/support/event-reading.ts'
 import {
   childrenOf,
+  configFile,
   type GatewayProcess,
   inheritedEnvironment,
   patienceMs,
@@ -11,7 +11,6 @@ import {
   signToken,
   startGatewayProcess,
   stopProcesses,
-  temporaryFolder,
 } from '#test/support/process.ts'
 import { openSocket } from '#test/support/raw-exchange.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
@@ -50,9 +49,7 @@ function startFlood(bytes: number): Promise<ReplayUpstream> {
 }
 
 async function startWithFlood(upstream: ReplayUpstream): Promise<GatewayProcess> {
-  const file = join(temporaryFolder(), 'sluice.toml')
-  writeFileSync(
-    file,
+  const file = configFile(
     `[[upstream]]
 name = "flood"
 url = "${upstream.baseUrl}"

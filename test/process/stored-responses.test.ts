@@ -1,17 +1,15 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { createEmbeddedPlace, createTestPlace, serverUrl } from '#test/support/database.ts'
 import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   childrenOf,
+  configFile,
   type GatewayProcess,
   killProcess,
   patienceMs,
   startGatewayProcess,
   stopProcesses,
-  temporaryFolder,
 } from '#test/support/process.ts'
 import {
   checkStream,
@@ -58,11 +56,7 @@ async function killWorker(gateway: GatewayProcess): Promise<void> {
 }
 
 /** A settings file that allows one background response at a time. */
-function oneAtATime(): string {
-  const path = join(temporaryFolder(), 'sluice.toml')
-  writeFileSync(path, '[responses]\nbackground_running_max = 1\n')
-  return path
-}
+const oneAtATime = () => configFile('[responses]\nbackground_running_max = 1\n')
 
 test('a worker that is killed leaves a failed response, with everything that was logged', async () => {
   const gateway = await startGatewayProcess()

@@ -1,4 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
@@ -54,6 +61,13 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-process-'))
   cleanups.push(async () => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** A settings file, for `SLUICE_CONFIG`. */
+export function configFile(toml: string): string {
+  const path = join(temporaryFolder(), 'sluice.toml')
+  writeFileSync(path, toml)
+  return path
 }
 
 /** Starts the gateway, and resolves when it listens. */
