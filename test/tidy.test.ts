@@ -36,25 +36,6 @@ test('every adapter folder holds the same four roles', () => {
   }
 })
 
-test('only store.ts touches tables', () => {
-  const wrong = inside('src')
-    .filter(({ path, text }) => !path.endsWith('/store.ts') && /from '#db\/schema\//.test(text))
-    .map(({ path }) => `${path} imports #db/schema; move the query to its store.ts`)
-  expect(wrong).toEqual([])
-})
-
-test('no feature imports the store of another', () => {
-  const wrong = inside('src')
-    .filter(({ path }) => !path.startsWith('src/compose/'))
-    .filter(({ path, text }) =>
-      [...text.matchAll(/from '#([a-z-]+)\/(?:[^']*\/)?store\.ts'/g)].some(
-        ([, feature]) => !path.startsWith(`src/${feature}/`),
-      ),
-    )
-    .map(({ path }) => `${path} imports another feature's store.ts; ask that feature instead`)
-  expect(wrong).toEqual([])
-})
-
 test('the clock is named in clock.ts alone, and the global fetch in deps.ts', () => {
   const wrong = inside('src', 'db')
     .filter(({ path }) => path !== 'src/deps.ts' && path !== 'src/clock.ts')

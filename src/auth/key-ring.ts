@@ -1,7 +1,7 @@
 import type { Actor, Audit } from '#audit/audit.ts'
 import { AppError } from '#lib/errors.ts'
 import { createApiKey, hashApiKey, maskApiKey } from './api-keys.ts'
-import type { KeyOwner, KeyRecord } from './keys/store.ts'
+import type { KeyOwner, KeyRecord } from './key-store.ts'
 import type { AuthStore } from './store.ts'
 
 /** The API keys of users and service accounts. */

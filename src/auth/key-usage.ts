@@ -1,5 +1,5 @@
 import type { Log } from '#telemetry/log.ts'
-import { lastUseGrainMs } from './keys/store.ts'
+import { lastUseGrainMs } from './key-store.ts'
 import type { AuthStore } from './store.ts'
 
 /** Notes when keys are used, a minute apart and off the path of the requests. */

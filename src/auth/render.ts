@@ -1,5 +1,5 @@
 import type { Static } from '@sinclair/typebox'
-import type { KeyRecord } from './keys/store.ts'
+import type { KeyRecord } from './key-store.ts'
 import type { ApiKeyRecord, createdApiKey } from './schema.ts'
 
 export function renderKey(record: KeyRecord): ApiKeyRecord {

@@ -3,7 +3,7 @@ import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
 import { appGroup, appUser, groupMember } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
-import { createKeyTable, lastSeenGrainMs } from './keys/store.ts'
+import { createKeyTable, lastSeenGrainMs } from './key-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 
 /** The tables of this feature. What a request waits for fails with `service_unavailable`, soon. */

@@ -1,5 +1,5 @@
 import { createShares } from '#files/shares/shares.ts'
-import { startFileSweep } from '#files/sweep/sweep.ts'
+import { startFileSweep } from '#files/sweep.ts'
 import { createFiles } from '#files/tree.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'

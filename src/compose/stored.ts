@@ -1,4 +1,4 @@
-import { createConversations } from '#responses/conversations/conversations.ts'
+import { createConversations } from '#responses/conversations.ts'
 import { createResponseRuns } from '#responses/runs.ts'
 import { createResponseStore } from '#responses/store.ts'
 import { renderLost } from '#surfaces/responses/render.ts'

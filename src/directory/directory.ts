@@ -1,7 +1,7 @@
 import type { Audit } from '#audit/audit.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Config } from '#config/schema.ts'
-import { createChangeMaker, type DirectoryDatabase } from './changes/store.ts'
+import { createChangeMaker, type DirectoryDatabase } from './change-store.ts'
 import { createGroups, type Groups } from './groups/groups.ts'
 import { createMembers, type Members } from './members/members.ts'
 import { createServiceAccounts, type ServiceAccounts } from './service-accounts/service-accounts.ts'

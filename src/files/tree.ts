@@ -12,7 +12,7 @@ import type {
   OnConflict,
 } from './files.ts'
 import { createListing, type Listing } from './listing/listing.ts'
-import { deleteFile, type Removed, removeNode, restoreNode } from './trash/trash.ts'
+import { deleteFile, type Removed, removeNode, restoreNode } from './trash.ts'
 import { addFile, addFolder, copyOfFile, replaceContent } from './tree/add.ts'
 import { changeNode, type NodeChange } from './tree/change.ts'
 import type { Kind } from './tree/place.ts'

@@ -2,12 +2,13 @@ import { sql } from 'drizzle-orm'
 import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
 import { response, responseItem } from '#db/schema/responses.ts'
-import { chainTables } from './chain/store.ts'
-import { writeJournal } from './journal/store.ts'
-import { logTables } from './log/store.ts'
-import { queueTables } from './queue/store.ts'
+import { chainTables } from './chain-store.ts'
+import { writeJournal } from './journal-store.ts'
+import { logTables } from './log-store.ts'
+import { findStrays } from './orphan-store.ts'
+import { queueTables } from './queue-store.ts'
 import type { Page, PageRequest, ResponseStatus, StoredItem } from './response.ts'
-import { createSweep } from './retention/store.ts'
+import { createSweep } from './retention-store.ts'
 import {
   type Handle,
   isKept,
@@ -15,8 +16,8 @@ import {
   lastInLog,
   readObject,
   type StoreOptions,
-} from './rows/store.ts'
-import { runnerTables } from './runners/store.ts'
+} from './row-store.ts'
+import { runnerTables } from './runner-store.ts'
 import type {
   Chain,
   Ending,
@@ -27,7 +28,6 @@ import type {
   LostResponse,
   QueuedResponse,
 } from './stored.ts'
-import { findStrays } from './strays/store.ts'
 
 /**
  * The tables of stored responses. Every question names the owner; what belongs to somebody else is

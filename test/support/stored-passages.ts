@@ -1,7 +1,7 @@
 import type { Embedders } from '#embedding/embedder.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
-import type { SearchTuning } from '#retrieval/search/hits/store.ts'
+import type { SearchTuning } from '#retrieval/search/hit-store.ts'
 import type { SearchMode, SearchResult } from '#retrieval/search/search.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 import { storeCollection, storeIngested } from './stored-collections.ts'

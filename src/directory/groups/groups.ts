@@ -1,7 +1,7 @@
 import type { Actor, AuditEntry } from '#audit/audit.ts'
 import { inOrder, type Permission, shippedGroups } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
-import type { DirectoryDatabase, MakeChange, Transaction } from '#directory/changes/store.ts'
+import type { DirectoryDatabase, MakeChange, Transaction } from '#directory/change-store.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'

@@ -1,4 +1,4 @@
-import { lastAdminFailure } from '#directory/changes/store.ts'
+import { lastAdminFailure } from '#directory/change-store.ts'
 import { json, operation } from '#docs/operation.ts'
 import {
   deleted,

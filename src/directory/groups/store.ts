@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { isPermission, type Permission } from '#auth/permissions.ts'
 import { createAsk } from '#db/ask.ts'
 import { appGroup, groupMember } from '#db/schema/auth.ts'
-import type { DirectoryDatabase, Transaction } from '#directory/changes/store.ts'
+import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 
 export type StoredGroup = {
   readonly name: string

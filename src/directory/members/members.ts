@@ -1,5 +1,5 @@
 import type { Actor, AuditEntry } from '#audit/audit.ts'
-import type { DirectoryDatabase, MakeChange } from '#directory/changes/store.ts'
+import type { DirectoryDatabase, MakeChange } from '#directory/change-store.ts'
 import { type Groups, orAbsent } from '#directory/groups/groups.ts'
 import { findGroup } from '#directory/groups/store.ts'
 import { findUser, type Source } from '#directory/users/store.ts'

@@ -1,4 +1,4 @@
-import { lastAdminFailure } from '#directory/changes/store.ts'
+import { lastAdminFailure } from '#directory/change-store.ts'
 import { json, operation } from '#docs/operation.ts'
 import { deleted, instantExample, listExample, listOf, pageQuery } from '#docs/shapes.ts'
 import { managedFailure } from './members.ts'

@@ -1,7 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
 import { createAsk } from '#db/ask.ts'
 import { appUser, groupMember, userGroup } from '#db/schema/auth.ts'
-import type { DirectoryDatabase, Transaction } from '#directory/changes/store.ts'
+import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 import type { Source } from '#directory/users/store.ts'
 import type { Member } from './members.ts'
 

@@ -1,7 +1,7 @@
 import type { Actor } from '#audit/audit.ts'
 import type { KeyRing } from '#auth/key-ring.ts'
 import { serviceSubjectOf } from '#auth/principal.ts'
-import type { MakeChange, Transaction } from '#directory/changes/store.ts'
+import type { MakeChange, Transaction } from '#directory/change-store.ts'
 import { findGroup } from '#directory/groups/store.ts'
 import { findUser, listHeld } from '#directory/users/store.ts'
 import { detailsOf, type UserDetails, type Users } from '#directory/users/users.ts'

@@ -1,6 +1,6 @@
 import { and, count, eq } from 'drizzle-orm'
 import { appUser, groupMember } from '#db/schema/auth.ts'
-import type { Transaction } from '#directory/changes/store.ts'
+import type { Transaction } from '#directory/change-store.ts'
 
 export type NewServiceAccount = {
   readonly id: string

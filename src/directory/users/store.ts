@@ -2,7 +2,7 @@ import { and, eq, like, or, type SQL, sql } from 'drizzle-orm'
 import { isPermission, type Permission } from '#auth/permissions.ts'
 import { createAsk } from '#db/ask.ts'
 import { appGroup, appUser, userGroup } from '#db/schema/auth.ts'
-import type { DirectoryDatabase, Transaction } from '#directory/changes/store.ts'
+import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 import type { User, UserFilter } from './users.ts'
 
 export type Source = 'idp' | 'manual'

@@ -1,6 +1,6 @@
 import type { Actor, AuditEntry } from '#audit/audit.ts'
 import { inOrder, type Permission } from '#auth/permissions.ts'
-import type { Changing, DirectoryDatabase, MakeChange } from '#directory/changes/store.ts'
+import type { Changing, DirectoryDatabase, MakeChange } from '#directory/change-store.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 import {

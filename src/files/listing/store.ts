@@ -11,7 +11,7 @@ import {
   readViews,
   type SortedView,
   statusRankOf,
-} from '#files/rows/store.ts'
+} from '#files/row-store.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
 import type { Order, Position, Sort } from './cursor.ts'
 import type { ChildrenAsk, Crumb, ListAsk, Scope, SearchAsk, TrashedItem } from './listing.ts'

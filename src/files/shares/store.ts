@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import { createAsk } from '#db/ask.ts'
 import type { Caller } from '#files/files.ts'
 import { rankOfRole, roleOfRank } from '#files/roles.ts'
-import { asCaller, type Handle, millis, rankOn } from '#files/rows/store.ts'
+import { asCaller, type Handle, millis, rankOn } from '#files/row-store.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
 import type { GrantedRole, Principal, PrincipalType, Share } from './shares.ts'
 

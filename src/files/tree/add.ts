@@ -8,8 +8,8 @@ import type {
   OnConflict,
 } from '#files/files.ts'
 import { nameKey, readName } from '#files/names.ts'
-import { copyFile, insertFile, insertNode, touchNode, writeContent } from '#files/nodes/store.ts'
-import { readView } from '#files/rows/store.ts'
+import { copyFile, insertFile, insertNode, touchNode, writeContent } from '#files/node-store.ts'
+import { readView } from '#files/row-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'

@@ -3,7 +3,7 @@ import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
 import type { Caller, Role } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
-import { arrayText, type Handle, rankOn } from '#files/rows/store.ts'
+import { arrayText, type Handle, rankOn } from '#files/row-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { StoredContent } from '#storage/storage.ts'
 

@@ -8,9 +8,8 @@ import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import type { Collection, CollectionChange, Collections, NewCollection } from './collections.ts'
 import { createFileHooks, createMembers, pageOf } from './create-members.ts'
-import { followFolder, followQueue, followWorker } from './following/store.ts'
-import { dropUnwanted, lockMembers, removeAllMembers } from './members/store.ts'
-import { absentCollection, demandFolder, demandRole, demandToOpen } from './rights/store.ts'
+import { dropUnwanted, lockMembers, removeAllMembers } from './member-store.ts'
+import { absentCollection, demandFolder, demandRole, demandToOpen } from './rights-store.ts'
 import {
   type CollectionDatabase,
   collectionStore,
@@ -20,6 +19,7 @@ import {
   readCollection,
   writeCollection,
 } from './store.ts'
+import { followFolder, followQueue, followWorker } from './sync-store.ts'
 
 export type CollectionsDeps = {
   database: CollectionDatabase

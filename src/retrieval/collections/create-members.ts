@@ -3,14 +3,13 @@ import type { Caller, FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { CollectionMembers, Member, NewMember } from './collections.ts'
-import { followFiles } from './following/store.ts'
 import {
   countMembers,
   listMembers,
   readMembers,
   readOwnAttributes,
   writeOwnAttributes,
-} from './listing/store.ts'
+} from './list-store.ts'
 import {
   addMembers,
   dropUnwanted,
@@ -19,9 +18,10 @@ import {
   type Queue,
   queueChanged,
   removeMember,
-} from './members/store.ts'
-import { absentCollection, absentFile, demandFiles, demandRole } from './rights/store.ts'
+} from './member-store.ts'
+import { absentCollection, absentFile, demandFiles, demandRole } from './rights-store.ts'
 import { type CollectionPlace, type Handle, lockCollection, readPlace } from './store.ts'
+import { followFiles } from './sync-store.ts'
 
 export type MembersDeps = Queue & {
   transact: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>

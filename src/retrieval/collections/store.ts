@@ -6,7 +6,7 @@ import { collection } from '#db/schema/retrieval.ts'
 import type { Caller } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import { rankOnCollection } from '#retrieval/search/scope/store.ts'
+import { rankOnCollection } from '#retrieval/search/scope-store.ts'
 import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>

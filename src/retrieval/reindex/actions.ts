@@ -1,7 +1,7 @@
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRunning } from './choose.ts'
-import { retryFailed } from './files/store.ts'
+import { retryFailed } from './file-store.ts'
 import {
   endedStatuses,
   forwardStatuses,
@@ -9,7 +9,7 @@ import {
   type ReindexAction,
   type ReindexStatus,
 } from './reindex.ts'
-import { lockPlaces, turnBack } from './routing/store.ts'
+import { lockPlaces, turnBack } from './routing-store.ts'
 import {
   changeRun,
   findIndexState,

@@ -1,7 +1,7 @@
 import { endCountersOf } from './counters.ts'
 import { clearIndex } from './drop.ts'
-import { bringBack, countTarget, findLacking, findLosses } from './files/store.ts'
-import { isUsedBy, lockPlaces, route } from './routing/store.ts'
+import { bringBack, countTarget, findLacking, findLosses } from './file-store.ts'
+import { isUsedBy, lockPlaces, route } from './routing-store.ts'
 import { feedOn, inCourse, type Next, nextPage, type Place, type StepDeps } from './steps.ts'
 import type { Handle, Run, RunChange } from './store.ts'
 

@@ -4,7 +4,7 @@ import { refused } from '#lib/unprocessable.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { Probe } from './probe.ts'
 import type { ReindexWish } from './reindex.ts'
-import type { Place } from './routing/store.ts'
+import type { Place } from './routing-store.ts'
 
 /** Collections that change together, from one index to one other. */
 export type Choice = {

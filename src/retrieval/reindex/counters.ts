@@ -1,4 +1,4 @@
-import type { Count } from './files/store.ts'
+import type { Count } from './file-store.ts'
 import type { Counters } from './reindex.ts'
 import type { Run } from './store.ts'
 

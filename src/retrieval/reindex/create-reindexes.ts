@@ -13,10 +13,10 @@ import { type Bells, createBells } from './bells.ts'
 import { type Choice, choose, isRunning } from './choose.ts'
 import { driveQueue } from './drop.ts'
 import { estimate } from './estimate.ts'
-import { countFiles, listFailures } from './files/store.ts'
+import { countFiles, listFailures } from './file-store.ts'
 import { type Probe, probeModel } from './probe.ts'
 import type { ReindexAction, Reindexes, ReindexWish } from './reindex.ts'
-import { findPlaces } from './routing/store.ts'
+import { findPlaces } from './routing-store.ts'
 import {
   type Handle,
   insertRun,

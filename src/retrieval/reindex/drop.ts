@@ -1,6 +1,6 @@
 import type { Transaction } from '#jobs/jobs.ts'
-import { forgetProgress, tidyPage } from './dropping/store.ts'
-import { lockUse } from './routing/store.ts'
+import { forgetProgress, tidyPage } from './drop-store.ts'
+import { lockUse } from './routing-store.ts'
 import type { StepDeps } from './steps.ts'
 import {
   changeIndex,

@@ -1,10 +1,10 @@
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { Choice } from './choose.ts'
-import { countFiles } from './files/store.ts'
+import { countFiles } from './file-store.ts'
 import type { Probe } from './probe.ts'
 import type { ReindexEstimate } from './reindex.ts'
 import type { Handle } from './store.ts'
-import { measurePassages } from './verifying/store.ts'
+import { measurePassages } from './verification-store.ts'
 
 /** Of prose in most languages. */
 const charsPerToken = 3.6

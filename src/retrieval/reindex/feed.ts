@@ -1,5 +1,5 @@
 import type { Jobs } from '#jobs/jobs.ts'
-import { aimOf, findPending, type Progress, readProgress } from './files/store.ts'
+import { aimOf, findPending, type Progress, readProgress } from './file-store.ts'
 import type { Run, runStore } from './store.ts'
 
 /** Hands the files of a reindex out as work, a few ahead of those that are done. */

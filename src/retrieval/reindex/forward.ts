@@ -9,8 +9,8 @@ import {
   isAnyPending,
   recruitPage,
   recruitRest,
-} from './files/store.ts'
-import { lockPlaces, lockUse, route } from './routing/store.ts'
+} from './file-store.ts'
+import { lockPlaces, lockUse, route } from './routing-store.ts'
 import {
   become,
   feedOn,

@@ -4,7 +4,7 @@ import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import type { Bells } from './bells.ts'
 import { createFeed, type Feed } from './feed.ts'
-import { isAnyPending } from './files/store.ts'
+import { isAnyPending } from './file-store.ts'
 import type { ReindexStatus } from './reindex.ts'
 import {
   changeRun,

@@ -1,6 +1,6 @@
 import type { StepDeps } from './steps.ts'
 import type { Run } from './store.ts'
-import { findUneven, isFound, samplePassages } from './verifying/store.ts'
+import { findUneven, isFound, samplePassages } from './verification-store.ts'
 
 /** So many files are looked for by their own text. */
 const samplesMax = 32

@@ -1,5 +1,5 @@
 import { countersOf, paceOf } from './counters.ts'
-import { countTarget } from './files/store.ts'
+import { countTarget } from './file-store.ts'
 import type { Counters, Reindex } from './reindex.ts'
 import type { Handle, Run } from './store.ts'
 

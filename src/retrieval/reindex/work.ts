@@ -5,7 +5,7 @@ import type { Ingest } from '#retrieval/ingest/ingest.ts'
 import { type DriveDeps, drive } from './drive.ts'
 import { driveQueue, dropSource } from './drop.ts'
 import { fileQueue } from './feed.ts'
-import { aimOf } from './files/store.ts'
+import { aimOf } from './file-store.ts'
 import type { ReindexStatus } from './reindex.ts'
 import { readRun } from './store.ts'
 

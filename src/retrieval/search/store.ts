@@ -6,8 +6,8 @@ import type { Attributes, Caller } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
 import type { Hit, Scored } from './fuse.ts'
-import { type AskedIndex, askIndex, type Question, type SearchTuning } from './hits/store.ts'
-import { rankOnCollection, type Scope, textArray } from './scope/store.ts'
+import { type AskedIndex, askIndex, type Question, type SearchTuning } from './hit-store.ts'
+import { rankOnCollection, type Scope, textArray } from './scope-store.ts'
 
 /** A statement of a server may take so long; the embedded engine cannot be told. */
 const statementMsMax = 10_000

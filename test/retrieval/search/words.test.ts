@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type SearchTuning, searchTuning } from '#retrieval/search/hits/store.ts'
+import { type SearchTuning, searchTuning } from '#retrieval/search/hit-store.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import { storeShares } from '#test/support/stored-files.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { type SearchTuning, searchTuning } from '#retrieval/search/hits/store.ts'
+import { type SearchTuning, searchTuning } from '#retrieval/search/hit-store.ts'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { searchPassages, storePassages } from '#test/support/stored-passages.ts'
 

@@ -1,0 +1,44 @@
+import { sql } from 'drizzle-orm'
+import type { Ask } from '#db/ask.ts'
+import { response, responseLog } from '#db/schema/responses.ts'
+import type { LogPiece, LogProgress } from '#responses/stored.ts'
+import { type Handle, idRows, keyOf, lastInLog } from './row-store.ts'
+
+/** One answer looks at no more pieces of a log than this. */
+const piecesPerRead = 1_000
+
+export function logTables(drizzle: Handle, ask: Ask) {
+  return {
+    readLog: (id: string, after: number, charsMax: number) =>
+      ask(() => readLog(drizzle, { id, after, charsMax })),
+
+    /** For the background: waits as long as it takes. */
+    async progress(ids: readonly string[]): Promise<readonly LogProgress[]> {
+      if (ids.length === 0) return []
+      const rows = await drizzle.execute<LogProgress>(sql`
+        select response.id, response.status, ${lastInLog} as last
+        from ${response} where response.id in ${idRows(ids.map(keyOf))}`)
+      return [...rows]
+    },
+  }
+}
+
+/** Lengths are taken in bytes, which are there without reading the frames, and never fewer. */
+async function readLog(
+  drizzle: Handle,
+  { id, after, charsMax }: { id: string; after: number; charsMax: number },
+): Promise<readonly LogPiece[]> {
+  const key = keyOf(id)
+  const rows = await drizzle.execute<LogPiece>(sql`
+    select first, last, frames from (
+      select first, last, frames,
+        sum(octet_length(frames)) over (order by first) - octet_length(frames) as before
+      from (
+        select first, last, frames from ${responseLog}
+        where response_id = ${key} and last > ${after}::integer and first >= coalesce((
+          select max(first) from ${responseLog}
+          where response_id = ${key} and first <= ${after}::bigint + 1), 0)
+        order by first limit ${piecesPerRead}::integer) as piece) as measured
+    where before < ${charsMax}::bigint order by first`)
+  return [...rows]
+}

@@ -1,0 +1,134 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Attributes, Caller } from '#files/files.ts'
+import type {
+  Collection,
+  FileCounts,
+  Member,
+  MemberFilter,
+  MemberState,
+  PageRequest,
+} from '#retrieval/collections/collections.ts'
+import { type Handle, keyset } from '#retrieval/collections/store.ts'
+import { asCaller } from '#retrieval/search/scope-store.ts'
+import { uuidArray } from './member-store.ts'
+
+/** The members of a collection, as far as the caller may know of them. */
+
+type Which = Pick<Collection, 'id' | 'accessMode'>
+
+export async function listMembers(
+  handle: Handle,
+  caller: Caller,
+  asked: { collection: Which; page: PageRequest; filter: MemberFilter },
+): Promise<readonly Member[]> {
+  const { where, order, isReversed } = keyset(sql`member.file_id`, asked.page)
+  const rows = await handle.execute<MemberRow>(sql`
+    ${members(caller, asked.collection)} and ${where} and ${filtered(asked.filter)}
+    order by member.file_id ${order} limit ${asked.page.limit + 1}`)
+  const found = rows.map(memberOf)
+  return isReversed ? found.toReversed() : found
+}
+
+export async function readMembers(
+  handle: Handle,
+  caller: Caller,
+  asked: { collection: Which; fileIds: readonly string[] },
+): Promise<readonly Member[]> {
+  const rows = await handle.execute<MemberRow>(sql`
+    ${members(caller, asked.collection)} and member.file_id = any(${uuidArray(asked.fileIds)})
+    order by member.file_id`)
+  return rows.map(memberOf)
+}
+
+export async function countMembers(
+  handle: Handle,
+  caller: Caller,
+  asked: { collection: Which; filter: MemberFilter },
+): Promise<FileCounts> {
+  const rows = await handle.execute<{ state: MemberState; count: number }>(sql`
+    select state, count(*)::integer as count
+    from (${members(caller, asked.collection)} and ${filtered(asked.filter)}) found group by state`)
+  const of = (state: MemberState) => rows.find((row) => row.state === state)?.count ?? 0
+  const total = rows.reduce((sum, { count }) => sum + count, 0)
+  const [completed, inProgress] = [of('done'), of('pending')]
+  return { total, completed, inProgress, failed: total - completed - inProgress }
+}
+
+/** The attributes of the membership alone, with its lock. */
+export async function readOwnAttributes(
+  handle: Handle,
+  collectionId: string,
+  fileId: string,
+): Promise<{ attributes: Attributes; isFollowed: boolean } | undefined> {
+  const [row] = await handle.execute<{ attributes: string; followed: boolean }>(sql`
+    select attributes::text as attributes, followed from collection_file
+    where collection_id = ${collectionId}::uuid and file_id = ${fileId}::uuid for update`)
+  if (row === undefined) return undefined
+  return { attributes: JSON.parse(row.attributes), isFollowed: row.followed }
+}
+
+export async function writeOwnAttributes(
+  handle: Handle,
+  { collectionId, fileId }: { collectionId: string; fileId: string },
+  attributes: Attributes,
+): Promise<void> {
+  await handle.execute(sql`
+    update collection_file set attributes = ${JSON.stringify(attributes)}::jsonb
+    where collection_id = ${collectionId}::uuid and file_id = ${fileId}::uuid`)
+}
+
+function filtered({ states, batchId }: MemberFilter): SQL {
+  const hasState =
+    states === null ? sql`true` : sql`progress.state = any(${`{${states.join(',')}}`}::text[])`
+  const isOfBatch = batchId === null ? sql`true` : sql`member.batch_id = ${batchId}::uuid`
+  return sql`${hasState} and ${isOfBatch}`
+}
+
+type MemberRow = {
+  file_id: string
+  filename: string
+  bytes: string
+  attributes: string
+  state: MemberState
+  stage: string | null
+  error_code: string | null
+  error_message: string | null
+  chunks: number
+  followed: boolean
+  added_ms: number
+}
+
+function members(caller: Caller, { id, accessMode }: Which): SQL {
+  const isSeen =
+    accessMode === 'collection'
+      ? sql`true`
+      : sql`member.file_id in (select node_id from node_roles(${asCaller(caller)}))`
+  return sql`
+    select member.file_id, node.name as filename, file.bytes::text as bytes,
+      (file.attributes || member.attributes)::text as attributes, progress.state, progress.stage,
+      progress.error_code, progress.error_message, progress.chunks, member.followed,
+      (extract(epoch from member.added_at) * 1000)::float8 as added_ms
+    from collection_file member
+    join node on node.id = member.file_id and node.trashed_at is null
+    join file on file.node_id = node.id
+    join collection_file_state progress
+      on progress.collection_id = member.collection_id and progress.file_id = member.file_id
+    where member.collection_id = ${id}::uuid and ${isSeen}`
+}
+
+function memberOf(row: MemberRow): Member {
+  const { error_code: code, error_message: message } = row
+  const hasError = code !== null && (row.state === 'failed' || row.state === 'skipped')
+  return {
+    fileId: row.file_id,
+    filename: row.filename,
+    bytes: Number(row.bytes),
+    attributes: JSON.parse(row.attributes),
+    state: row.state,
+    stage: row.stage,
+    error: hasError ? { code, message: message ?? '' } : null,
+    chunks: row.chunks,
+    isFollowed: row.followed,
+    addedAt: new Date(row.added_ms),
+  }
+}
