@@ -64,7 +64,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const { left, ...report } = result.report
   const shown = { ...result, report: { ...report, left: left.length }, ends: result.ends.size }
   writeResult('abort-storm', options, {
-    ...{ before, after, faults },
+    before,
+    after,
+    faults,
     result: { ...shown, afterLeavingMs: endsAfterLeaving(result) },
   })
   return all.length === 0 ? 0 : 1
@@ -94,7 +96,10 @@ function readOptions(args: readonly string[]): Options {
 async function start({ databaseServer, settings, seconds }: Options): Promise<Target> {
   const upstreamPort = await startServer('storm-upstream.ts', [String(seconds * 2 + 300)])
   const gateway = await startGateway({
-    ...{ upstreamPort, upstreamApi: 'chat', databaseServer, settings },
+    upstreamPort,
+    upstreamApi: 'chat',
+    databaseServer,
+    settings,
   })
   return { ...gateway, upstreamPort }
 }

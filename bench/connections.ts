@@ -43,7 +43,11 @@ export async function run(args: readonly string[]): Promise<number> {
   const { databaseServer, descriptors, workers, logLevel, settings } = options
   const gateway = await startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    ...{ upstreamApi: 'chat', databaseServer, workers, logLevel, settings },
+    upstreamApi: 'chat',
+    databaseServer,
+    workers,
+    logLevel,
+    settings,
     ...(descriptors === null ? {} : { openFilesMax: descriptors }),
   })
   return descriptors === null ? openMany(gateway, options) : openTooMany(gateway, options)

@@ -28,7 +28,9 @@ async function embed(request: Request): Promise<Response> {
   const { input } = asRecord(parseJson(await request.text()))
   const texts = Array.isArray(input) ? input.map(String) : [String(input)]
   const data = texts.map((text, index) => ({
-    ...{ object: 'embedding', index, embedding: vectorOf(text) },
+    object: 'embedding',
+    index,
+    embedding: vectorOf(text),
   }))
   return Response.json({ object: 'list', data, usage: { prompt_tokens: 1, total_tokens: 1 } })
 }

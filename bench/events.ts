@@ -214,7 +214,11 @@ function pacedJob(
   })
   return {
     ...commonJob(target, streams),
-    ...{ mode: 'leave', rampMs, windowMs, plans, deadlineMs },
+    mode: 'leave',
+    rampMs,
+    windowMs,
+    plans,
+    deadlineMs,
     // The last to begin rests as long as it takes to open one more such stream after it.
     windowStartMs: restsUntilMs - rampMs + settleMs,
   }

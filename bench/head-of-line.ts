@@ -90,7 +90,9 @@ async function start({ databaseServer, settings }: Options): Promise<Gateway> {
   const longPort = await startMockUpstream(mockLifetimeS)
   return startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    ...{ upstreamApi: 'chat', databaseServer, settings },
+    upstreamApi: 'chat',
+    databaseServer,
+    settings,
     configLines:
       `[[upstream]]\nname = "long"\nurl = "http://127.0.0.1:${longPort}/v1"\napi = "chat"\n` +
       `models = ["${longModel}"]\n`,
@@ -145,7 +147,11 @@ function streamJob(
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
   return {
     ...streamedResponses(gateway),
-    ...{ connections: streams, mode: 'once', rampMs, windowStartMs, windowMs },
+    connections: streams,
+    mode: 'once',
+    rampMs,
+    windowStartMs,
+    windowMs,
     plans: [{ ...barePlan, tokens, tokensPerSecond }],
     deadlineMs: lastsMs + slackMs,
   }

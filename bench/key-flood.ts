@@ -98,7 +98,9 @@ async function startTarget(options: Options, pace: Pace): Promise<Target> {
   const { databaseServer, settings } = options
   const gateway = await startGateway({
     upstreamPort: await startMockUpstream(mockLifetimeS),
-    ...{ upstreamApi: 'chat', databaseServer, settings },
+    upstreamApi: 'chat',
+    databaseServer,
+    settings,
   })
   const [apiKey = ''] = await makeKeys(gateway.port, gateway.bearer, 1)
   const probes = Math.ceil(pace.besideMs / newKeyEveryMs) + 1
@@ -136,7 +138,11 @@ type FloodOptions = {
 function flood(target: Target, { caller, pace, options }: FloodOptions): Promise<FloodReport> {
   const { port, pid, bearer, apiKey } = target
   const job: FloodJob = {
-    ...{ port, bearer, apiKey, caller, measurePid: pid },
+    port,
+    bearer,
+    apiKey,
+    caller,
+    measurePid: pid,
     connections: options.connections,
     windowStartMs: pace.warmUpMs,
     windowMs: pace.windowMs,

@@ -132,7 +132,9 @@ function makePlans(options: Options): Plan[] {
   return Array.from({ length: options.streams }, (_, number) => {
     const { tokensPerSecond, pauseSecondsMax } = options
     const plan = {
-      ...{ ...barePlan, tokensPerSecond, pauseSecondsMax },
+      ...barePlan,
+      tokensPerSecond,
+      pauseSecondsMax,
       lastsMs: options.seconds * 1000,
       seed: options.seed * streamsMax + number,
     }

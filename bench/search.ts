@@ -118,7 +118,9 @@ async function measureSize(
   const dataFolder = temporaryFolder()
   const model = `seeded-${dims}`
   const log = createLog({
-    ...{ level: 'error', format: 'text', now: () => new Date() },
+    level: 'error',
+    format: 'text',
+    now: () => new Date(),
     write: (line) => console.error(line),
   })
   const place = { databaseUrl, dataFolder, connectionsMax: 1, log }
@@ -131,7 +133,10 @@ async function measureSize(
   console.log(`${passages} passages are in their tables`)
   const upstreamPort = await startServer('embedding-upstream.ts', [String(dims)])
   const gateway = await startGateway({
-    ...{ upstreamPort, upstreamApi: 'chat', databaseUrl, dataFolder },
+    upstreamPort,
+    upstreamApi: 'chat',
+    databaseUrl,
+    dataFolder,
     configLines: `[[model]]\nname = "${model}"\nmode = "embed"\nupstreams = ["default"]\n`,
   })
   const databasePid = databaseUrl === undefined ? null : await serverPid(databaseUrl)

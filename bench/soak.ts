@@ -105,7 +105,10 @@ async function startAll({ databaseServer, workers }: Options): Promise<Gateway> 
   const upstreamPort = await startServer('faulty-upstream.ts', [])
   const enginePort = await startServer('speech-engine.ts', [])
   return startGateway({
-    ...{ upstreamPort, upstreamApi: 'chat', databaseServer, workers },
+    upstreamPort,
+    upstreamApi: 'chat',
+    databaseServer,
+    workers,
     configLines: configuration(upstreamPort, enginePort),
   })
 }
@@ -146,7 +149,12 @@ async function makeJob(
     gateway.token(`client ${number}`, ['users']),
   )
   return {
-    ...{ port: gateway.port, seconds, seed, workers, killAtMs, progressMs: sampleEveryMs },
+    port: gateway.port,
+    seconds,
+    seed,
+    workers,
+    killAtMs,
+    progressMs: sampleEveryMs,
     bearers: await Promise.all(bearers),
     adminBearer: await gateway.token('administrator', ['admins']),
   }

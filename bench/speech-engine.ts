@@ -42,7 +42,10 @@ function hear(socket: Socket, bytes: Buffer): void {
 
 function conclude(recogniser: Recogniser): string {
   const result = recogniser.words.map(({ word, startMs, endMs }) => ({
-    ...{ word, start: startMs / 1000, end: endMs / 1000, conf: 1 },
+    word,
+    start: startMs / 1000,
+    end: endMs / 1000,
+    conf: 1,
   }))
   recogniser.words = []
   return JSON.stringify({ result, text: result.map(({ word }) => word).join(' ') })

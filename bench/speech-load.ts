@@ -25,7 +25,12 @@ const floodAheadBytes = 262_144
 const floodSpeechSeconds = 600
 
 const tally = {
-  ...{ framesSent: 0, finals: 0, partials: 0, acks: 0, rollovers: 0, untranscribedMs: 0 },
+  framesSent: 0,
+  finals: 0,
+  partials: 0,
+  acks: 0,
+  rollovers: 0,
+  untranscribedMs: 0,
   faults: noSpeechFaults(),
   finalMs: new Histogram(),
   latenessMs: new Histogram(),

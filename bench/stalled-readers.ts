@@ -101,7 +101,9 @@ async function start(
   const mockPort = await startMockUpstream(mockLifetimeS)
   const gateway = await startGateway({
     upstreamPort: mockPort,
-    ...{ upstreamApi: 'chat', databaseServer, settings },
+    upstreamApi: 'chat',
+    databaseServer,
+    settings,
     ...memory,
   })
   return { ...gateway, mockPort }
@@ -181,8 +183,11 @@ function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
   return runLoad({
     ...streamedResponses(target),
-    ...{ connections: options.streams - options.stalled, mode: 'once' },
-    ...{ rampMs, windowStartMs, windowMs: pace.windowMs },
+    connections: options.streams - options.stalled,
+    mode: 'once',
+    rampMs,
+    windowStartMs,
+    windowMs: pace.windowMs,
     plans: [{ ...barePlan, tokens, tokensPerSecond }],
     deadlineMs: lastsMs + slackMs,
   })
@@ -192,7 +197,11 @@ function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
 function warmUpJob(target: Target): LoadJob {
   return {
     ...streamedResponses(target),
-    ...{ connections: 8, mode: 'repeat', rampMs, windowStartMs: 0, windowMs: warmUpMs },
+    connections: 8,
+    mode: 'repeat',
+    rampMs,
+    windowStartMs: 0,
+    windowMs: warmUpMs,
     plans: [{ ...stalledPlan, tokens: 200 }],
     deadlineMs: warmUpMs + slackMs,
   }

@@ -102,7 +102,10 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
     settings: options.settings,
   })
   const job: SpeechJob = {
-    ...{ port: gateway.port, bearer: gateway.bearer, ...scale, rampMs },
+    port: gateway.port,
+    bearer: gateway.bearer,
+    ...scale,
+    rampMs,
     mode: isFlood ? 'flood' : 'live',
     deadlineMs: rampMs + scale.seconds * 1000 + slackMs,
     progressMs: sampleEveryMs,

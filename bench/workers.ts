@@ -58,7 +58,10 @@ const connectionsOf: Readonly<Record<MeasureName, number>> = {
 }
 /** Long-lived connections, of which each worker gets what its part of the hash is. */
 const spreadCrowd: CrowdSize = {
-  ...{ streams: 1_000, tokensPerSecond: 1, rampMs: 1_000, windowMs: 1_000 },
+  streams: 1_000,
+  tokensPerSecond: 1,
+  rampMs: 1_000,
+  windowMs: 1_000,
 }
 const settleMs = 500
 const slackMs = 15_000
@@ -128,7 +131,12 @@ async function startCrews(options: Options): Promise<Crew[]> {
   const crews: Crew[] = []
   for (const workers of [1, options.workers]) {
     const gateway = await startGateway({
-      ...{ upstreamPort, upstreamApi: 'chat', databaseServer, workers, logLevel, settings },
+      upstreamPort,
+      upstreamApi: 'chat',
+      databaseServer,
+      workers,
+      logLevel,
+      settings,
     })
     crews.push({ workers, gateway })
   }
@@ -140,8 +148,14 @@ function makeJob(measure: MeasureName, gateway: Gateway, windowMs: number): Load
   const plan = { ...barePlan, ...(isFlat ? { tokens: flatTokens } : { tokenBytes: answerBytes }) }
   return {
     ...streamedResponses(gateway),
-    ...{ stream: isFlat, mode: 'repeat', connections: connectionsOf[measure], plans: [plan] },
-    ...{ rampMs: 100, windowStartMs: settleMs, windowMs, deadlineMs: windowMs + slackMs },
+    stream: isFlat,
+    mode: 'repeat',
+    connections: connectionsOf[measure],
+    plans: [plan],
+    rampMs: 100,
+    windowStartMs: settleMs,
+    windowMs,
+    deadlineMs: windowMs + slackMs,
   }
 }
 

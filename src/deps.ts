@@ -51,9 +51,15 @@ export async function createDeps(configured: Config, given: Given) {
   })
   return {
     ...world,
-    ...{ ...people, ...models, ...stored, ...speech, ...documents, ...portal },
+    ...people,
+    ...models,
+    ...stored,
+    ...speech,
+    ...documents,
+    ...portal,
     hostedTools: createHostedTools({ config, fetch, resolve: resolveHost, fileSearch }),
-    ...{ installer, sockets },
+    installer,
+    sockets,
     async close() {
       metrics.close()
       await speech.close()

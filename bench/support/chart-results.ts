@@ -55,8 +55,10 @@ function pointsOf(results: readonly EventsResult[]): ChartPoint[] {
     .map(([streams, rounds]) => {
       const figures = rounds.map(({ report }) => cpuUsPer('tokens', report)).filter(Number.isFinite)
       return {
-        ...{ x: streams, y: median(figures) },
-        ...{ low: Math.min(...figures), high: Math.max(...figures) },
+        x: streams,
+        y: median(figures),
+        low: Math.min(...figures),
+        high: Math.max(...figures),
       }
     })
     .toSorted((one, other) => one.x - other.x)

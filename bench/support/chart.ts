@@ -66,12 +66,16 @@ export function drawChart(chart: Chart): string {
   const x = axisOf(
     points.map((point) => point.x),
     {
-      ...{ scale: chart.xScale, from: plot.left, to: plot.right },
+      scale: chart.xScale,
+      from: plot.left,
+      to: plot.right,
     },
   )
   const heights = points.flatMap(({ y: own, low = own, high = own }) => [low, high])
   const y = axisOf([0, ...heights], {
-    ...{ scale: chart.yScale, from: plot.bottom, to: plot.top },
+    scale: chart.yScale,
+    from: plot.bottom,
+    to: plot.top,
   })
   const place = (point: ChartPoint): Placed => ({
     x: x.place(point.x),

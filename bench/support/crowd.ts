@@ -67,7 +67,10 @@ export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<Crowd
     ((waitMs[part + 1] ?? 0) - (waitMs[part] ?? 0)) / ms
   return {
     report: await running,
-    ...{ memory, memoryWhenOpenBytes, descriptors, livezFaults },
+    memory,
+    memoryWhenOpenBytes,
+    descriptors,
+    livezFaults,
     waited: { opening: waitedFor(0, job.windowStartMs), open: waitedFor(1, size.windowMs) },
     livezMs: { opening, open },
   }
@@ -81,8 +84,13 @@ export function crowdJob(gateway: Gateway, size: CrowdSize): LoadJob {
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)
   return {
     ...streamedResponses(gateway),
-    ...{ connections: streams, mode: 'once', rampMs, windowStartMs, windowMs },
+    connections: streams,
+    mode: 'once',
+    rampMs,
+    windowStartMs,
+    windowMs,
     plans: [{ ...barePlan, tokens, tokensPerSecond, lastsMs }],
-    ...{ deadlineMs: rampMs + lastsMs + slackMs, progressMs: sampleEveryMs },
+    deadlineMs: rampMs + lastsMs + slackMs,
+    progressMs: sampleEveryMs,
   }
 }

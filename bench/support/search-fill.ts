@@ -101,7 +101,9 @@ async function fillStep(job: FillJob, { indexId, collectionId, first, count }: S
   const files = Array.from({ length: count }, (_, at) => ({
     number: first + at,
     node: {
-      ...{ id: Bun.randomUUIDv7(), ownerId, parentId: null },
+      id: Bun.randomUUIDv7(),
+      ownerId,
+      parentId: null,
       attributes: attributesOf(first + at),
     },
   }))
@@ -131,7 +133,10 @@ function rowsOf(
 ): ChunkRow[] {
   const passages = corpus.file(file)
   const rows = passages.map(({ text, vector }, ordinal) => ({
-    ...{ id: Bun.randomUUIDv7(), file_id: fileId, ordinal, text },
+    id: Bun.randomUUIDv7(),
+    file_id: fileId,
+    ordinal,
+    text,
     e: vectorText(vector),
   }))
   truth.take(

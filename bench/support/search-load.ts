@@ -88,8 +88,14 @@ export async function runSearches(
 function newTally(way: Way): Tally {
   return {
     ...way,
-    ...{ latencyMs: new Histogram(), samples: [], requests: 0, found: 0, toFind: 0, wrong: 0 },
-    ...{ gatewayCpuMs: 0, databaseCpuMs: 0 },
+    latencyMs: new Histogram(),
+    samples: [],
+    requests: 0,
+    found: 0,
+    toFind: 0,
+    wrong: 0,
+    gatewayCpuMs: 0,
+    databaseCpuMs: 0,
   }
 }
 
@@ -200,7 +206,11 @@ function note(tally: Tally, sentence: string): void {
 function rowOf(tally: Tally, target: SearchTarget): SearchRow {
   const { mode, filter, requests, found, toFind, wrong, samples } = tally
   return {
-    ...{ mode, requests, wrong, samples, filter: corpusFilters[filter]?.name ?? '' },
+    mode,
+    requests,
+    wrong,
+    samples,
+    filter: corpusFilters[filter]?.name ?? '',
     recall: toFind === 0 ? null : found / toFind,
     latencyMs: tally.latencyMs.quantiles(),
     gatewayCpuMs: tally.gatewayCpuMs,

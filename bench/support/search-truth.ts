@@ -66,7 +66,8 @@ export class TruthSeeker {
   truths(): Truth[][] {
     return this.#asked.map(({ tallies }) =>
       tallies.map(({ nearest, left, worded }) => ({
-        ...{ left, worded },
+        left,
+        worded,
         nearest: nearest.map(({ id }) => id),
       })),
     )

@@ -38,7 +38,9 @@ export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   const afterwards = await ask(Math.ceil(room / 2))
   const after = treePids(gateway.pid)
   return {
-    ...{ room, beyond, afterwards },
+    room,
+    beyond,
+    afterwards,
     logLines: countWarnings(gateway.logFile),
     survived: before.join() === after.join(),
   }

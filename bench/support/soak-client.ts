@@ -55,7 +55,11 @@ export function createClient(job: SoakJob, number: number, random: () => number)
     })
   }
   return {
-    ...{ job, number, bearer, random, ask },
+    job,
+    number,
+    bearer,
+    random,
+    ask,
     async askJson(path, { status, ...how } = {}) {
       const answer = await ask(path, how)
       const text = await answer.text()

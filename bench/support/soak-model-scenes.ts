@@ -28,7 +28,8 @@ export const modelScenes: readonly Scene[] = [
 
 function turn(kind: string, surface: Surface, fields: JsonObject, weight: number): Scene {
   return {
-    ...{ kind, weight },
+    kind,
+    weight,
     async play(client) {
       const plan = drawPlan(client.random)
       const model = pick(models, client.random)
@@ -43,7 +44,8 @@ function turn(kind: string, surface: Surface, fields: JsonObject, weight: number
 /** Reads a part of the answer, or nothing of it, and closes the connection. */
 function leaving(kind: string, surface: Surface, fields: JsonObject, weight: number): Scene {
   return {
-    ...{ kind, weight },
+    kind,
+    weight,
     async play(client) {
       const { random } = client
       const plan = drawPlan(random)

@@ -87,7 +87,10 @@ async function changeSettings({ ask, job, random }: SoakClient): Promise<Outcome
   const wanted = 1 + below(50, random)
   const headers = { 'if-match': known.headers.get('etag') ?? '' }
   const changed = await ask('/v1/config', {
-    ...{ method: 'PATCH', bearer, headers, json: { retrieval_k: wanted } },
+    method: 'PATCH',
+    bearer,
+    headers,
+    json: { retrieval_k: wanted },
   })
   const values = asRecord(await changed.json())
   if (changed.status === 412) return 'failed'
@@ -99,7 +102,9 @@ async function translate({ askJson, job, number, random }: SoakClient): Promise<
   const text = `words ${below(1_000_000, random)}`
   const key = `client${number}`
   await askJson('/v1/translations/sk?force=true', {
-    ...{ method: 'PATCH', bearer: job.adminBearer, json: { soak: { [key]: text } } },
+    method: 'PATCH',
+    bearer: job.adminBearer,
+    json: { soak: { [key]: text } },
   })
   await until('a translation is read by others', 5_000, async () => {
     const { sk } = await askJson('/v1/translations')

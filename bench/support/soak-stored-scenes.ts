@@ -39,7 +39,8 @@ function asked(client: SoakClient, plan: SoakPlan, fields: JsonObject) {
 
 function keeping(kind: string, fields: JsonObject, weight: number): Scene {
   return {
-    ...{ kind, weight },
+    kind,
+    weight,
     async play(client) {
       const plan = drawPlan(client.random)
       const answer = await askModel(client, 'responses', asked(client, plan, fields))

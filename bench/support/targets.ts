@@ -54,7 +54,11 @@ export async function startGatewayTargets(options: TargetOptions): Promise<Targe
 async function startTargets(upstreamApi: Protocol, options: TargetOptions): Promise<Target[]> {
   const { upstreamPort, pairs, databaseServer, logLevel, settings } = options
   const gateway = await startGateway({
-    ...{ upstreamPort, upstreamApi, databaseServer, logLevel, settings },
+    upstreamPort,
+    upstreamApi,
+    databaseServer,
+    logLevel,
+    settings,
   })
   return pairs
     .filter(({ upstream }) => upstream === upstreamApi)
@@ -68,7 +72,10 @@ async function startTargets(upstreamApi: Protocol, options: TargetOptions): Prom
 export function jobFor(target: Target) {
   const { port, protocol, bearer, pid, path, headers } = target
   return {
-    ...{ port, protocol, bearer, measurePid: pid },
+    port,
+    protocol,
+    bearer,
+    measurePid: pid,
     ...(path === undefined ? {} : { path }),
     ...(headers === undefined ? {} : { headers }),
   } satisfies Partial<LoadJob>

@@ -37,7 +37,9 @@ async function step(job: LoadJob, stepMs: number): Promise<number | null> {
   const slackMs = job.deadlineMs - job.windowStartMs - job.windowMs
   const report = await runLoad({
     ...job,
-    ...{ windowStartMs: 0, windowMs: stepMs, deadlineMs: stepMs + slackMs },
+    windowStartMs: 0,
+    windowMs: stepMs,
+    deadlineMs: stepMs + slackMs,
   })
   const { cpu, ms } = report.window
   // A peer without a Bun has no such threads, and is warm when its time is over.

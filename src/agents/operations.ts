@@ -112,7 +112,9 @@ Who may edit the configuration (\`can_edit_config\`) may also change what others
       200: {
         description: 'It is deleted.',
         content: json(deleted('agent.deleted'), {
-          ...{ id: idExample, object: 'agent.deleted', deleted: true },
+          id: idExample,
+          object: 'agent.deleted',
+          deleted: true,
         }),
       },
     },

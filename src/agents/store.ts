@@ -111,8 +111,14 @@ function isVisibleTo({ userId, groups }: Reader) {
 function rowOf({ id, ownerId, createdAt, updatedAt, ...rest }: Agent): Row {
   const { name, description, model, instructions, tools, collections, sampling, visibility } = rest
   const definition: AgentDefinition = {
-    ...{ name, description, model, instructions },
-    ...{ tools, collections, sampling, visibility },
+    name,
+    description,
+    model,
+    instructions,
+    tools,
+    collections,
+    sampling,
+    visibility,
   }
   return {
     id,

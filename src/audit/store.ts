@@ -73,7 +73,9 @@ function escaped(text: string): string {
 
 function rowOf({ id, at, actor, action, resource, changes }: RecordedEntry): Row {
   return {
-    ...{ id, at, action },
+    id,
+    at,
+    action,
     actorId: actor?.userId ?? null,
     actorKeyId: actor?.keyId ?? null,
     requestId: actor?.requestId ?? null,
@@ -86,7 +88,9 @@ function rowOf({ id, at, actor, action, resource, changes }: RecordedEntry): Row
 function entryOf({ id, at, action, changes, ...row }: Row): RecordedEntry {
   const { actorId, actorKeyId: keyId, requestId } = row
   return {
-    ...{ id, at, action },
+    id,
+    at,
+    action,
     actor: actorId === null ? null : { userId: actorId, keyId, requestId },
     resource: { type: row.resourceType, id: row.resourceId },
     changes: JSON.parse(changes),

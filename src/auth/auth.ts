@@ -59,7 +59,11 @@ export async function createAuth(deps: AuthDeps): Promise<Auth> {
   const keys = createKeyPrincipals({ store, groups, now, log, cacheMs, pepper })
   const verifier = createTokenVerifier({ settings: config.jwt, now, fetch: deps.fetch, log })
   const tokens = createTokenPrincipals({
-    ...{ verifier, store, groups, now, log },
+    verifier,
+    store,
+    groups,
+    now,
+    log,
     onWordsChanged: (userId) => announce({ what: 'words', id: userId }),
   })
   const apply = createChangeHandler({ groups, keys, tokens })
@@ -78,7 +82,10 @@ export async function createAuth(deps: AuthDeps): Promise<Auth> {
     authenticate: async (request) => principalOf(readCredential(request, rules)),
     authenticateToken: async (token) => principalOf(readToken(token)),
     keyRing: createKeyRing({
-      ...{ store, now, pepper, audit: deps.audit },
+      store,
+      now,
+      pepper,
+      audit: deps.audit,
       onRevoked: (keyId) => announce({ what: 'key', id: keyId }),
     }),
     changes: { announceOnCommit: store.announceOnCommit, apply },

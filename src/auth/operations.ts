@@ -57,7 +57,9 @@ export const apiKeyOperations = {
       200: {
         description: 'It is revoked.',
         content: json(deleted('api_key.deleted'), {
-          ...{ id: idExample, object: 'api_key.deleted', deleted: true },
+          id: idExample,
+          object: 'api_key.deleted',
+          deleted: true,
         }),
       },
     },

@@ -88,7 +88,10 @@ export const themeOperations = {
           css_variables: cssVariables(defaultTheme),
           contrast: [
             {
-              ...{ pair: 'light.primary/background', ratio: 1.9, required: 3, pass: false },
+              pair: 'light.primary/background',
+              ratio: 1.9,
+              required: 3,
+              pass: false,
               suggestion: '#767f00',
             },
           ],

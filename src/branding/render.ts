@@ -26,7 +26,8 @@ export function renderPreview({ theme, reduced }: ReadTheme): ThemePreview {
     css_variables: cssVariables(theme),
     contrast: pairs.map(({ scheme, foreground, background, ratio, required, ...rest }) => ({
       pair: `${scheme}.${foreground}/${background}`,
-      ...{ ratio, required },
+      ratio,
+      required,
       pass: rest.passes,
       suggestion: rest.suggestion,
     })),

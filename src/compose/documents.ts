@@ -25,22 +25,43 @@ export async function composeDocuments(
   const storage = await openStorage(config, now)
   const chunkTables = createChunkTables({ database, jobs, now })
   const collections = createCollections({
-    ...{ database, chunkTables, embedders, jobs, settings, now },
+    database,
+    chunkTables,
+    embedders,
+    jobs,
+    settings,
+    now,
     limits: config.retrieval,
     usedByAgents: agents.nameCollection,
   })
   const kept = { database, storage, settings: config.files, hooks: collections.fileHooks, now }
   const extraction = createExtraction({ limits: config.retrieval, log })
   const ingest = createIngest({
-    ...{ database, jobs, storage, embedders, chunkTables, extraction, log, now },
+    database,
+    jobs,
+    storage,
+    embedders,
+    chunkTables,
+    extraction,
+    log,
+    now,
   })
   const reindexes = await createReindexes({
-    ...{ database, jobs, embedders, chunkTables, ingest, log, now },
+    database,
+    jobs,
+    embedders,
+    chunkTables,
+    ingest,
+    log,
+    now,
     settings: config.retrieval,
   })
   const sweep = startFileSweep({ ...kept, log })
   return {
-    ...{ storage, collections, ingest, reindexes },
+    storage,
+    collections,
+    ingest,
+    reindexes,
     files: createFiles(kept),
     shares: createShares({ database, now }),
     search: createSearch({ database, embedders, rerankers, settings, log }),

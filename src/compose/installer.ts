@@ -15,7 +15,12 @@ export function composeInstaller(
   const settings = config.installer
   const outside = { fetch, resolve: resolveHost }
   return createInstaller({
-    ...{ settings, database, jobs, transport, log, now: clock.now },
+    settings,
+    database,
+    jobs,
+    transport,
+    log,
+    now: clock.now,
     folder: modelsFolder,
     heartbeatMs: config.stream.heartbeatMs,
     resolve: createSources(settings, outside),

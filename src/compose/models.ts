@@ -40,7 +40,10 @@ export function composeModels(world: World) {
   const upstreams = configuredUpstreams(config)
   const transport = countAnswers(
     createTransport(config.transport, {
-      ...{ fetch: world.fetch, connectMs: deadlines.connectMs, ...transportLimits, log },
+      fetch: world.fetch,
+      connectMs: deadlines.connectMs,
+      ...transportLimits,
+      log,
     }),
     upstreams.map(({ upstream }) => upstream),
     metrics.upstreamAnswered,
@@ -56,15 +59,29 @@ export function composeModels(world: World) {
   const agents = createAgents(database, { now })
   const modelNames = createModelNames(config.compat)
   const tokenCounter = createTokenCounter({
-    ...{ adapters, transport, limits, log },
+    adapters,
+    transport,
+    limits,
+    log,
     settings: config.tokens,
   })
   const asking = { transport, retry, answerMs: deadlines.firstEventMs, catalogue }
   return {
-    ...{ transport, upstreams, modelsFolder, llama, catalogue, agents, modelNames, tokenCounter },
+    transport,
+    upstreams,
+    modelsFolder,
+    llama,
+    catalogue,
+    agents,
+    modelNames,
+    tokenCounter,
     offer: createOffer({ catalogue, agents, names: modelNames, log }),
     generations: createGenerations({
-      ...{ adapters, transport, limits, deadlines, retry },
+      adapters,
+      transport,
+      limits,
+      deadlines,
+      retry,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       settled(record, job) {
         tellGeneration({ log, metrics }, record, job)
@@ -90,7 +107,9 @@ function streamsWithinDescriptors(config: Config, log: Log): number {
   const { streamsMax } = config.limits
   if (streams < streamsMax) {
     log.warn('the limit of open files allows fewer streams than limits.streams_max', {
-      ...{ limit: descriptors.limit, streams, streams_max: streamsMax },
+      limit: descriptors.limit,
+      streams,
+      streams_max: streamsMax,
     })
   }
   return streams

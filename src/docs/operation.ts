@@ -53,7 +53,11 @@ export function form(schema: TObject): Content {
 export function operation(text: OperationText): DocumentDecoration {
   const parameters = [
     ...Object.entries(text.path ?? {}).map(([name, description]) => ({
-      ...{ name, in: 'path', required: true, description, schema: { type: 'string' } },
+      name,
+      in: 'path',
+      required: true,
+      description,
+      schema: { type: 'string' },
     })),
     ...parametersOf('query', text.query),
     ...parametersOf('header', text.headers),

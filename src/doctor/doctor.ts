@@ -56,7 +56,11 @@ async function examineWorld(config: Config): Promise<readonly Finding[]> {
   const transport = createTransport(config.transport, { fetch, connectMs, ...transportLimits })
   try {
     return await examine({
-      ...{ config, transport, fetch, log, now: clock.now },
+      config,
+      transport,
+      fetch,
+      log,
+      now: clock.now,
       environment: programEnvironment(),
     })
   } finally {

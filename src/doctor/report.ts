@@ -19,7 +19,9 @@ const checkColumnsMax = 28
 export function reportOf(findings: readonly Finding[], secrets: readonly string[]): Report {
   const clean = (text: string) => withoutSecrets(text, secrets)
   const told = findings.map(({ verdict, check, told, advice }) => ({
-    ...{ verdict, check: clean(check), told: clean(told) },
+    verdict,
+    check: clean(check),
+    told: clean(told),
     advice: advice === null ? null : clean(advice),
   }))
   const count = (verdict: Verdict) => told.filter((finding) => finding.verdict === verdict).length

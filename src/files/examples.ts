@@ -17,11 +17,17 @@ const owned = {
 } as const
 
 export const fileExample: FileRecord = {
-  ...{ id: idExample, object: 'file', filename: 'report.pdf', name: 'report.pdf' },
+  id: idExample,
+  object: 'file',
+  filename: 'report.pdf',
+  name: 'report.pdf',
   folder_id: folderId,
-  ...{ bytes: 48_213, mime_type: 'application/pdf' },
+  bytes: 48_213,
+  mime_type: 'application/pdf',
   sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
-  ...{ purpose: 'user_data', status: 'processed', retrieval_status: 'RAG Available' },
+  purpose: 'user_data',
+  status: 'processed',
+  retrieval_status: 'RAG Available',
   retrieval: { state: 'completed', error: null, chunks: 12, collections: ['handbook'] },
   attributes: { year: 2026 },
   ...owned,
@@ -29,7 +35,10 @@ export const fileExample: FileRecord = {
 }
 
 export const folderExample: FolderRecord = {
-  ...{ id: folderId, object: 'folder', name: 'Reports', folder_id: null },
+  id: folderId,
+  object: 'folder',
+  name: 'Reports',
+  folder_id: null,
   child_counts: { files: 3, folders: 1 },
   ...owned,
 }

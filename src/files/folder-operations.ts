@@ -101,7 +101,11 @@ export const folderOperations = {
       200: {
         description: 'It is deleted, and so much with it.',
         content: json(nodeDeleted, {
-          ...{ id: folderExample.id, object: 'folder', deleted: true, files: 3, folders: 2 },
+          id: folderExample.id,
+          object: 'folder',
+          deleted: true,
+          files: 3,
+          folders: 2,
         }),
       },
     },

@@ -45,7 +45,11 @@ export function withHostedTools(
     let held: GenerationEvent[] = []
     try {
       const loop: Loop = {
-        ...{ generate, hosted, limits, spending, job: { ...job, signal } },
+        generate,
+        hosted,
+        limits,
+        spending,
+        job: { ...job, signal },
         run: createRunner(signal),
         items: [...job.request.items],
         callsLeft: Math.min(limits.maxToolCalls ?? limits.hostedCallsMax, limits.hostedCallsMax),

@@ -125,7 +125,9 @@ async function bringFile(
   const reused = await reuse(deps.library, installed, { file, partPath })
   const transfer = () =>
     deps.transferFile(file, {
-      ...{ partPath, signal, say: progress.say },
+      partPath,
+      signal,
+      say: progress.say,
       onProgress: (bytesCompleted) => progress.setFile(path, { bytesCompleted }),
       onVerifying() {
         progress.setFile(path, { status: 'verifying' })
@@ -143,8 +145,11 @@ async function bringFile(
   const known = brought.isVerified ? 'and has the right hash' : 'and nobody vouches for its hash'
   progress.say('info', `"${path}" is here, ${known}.`)
   progress.setFile(path, {
-    ...{ status: 'completed', sha256: brought.sha256, isVerified: brought.isVerified },
-    ...{ bytesTotal: brought.bytes, bytesCompleted: brought.bytes },
+    status: 'completed',
+    sha256: brought.sha256,
+    isVerified: brought.isVerified,
+    bytesTotal: brought.bytes,
+    bytesCompleted: brought.bytes,
   })
 }
 
@@ -160,8 +165,13 @@ async function prepare({ layout }: InstallDeps, model: string, parts: Set<string
 
 function stateOf(file: RemoteFile, part: string, known: FileState | undefined): FileState {
   return {
-    ...{ path: file.path, part, bytesTotal: file.bytes, status: 'waiting' as const },
-    ...{ bytesCompleted: known?.bytesCompleted ?? 0, sha256: null, isVerified: false },
+    path: file.path,
+    part,
+    bytesTotal: file.bytes,
+    status: 'waiting' as const,
+    bytesCompleted: known?.bytesCompleted ?? 0,
+    sha256: null,
+    isVerified: false,
   }
 }
 

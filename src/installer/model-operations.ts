@@ -78,8 +78,10 @@ export const modelOperations = {
         description: 'Bytes.',
         content: json(storageRecord, {
           object: 'model_storage',
-          ...{ total: 512_000_000_000, free: 201_000_000_000 },
-          ...{ used: 4_294_971_392, partials: 0 },
+          total: 512_000_000_000,
+          free: 201_000_000_000,
+          used: 4_294_971_392,
+          partials: 0,
         }),
       },
     },
@@ -95,8 +97,10 @@ function removal(path: Readonly<Record<string, string>>) {
       200: {
         description: 'It is deleted.',
         content: json(deletedModel, {
-          ...{ object: 'installed_model.deleted', name: modelExample.name },
-          ...{ deleted: true, freed_bytes: 4_294_971_392 },
+          object: 'installed_model.deleted',
+          name: modelExample.name,
+          deleted: true,
+          freed_bytes: 4_294_971_392,
         }),
       },
     },

@@ -33,7 +33,8 @@ export function modelLibraryRoutes(deps: ModelLibraryRoutesDeps) {
       { requires, detail: modelOperations.list },
     )
     .delete('/models/:name', ({ params: { name }, ...acting }) => remove(deps, name, acting), {
-      ...{ requires, detail: modelOperations.remove },
+      requires,
+      detail: modelOperations.remove,
     })
     .delete(
       '/models/:name/:repository',
@@ -42,7 +43,9 @@ export function modelLibraryRoutes(deps: ModelLibraryRoutesDeps) {
       { requires, detail: modelOperations.removeOfOrganisation },
     )
     .post('/models/:name/verify', ({ params: { name }, ...acting }) => verify(deps, name, acting), {
-      ...{ requires, parse: 'none', detail: modelOperations.verify },
+      requires,
+      parse: 'none',
+      detail: modelOperations.verify,
     })
     .post(
       '/models/:name/:repository/verify',
@@ -51,7 +54,8 @@ export function modelLibraryRoutes(deps: ModelLibraryRoutesDeps) {
       { requires, parse: 'none', detail: modelOperations.verifyOfOrganisation },
     )
     .get('/storage', async () => renderStorage(await models.usage()), {
-      ...{ requires, detail: modelOperations.storage },
+      requires,
+      detail: modelOperations.storage,
     })
 }
 

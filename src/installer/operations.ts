@@ -46,7 +46,9 @@ const downloadExample: DownloadRecord = {
   started_by: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62',
 }
 const line: DownloadLineRecord = {
-  ...{ seq: 1, ts: instantExample, level: 'info' as const },
+  seq: 1,
+  ts: instantExample,
+  level: 'info' as const,
   message: 'org/tiny-gguf at main is commit 6c5f0e3d2b1a.',
 }
 
@@ -61,11 +63,14 @@ const shown = (description: string, example: DownloadRecord = downloadExample) =
 
 const paused: DownloadRecord = {
   ...downloadExample,
-  ...{ status: 'paused', bytes_per_second: null, eta_seconds: null },
+  status: 'paused',
+  bytes_per_second: null,
+  eta_seconds: null,
 }
 const cancelled: DownloadRecord = {
   ...paused,
-  ...{ status: 'cancelled', finished_at: instantExample },
+  status: 'cancelled',
+  finished_at: instantExample,
 }
 
 const wire = (events: readonly (readonly [string, unknown])[]) =>
@@ -102,8 +107,12 @@ export const downloadOperations = {
     answers: {
       202: shown('It is begun.', {
         ...downloadExample,
-        ...{ status: 'queued', bytes_completed: 0, bytes_per_second: null, eta_seconds: null },
-        ...{ files: [], attempts: 0 },
+        status: 'queued',
+        bytes_completed: 0,
+        bytes_per_second: null,
+        eta_seconds: null,
+        files: [],
+        attempts: 0,
       }),
       200: {
         description: 'It is under way already, or installed as it stands.',
@@ -189,7 +198,10 @@ export const downloadOperations = {
       200: {
         description: 'Lines.',
         content: json(downloadLines, {
-          ...{ object: 'list', download_id: idExample, data: [line], next_seq: 1 },
+          object: 'list',
+          download_id: idExample,
+          data: [line],
+          next_seq: 1,
         }),
       },
     },

@@ -131,8 +131,13 @@ function createReading({ row, progress }: Run) {
 
   function note(path: string, total: number) {
     files.set(path, {
-      ...{ path, part: null, sha256: null, isVerified: false },
-      ...{ bytesTotal: total, bytesCompleted: 0, status: 'downloading' },
+      path,
+      part: null,
+      sha256: null,
+      isVerified: false,
+      bytesTotal: total,
+      bytesCompleted: 0,
+      status: 'downloading',
     })
     const bytesTotal = [...files.values()].reduce((sum, file) => sum + (file.bytesTotal ?? 0), 0)
     const known = new Map(progress.files().map((file) => [file.path, file]))

@@ -24,7 +24,10 @@ export function renderDownload(download: Download): DownloadRecord {
     bytes_per_second: download.bytesPerSecond,
     eta_seconds: download.etaSeconds,
     files: download.files.map(({ path, bytesTotal, bytesCompleted, status }) => ({
-      ...{ path, bytes_total: bytesTotal, bytes_completed: bytesCompleted, status },
+      path,
+      bytes_total: bytesTotal,
+      bytes_completed: bytesCompleted,
+      status,
     })),
     attempts: download.attempts,
     error: download.error,

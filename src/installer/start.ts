@@ -59,7 +59,10 @@ export async function start(
     await demandRoom(deps, lackingBytes(resolved, installed), deps.layout.partial(model))
   }
   return begin(deps, {
-    ...{ model, startedBy: userId, revision: resolved?.revision ?? null, bytesTotal },
+    model,
+    startedBy: userId,
+    revision: resolved?.revision ?? null,
+    bytesTotal,
     task: { kind: 'install', source, allowsUnsafe },
   })
 }
@@ -158,7 +161,10 @@ export async function startVerify(
   if (active?.task.kind === 'verify') return viewOf(active)
   if (active !== undefined) throw isActive(active)
   const started = await begin(deps, {
-    ...{ model: name, startedBy: userId, revision: model.revision, bytesTotal: model.bytes },
+    model: name,
+    startedBy: userId,
+    revision: model.revision,
+    bytesTotal: model.bytes,
     task: { kind: 'verify', source: model.source },
   })
   if (started.kind === 'installed') throw new Error('a check installs nothing')

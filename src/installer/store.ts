@@ -85,8 +85,11 @@ export async function insertDownload(
   const { task, files, ...rest } = row
   await transaction.insert(download).values({
     ...rest,
-    ...{ source: JSON.stringify(task), files: JSON.stringify(files) },
-    ...{ status: 'queued', wanted: 'run', updatedAt: row.startedAt },
+    source: JSON.stringify(task),
+    files: JSON.stringify(files),
+    status: 'queued',
+    wanted: 'run',
+    updatedAt: row.startedAt,
   })
 }
 

@@ -20,7 +20,9 @@ const everyMs = 60_000
 /** Forgets downloads that are long over, and then what they left on the disk of this machine. */
 export function startSweep(deps: SweepDeps) {
   const sweeping = repeat(() => sweep(deps), {
-    ...{ everyMs, log: deps.log, failed: 'what downloads have left cannot be removed' },
+    everyMs,
+    log: deps.log,
+    failed: 'what downloads have left cannot be removed',
   })
   sweeping.soon()
   return sweeping

@@ -35,8 +35,13 @@ export async function checkAgain(deps: CheckDeps, { row, progress, signal }: Run
 /** Other than a download, it begins anew whenever it is taken up, so it counts from its beginning. */
 function unchecked({ path, bytes }: InstalledFile): FileState {
   return {
-    ...{ path: inVersion(path), part: null, sha256: null, isVerified: false },
-    ...{ bytesTotal: bytes, bytesCompleted: 0, status: 'waiting' },
+    path: inVersion(path),
+    part: null,
+    sha256: null,
+    isVerified: false,
+    bytesTotal: bytes,
+    bytesCompleted: 0,
+    status: 'waiting',
   }
 }
 

@@ -51,7 +51,10 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
         from due where job.id = due.id
         returning job.id, job.payload, job.attempts, job.last_error`)
       return rows.map((row) => ({
-        ...{ id: row.id, claim, attempt: row.attempts, lastError: row.last_error },
+        id: row.id,
+        claim,
+        attempt: row.attempts,
+        lastError: row.last_error,
         payload: JSON.parse(row.payload),
       }))
     },

@@ -40,7 +40,11 @@ function builtIn(
 ): ConfiguredUpstream {
   return {
     upstream: {
-      ...{ name, kind, baseUrl: '', key: undefined, headers: {} },
+      name,
+      kind,
+      baseUrl: '',
+      key: undefined,
+      headers: {},
       quirks: { ...builtInQuirks, ...quirks },
     },
     weight: 1,

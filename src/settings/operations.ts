@@ -97,14 +97,20 @@ export const settingsOperations = {
             properties: {
               retrieval_k: {
                 description: 'Passages that a model is given.',
-                ...{ type: 'integer', minimum: 1, maximum: 50, default: 3 },
+                type: 'integer',
+                minimum: 1,
+                maximum: 50,
+                default: 3,
               },
             },
             additionalProperties: false,
           },
           keys: {
             retrieval_k: {
-              ...{ default: 3, source: 'database', config_key: 'retrieval.k', locked_by: null },
+              default: 3,
+              source: 'database',
+              config_key: 'retrieval.k',
+              locked_by: null,
               restart_required: false,
             },
           },
@@ -124,14 +130,18 @@ export const settingsOperations = {
           object: 'list',
           data: [
             {
-              ...{ object: 'config.revision', revision: 12, created_at: instantExample },
+              object: 'config.revision',
+              revision: 12,
+              created_at: instantExample,
               actor_id: idExample,
               patch: { retrieval_k: 5 },
               before: {},
               after: { retrieval_k: 5 },
             },
           ],
-          ...{ has_more: false, first_id: 12, last_id: 12 },
+          has_more: false,
+          first_id: 12,
+          last_id: 12,
         }),
       },
     },

@@ -40,13 +40,16 @@ export const historyQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({
       description: 'Changes of a page.',
-      ...{ minimum: 1, maximum: pageSize.max, default: pageSize.default },
+      minimum: 1,
+      maximum: pageSize.max,
+      default: pageSize.default,
     }),
   ),
   after: Type.Optional(
     Type.Integer({
       description: 'The last revision of the page before.',
-      ...{ minimum: 0, maximum: revisionMax },
+      minimum: 0,
+      maximum: revisionMax,
     }),
   ),
 })
@@ -55,7 +58,8 @@ export const rollbackBody = Type.Object(
   {
     revision: Type.Integer({
       description: 'What was set after this change is set again; 0: nothing.',
-      ...{ minimum: 0, maximum: revisionMax },
+      minimum: 0,
+      maximum: revisionMax,
     }),
   },
   { additionalProperties: false },

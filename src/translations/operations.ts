@@ -42,14 +42,21 @@ export const translationOperations = {
           catalogue: true,
           languages: [
             {
-              ...{ language: 'de', texts: 2, supported: true },
-              ...{ updated_at: instantExample, updated_by: idExample },
+              language: 'de',
+              texts: 2,
+              supported: true,
+              updated_at: instantExample,
+              updated_by: idExample,
             },
           ],
           findings: [
             {
-              ...{ language: 'de', namespace: 'navigation', key: 'greeting' },
-              ...{ problem: 'placeholder_mismatch', missing: ['{name}'], unexpected: [] },
+              language: 'de',
+              namespace: 'navigation',
+              key: 'greeting',
+              problem: 'placeholder_mismatch',
+              missing: ['{name}'],
+              unexpected: [],
             },
           ],
           has_more: false,

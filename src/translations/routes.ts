@@ -94,7 +94,8 @@ function renderStatus(status: TranslationStatus): TranslationStatusRecord {
   return {
     catalogue: hasCatalogue,
     languages: languages.map(({ language, texts, isSupported, updatedAt, updatedBy }) => ({
-      ...{ language, texts },
+      language,
+      texts,
       supported: isSupported,
       updated_at: updatedAt.toISOString(),
       updated_by: updatedBy,

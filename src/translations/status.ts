@@ -47,7 +47,9 @@ export function describeStatus(
   return {
     hasCatalogue: catalogue !== null,
     languages: sorted.map(({ language, texts, updatedBy, updatedAt }) => ({
-      ...{ language, updatedBy, updatedAt },
+      language,
+      updatedBy,
+      updatedAt,
       texts: countTexts(parseTexts(texts)),
       isSupported: isSupported(language),
     })),

@@ -119,10 +119,8 @@ describe('an agent', () => {
         ...Object(before['sampling']),
         temperature: null,
         top_p: 0.1,
-        ...{
-          max_output_tokens: null,
-          reasoning_effort: null,
-        },
+        max_output_tokens: null,
+        reasoning_effort: null,
       },
       updated_at: time,
     })

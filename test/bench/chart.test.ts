@@ -104,7 +104,10 @@ function expectSound({ source, tags, texts, box: [width, height] }: Drawing): vo
 }
 
 const eventsOf = (streams: number, target: string, cpuMs: number | null, round = 0) => ({
-  ...{ round, target, upstream: 'chat', protocol: target === 'nginx' ? 'chat' : 'responses' },
+  round,
+  target,
+  upstream: 'chat',
+  protocol: target === 'nginx' ? 'chat' : 'responses',
   load: { streams, tokensPerSecond: 50 },
   report: { window: { tokens: streams * 50, cpuMs } },
 })

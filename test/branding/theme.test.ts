@@ -49,7 +49,10 @@ test('every field is set, and told in its canonical spelling', async () => {
   }
   const { body } = await put(json)
   expect(body).toMatchObject({
-    ...{ product_name: 'Müller & Söhne <b> 📏', mode: 'light', radius_px: 32, font_scale: 0.75 },
+    product_name: 'Müller & Söhne <b> 📏',
+    mode: 'light',
+    radius_px: 32,
+    font_scale: 0.75,
     font_family: 'Source Sans 3, Inter, sans-serif',
     colors: {
       light: { primary: '#aabbcc', background: '#ffffff', border: '#11223380' },
@@ -100,7 +103,10 @@ test('as design tokens it says what each value is', async () => {
   const { body } = await read('?format=dtcg')
   expect(Object(body).color.$type).toBe('color')
   expect(Object(body).color.light.primary.$value).toEqual({
-    ...{ colorSpace: 'srgb', components: [0.2, 0.4, 0.6], alpha: 0.502, hex: '#336699' },
+    colorSpace: 'srgb',
+    components: [0.2, 0.4, 0.6],
+    alpha: 0.502,
+    hex: '#336699',
   })
   expect(Object(body).radius).toEqual({ $type: 'dimension', $value: { value: 3, unit: 'px' } })
   expect(Object(body).font.family).toEqual({ $type: 'fontFamily', $value: ['Inter'] })

@@ -39,15 +39,15 @@ test('the AI SDK has the file as a source', async () => {
 
 test('the AI SDK gets the citations of an agent over /compat', async () => {
   const made = await gateway.post('/v1/agents', {
-    ...{ name: 'Helper', model: 'demo-fast', collections: ['docs'] },
+    name: 'Helper',
+    model: 'demo-fast',
+    collections: ['docs'],
   })
   const model = String(asRecord(await made.json())['model_id'])
   const provider = createAnthropic({
-    ...{
-      baseURL: `${gateway.url}/compat/v1`,
-      authToken: apiKey,
-      fetch: checkedFetch as typeof fetch,
-    },
+    baseURL: `${gateway.url}/compat/v1`,
+    authToken: apiKey,
+    fetch: checkedFetch as typeof fetch,
   })
   const { text, content } = await generateText({ model: provider(model), prompt })
   expect(text).toContain('Holiday may be carried over until March.')

@@ -95,7 +95,11 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   }
   const who = (bearer: string) => ask(`${url}/who`, { method: 'GET', bearer })
   return {
-    ...{ auth, url, now, token, send },
+    auth,
+    url,
+    now,
+    token,
+    send,
     pass(ms) {
       offsetMs += ms
     },
@@ -179,7 +183,9 @@ export async function startTwo(options: WorldOptions = {}) {
   const here = await startWorld(database, options)
   const there = await startWorld(second, options)
   return {
-    ...{ database, here, there },
+    database,
+    here,
+    there,
     async stop() {
       await here.stop()
       await there.stop()

@@ -192,7 +192,9 @@ function contentsOf(said: JsonObject) {
   ]
   return bodies.flatMap(([where, body]) =>
     Object.entries(asRecord(asRecord(body)['content'])).map(([type, content]) => ({
-      ...{ where, type, content: asRecord(content) },
+      where,
+      type,
+      content: asRecord(content),
     })),
   )
 }

@@ -58,8 +58,13 @@ test(
   'its types hold',
   async () => {
     const compilerOptions = {
-      ...{ strict: true, noEmit: true, skipLibCheck: true, types: [] },
-      ...{ module: 'ESNext', moduleResolution: 'bundler', target: 'ESNext' },
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      types: [],
+      module: 'ESNext',
+      moduleResolution: 'bundler',
+      target: 'ESNext',
       lib: ['ESNext', 'DOM', 'DOM.Iterable'],
     }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))

@@ -31,7 +31,10 @@ export async function runDoctor(options: DoctorOptions = {}): Promise<DoctorRun>
   const { exitCode, stdout, stderr } = await runProgram(['--json'], options)
   const report: Report = JSON.parse(stdout)
   return {
-    ...{ exitCode, report, stdout, stderr },
+    exitCode,
+    report,
+    stdout,
+    stderr,
     finding(check) {
       const [found, ...more] = report.findings.filter((one) => one.check === check)
       if (found === undefined || more.length > 0) throw new Error(`not one "${check}": ${stdout}`)

@@ -92,7 +92,8 @@ test('of two that change one version, one is told that it is too late', async ()
   const answers = await Promise.all(
     gateways().map((gateway, at) =>
       gateway.send(ann, `/v1/files/${id}`, {
-        ...{ method: 'PATCH', headers: { 'if-match': '"1"' } },
+        method: 'PATCH',
+        headers: { 'if-match': '"1"' },
         json: { attributes: { [`by-${at}`]: true } },
       }),
     ),

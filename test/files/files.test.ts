@@ -19,20 +19,33 @@ test('a file is shown with all that is known of it', async () => {
   const { gateway } = world
   const folder = await gateway.folder(ann, fresh('folder'))
   const id = await gateway.upload(ann, 'a.txt', {
-    ...{ folderId: folder, text: 'hello', attributes: { lang: 'en', page: 3, draft: true } },
+    folderId: folder,
+    text: 'hello',
+    attributes: { lang: 'en', page: 3, draft: true },
     purpose: 'assistants',
   })
   const { body, headers } = await gateway.send(ann, `/v1/files/${id}`)
   const { created_at, updated_at, ...rest } = body
   expect(rest).toEqual({
-    ...{ id, object: 'file', filename: 'a.txt', name: 'a.txt', folder_id: folder, bytes: 5 },
+    id,
+    object: 'file',
+    filename: 'a.txt',
+    name: 'a.txt',
+    folder_id: folder,
+    bytes: 5,
     owner: { id: callerOf(ann).userId, name: 'ann' },
     created_by: callerOf(ann).userId,
     mime_type: 'text/plain',
     sha256: '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824',
-    ...{ purpose: 'assistants', status: 'processed', retrieval_status: null, retrieval: null },
+    purpose: 'assistants',
+    status: 'processed',
+    retrieval_status: null,
+    retrieval: null,
     attributes: { lang: 'en', page: 3, draft: true },
-    ...{ shared: false, my_role: 'owner', version: 1, expires_at: null },
+    shared: false,
+    my_role: 'owner',
+    version: 1,
+    expires_at: null,
   })
   expect(created_at).toMatch(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   expect(updated_at).toBe(created_at)
@@ -141,7 +154,8 @@ describe('the content of a file', () => {
     const folderId = await gateway.folder(ann, fresh('folder'))
     const first = await gateway.upload(ann, 'Same.txt', { folderId, text: 'one' })
     const second = await gateway.upload(ann, 'same.TXT', {
-      ...{ folderId, text: 'two more' },
+      folderId,
+      text: 'two more',
       onConflict: 'replace',
     })
     const { body } = await gateway.send(ann, `/v1/files/${second}`)

@@ -67,8 +67,11 @@ describe('a folder that is deleted', () => {
     expect(outcome(await remove('?recursive=false'))).toBe('409 folder_not_empty')
     expect(outcome(await remove('?recursive=yes'))).toBe('422 unprocessable')
     expect((await remove('?recursive=true')).body).toEqual({
-      ...{ id: top, object: 'folder', deleted: true },
-      ...{ files: 1, folders: 2 },
+      id: top,
+      object: 'folder',
+      deleted: true,
+      files: 1,
+      folders: 2,
     })
     for (const path of [`folders/${top}`, `folders/${inner}`, `files/${file}`]) {
       expect(outcome(await gateway.send(ann, `/v1/${path}`))).toBe('404 not_found')

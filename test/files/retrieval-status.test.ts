@@ -56,7 +56,8 @@ describe('the status of a file', () => {
     const id = await world.gateway.upload(ann, fresh('file'))
     const name = await collect(id, ann, state)
     expect(await show(id)).toMatchObject({
-      ...{ retrieval_status: status, status: forOpenai },
+      retrieval_status: status,
+      status: forOpenai,
       retrieval: { ...shown, collections: [name] },
     })
   })

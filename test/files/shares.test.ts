@@ -30,7 +30,9 @@ describe('a share', () => {
       {
         object: 'share',
         principal: { type: 'user', id: callerOf(bob).userId, name: 'bob' },
-        ...{ role: 'editor', inherited_from: null, granted_by: callerOf(ann).userId },
+        role: 'editor',
+        inherited_from: null,
+        granted_by: callerOf(ann).userId,
       },
     ])
     const byId = await post(folder, {

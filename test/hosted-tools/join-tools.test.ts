@@ -26,7 +26,9 @@ const tools: Tool[] = [
 async function typesOf(fields: object): Promise<string[]> {
   const client = await world.gateway.openai()
   const response: Response = await client.responses.create({
-    ...{ model: 'demo-tools', input: 'When is holiday?', tools },
+    model: 'demo-tools',
+    input: 'When is holiday?',
+    tools,
     ...fields,
   })
   expect(response.status).toBe('completed')

@@ -21,7 +21,10 @@ type Given = {
 export function toolbox({ mcpServer = [], mcp, ...world }: Given = {}) {
   const config = loadConfig({})
   const servers = mcpServer.map((entry) => ({
-    ...{ label: 'docs', url: 'http://127.0.0.1:1/mcp', headers: {}, groups: [] },
+    label: 'docs',
+    url: 'http://127.0.0.1:1/mcp',
+    headers: {},
+    groups: [],
     ...entry,
   }))
   return createHostedTools({

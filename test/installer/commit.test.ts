@@ -40,8 +40,13 @@ function arrived(text: string, version: string = crypto.randomUUID()): Commitmen
     writeFileSync(join(layout.partial('org/model'), `${part}.state`), '{}')
     const bytes = content.length
     return {
-      ...{ path, part, bytesTotal: bytes, bytesCompleted: bytes, status: 'completed' as const },
-      ...{ sha256: sha256Of(Buffer.from(content)), isVerified: true },
+      path,
+      part,
+      bytesTotal: bytes,
+      bytesCompleted: bytes,
+      status: 'completed' as const,
+      sha256: sha256Of(Buffer.from(content)),
+      isVerified: true,
     }
   })
   return { version, model: 'org/model', source: 'hub:org/model@main', revision: text, files }

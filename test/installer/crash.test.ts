@@ -26,8 +26,13 @@ afterEach(async () => {
 })
 
 const settings = {
-  ...{ hosts: ['*'], ports: [], privateHosts: true, reserveBytes: 0 },
-  ...{ attemptsMax: 3, backoffMs: 5, rangesMax: 1 },
+  hosts: ['*'],
+  ports: [],
+  privateHosts: true,
+  reserveBytes: 0,
+  attemptsMax: 3,
+  backoffMs: 5,
+  rangesMax: 1,
 }
 const content = ggufOf(12_000_000)
 const slowly = { pace: { bytes: 20_000, everyMs: 20 } }

@@ -32,7 +32,10 @@ function publish(name: string, files: Files): string {
     origin.put(path, json({ id: name, sha: commit, siblings }), { headers })
   }
   const tree = Object.entries(files).map(([path, content]) => ({
-    ...{ type: 'file', path, size: content.length, oid: 'f'.repeat(40) },
+    type: 'file',
+    path,
+    size: content.length,
+    oid: 'f'.repeat(40),
     lfs: { oid: sha256Of(content), size: content.length, pointerSize: 130 },
   }))
   origin.put(`/api/models/${name}/tree/${commit}`, json(tree), { headers })
@@ -61,7 +64,8 @@ test('a revision that has moved on brings what is new of it alone', async () => 
   expect(again.body).toMatchObject({ status: 'already_installed', model: { revision: first } })
 
   const second = publish('org/moving', {
-    ...{ 'weights.gguf': weights, 'config.json': Buffer.from('{"new": true}') },
+    'weights.gguf': weights,
+    'config.json': Buffer.from('{"new": true}'),
     'readme.md': Buffer.from('words'),
   })
   const since = world.origin.questions.length

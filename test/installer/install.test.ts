@@ -34,20 +34,33 @@ test('a model that a URL leads to is installed, verified, listed and told of to 
   const refreshed = world.desk.refreshes()
   const started = await worker.install({ model: url, sha256: sha256Of(content).toUpperCase() })
   expect(started).toMatchObject({
-    ...{ object: 'model_download', task: 'install', model: 'first', status: 'queued' },
-    ...{ source: `url:${url}`, bytes_total: content.length, bytes_completed: 0, error: null },
+    object: 'model_download',
+    task: 'install',
+    model: 'first',
+    status: 'queued',
+    source: `url:${url}`,
+    bytes_total: content.length,
+    bytes_completed: 0,
+    error: null,
   })
   const ended = await worker.until(started['download_id'], 'completed')
   expect(ended).toMatchObject({
-    ...{ bytesTotal: content.length, bytesCompleted: content.length, attempts: 1, error: null },
+    bytesTotal: content.length,
+    bytesCompleted: content.length,
+    attempts: 1,
+    error: null,
     files: [{ path: 'first.gguf', bytesCompleted: content.length, status: 'completed' }],
   })
   expect(await bytesOf('first')).toEqual([content])
   const { body } = await world.desk.send('GET /models')
   expect(body['data']).toContainEqual(
     expect.objectContaining({
-      ...{ object: 'installed_model', name: 'first', bytes: content.length, verified: true },
-      ...{ sha256: sha256Of(content), in_use_by: [] },
+      object: 'installed_model',
+      name: 'first',
+      bytes: content.length,
+      verified: true,
+      sha256: sha256Of(content),
+      in_use_by: [],
     }),
   )
   await eventually('the desk was told', () => world.desk.refreshes() > refreshed)

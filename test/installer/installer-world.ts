@@ -72,7 +72,11 @@ export async function startInstallerWorld(
 
   async function open(options: OpenOptions = {}): Promise<InstallerProcess> {
     const process = await openProcess({
-      ...{ database, folder, uses, upstreamUrl, isDesk: options.isDesk === true },
+      database,
+      folder,
+      uses,
+      upstreamUrl,
+      isDesk: options.isDesk === true,
       settings: { ...nearby(origin.url), ...settings, ...options.settings },
     })
     opened.add(process)
@@ -85,7 +89,12 @@ export async function startInstallerWorld(
   }
   const desk = await open({ isDesk: true })
   return {
-    ...{ database, folder, origin, uses, open, desk },
+    database,
+    folder,
+    origin,
+    uses,
+    open,
+    desk,
     async close() {
       for (const process of opened) await process.close()
       await origin.stop()
@@ -98,8 +107,15 @@ export async function startInstallerWorld(
 /** Of hosts on this machine, and without long pauses. */
 function nearby(hubUrl: string): Partial<Config['installer']> {
   return {
-    ...{ hubUrl, hosts: ['*'], ports: [], privateHosts: true, reserveBytes: 0 },
-    ...{ attemptsMax: 3, backoffMs: 5, answerMs: 2_000, stallMs: 2_000 },
+    hubUrl,
+    hosts: ['*'],
+    ports: [],
+    privateHosts: true,
+    reserveBytes: 0,
+    attemptsMax: 3,
+    backoffMs: 5,
+    answerMs: 2_000,
+    stallMs: 2_000,
   }
 }
 
@@ -115,14 +131,21 @@ type Place = {
 async function openProcess(place: Place): Promise<InstallerProcess> {
   const { database, folder } = place
   const config = loadConfig({
-    ...{ JWT_SECRET: secret, PORT: '0', SLUICE_UPSTREAM_URL: place.upstreamUrl },
+    JWT_SECRET: secret,
+    PORT: '0',
+    SLUICE_UPSTREAM_URL: place.upstreamUrl,
   })
   const settings = { ...config.installer, ...place.settings }
   const jobs = await createJobs({ database, log: quietLog, times: jobTimes })
   const world = { fetch, resolve: resolveHost }
   let refreshes = 0
   const installer = await createInstaller({
-    ...{ settings, folder, database, now, log: quietLog, heartbeatMs: 200 },
+    settings,
+    folder,
+    database,
+    now,
+    log: quietLog,
+    heartbeatMs: 200,
     jobs: place.isDesk ? { ...jobs, work() {} } : jobs,
     resolve: createSources(settings, world),
     transferFile: createTransfer(settings, world),

@@ -77,12 +77,11 @@ test('an upstream brings a model to itself, and what it says is the progress', a
   await pull.line({ status: 'pulling 2222', digest: two, total: 50 })
   await eventually('the files are known', async () => (await find(id)).files.length === 2)
   expect(await find(id)).toMatchObject({
-    ...{
-      model: 'default/llama3.2:1b',
-      status: 'downloading',
-      source: 'upstream:default/llama3.2:1b',
-    },
-    ...{ bytesTotal: 1_050, bytesCompleted: 400 },
+    model: 'default/llama3.2:1b',
+    status: 'downloading',
+    source: 'upstream:default/llama3.2:1b',
+    bytesTotal: 1_050,
+    bytesCompleted: 400,
   })
   // What it takes back is not taken back here.
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 100 })

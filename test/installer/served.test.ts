@@ -72,7 +72,9 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
   test('streams through /v1/responses', async () => {
     const client = await gateway.openai()
     const stream = client.responses.stream({
-      ...{ model: 'letters', input: 'Say some letters.', max_output_tokens: 12 },
+      model: 'letters',
+      input: 'Say some letters.',
+      max_output_tokens: 12,
     })
     let deltas = ''
     stream.on('response.output_text.delta', ({ delta }) => {
@@ -86,12 +88,15 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
 
   test('streams through /compat', async () => {
     const client = new Anthropic({
-      ...{ baseURL: `${gateway.url}/compat`, authToken: await gateway.token() },
-      ...{ maxRetries: 0, fetch: checkedFetch },
+      baseURL: `${gateway.url}/compat`,
+      authToken: await gateway.token(),
+      maxRetries: 0,
+      fetch: checkedFetch,
     })
     const message = await client.messages
       .stream({
-        ...{ model: 'vendor-model-letters', max_tokens: 8 },
+        model: 'vendor-model-letters',
+        max_tokens: 8,
         messages: [{ role: 'user', content: 'Say some letters.' }],
       })
       .finalMessage()
@@ -102,7 +107,10 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
   test('is not deleted while it speaks, and is gone once it was deleted', async () => {
     const client = await gateway.openai()
     const stream = await client.responses.create({
-      ...{ model: 'letters', input: 'Go on and on.', stream: true, store: false },
+      model: 'letters',
+      input: 'Go on and on.',
+      stream: true,
+      store: false,
     })
     const events = stream[Symbol.asyncIterator]()
     await events.next()

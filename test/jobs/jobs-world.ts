@@ -37,7 +37,9 @@ export async function startJobsWorld(): Promise<JobsWorld> {
     add: (queue, { key, payload = null, runAt } = {}) =>
       database.drizzle.transaction((transaction) =>
         adding.add(transaction, {
-          ...{ queue, key: key ?? null, payload },
+          queue,
+          key: key ?? null,
+          payload,
           ...(runAt === undefined ? {} : { runAt }),
         }),
       ),

@@ -9,7 +9,8 @@ const config = {
 
 test('what is left beside the reserve is for streams, two descriptors each', () => {
   const reserve = descriptorsNeeded({
-    ...{ limits: { streamsMax: 0 }, speech: { sessionsMax: 0 } },
+    limits: { streamsMax: 0 },
+    speech: { sessionsMax: 0 },
     databaseConnectionsMax: 10,
   })
   expect(descriptorsNeeded(config)).toBe(2 * 1_100 + reserve)

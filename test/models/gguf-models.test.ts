@@ -4,7 +4,12 @@ import { ggufModels } from '#models/gguf-models.ts'
 
 function modelsOf(...installed: [name: string, ...files: string[]][]) {
   const models: InstalledModel[] = installed.map(([name, ...paths]) => ({
-    ...{ name, source: 'test', revision: null, bytes: 0, isVerified: true, installedAt: '' },
+    name,
+    source: 'test',
+    revision: null,
+    bytes: 0,
+    isVerified: true,
+    installedAt: '',
     files: paths.map((path, at) => ({ path, bytes: 10 ** at, sha256: '' })),
   }))
   const library: InstalledModels = {

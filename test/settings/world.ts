@@ -101,7 +101,9 @@ export async function startSettingsWorld(
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
   const log = createLog({
-    ...{ level: 'debug', format: 'json', now },
+    level: 'debug',
+    format: 'json',
+    now,
     write: (line) => logLines.push(line),
   })
   const auth = await createAuth({
@@ -142,7 +144,11 @@ export async function startSettingsWorld(
   const send: SettingsWorld['send'] = (path, options) =>
     sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })
   return {
-    ...{ settings, files, config, logLines, send },
+    settings,
+    files,
+    config,
+    logLines,
+    send,
     read: () => send('/v1/config', { who: ann }),
     patch: (json, options) => send('/v1/config', { method: 'PATCH', json, ...options }),
     async upload(who, name) {

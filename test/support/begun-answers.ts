@@ -23,7 +23,9 @@ const bodies: Readonly<Record<MessageKind, (pieces: readonly string[]) => string
       { type: 'response.created', response: { id: 'x', status: 'in_progress' } },
       { type: 'response.output_item.added', output_index: 0, item: message },
       ...pieces.map((delta) => ({
-        ...{ type: 'response.output_text.delta', output_index: 0, item_id: 'm' },
+        type: 'response.output_text.delta',
+        output_index: 0,
+        item_id: 'm',
         delta,
       })),
     ]
@@ -34,7 +36,8 @@ const bodies: Readonly<Record<MessageKind, (pieces: readonly string[]) => string
       messageStart,
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
       ...pieces.map((text) => ({
-        ...{ type: 'content_block_delta', index: 0 },
+        type: 'content_block_delta',
+        index: 0,
         delta: { type: 'text_delta', text },
       })),
     ]),

@@ -109,7 +109,13 @@ export async function startFileGateway(
   const send: FileGateway['send'] = (who, path, how) => sendTo(url + path, { ...how, who, now })
   const sweep = createFileSweep({ database, storage, settings, hooks, log: quietLog, now })
   return {
-    ...{ url, files, shares, storage, changes, send, storageFolder: folder },
+    url,
+    files,
+    shares,
+    storage,
+    changes,
+    send,
+    storageFolder: folder,
     upload: async (who, name, file = {}) =>
       (await files.create(callerOf(who), await newFile(storage, name, file))).id,
     folder: async (who, name, folderId = null) =>
@@ -136,8 +142,14 @@ async function newFile(
   { text = name, ...given }: Partial<NewFile> & { text?: string },
 ): Promise<NewFile> {
   return {
-    ...{ name, folderId: null, mimeType: 'text/plain', attributes: {}, purpose: 'user_data' },
-    ...{ collections: [], expiresAt: null, onConflict: 'fail' },
+    name,
+    folderId: null,
+    mimeType: 'text/plain',
+    attributes: {},
+    purpose: 'user_data',
+    collections: [],
+    expiresAt: null,
+    onConflict: 'fail',
     content: await storage.put(bytesOf(text), { bytesMax: 1_000_000 }),
     ...given,
   }

@@ -61,8 +61,11 @@ export function startLlama(settings: Partial<LlamaSettings> = {}): LlamaWorld {
   const llama = createLlama({
     models: async () => [...installed.values()],
     settings: {
-      ...{ ...loadConfig({}).llama, ...quietSettings, seed: 7 },
-      ...{ packageFolder: llamaPackage ?? '/nowhere', ...settings },
+      ...loadConfig({}).llama,
+      ...quietSettings,
+      seed: 7,
+      packageFolder: llamaPackage ?? '/nowhere',
+      ...settings,
     },
     environment: { PATH: process.env['PATH'] },
     log: { info: note, warn: note, error: note },
@@ -83,7 +86,11 @@ export function startLlama(settings: Partial<LlamaSettings> = {}): LlamaWorld {
     return llama.generate(makeRequest({ sampling: limited, ...given }), makeContext(context))
   }
   return {
-    ...{ llama, folder, lines, install, generate },
+    llama,
+    folder,
+    lines,
+    install,
+    generate,
     logged: (message) => lines.filter((line) => line.message === message).length,
     uninstall: (name) => installed.delete(name),
     processes: () => childrenOf(process.pid).filter((pid) => !before.has(pid) && isAlive(pid)),

@@ -85,14 +85,19 @@ export async function startRetrievalGateway(
     embeddingModel: 'local-hash',
   } as RetrievalGateway['settings']
   const collections = createCollections({
-    ...{ database, jobs, now, embedders: byName(embedders) },
+    database,
+    jobs,
+    now,
+    embedders: byName(embedders),
     chunkTables: tables,
     settings: () => settings,
     limits: config.retrieval,
     usedByAgents: async (name) => usedNames.has(name),
   })
   const search = createSearch({
-    ...{ database, log: quietLog, settings: () => settings },
+    database,
+    log: quietLog,
+    settings: () => settings,
     embedders: byName(embedders),
     rerankers: byName(rerankers),
   })
@@ -110,7 +115,16 @@ export async function startRetrievalGateway(
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const gateway: RetrievalGateway = {
-    ...{ url, files, collections, tables, search, jobs, embedders, rerankers, usedNames, settings },
+    url,
+    files,
+    collections,
+    tables,
+    search,
+    jobs,
+    embedders,
+    rerankers,
+    usedNames,
+    settings,
     ingesting: true,
     send: (who, path, how = {}) => sendTo(url + path, who, how),
     openai: (who) => new OpenAI({ baseURL: `${url}/v1`, apiKey: tokenOf(who), maxRetries: 0 }),
@@ -158,7 +172,11 @@ function ingestWorker(database: Database, gateway: RetrievalGateway): Parameters
       let start = 0
       const chunks = lines.map((line, ordinal) => {
         const chunk = {
-          ...{ ordinal, text: line, page: 1, start, end: start + line.length },
+          ordinal,
+          text: line,
+          page: 1,
+          start,
+          end: start + line.length,
           vector: vectors[ordinal] ?? new Float32Array(index.dims),
         }
         start += line.length + 1

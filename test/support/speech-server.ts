@@ -55,7 +55,8 @@ export function startSpeechServer(
   const pool = poolEngines(options.engines ?? [createScriptedEngine()], log)
   const sockets = createOpenSockets()
   const sessions = createSpeechSessions({
-    ...{ config, log },
+    config,
+    log,
     languages: pool.languages,
     openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
   })

@@ -33,7 +33,12 @@ export async function storePassages(
   await storeIngested(database, { ...indexed, chunksPerFile: first.length })
   for (const [fileId, passages] of files) {
     const chunks = passages.map(({ text, vector }, ordinal) => ({
-      ...{ ordinal, text, vector, page: null, start: 0, end: text.length },
+      ordinal,
+      text,
+      vector,
+      page: null,
+      start: 0,
+      end: text.length,
     }))
     await database.drizzle.transaction((transaction) =>
       tables.replace(transaction, index, fileId, chunks),
@@ -62,13 +67,23 @@ export async function searchPassages(
   const embedders: Embedders = { find: async (named) => ({ model: named, embed }) }
   const rerankers = { find: () => Promise.reject(new Error('there is none')) }
   const search = createSearch({
-    ...{ database, log: quietLog, tuning, embedders, rerankers, settings: () => settings },
+    database,
+    log: quietLog,
+    tuning,
+    embedders,
+    rerankers,
+    settings: () => settings,
   })
   const { results } = await search(
     { userId, groups: [] },
     {
-      ...{ collections: [collectionName], queries: [query], filters: [], mode, topK },
-      ...{ scoreMin: null, rerank: null },
+      collections: [collectionName],
+      queries: [query],
+      filters: [],
+      mode,
+      topK,
+      scoreMin: null,
+      rerank: null,
     },
     new AbortController().signal,
   )

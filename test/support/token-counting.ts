@@ -58,7 +58,11 @@ export function countedTarget(baseUrl: string, options: TargetOptions = {}): Tar
   const { kind = 'chat', tokenizerFile, ...quirks } = options
   return {
     upstream: {
-      ...{ name: 'counting', kind, baseUrl, key: 'a-secret', headers: {} },
+      name: 'counting',
+      kind,
+      baseUrl,
+      key: 'a-secret',
+      headers: {},
       quirks: { ...defaultQuirks, ...quirks },
     },
     model: 'upstream-name',
@@ -73,10 +77,20 @@ export const saying = (text: string): GenerationRequest =>
   makeRequest({ items: [userMessage(text)] })
 
 export const recordOf = (target: Target, inputTokens: number): GenerationRecord => ({
-  ...{ requestId: 'req_1', model: 'asked-name', upstream: target.upstream.name },
-  ...{ outcome: 'completed', error: null, retries: 0, firstEventMs: 1, durationMs: 2 },
+  requestId: 'req_1',
+  model: 'asked-name',
+  upstream: target.upstream.name,
+  outcome: 'completed',
+  error: null,
+  retries: 0,
+  firstEventMs: 1,
+  durationMs: 2,
   usage: {
-    ...{ inputTokens, cachedTokens: 0, cacheWriteTokens: 0 },
-    ...{ outputTokens: 1, reasoningTokens: 0, totalTokens: inputTokens + 1 },
+    inputTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 1,
+    reasoningTokens: 0,
+    totalTokens: inputTokens + 1,
   },
 })

@@ -51,7 +51,10 @@ export async function startTranscriptionServer(
   const config = { ...base, data, speech: settings, stream: { ...base.stream, ...options.stream } }
   const pool = poolEngines(options.engines, log)
   const transcriptions = await createTranscriptions({
-    ...{ config, pool, log, now },
+    config,
+    pool,
+    log,
+    now,
     openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
   })
   const { auth } = gateway.deps
@@ -62,7 +65,11 @@ export async function startTranscriptionServer(
   const port = app.server?.port ?? 0
   const url = `http://127.0.0.1:${port}`
   return {
-    ...{ port, url, pool, transcriptions, logLines },
+    port,
+    url,
+    pool,
+    transcriptions,
+    logLines,
     filesLeft: () => readdirSync(join(data, 'speech')),
     openai: async () =>
       new OpenAI({ baseURL: `${url}/v1`, apiKey: await gateway.token(), maxRetries: 0 }),

@@ -54,7 +54,9 @@ const text = 'Say four hundred words.'
 const bodies = {
   '/v1/responses': { model: 'm', input: text, stream: true, store: false },
   '/compat/v1/messages': {
-    ...{ model: 'm', max_tokens: 1_000, stream: true },
+    model: 'm',
+    max_tokens: 1_000,
+    stream: true,
     messages: [{ role: 'user', content: text }],
   },
 }
@@ -81,7 +83,7 @@ function endsOf(frames: readonly string[]): number[] {
 
 const words = Array.from({ length: deltaCount }, (_, at) => `word ${at} `)
 const frame = (data: object) => `data: ${stringify(data)}\n\n`
-const named = (data: { type: string }) => `event: ${data.type}\n${frame(data)}`
+const named = (data: { type: string; [field: string]: unknown }) => `event: ${data.type}\n${frame(data)}`
 
 /** The events of a stream of these words, as upstreams of each protocol send them. */
 const streams = {
@@ -91,21 +93,24 @@ const streams = {
     'data: [DONE]\n\n',
   ],
   messages: () => [
-    named({ type: 'message_start', ...{ message: emptyMessage } }),
+    named({ type: 'message_start', message: emptyMessage }),
     named({
       type: 'content_block_start',
-      ...{ index: 0, content_block: { type: 'text', text: '' } },
+      index: 0,
+      content_block: { type: 'text', text: '' },
     }),
     ...words.map((word) =>
       named({
         type: 'content_block_delta',
-        ...{ index: 0, delta: { type: 'text_delta', text: word } },
+        index: 0,
+        delta: { type: 'text_delta', text: word },
       }),
     ),
-    named({ type: 'content_block_stop', ...{ index: 0 } }),
+    named({ type: 'content_block_stop', index: 0 }),
     named({
       type: 'message_delta',
-      ...{ delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 9 } },
+      delta: { stop_reason: 'end_turn' },
+      usage: { output_tokens: 9 },
     }),
     named({ type: 'message_stop' }),
   ],
@@ -134,8 +139,13 @@ const streams = {
 }
 
 const emptyMessage = {
-  ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [] },
-  ...{ stop_reason: null, usage: { input_tokens: 5, output_tokens: 1 } },
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'm',
+  content: [],
+  stop_reason: null,
+  usage: { input_tokens: 5, output_tokens: 1 },
 }
 
 function chunk(choice: object) {

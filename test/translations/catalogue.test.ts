@@ -87,8 +87,12 @@ test('the status tells what the portal has no use for, and what does not fit any
     findings: [
       { language: 'de', namespace: 'common', key: 'gone', problem: 'key_vanished' },
       {
-        ...{ language: 'de', namespace: 'common', key: 'hello', problem: 'placeholder_mismatch' },
-        ...{ missing: ['{name}'], unexpected: ['{nmae}'] },
+        language: 'de',
+        namespace: 'common',
+        key: 'hello',
+        problem: 'placeholder_mismatch',
+        missing: ['{name}'],
+        unexpected: ['{nmae}'],
       },
     ],
     has_more: false,

@@ -39,7 +39,11 @@ export function contrastOf({ colors }: Pick<Theme, 'colors'>): PairContrast[] {
       const ratio = ratioOf(over(fromHex(colors[scheme][foreground]), below), below)
       const passes = ratio >= required
       return {
-        ...{ scheme, foreground, background, required, passes },
+        scheme,
+        foreground,
+        background,
+        required,
+        passes,
         ratio: Math.floor(ratio * 100) / 100,
         suggestion: passes ? null : nearest(colors[scheme][foreground], below, required),
       }

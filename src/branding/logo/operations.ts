@@ -50,9 +50,12 @@ export const logoOperations = {
       200: {
         description: 'The logo as it is kept.',
         content: json(logoRecord, {
-          ...{ content_type: 'image/svg+xml', bytes: 412 },
+          content_type: 'image/svg+xml',
+          bytes: 412,
           sha256: '0d5f1b7c93ae4d6c8b2a7f10e3c5d49b6f8a1e27c0d3b5f49a6e8c1d7b2f3a50',
-          ...{ width: 64, height: 64, sanitized: ['<script>', 'onload of <svg>'] },
+          width: 64,
+          height: 64,
+          sanitized: ['<script>', 'onload of <svg>'],
           logo_url: '/v1/branding/logo?v=0d5f1b7c93ae&sig=…',
         }),
         headers: { etag },

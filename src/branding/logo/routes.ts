@@ -70,7 +70,9 @@ function renderLogo(logo: Awaited<ReturnType<Branding['setLogo']>>): LogoRecord 
   return {
     content_type: logo.contentType,
     bytes: logo.content.length,
-    ...{ sha256: logo.sha256, width: logo.width, height: logo.height },
+    sha256: logo.sha256,
+    width: logo.width,
+    height: logo.height,
     sanitized: [...logo.sanitized],
     logo_url: logo.url,
   }

@@ -118,7 +118,9 @@ export const groupOperations = {
       200: {
         description: 'It is deleted.',
         content: json(deleted('group.deleted'), {
-          ...{ id: 'editors', object: 'group.deleted', deleted: true },
+          id: 'editors',
+          object: 'group.deleted',
+          deleted: true,
         }),
       },
     },

@@ -118,7 +118,11 @@ function isStorable(text: string): boolean {
 export function renderGroup(group: Group): GroupRecord {
   const { name, description, permissions, members } = group
   return {
-    ...{ id: name, object: 'group', name, description, permissions: inOrder(permissions) },
+    id: name,
+    object: 'group',
+    name,
+    description,
+    permissions: inOrder(permissions),
     idp_claim: group.idpClaim,
     is_locked: group.isLocked,
     is_shipped: group.isShipped,

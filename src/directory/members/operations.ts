@@ -61,7 +61,9 @@ export const memberOperations = {
       200: {
         description: 'It is taken back.',
         content: json(deleted('group.member.deleted'), {
-          ...{ id: member.id, object: 'group.member.deleted', deleted: true },
+          id: member.id,
+          object: 'group.member.deleted',
+          deleted: true,
         }),
       },
     },

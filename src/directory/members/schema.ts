@@ -19,7 +19,9 @@ export type MemberRecord = Static<typeof memberRecord>
 
 export function renderMember(member: Member): MemberRecord {
   return {
-    ...{ id: member.id, object: 'group.member', ...renderIdentity(member) },
+    id: member.id,
+    object: 'group.member',
+    ...renderIdentity(member),
     sources: [...member.sources],
     granted_by: member.grantedBy,
     granted_at: member.grantedAt?.toISOString() ?? null,

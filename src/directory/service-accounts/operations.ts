@@ -47,7 +47,9 @@ export const serviceAccountOperations = {
       200: {
         description: 'It is deleted.',
         content: json(deleted('service_account.deleted'), {
-          ...{ id: idExample, object: 'service_account.deleted', deleted: true },
+          id: idExample,
+          object: 'service_account.deleted',
+          deleted: true,
         }),
       },
     },
@@ -103,7 +105,9 @@ export const serviceAccountOperations = {
       200: {
         description: 'It is revoked.',
         content: json(deleted('api_key.deleted'), {
-          ...{ id: keyIdExample, object: 'api_key.deleted', deleted: true },
+          id: keyIdExample,
+          object: 'api_key.deleted',
+          deleted: true,
         }),
       },
     },

@@ -118,7 +118,9 @@ export function renderIdentity({
 
 export function renderUser(user: User): UserRecord {
   return {
-    ...{ id: user.id, object: 'user', ...renderIdentity(user) },
+    id: user.id,
+    object: 'user',
+    ...renderIdentity(user),
     last_seen_at: user.lastSeenAt?.toISOString() ?? null,
     created_at: user.createdAt.toISOString(),
     created_by: user.createdBy,
@@ -129,7 +131,10 @@ export function renderUserDetails(user: UserDetails): UserDetailsRecord {
   return {
     ...renderUser(user),
     groups: user.groups.map(({ name, sources, isKnown }) => ({
-      ...{ id: name, name, sources: [...sources], is_known: isKnown },
+      id: name,
+      name,
+      sources: [...sources],
+      is_known: isKnown,
     })),
     permissions: [...user.permissions],
   }

@@ -41,7 +41,10 @@ async function tryEngine(
   const [language = 'en'] = engine.languages
   try {
     const session = await engine.open({
-      ...{ language, vocabulary: [], endpointingMs, signal },
+      language,
+      vocabulary: [],
+      endpointingMs,
+      signal,
       listener: () => {},
     })
     session.abort()

@@ -35,8 +35,11 @@ const children = {
     200: {
       description: 'A page of files and folders.',
       content: json(childList, {
-        ...{ object: 'list', folder: folderExample, data: [fileExample] },
-        ...{ has_more: false, next: null },
+        object: 'list',
+        folder: folderExample,
+        data: [fileExample],
+        has_more: false,
+        next: null,
       }),
     },
   },
@@ -56,7 +59,8 @@ const search = {
         data: [
           { ...fileExample, match: { name: 'report.pdf', highlight: [{ start: 0, end: 6 }] } },
         ],
-        ...{ has_more: false, next: null },
+        has_more: false,
+        next: null,
       }),
     },
   },
@@ -113,7 +117,9 @@ export const listingOperations = {
           object: 'list',
           data: [
             {
-              ...{ id: fileExample.id, object: 'file', name: fileExample.name },
+              id: fileExample.id,
+              object: 'file',
+              name: fileExample.name,
               trashed_at: instantExample,
             },
           ],

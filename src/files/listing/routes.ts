@@ -91,7 +91,9 @@ async function answerSearch(files: Files, caller: Caller, given: unknown): Promi
 async function answerTrash(files: Files, caller: Caller, query: unknown): Promise<TrashList> {
   const items = await files.trash(caller, readTrashAsk(query))
   const data = items.map(({ id, kind, name, trashedAt }) => ({
-    ...{ id, object: kind, name },
+    id,
+    object: kind,
+    name,
     trashed_at: trashedAt.toISOString(),
   }))
   return { object: 'list', data }

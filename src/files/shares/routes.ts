@@ -133,7 +133,10 @@ function renderPrincipal({ type, id, name }: Principal): PrincipalRecord {
 function renderShare(share: Share): ShareRecord {
   const { id, principal, role, inheritedFrom, grantedBy, createdAt } = share
   return {
-    ...{ id, object: 'share', principal: renderPrincipal(principal), role },
+    id,
+    object: 'share',
+    principal: renderPrincipal(principal),
+    role,
     inherited_from: inheritedFrom === null ? null : { type: 'folder', ...inheritedFrom },
     granted_by: grantedBy,
     created_at: createdAt.toISOString(),

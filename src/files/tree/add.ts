@@ -144,8 +144,14 @@ async function addNode(
   const id = Bun.randomUUIDv7()
   const { ownerId, parentId } = place
   await insertNode(transaction, {
-    ...{ id, ownerId, parentId, kind: wanted.kind, createdBy: caller.userId },
-    ...{ name, key: nameKey(name), now: now() },
+    id,
+    ownerId,
+    parentId,
+    kind: wanted.kind,
+    createdBy: caller.userId,
+    name,
+    key: nameKey(name),
+    now: now(),
   })
   return id
 }

@@ -87,7 +87,8 @@ function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchReq
   return {
     url: target.origin + target.pathAndQuery,
     init: {
-      ...{ method, signal },
+      method,
+      signal,
       headers: [...headersOf(target, request)],
       ...(body.length === 0 ? {} : { body }),
       redirect: 'manual',

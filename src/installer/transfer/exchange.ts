@@ -56,7 +56,10 @@ export async function exchange(job: FetchJob, how: Exchange): Promise<Outcome> {
     how.onAnswered()
     const body = response.body
     const received = await receive(job, {
-      ...{ body, claim, watchdog, isFramed: isFramed || isVouchedFor(job.file) },
+      body,
+      claim,
+      watchdog,
+      isFramed: isFramed || isVouchedFor(job.file),
       bodyEnd: end,
     })
     return outcomeOf(received, { claim, bodyEnd: end })

@@ -159,7 +159,10 @@ export const collectionOperations = {
       200: {
         description: 'It is gone.',
         content: json(deletedCollection, {
-          ...{ id: idExample, name: 'handbooks', object: 'collection.deleted', deleted: true },
+          id: idExample,
+          name: 'handbooks',
+          object: 'collection.deleted',
+          deleted: true,
         }),
       },
     },
@@ -247,7 +250,9 @@ export const memberOperations = {
       200: {
         description: 'It is out.',
         content: json(deleted('collection.file.deleted'), {
-          ...{ id: fileIdExample, object: 'collection.file.deleted', deleted: true },
+          id: fileIdExample,
+          object: 'collection.file.deleted',
+          deleted: true,
         }),
       },
     },

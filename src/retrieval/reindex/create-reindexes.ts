@@ -114,8 +114,14 @@ async function begin(parts: Parts, userId: string, choice: Choice): Promise<stri
     if (await isUnderWay(transaction, sourceIndexId, null)) throw isRunning(null)
     const { id: targetIndexId } = await chunkTables.create(target, transaction)
     await insertRun(transaction, {
-      ...{ id, sourceIndexId, targetIndexId, collectionIds, startedBy: userId },
-      ...{ sourceSpec: source, targetSpec: target, status: 'queued' },
+      id,
+      sourceIndexId,
+      targetIndexId,
+      collectionIds,
+      startedBy: userId,
+      sourceSpec: source,
+      targetSpec: target,
+      status: 'queued',
       total: await countFiles(transaction, collectionIds),
       createdAt: now(),
       updatedAt: now(),

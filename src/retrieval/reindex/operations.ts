@@ -110,7 +110,10 @@ export const reindexOperations = {
       200: {
         description: 'What it would take: the answer to a dry run.',
         content: json(reindexPlan, {
-          ...{ total: 980, est_tokens: 1_250_000, est_seconds: 610, dims: 1_024 },
+          total: 980,
+          est_tokens: 1_250_000,
+          est_seconds: 610,
+          dims: 1_024,
         }),
       },
     },

@@ -226,7 +226,11 @@ function resultOf(
   collectionOf: ReadonlyMap<string, string>,
 ): SearchResult {
   return {
-    ...{ fileId, filename, attributes, text, score },
+    fileId,
+    filename,
+    attributes,
+    text,
+    score,
     collection: collectionOf.get(chunkId) ?? '',
     chunk: { id: chunkId, index: ordinal, page, start, end },
   }

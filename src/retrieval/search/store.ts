@@ -139,7 +139,9 @@ async function readIndexes(
     where collection.id = any(${ids}) and place.id is not null
     group by place.id order by place.id`)
   return rows.map(({ id, has_graph: hasGraph, has_many_files: hasManyFiles }) => ({
-    ...{ id, hasGraph, hasManyFiles },
+    id,
+    hasGraph,
+    hasManyFiles,
   }))
 }
 

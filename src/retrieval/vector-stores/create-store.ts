@@ -16,7 +16,10 @@ export async function createStore(
   { title, description, metadata, fileIds, chunking }: ReturnType<typeof readNewStore>,
 ): Promise<Collection> {
   const wish = {
-    ...{ title, description, metadata, chunking },
+    title,
+    description,
+    metadata,
+    chunking,
     accessMode: 'files' as const,
     embeddingModel: null,
     folderId: null,

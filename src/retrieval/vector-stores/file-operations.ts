@@ -58,7 +58,8 @@ export const storeFileOperations = {
     path,
     body: {
       content: json(withNulls(storeMemberBody), {
-        ...{ file_id: fileIdExample, attributes: { language: 'en' } },
+        file_id: fileIdExample,
+        attributes: { language: 'en' },
       }),
     },
     answers: one,
@@ -108,7 +109,9 @@ export const storeFileOperations = {
       200: {
         description: 'It is out.',
         content: json(deleted('vector_store.file.deleted'), {
-          ...{ id: fileIdExample, object: 'vector_store.file.deleted', deleted: true },
+          id: fileIdExample,
+          object: 'vector_store.file.deleted',
+          deleted: true,
         }),
       },
     },

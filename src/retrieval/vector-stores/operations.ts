@@ -100,7 +100,9 @@ export const storeOperations = {
       200: {
         description: 'It is gone.',
         content: json(deleted('vector_store.deleted'), {
-          ...{ id: idExample, object: 'vector_store.deleted', deleted: true },
+          id: idExample,
+          object: 'vector_store.deleted',
+          deleted: true,
         }),
       },
     },

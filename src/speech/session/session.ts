@@ -74,7 +74,8 @@ export class SpeechSession {
       format: handshake.format,
       usesCredit: handshake.options.credit,
       readerIsFull: () => this.#readerIsFull(),
-      ...{ settings, budget },
+      settings,
+      budget,
     })
     const resumeToken = settings.resumeMs > 0 ? this.#resumeToken : null
     this.start = start
@@ -85,11 +86,19 @@ export class SpeechSession {
     this.#watch = createWatch(settings)
     this.#reports = createReports({
       id: this.id,
-      ...{ query, handshake, resumeToken, settings, outbox, audio },
+      query,
+      handshake,
+      resumeToken,
+      settings,
+      outbox,
+      audio,
     })
     this.#listening = new Listening({
       transcribing: deps,
-      ...{ settings, query, handshake, audio },
+      settings,
+      query,
+      handshake,
+      audio,
       reports: this.#reports,
       watch: this.#watch,
       resumes: () => this.#resumes,

@@ -45,8 +45,14 @@ const piecesPerTurn = 16
 export async function* transcribeFile(open: OpenRecognition, job: FileJob): FileParts {
   const listening = createListening(job)
   const options: RecognitionOptions = {
-    ...{ language: job.language, engineName: job.engineName, vocabulary: job.vocabulary },
-    ...{ partials: false, words: true, partialsPerSecondMax: 1, endpointingMs, live: false },
+    language: job.language,
+    engineName: job.engineName,
+    vocabulary: job.vocabulary,
+    partials: false,
+    words: true,
+    partialsPerSecondMax: 1,
+    endpointingMs,
+    live: false,
     signal: job.signal,
     listener: listening.hear,
   }

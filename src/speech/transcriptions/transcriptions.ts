@@ -99,7 +99,10 @@ function openReceipt(
     const encoding = encodingOfFile(audio.head, audio.filename)
     if (!deps.pool.hasPlace(choice)) throw noPlace()
     return {
-      ...{ audio, encoding, language: choice.language, engineName: choice.engineName },
+      audio,
+      encoding,
+      language: choice.language,
+      engineName: choice.engineName,
       vocabulary: request.vocabulary,
       maySkip: request.form === 'verbose_json',
       signal: controller.signal,
@@ -127,7 +130,8 @@ function openReceipt(
   return {
     async take(filename, bytes) {
       audio = await spoolAudio(bytes, {
-        ...{ folder: deps.folder, filename },
+        folder: deps.folder,
+        filename,
         bytesMax: fileBytesMax,
       })
       if (isClosed) await audio.close()

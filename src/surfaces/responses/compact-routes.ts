@@ -44,8 +44,11 @@ export function compactRoutes(deps: CompactDeps) {
           seal: createSeals(deps.sealer, principal.userId).compaction,
         },
         {
-          ...{ request: asked.request, targets: asked.targets },
-          ...{ signal, requestId, committed: () => false },
+          request: asked.request,
+          targets: asked.targets,
+          signal,
+          requestId,
+          committed: () => false,
         },
       )
       return {

@@ -93,7 +93,11 @@ export function parseItems(
   const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
   const { items: answered, history: mcpHistory } = hosted.finish(items)
   return {
-    ...{ items: answered, stored, ignored: [...ignored], compactsNow, mcpHistory },
+    items: answered,
+    stored,
+    ignored: [...ignored],
+    compactsNow,
+    mcpHistory,
     found: hosted.found(),
   }
 }

@@ -56,7 +56,11 @@ describe('a picture is shown as it was sent', () => {
       expect([answer.status, answer.body]).toEqual([
         200,
         {
-          ...{ content_type: type, bytes: bytes.length, sha256, width: 3, height: 2 },
+          content_type: type,
+          bytes: bytes.length,
+          sha256,
+          width: 3,
+          height: 2,
           sanitized: [],
           logo_url: expect.stringContaining(`/v1/branding/logo?v=${sha256.slice(0, 12)}&sig=`),
         },
@@ -76,7 +80,9 @@ test('a drawing is shown without what could act, and it is told what that was', 
   const drawing = svgOf('<script>alert(1)</script><path onclick="x" d="M0 0h1"/>')
   const answer = await postForm(drawing, { name: 'logo.svg', type: 'image/svg+xml' })
   expect(answer.body).toMatchObject({
-    ...{ content_type: 'image/svg+xml', width: 10, height: 20 },
+    content_type: 'image/svg+xml',
+    width: 10,
+    height: 20,
     sanitized: ['<script>', 'onclick of <path>'],
   })
   const shown = await show()

@@ -22,11 +22,13 @@ afterAll(() => world.stop())
 afterEach(() => world.upstream.answer(scriptedAnswer))
 
 const start = (index: number, block: JsonObject) => ({
-  ...{ type: 'content_block_start', index },
+  type: 'content_block_start',
+  index,
   content_block: block,
 })
 const delta = (index: number, fields: JsonObject) => ({
-  ...{ type: 'content_block_delta', index },
+  type: 'content_block_delta',
+  index,
   delta: fields,
 })
 const text = (index: number, words: string) => delta(index, { type: 'text_delta', text: words })

@@ -221,7 +221,9 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     for (const model of ['chat', 'responses', 'messages']) {
       const turn = { role: 'assistant' as const, content: [altered, ...rest] }
       const { stop_reason: reason } = await client.messages.create({
-        ...{ model, max_tokens: 4096, thinking },
+        model,
+        max_tokens: 4096,
+        thinking,
         messages: [prompt, turn, again],
       })
       expect(reason).toBe('end_turn')

@@ -150,7 +150,8 @@ describe('an upstream with a counter', () => {
     const targets = [vllm(upstream.baseUrl)]
     const leaving = new AbortController()
     const counting = counter.count(saying('leaving'), targets, {
-      ...{ patienceMs: 5_000, signal: leaving.signal },
+      patienceMs: 5_000,
+      signal: leaving.signal,
     })
     await upstream.until(({ requests }) => requests.length === 1)
     leaving.abort()

@@ -56,7 +56,9 @@ const surfaces = {
   messages: {
     ask: (model: string) =>
       gateway.post('/compat/v1/messages', {
-        ...{ model, max_tokens: 10, stream: true },
+        model,
+        max_tokens: 10,
+        stream: true,
         messages: [{ role: 'user', content: 'Hello' }],
       }),
     ending(wire: string) {

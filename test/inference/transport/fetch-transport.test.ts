@@ -73,7 +73,8 @@ async function tunnel(peer: Peer, port: number): Promise<void> {
 test('an upstream that speaks HTTP/2 alone is reached by fetch, where Bun is told to offer it', async () => {
   const upstream = Bun.serve({
     port: 0,
-    ...{ http1: false, http2: true },
+    http1: false,
+    http2: true,
     tls: {
       cert: readFileSync(join(tlsFixtures, 'localhost.pem')),
       key: readFileSync(join(tlsFixtures, 'localhost.key')),

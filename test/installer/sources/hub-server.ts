@@ -60,7 +60,9 @@ function answerTree(
 ): Response {
   if (!hasTree) return new Response('no such route', { status: 404 })
   const entries = Object.entries(files).map(([path, { content, isLarge }]) => ({
-    ...{ type: 'file', path, size: content.length },
+    type: 'file',
+    path,
+    size: content.length,
     oid: isLarge ? 'f'.repeat(40) : gitSha1Of(content),
     ...(isLarge ? { lfs: { oid: sha256Of(content), size: content.length, pointerSize: 134 } } : {}),
   }))

@@ -40,7 +40,8 @@ for (const connections of [1, 4]) {
       return new Response(body, { status: answer.status, headers: answer.headers })
     }
     const { file } = await bench.transfer(remoteFile(url, content), {
-      ...{ fetch: counting, part: 'counted' },
+      fetch: counting,
+      part: 'counted',
       settings: { rangesMax: connections, rangeBytes: 4_000_000 },
     })
     expect(file?.isVerified).toBe(true)

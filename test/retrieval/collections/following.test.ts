@@ -53,8 +53,13 @@ test('what is in the folder already is in the collection, however deep', async (
   const { results } = await gateway.search(
     callerOf(ann),
     {
-      ...{ collections: [name], queries: ['b.txt'], filters: [], topK: 1, scoreMin: null },
-      ...{ mode: 'hybrid', rerank: null },
+      collections: [name],
+      queries: ['b.txt'],
+      filters: [],
+      topK: 1,
+      scoreMin: null,
+      mode: 'hybrid',
+      rerank: null,
     },
     new AbortController().signal,
   )

@@ -18,7 +18,8 @@ const text = (pieces: readonly string[], form: 'answer' | 'refusal' = 'answer') 
   ] satisfies GenerationEvent[]
 
 const cited = (number: number, { fileId, filename, text }: Passage, index: number) => ({
-  ...{ type: 'citation', block: 0 },
+  type: 'citation',
+  block: 0,
   citation: { kind: 'file', fileId, filename, index, quoted: { number, text } },
 })
 

@@ -9,7 +9,10 @@ import {
 /** The passages of one response, and how a model is told of them. */
 
 const passage = (text: string, given: Partial<Passage> = {}): Passage => ({
-  ...{ fileId: 'f', filename: 'a.txt', page: null, text },
+  fileId: 'f',
+  filename: 'a.txt',
+  page: null,
+  text,
   ...given,
 })
 

@@ -81,7 +81,13 @@ export async function startIngestWorld(
   }
   const ingest = createIngest(
     around({
-      ...{ database, jobs, storage, embedders, chunkTables: tables, log: quietLog, now },
+      database,
+      jobs,
+      storage,
+      embedders,
+      chunkTables: tables,
+      log: quietLog,
+      now,
       extraction: createExtraction({
         limits: { ...config.retrieval, ...limits },
         log: quietLog,
@@ -90,13 +96,21 @@ export async function startIngestWorld(
   )
   const settings = { embeddingModel: 'local-hash', retrievalK: 3, rerankTopN: null }
   const collections = createCollections({
-    ...{ database, jobs, now, embedders, chunkTables: tables },
+    database,
+    jobs,
+    now,
+    embedders,
+    chunkTables: tables,
     settings: () => ({ ...settings, rerankModel: null }),
     limits: { ...config.retrieval, chunkTokensMax: 100, chunkOverlapTokens: 20 },
     usedByAgents: async () => false,
   })
   const files = createFiles({
-    ...{ database, storage, settings: config.files, hooks: collections.fileHooks, now },
+    database,
+    storage,
+    settings: config.files,
+    hooks: collections.fileHooks,
+    now,
   })
   const put = (content: Uint8Array | string) =>
     storage.put(
@@ -108,11 +122,22 @@ export async function startIngestWorld(
   await collections.find(owner, 'docs').catch(() => collections.create(owner, docs))
 
   return {
-    ...{ files, ingest, jobs, tables, embedders: known },
+    files,
+    ingest,
+    jobs,
+    tables,
+    embedders: known,
     async upload(name, content) {
       const { id } = await files.create(owner, {
-        ...{ name, folderId: null, content: await put(content), mimeType: '', attributes: {} },
-        ...{ purpose: 'user_data', collections: ['docs'], expiresAt: null, onConflict: 'rename' },
+        name,
+        folderId: null,
+        content: await put(content),
+        mimeType: '',
+        attributes: {},
+        purpose: 'user_data',
+        collections: ['docs'],
+        expiresAt: null,
+        onConflict: 'rename',
       })
       return id
     },
@@ -135,8 +160,14 @@ export async function startIngestWorld(
 }
 
 const docs = {
-  ...{ name: 'docs', title: null, description: null, metadata: {}, accessMode: 'files' as const },
-  ...{ chunking: null, embeddingModel: null, folderId: null },
+  name: 'docs',
+  title: null,
+  description: null,
+  metadata: {},
+  accessMode: 'files' as const,
+  chunking: null,
+  embeddingModel: null,
+  folderId: null,
 }
 
 async function stateOf({ drizzle }: Database, fileId: string): Promise<FileState> {

@@ -45,12 +45,19 @@ describe('a file', () => {
     const text = await world.upload('a.txt', long('herons'))
     await world.settled()
     expect(await world.state(pdf)).toEqual({
-      ...{ state: 'done', stage: 'indexing', chunks: 1, attempts: 1 },
-      ...{ error_code: null, error_message: null },
+      state: 'done',
+      stage: 'indexing',
+      chunks: 1,
+      attempts: 1,
+      error_code: null,
+      error_message: null,
     })
     expect(await world.passages(pdf)).toEqual([
       {
-        ...{ ordinal: 0, page: 1, start_char: 0, end_char: 37 },
+        ordinal: 0,
+        page: 1,
+        start_char: 0,
+        end_char: 37,
         text: 'On the first page\n\nOn the second page',
       },
     ])

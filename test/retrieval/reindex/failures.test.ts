@@ -36,8 +36,11 @@ test('files that fail hold the end, are found all the same, and may be tried aga
   expect(held.lastError).toContain('1')
   expect((await world.reindexes.failures(id, page)).items).toEqual([
     {
-      ...{ fileId: ids[2] ?? '', filename: `${name}-2.txt`, attempts: 1 },
-      ...{ code: 'invalid_request', message: 'The model does not take this text.' },
+      fileId: ids[2] ?? '',
+      filename: `${name}-2.txt`,
+      attempts: 1,
+      code: 'invalid_request',
+      message: 'The model does not take this text.',
     },
   ])
   expect(await world.found(name, 'common')).toHaveLength(4)

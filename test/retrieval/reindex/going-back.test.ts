@@ -153,8 +153,12 @@ test('a revert leaves what others have in the target since', async () => {
 })
 
 const plain = {
-  ...{ title: null, description: null, metadata: {}, accessMode: 'files' as const },
-  ...{ chunking: null, folderId: null },
+  title: null,
+  description: null,
+  metadata: {},
+  accessMode: 'files' as const,
+  chunking: null,
+  folderId: null,
 }
 
 test('who has come to a third index since does not go back to the first', async () => {

@@ -100,23 +100,23 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
   }
   const deeds = { upload, replace, remove, bin, changeMembership, begin, act, crash }
   const weights: Record<keyof typeof deeds, number> = {
-    ...{
-      upload: 6,
-      replace: 3,
-      remove: 1,
-      bin: 1,
-      changeMembership: 2,
-      begin: 3,
-      act: 4,
-      crash: 1,
-    },
+    upload: 6,
+    replace: 3,
+    remove: 1,
+    bin: 1,
+    changeMembership: 2,
+    begin: 3,
+    act: 4,
+    crash: 1,
   }
   const wheel = (Object.keys(deeds) as (keyof typeof deeds)[]).flatMap((name) =>
     Array.from({ length: weights[name] }, () => name),
   )
 
   return {
-    ...{ oracle, reindexIds, done },
+    oracle,
+    reindexIds,
+    done,
     async step() {
       if (processes.length === 0) processes.push(await world.start())
       const name = pick(wheel) ?? 'upload'

@@ -87,7 +87,10 @@ export async function startReindexWorld(
     },
   }
   const settings = () => ({
-    ...{ embeddingModel: 'local-hash', retrievalK: 3, rerankTopN: null, rerankModel: null },
+    embeddingModel: 'local-hash',
+    retrievalK: 3,
+    rerankTopN: null,
+    rerankModel: null,
   })
   const warm = { warmHours: options.warmHours ?? 24 }
   const running = new Set<WorkingProcess>()
@@ -100,12 +103,19 @@ export async function startReindexWorld(
     const chunkTables = createChunkTables(shared)
     const ingest = createIngest({ ...shared, storage, chunkTables, extraction: plainReading })
     const collections = createCollections({
-      ...{ ...shared, chunkTables, settings, limits: config.retrieval },
+      ...shared,
+      chunkTables,
+      settings,
+      limits: config.retrieval,
       usedByAgents: async () => false,
     })
     const times = { lookEveryMs: 20, tellEveryMs: 50 }
     const reindexes = await createReindexes({
-      ...{ ...shared, chunkTables, ingest, times, settings: warm },
+      ...shared,
+      chunkTables,
+      ingest,
+      times,
+      settings: warm,
     })
     const close = async () => {
       await jobs.close()
@@ -117,17 +127,29 @@ export async function startReindexWorld(
   const desk = await open(database, true)
   const { collections, reindexes } = desk
   const files = createFiles({
-    ...{ database, storage, settings: config.files, hooks: collections.fileHooks, now },
+    database,
+    storage,
+    settings: config.files,
+    hooks: collections.fileHooks,
+    now,
   })
   const search = createSearch({
-    ...{ database, embedders, settings, log: quietLog },
+    database,
+    embedders,
+    settings,
+    log: quietLog,
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   })
   const contentOf = (text: string) =>
     storage.put(new Blob([text]).stream(), { bytesMax: 1_000_000 })
 
   const world: ReindexWorld = {
-    ...{ database, files, collections, search, embedders: known, reindexes },
+    database,
+    files,
+    collections,
+    search,
+    embedders: known,
+    reindexes,
     async start() {
       const mortal = mortalDatabase(database)
       const { close } = await open(mortal, false)
@@ -159,8 +181,14 @@ export async function startReindexWorld(
     },
     async upload(name, text, into) {
       const { id } = await files.create(ann, {
-        ...{ name, folderId: null, content: await contentOf(text), mimeType: 'text/plain' },
-        ...{ attributes: {}, purpose: 'user_data', collections: into, expiresAt: null },
+        name,
+        folderId: null,
+        content: await contentOf(text),
+        mimeType: 'text/plain',
+        attributes: {},
+        purpose: 'user_data',
+        collections: into,
+        expiresAt: null,
         onConflict: 'fail',
       })
       return id
@@ -209,8 +237,13 @@ export function numberedText(number: number): string {
 }
 
 const plainCollection = {
-  ...{ title: null, description: null, metadata: {}, accessMode: 'files' as const },
-  ...{ chunking: null, embeddingModel: null, folderId: null },
+  title: null,
+  description: null,
+  metadata: {},
+  accessMode: 'files' as const,
+  chunking: null,
+  embeddingModel: null,
+  folderId: null,
 }
 
 /** Reading in a process of its own is shown elsewhere; here it would take most of the time. */

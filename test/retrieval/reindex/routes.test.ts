@@ -99,9 +99,16 @@ test('a reindex is begun, watched to its end, listed, and reverted', async () =>
   expect(begun.status).toBe(202)
   const { id, ...job } = await bodyOf(begun)
   expect(job).toMatchObject({
-    ...{ object: 'embedding.reindex', source: { model: 'local-hash', dims: 384 } },
-    ...{ target: { model: 'small', dims: 64 }, completed: 0, failed: 0, skipped: 0, total: 3 },
-    ...{ added: 0, last_error: null, finished_at: null },
+    object: 'embedding.reindex',
+    source: { model: 'local-hash', dims: 384 },
+    target: { model: 'small', dims: 64 },
+    completed: 0,
+    failed: 0,
+    skipped: 0,
+    total: 3,
+    added: 0,
+    last_error: null,
+    finished_at: null,
   })
   expect(await refusal({ embedding_model: 'large' })).toBe('409 reindex_running null')
   const events = await server.send(`/${id}/events`)

@@ -58,7 +58,9 @@ beforeAll(async () => {
   const embedder = createLocalHashEmbedder()
   const settings = { retrievalK: 3, rerankTopN: null, rerankModel: null, embeddingModel: 'x' }
   const deps = {
-    ...{ database, log: quietLog, settings: () => settings },
+    database,
+    log: quietLog,
+    settings: () => settings,
     embedders: { find: async () => embedder },
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   }

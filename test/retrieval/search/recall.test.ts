@@ -100,7 +100,11 @@ async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchT
   const visible = chunks.filter(({ file }) => isReadBy(file, reader?.share ?? 0))
   const settings = { retrievalK: wanted, rerankTopN: null, rerankModel: null, embeddingModel: 'm' }
   const search = createSearch({
-    ...{ database, log: quietLog, embedders, tuning, settings: () => settings },
+    database,
+    log: quietLog,
+    embedders,
+    tuning,
+    settings: () => settings,
     rerankers: { find: () => Promise.reject(new Error('there is none')) },
   })
   const visibleIds = new Set(visible.map(({ id }) => id))

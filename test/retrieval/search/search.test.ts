@@ -17,7 +17,10 @@ beforeAll(async () => {
   ids['inner'] = await gateway.files.folder(ann, 'old', ids['folder'])
   for (const [name, { text, folder, attributes }] of Object.entries(texts)) {
     ids[name] = await gateway.files.upload(ann, name, {
-      ...{ text, attributes, folderId: ids[folder] ?? null, collections: ['docs'] },
+      text,
+      attributes,
+      folderId: ids[folder] ?? null,
+      collections: ['docs'],
     })
   }
   await gateway.settled()

@@ -31,7 +31,8 @@ beforeAll(async () => {
   for (const at of [0, 1, 2, 3]) {
     fileIds.push(
       await gateway.files.upload(ann, `f${at}.txt`, {
-        ...{ text: `apples of file ${at}\npears of file ${at}`, collections: ['docs'] },
+        text: `apples of file ${at}\npears of file ${at}`,
+        collections: ['docs'],
       }),
     )
   }
@@ -52,8 +53,13 @@ function search(request: Partial<SearchRequest>): Promise<SearchAnswer> {
   return gateway.search(
     callerOf(ann),
     {
-      ...{ collections: ['docs'], queries: ['apples'], filters: [], topK: 50, scoreMin: null },
-      ...{ mode: 'hybrid', rerank: null },
+      collections: ['docs'],
+      queries: ['apples'],
+      filters: [],
+      topK: 50,
+      scoreMin: null,
+      mode: 'hybrid',
+      rerank: null,
       ...request,
     },
     new AbortController().signal,
@@ -132,7 +138,8 @@ test('a file that fails in the target is found in the source', async () => {
 
 test('an upload during the change goes to the target alone, and is found', async () => {
   const fileId = await gateway.files.upload(ann, 'new.txt', {
-    ...{ text: 'apples of new', collections: ['docs'] },
+    text: 'apples of new',
+    collections: ['docs'],
   })
   await gateway.settled()
   expect(await passages()).toEqual([...everything, 'new.txt:0'])
@@ -247,8 +254,13 @@ test('a reranker that fails leaves the order as it is', async () => {
 test('a search whose caller has left ends', async () => {
   const left = AbortSignal.abort(new Error('the caller has left'))
   const request: SearchRequest = {
-    ...{ collections: ['docs'], queries: ['x'], filters: [], topK: 1, scoreMin: null },
-    ...{ mode: 'hybrid', rerank: null },
+    collections: ['docs'],
+    queries: ['x'],
+    filters: [],
+    topK: 1,
+    scoreMin: null,
+    mode: 'hybrid',
+    rerank: null,
   }
   await expect(gateway.search(callerOf(ann), request, left)).rejects.toThrow('the caller has left')
 })

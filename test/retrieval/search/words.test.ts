@@ -73,10 +73,16 @@ test('those with more of the words come first', async () => {
 
 async function search(userId: string, query: string, tuning: SearchTuning) {
   const results = await searchPassages(database, {
-    ...{ userId, query, tuning, mode: 'keyword', topK: 50 },
+    userId,
+    query,
+    tuning,
+    mode: 'keyword',
+    topK: 50,
   })
   return results.map(({ chunk, score, fileId }) => ({
-    ...{ id: chunk.id, score, text: files.get(fileId)?.[chunk.index]?.text ?? '' },
+    id: chunk.id,
+    score,
+    text: files.get(fileId)?.[chunk.index]?.text ?? '',
   }))
 }
 

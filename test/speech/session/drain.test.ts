@@ -15,7 +15,11 @@ test('frames go on where what waited went out and nobody said so', async () => {
     isPaused: false,
     getBufferedAmount: () => wire.bufferedBytes,
     sendText: (text: string) => sent.push(text),
-    ...{ close() {}, terminate() {}, pause() {}, resume() {}, ping: () => 1 },
+    close() {},
+    terminate() {},
+    pause() {},
+    resume() {},
+    ping: () => 1,
   }
   const closeCodes: number[] = []
   const session = new SpeechSession(

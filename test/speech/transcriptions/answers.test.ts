@@ -117,7 +117,9 @@ describe('a stream', () => {
   test('of a verbose answer tells the segments with their times', async () => {
     const events = await Array.fromAsync(
       await openai.audio.transcriptions.create({
-        ...{ file, model: 'stt', stream: true },
+        file,
+        model: 'stt',
+        stream: true,
         response_format: 'verbose_json',
       }),
     )

@@ -31,8 +31,11 @@ beforeAll(async () => {
   const { log } = engineDeps()
   const recogniser = createExecEngine(
     engineConfig({
-      ...{ kind: 'exec', name: 'pocketsphinx', languages: ['en'] },
-      ...{ command: pocketsphinxCommand(), openMs: 30_000 },
+      kind: 'exec',
+      name: 'pocketsphinx',
+      languages: ['en'],
+      command: pocketsphinxCommand(),
+      openMs: 30_000,
     }),
     { log, environment: programEnvironment() },
   )
@@ -60,7 +63,9 @@ test.skipIf(isMissing).each(forms)(
   async (form, name) => {
     const answer = await openai.audio.transcriptions.create({
       file: new File([speechFile('fox', form).slice()], name),
-      ...{ model: 'pocketsphinx', language: 'en', prompt: 'A fox and a dog.' },
+      model: 'pocketsphinx',
+      language: 'en',
+      prompt: 'A fox and a dog.',
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     })
@@ -80,7 +85,8 @@ test.skipIf(isMissing)(
   async () => {
     const { logprobs, text } = await openai.audio.transcriptions.create({
       file: new File([speechFile('door', 'wav').slice()], 'door.wav'),
-      ...{ model: 'pocketsphinx', include: ['logprobs'] },
+      model: 'pocketsphinx',
+      include: ['logprobs'],
     })
     expect(text).toBe(sentences.door)
     expect(logprobs?.map(({ token }) => token).join(' ')).toBe(sentences.door)
@@ -95,7 +101,9 @@ test.skipIf(!speechToolsExist)(
     for (const form of ['wav', 'ogg', 'webm', 'mp3'] as const) {
       const answer = await openai.audio.transcriptions.create({
         file: new File([speechFile('door', form).slice()], `door.${form}`),
-        ...{ model: 'stt', language: 'sk', response_format: 'verbose_json' },
+        model: 'stt',
+        language: 'sk',
+        response_format: 'verbose_json',
       })
       expect(answer.text).toMatch(/^(\[speech \d\.\d\d s, level -\d+ dBFS\] ?)+$/)
       expect(answer.language).toBe('sk')

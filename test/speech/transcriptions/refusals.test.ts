@@ -82,7 +82,11 @@ describe('a form', () => {
 
   test('with fields of other services is taken', async () => {
     const answer = await server.post({
-      ...{ file, model, temperature: '0.2', chunking_strategy: 'auto', user: 'somebody' },
+      file,
+      model,
+      temperature: '0.2',
+      chunking_strategy: 'auto',
+      user: 'somebody',
       'include[]': 'anything',
     })
     expect(answer.status).toBe(200)
@@ -92,7 +96,9 @@ describe('a form', () => {
 describe('a model', () => {
   test('that nobody knows does not exist', async () => {
     expect(await refusalOf({ file, model: 'gpt-4' })).toMatchObject({
-      ...{ status: 404, code: 'model_not_found', param: 'model' },
+      status: 404,
+      code: 'model_not_found',
+      param: 'model',
     })
   })
 
@@ -131,11 +137,15 @@ describe('a file', () => {
   test('whose sound is of another encoding, or none, is refused', async () => {
     const adpcm = wavFile(new Uint8Array(4_000), { format: 2, bits: 4 })
     expect(await refusalOf({ file: named(adpcm, 'a.wav'), model })).toMatchObject({
-      ...{ status: 400, code: 'unsupported_audio', param: 'file' },
+      status: 400,
+      code: 'unsupported_audio',
+      param: 'file',
     })
     const silent = wavFile(new Uint8Array(0))
     expect(await refusalOf({ file: named(silent, 'a.wav'), model })).toMatchObject({
-      ...{ status: 400, code: 'bad_audio', param: 'file' },
+      status: 400,
+      code: 'bad_audio',
+      param: 'file',
     })
     const noise = named(bytesOf('noise '.repeat(5_000)), 'noise.mp3')
     expect(await refusalOf({ file: noise, model })).toMatchObject({ status: 400, param: 'file' })
@@ -144,11 +154,13 @@ describe('a file', () => {
   test('past the limit is refused, by its announced length or by its own', async () => {
     const long = named(wavFile(new Uint8Array(fileBytesMax + 1)), 'long.wav')
     expect(await refusalOf({ file: long, model })).toMatchObject({
-      ...{ status: 413, code: 'file_too_large' },
+      status: 413,
+      code: 'file_too_large',
     })
     const longer = named(new Uint8Array(fileBytesMax + 2_000_000), 'longer.wav')
     expect(await refusalOf({ file: longer, model })).toMatchObject({
-      ...{ status: 413, code: 'file_too_large' },
+      status: 413,
+      code: 'file_too_large',
     })
   })
 

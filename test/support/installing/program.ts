@@ -21,10 +21,17 @@ const database = await openDatabase({ ...task.place, connectionsMax: 2, log: qui
 const jobs = await createJobs({ database, log: quietLog, times: { leaseMs: 600, lookEveryMs: 40 } })
 const world = { fetch, resolve: resolveHost }
 const { downloads } = await createInstaller({
-  ...{ settings, folder: task.folder, database, jobs, now, log: quietLog, heartbeatMs: 100 },
+  settings,
+  folder: task.folder,
+  database,
+  jobs,
+  now,
+  log: quietLog,
+  heartbeatMs: 100,
   resolve: createSources(settings, world),
   transferFile: createTransfer(settings, world),
-  ...{ transport: fetchTransport, upstreams: [] },
+  transport: fetchTransport,
+  upstreams: [],
   uses: async () => [],
   refreshModels() {},
 })

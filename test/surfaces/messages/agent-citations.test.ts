@@ -34,7 +34,8 @@ afterAll(() => clients.stop())
 const leaveText = 'Holiday may be carried over until March.'
 const question = 'Until when may holiday be carried over?'
 const body = (model: string) => ({
-  ...{ model, max_tokens: 500 },
+  model,
+  max_tokens: 500,
   messages: [{ role: 'user' as const, content: question }],
 })
 

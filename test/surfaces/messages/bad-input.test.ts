@@ -16,7 +16,9 @@ const hello = { model: 'demo-fast', max_tokens: 50, messages: [user('Hi.')] }
 const path = '/compat/v1/messages'
 const image = (source: object) => user({ type: 'image', source })
 const base64 = (mediaType: string, data: string) => ({
-  ...{ type: 'base64', media_type: mediaType, data },
+  type: 'base64',
+  media_type: mediaType,
+  data,
 })
 
 const refusals: [what: string, fields: object, place: string][] = [

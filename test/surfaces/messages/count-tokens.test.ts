@@ -61,7 +61,8 @@ describe('the header says who counted', () => {
 
   test('also by an alias of the route, with the query that clients add', async () => {
     const answer = await gateway.post('/compat/messages/count_tokens?beta=true', {
-      ...{ model: 'counted', messages: hello },
+      model: 'counted',
+      messages: hello,
     })
     expect(answer.headers.get('x-sluice-token-count')).toBe('upstream')
     expect(await answer.json()).toEqual({ input_tokens: 321 })
@@ -162,8 +163,13 @@ describe('everything that a caller sends is counted', () => {
   test('and nothing else: what is about the answer changes no count', async () => {
     const bare = await count({ model, messages: plain })
     const rich = await count({
-      ...{ model, messages: plain, metadata: { user_id: text }, tool_choice: { type: 'auto' } },
-      ...{ max_tokens: 5, temperature: 0.5, stop_sequences: [text] },
+      model,
+      messages: plain,
+      metadata: { user_id: text },
+      tool_choice: { type: 'auto' },
+      max_tokens: 5,
+      temperature: 0.5,
+      stop_sequences: [text],
     })
     expect(rich.tokens).toBe(bare.tokens)
   })
@@ -217,7 +223,8 @@ describe('a count is refused', () => {
 
   test('without a credential', async () => {
     const answer = await fetch(`${gateway.url}/compat/v1/messages/count_tokens`, {
-      ...{ method: 'POST', body: JSON.stringify({ model: 'demo', messages: hello }) },
+      method: 'POST',
+      body: JSON.stringify({ model: 'demo', messages: hello }),
     })
     expect(answer.status).toBe(401)
   })

@@ -31,7 +31,9 @@ const ways = [
 ]
 const ask = (from: Gateway, stream: boolean) =>
   from.post('/compat/v1/messages', {
-    ...{ model: 'm', max_tokens: 10, stream },
+    model: 'm',
+    max_tokens: 10,
+    stream,
     messages: [{ role: 'user', content: 'Hi.' }],
   })
 
@@ -111,7 +113,8 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
       method: 'POST',
       signal: leaving.signal,
       body: JSON.stringify({
-        ...{ model: 'm', max_tokens: 10 },
+        model: 'm',
+        max_tokens: 10,
         messages: [{ role: 'user', content: 'Hi.' }],
       }),
     })

@@ -154,7 +154,9 @@ describe('a document', () => {
 describe('other content', () => {
   test('a search result is its text below its source', () => {
     const found = {
-      ...{ type: 'search_result', source: 'https://a.example', title: 'Skies' },
+      type: 'search_result',
+      source: 'https://a.example',
+      title: 'Skies',
       content: [text('Red.'), text('Blue.')],
     }
     expect(partsOf(found)).toEqual([

@@ -90,7 +90,9 @@ describe('thinking', () => {
 describe('tools that ran at whoever answered', () => {
   const use = (id: string, name: string, input: object = {}) => ({
     type: 'server_tool_use',
-    ...{ id, name, input },
+    id,
+    name,
+    input,
   })
   const result = (type: string, id: string, content?: unknown) => ({
     type: `${type}_tool_result`,
@@ -100,8 +102,11 @@ describe('tools that ran at whoever answered', () => {
 
   test('are calls with results, around which the answer goes on', () => {
     const found = {
-      ...{ type: 'web_search_result', title: 'Skies', url: 'https://a.example' },
-      ...{ encrypted_content: 'abc', page_age: null },
+      type: 'web_search_result',
+      title: 'Skies',
+      url: 'https://a.example',
+      encrypted_content: 'abc',
+      page_age: null,
     }
     expect(
       after(

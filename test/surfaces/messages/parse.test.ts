@@ -44,16 +44,22 @@ describe('the body', () => {
 
   test('may hold fields that nobody knows, and null where nothing is meant', () => {
     const fields = {
-      ...{ diagnostics: { previous_message_id: null }, container: null, inference_geo: 'eu' },
-      ...{ context_management: { edits: [] }, speed: 'fast', cache_control: { type: 'ephemeral' } },
-      ...{ system: null, tools: null, tool_choice: null, thinking: null, stop_sequences: null },
-      ...{
-        stream: null,
-        metadata: null,
-        output_config: null,
-        service_tier: null,
-        temperature: null,
-      },
+      diagnostics: { previous_message_id: null },
+      container: null,
+      inference_geo: 'eu',
+      context_management: { edits: [] },
+      speed: 'fast',
+      cache_control: { type: 'ephemeral' },
+      system: null,
+      tools: null,
+      tool_choice: null,
+      thinking: null,
+      stop_sequences: null,
+      stream: null,
+      metadata: null,
+      output_config: null,
+      service_tier: null,
+      temperature: null,
     }
     expect<unknown>(parse(fields).request.items).toEqual([said('user', 'Hello')])
   })
@@ -240,8 +246,12 @@ describe('whose request it is', () => {
 
 test('an upstream of the same protocol can have the body and the headers that are its business', () => {
   const headers = {
-    ...{ ...newer, 'anthropic-beta': 'a-beta-2031-01-01,b', 'x-claude-code-session-id': 's' },
-    ...{ authorization: 'Bearer x', 'x-api-key': 'x', 'anthropic-workspace-id': 'w' },
+    ...newer,
+    'anthropic-beta': 'a-beta-2031-01-01,b',
+    'x-claude-code-session-id': 's',
+    authorization: 'Bearer x',
+    'x-api-key': 'x',
+    'anthropic-workspace-id': 'w',
   }
   const origin = parse({ something_new: { a: null } }, headers).request.origin
   expect(origin?.body).toMatchObject({ model: 'demo', something_new: { a: null } })

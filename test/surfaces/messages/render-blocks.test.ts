@@ -77,8 +77,13 @@ describe('text', () => {
     }
     const say = (text: string): GenerationEvent => ({ type: 'text-delta', block: 0, text })
     const location = (number: number) => ({
-      ...{ type: 'search_result_location', cited_text: `text ${number}`, source: '/v1/files/f' },
-      ...{ title: 'n', search_result_index: number - 1, start_block_index: 0, end_block_index: 1 },
+      type: 'search_result_location',
+      cited_text: `text ${number}`,
+      source: '/v1/files/f',
+      title: 'n',
+      search_result_index: number - 1,
+      start_block_index: 0,
+      end_block_index: 1,
     })
     const [start, , end] = textBlock(0, '') as [GenerationEvent, GenerationEvent, GenerationEvent]
     const events = [passage(1), say('a'), say('b'), passage(2), passage(3), say('c'), say('')]

@@ -36,7 +36,10 @@ describe.each(bases)('%s', (path) => {
     expect(answer.headers.get('request-id')).toMatch(/^req_\w{26}$/)
     const message = Object(await answer.json())
     expect(message).toMatchObject({
-      ...{ type: 'message', role: 'assistant', model: 'm', stop_reason: 'end_turn' },
+      type: 'message',
+      role: 'assistant',
+      model: 'm',
+      stop_reason: 'end_turn',
       content: [{ type: 'text', text: 'Hello wörld' }],
       usage: { input_tokens: 7, output_tokens: 3 },
     })
@@ -50,7 +53,8 @@ describe.each(bases)('%s', (path) => {
     const wire = await answer.text()
     expect(wire).not.toContain('[DONE]')
     expect(checkMessageStream(wire).message).toMatchObject({
-      ...{ model: 'm', stop_reason: 'end_turn' },
+      model: 'm',
+      stop_reason: 'end_turn',
       content: [{ type: 'text', text: 'Hello wörld' }],
     })
   })
@@ -128,7 +132,8 @@ test('what was left out of a request is logged, and what the caller said is not'
 describe('credentials', () => {
   const post = (headers: Record<string, string>) =>
     fetch(`${gateway.url}/compat/v1/messages`, {
-      ...{ method: 'POST', body: JSON.stringify(hello) },
+      method: 'POST',
+      body: JSON.stringify(hello),
       headers: { 'content-type': 'application/json', ...headers },
     })
 
@@ -198,7 +203,8 @@ test('a caller who goes away takes the upstream with them', async () => {
   const leaving = new AbortController()
   const before = upstream.connections.aborted
   const answer = await gateway.request('/compat/v1/messages', {
-    ...{ method: 'POST', signal: leaving.signal },
+    method: 'POST',
+    signal: leaving.signal,
     body: JSON.stringify({ ...hello, stream: true }),
   })
   await answer.body?.getReader().read()

@@ -22,8 +22,10 @@ beforeAll(async () => {
       { url: chat.baseUrl, models: ['chat'] },
       { name: 'filing', url: chat.baseUrl, models: ['filing'], files: true, vendorFields: true },
       {
-        ...{ name: 'going-on', url: chat.baseUrl, models: ['going-on'] },
-        ...{ prefill: 'continue_final_message' },
+        name: 'going-on',
+        url: chat.baseUrl,
+        models: ['going-on'],
+        prefill: 'continue_final_message',
       },
       { name: 'small', url: chat.baseUrl, models: ['small-upstream'] },
       { name: 'native', api: 'responses', url: native.baseUrl, models: ['native'] },
@@ -94,7 +96,9 @@ describe('a chat upstream', () => {
     const choice = { type: 'tool', name: 'look', disable_parallel_tool_use: true }
     const body = await sent('chat', { tools, tool_choice: choice, messages: worked })
     const call = (id: string, args: string) => ({
-      ...{ id, type: 'function', function: { name: 'look', arguments: args } },
+      id,
+      type: 'function',
+      function: { name: 'look', arguments: args },
     })
     expect(body).toMatchObject({
       tools: [
@@ -158,7 +162,9 @@ describe('a chat upstream', () => {
       },
     ])
     const refused = await gateway.post('/compat/v1/messages', {
-      ...{ model: 'chat', max_tokens: 5, messages: [user(pdf)] },
+      model: 'chat',
+      max_tokens: 5,
+      messages: [user(pdf)],
     })
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain('The model does not take files')
@@ -195,7 +201,9 @@ describe('a chat upstream', () => {
       add_generation_prompt: false,
     })
     const refused = await gateway.post('/compat/v1/messages', {
-      ...{ model: 'chat', max_tokens: 5, messages },
+      model: 'chat',
+      max_tokens: 5,
+      messages,
     })
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain('cannot go on from the beginning of an answer')

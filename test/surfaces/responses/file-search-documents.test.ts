@@ -33,7 +33,8 @@ test.each([
 ])('an answer from %s', async (filename, input, quoted) => {
   const client = await gateway.openai()
   const response = await client.responses.create({
-    ...{ model: 'demo-fast', input },
+    model: 'demo-fast',
+    input,
     tools: [{ type: 'file_search', vector_store_ids: ['handbook'] }],
   })
   expect(response.output_text).toContain(quoted)
@@ -46,7 +47,8 @@ test.each([
 test('what is found on a page says on which', async () => {
   const client = await gateway.openai()
   const response = await client.responses.create({
-    ...{ model: 'demo-fast', input: 'Until when may holiday be carried over?' },
+    model: 'demo-fast',
+    input: 'Until when may holiday be carried over?',
     tools: [{ type: 'file_search', vector_store_ids: ['handbook'], max_num_results: 1 }],
     include: ['file_search_call.results'],
   })

@@ -46,7 +46,9 @@ function calling(...calls: readonly Call[]): string {
   const pieces = calls.map(([name, args], index) => ({
     tool_calls: [
       {
-        ...{ index, id: `call_${index}`, type: 'function' },
+        index,
+        id: `call_${index}`,
+        type: 'function',
         function: { name, arguments: JSON.stringify(args) },
       },
     ],

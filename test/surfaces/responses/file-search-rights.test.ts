@@ -46,7 +46,9 @@ async function ask(who: Person, fields: { model?: string; collections?: string[]
   const { model = 'chat', collections } = fields
   const client = await clientOf(gateway, who, { fetch: checkedFetch })
   return client.responses.create({
-    ...{ model, input: 'When is the holiday?', store: false },
+    model,
+    input: 'When is the holiday?',
+    store: false,
     include: ['file_search_call.results'],
     ...(collections === undefined
       ? {}
@@ -68,7 +70,10 @@ function told(): string {
 
 async function makeAgent(collections: string[], model = 'chat'): Promise<string> {
   const answer = await gateway.post('/v1/agents', {
-    ...{ name: 'Helper', model, collections, visibility: { kind: 'everyone' } },
+    name: 'Helper',
+    model,
+    collections,
+    visibility: { kind: 'everyone' },
   })
   return String(Object(await answer.json()).model_id)
 }
@@ -166,7 +171,8 @@ describe('a search that fails', () => {
     })
     const client = await failing.openai()
     const response = await client.responses.create({
-      ...{ model: 'chat', input: 'When is the holiday?' },
+      model: 'chat',
+      input: 'When is the holiday?',
       tools: [{ type: 'file_search', vector_store_ids: ['open'] }],
     })
     expect(searchOf(response)).toEqual({ status: 'failed', files: null })

@@ -40,7 +40,9 @@ const asked = { model, input, tools }
 const answerText =
   'It says in leave.txt: "Holiday may be carried over until March."\n\nI am a demo model and run without a network.'
 const annotation = () => ({
-  ...{ type: 'file_citation', file_id: docs.fileIds['leave.txt'], filename: 'leave.txt' },
+  type: 'file_citation',
+  file_id: docs.fileIds['leave.txt'],
+  filename: 'leave.txt',
   index: answerText.indexOf('\n'),
 })
 
@@ -54,7 +56,9 @@ function expectCited({ output, output_text, status }: Response, results: unknown
   expect(plain(output)).toMatchObject([
     { type: 'file_search_call', status: 'completed', queries: [input], results },
     {
-      ...{ type: 'message', role: 'assistant', status: 'completed' },
+      type: 'message',
+      role: 'assistant',
+      status: 'completed',
       content: [
         { type: 'output_text', text: answerText, annotations: [annotation()], logprobs: [] },
       ],
@@ -209,7 +213,9 @@ test('a connection of many turns searches in each of them, stored or not', async
   let previous: unknown
   for (const store of [true, false]) {
     const { response } = await socket.turn({
-      ...{ type: 'response.create', ...asked, store },
+      type: 'response.create',
+      ...asked,
+      store,
       ...(previous === undefined ? {} : { previous_response_id: previous }),
     })
     const output = response?.['output'] as Response['output']

@@ -153,7 +153,11 @@ describe('tool_choice', () => {
 
 describe('a search in the input', () => {
   const result = (file: string, text: string) => ({
-    ...{ file_id: file, filename: `${file}.txt`, score: 1, attributes: {}, text },
+    file_id: file,
+    filename: `${file}.txt`,
+    score: 1,
+    attributes: {},
+    text,
   })
   const call = {
     type: 'file_search_call',

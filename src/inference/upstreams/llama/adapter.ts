@@ -105,7 +105,10 @@ export function createLlama(deps: LlamaDeps): Llama {
 
 function startProcess({ settings, environment, log }: LlamaDeps, model: LocalModel): ModelProcess {
   return new ModelProcess({
-    ...{ name: model.name, loadMs: settings.loadMs, environment, log },
+    name: model.name,
+    loadMs: settings.loadMs,
+    environment,
+    log,
     load: {
       packageEntry: entryPath(settings.packageFolder),
       modelPath: model.path,

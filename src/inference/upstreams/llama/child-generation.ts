@@ -151,7 +151,9 @@ function optionsOf({ sampling, stopTexts, functions, callsMax }: Prompt, roomTok
     ? { penalty: 1, lastTokens: penaltyTokens, presencePenalty, frequencyPenalty }
     : false
   return {
-    ...{ temperature, seed, repeatPenalty },
+    temperature,
+    seed,
+    repeatPenalty,
     maxTokens: Math.min(sampling.maxTokens ?? roomTokens, roomTokens),
     ...(topP === undefined ? {} : { topP }),
     ...(topK === undefined ? {} : { topK }),

@@ -46,7 +46,9 @@ export async function loadModel(options: LoadOptions): Promise<LoadedModel> {
       threads: options.threads,
     })
     return {
-      ...{ binding, llama, model },
+      binding,
+      llama,
+      model,
       chatWrapper: binding.resolveChatWrapper(model),
       contextTokens: context.contextSize,
       ...shareSequences(Array.from({ length: options.sequences }, () => context.getSequence())),

@@ -113,7 +113,9 @@ What is another user's is not found.`,
       200: {
         description: 'It is gone.',
         content: json(deleted('conversation.deleted'), {
-          ...{ id, object: 'conversation.deleted', deleted: true },
+          id,
+          object: 'conversation.deleted',
+          deleted: true,
         }),
       },
     },

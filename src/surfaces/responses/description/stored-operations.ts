@@ -100,7 +100,9 @@ ${aboutEvents}`,
       200: {
         description: 'It is gone.',
         content: json(deleted('response.deleted'), {
-          ...{ id: sampleIds.response, object: 'response.deleted', deleted: true },
+          id: sampleIds.response,
+          object: 'response.deleted',
+          deleted: true,
         }),
       },
     },

@@ -124,7 +124,9 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
   test('frees the place of a client that has gone', async () => {
     const client = await gateway.openai()
     const stream = await client.responses.create({
-      ...{ model: 'house/endless', input: 'Hello', store: false },
+      model: 'house/endless',
+      input: 'Hello',
+      store: false,
       stream: true,
     })
     for await (const event of stream) {

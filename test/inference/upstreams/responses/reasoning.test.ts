@@ -101,7 +101,7 @@ describe('reasoning', () => {
   })
 
   test('the same text as summary and as content is said once', () => {
-    const both = { ...summarised('Hm.'), ...{ content: raw('Hm.').content } }
+    const both = { ...summarised('Hm.'), content: raw('Hm.').content }
     expect(blocksOf(decode([created, completed([both])]))).toEqual([{ reasoning: ['Hm.'] }])
     const streamed = decode([
       created,

@@ -19,7 +19,9 @@ function openWire() {
     terminate() {
       wire.isOver = true
     },
-    ...{ close() {}, pause() {}, resume() {} },
+    close() {},
+    pause() {},
+    resume() {},
   }
   return wire
 }
