@@ -83,7 +83,8 @@ function endsOf(frames: readonly string[]): number[] {
 
 const words = Array.from({ length: deltaCount }, (_, at) => `word ${at} `)
 const frame = (data: object) => `data: ${stringify(data)}\n\n`
-const named = (data: { type: string; [field: string]: unknown }) => `event: ${data.type}\n${frame(data)}`
+const named = (data: { type: string; [field: string]: unknown }) =>
+  `event: ${data.type}\n${frame(data)}`
 
 /** The events of a stream of these words, as upstreams of each protocol send them. */
 const streams = {
