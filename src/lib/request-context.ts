@@ -1,0 +1,28 @@
+/** The caller of a request, as far as features and upstream calls need to know it. */
+export type RequestPrincipal = {
+  readonly userId: string
+  readonly groups: readonly string[]
+}
+
+/** W3C trace context (https://www.w3.org/TR/trace-context/): the values of `traceparent` and `tracestate`. */
+export type TraceContext = {
+  readonly traceparent: string
+  readonly tracestate: string | null
+}
+
+/**
+ * One object per request. It travels with the request into every log line, job, upstream call and
+ * record. Background work has a context of its own, with the principal it runs for.
+ */
+export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
+  /** `req_…`, also sent to the client as `x-request-id`. */
+  readonly requestId: string
+  readonly principal: P
+  /** The id of the API key; null where the caller sent a token of the identity provider. */
+  readonly keyId: string | null
+  readonly trace: TraceContext | null
+  /** `performance.now()` when the request arrived. */
+  readonly receivedAtMs: number
+  /** Aborted when the client disconnects or the server cancels the request. */
+  readonly signal: AbortSignal
+}
