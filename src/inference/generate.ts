@@ -149,7 +149,6 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   end(failure: Failure) {
     const run = this.#run
     if (run === null) return
-    run.watchdog.end()
     this.#fail(run, failure === null ? endedEarly() : failure.error)
   }
 

@@ -50,7 +50,8 @@ export function target(baseUrl: string, name = 'first'): Target {
   return { upstream: { ...upstream, quirks: defaultQuirks }, model: 'upstream-name' }
 }
 
-type Overrides = {
+export type Overrides = {
+  adapters?: GenerationDeps['adapters']
   deadlines?: Partial<GenerationDeps['deadlines']>
   retry?: Partial<GenerationDeps['retry']>
   limits?: Partial<GenerationDeps['limits']>
@@ -59,7 +60,7 @@ type Overrides = {
 export function start(overrides: Overrides = {}) {
   const records: GenerationRecord[] = []
   const generations = createGenerations({
-    adapters: adaptersWithoutModels,
+    adapters: overrides.adapters ?? adaptersWithoutModels,
     transport: openTransport(),
     limits: {
       eventBytesMax: 65_536,

@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
+import type { EventBatch, GenerationEvent } from '#inference/events.ts'
+import type { AdapterContext } from '#inference/upstream.ts'
+import { AppError } from '#lib/errors.ts'
+import { adaptersWithoutModels } from '#test/support/adapters.ts'
+import { collect, failure, type Overrides, start, target } from '#test/support/generations.ts'
+
+/**
+ * The clock stands still unless a test advances it, and the adapter works in memory. So no deadline
+ * can pass because the machine is slow.
+ */
+beforeEach(() => {
+  jest.useFakeTimers()
+})
+afterEach(() => {
+  jest.useRealTimers()
+})
+
+const batches: readonly EventBatch[] = [
+  [
+    { type: 'generation-start' },
+    { type: 'text-start', block: 0, form: 'answer' },
+    { type: 'text-delta', block: 0, text: 'one ' },
+  ],
+  [{ type: 'text-delta', block: 0, text: 'two ' }],
+  [{ type: 'text-delta', block: 0, text: 'three' }],
+  [
+    { type: 'text-end', block: 0, complete: true },
+    { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null },
+  ],
+]
+
+/** An upstream that has each batch ready, and pauses before the batches named in `silentBefore`. */
+function startInMemory(given: {
+  deadlines?: Overrides['deadlines']
+  silentBefore?: number
+  failures?: number
+}) {
+  const signals: AbortSignal[] = []
+  let failuresLeft = given.failures ?? 0
+  async function* generate(_request: unknown, { signal }: AdapterContext) {
+    signals.push(signal)
+    if (failuresLeft-- > 0) throw new AppError('upstream_error', 'The upstream failed.')
+    for (const [index, batch] of batches.entries()) {
+      if (index === given.silentBefore) await untilAborted(signal)
+      yield batch
+    }
+  }
+  const adapters = {
+    ...adaptersWithoutModels,
+    chat: { ...adaptersWithoutModels.chat, generate },
+  }
+  return {
+    ...start({ deadlines: given.deadlines ?? {}, adapters }),
+    signals,
+    targets: [target('http://in.memory/v1')],
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+/** Lets everything run that waits for nothing but promises. */
+async function runPendingPromises(): Promise<void> {
+  for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+}
+
+const finish: Partial<GenerationEvent> = { type: 'finish' }
+
+test('the first-event deadline ends with the first output', async () => {
+  const { run, signals, targets } = startInMemory({ deadlines: { firstEventMs: 1_000 } })
+  const stream = run(targets)
+  await stream.next()
+  jest.advanceTimersByTime(5_000)
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  expect((await collect(stream)).at(-1)).toMatchObject(finish)
+})
+
+test('the gap deadline ends with each batch, however long the reader holds it', async () => {
+  const { run, signals, targets } = startInMemory({ deadlines: { gapMs: 1_000 } })
+  const events: GenerationEvent[] = []
+  for await (const batch of run(targets)) {
+    events.push(...batch)
+    jest.advanceTimersByTime(5_000)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  }
+  expect(events.at(-1)).toMatchObject(finish)
+})
+
+test.each([
+  ['first_event', 0, { firstEventMs: 1_000 }],
+  ['total', 0, { totalMs: 1_000 }],
+])('the %s deadline passes while no output comes', async (name, silentBefore, deadlines) => {
+  const { run, signals, targets } = startInMemory({ deadlines, silentBefore })
+  const failed = failure(run(targets))
+  await runPendingPromises()
+  jest.advanceTimersByTime(999)
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  jest.advanceTimersByTime(1)
+  expect((await failed).wireCode).toBe(`upstream_${name}_timeout`)
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test.each([
+  ['gap', 2, { gapMs: 1_000 }],
+  ['total', 2, { totalMs: 1_000 }],
+])('the %s deadline passes in a silence after output', async (name, silentBefore, deadlines) => {
+  const { run, signals, targets } = startInMemory({ deadlines, silentBefore })
+  const collected = collect(run(targets))
+  await runPendingPromises()
+  jest.advanceTimersByTime(999)
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  jest.advanceTimersByTime(1)
+  expect((await collected).at(-1)).toMatchObject({
+    type: 'error',
+    error: { wireCode: `upstream_${name}_timeout` },
+  })
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('a completed generation leaves no timer', async () => {
+  const { run, targets } = startInMemory({})
+  await collect(run(targets))
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('a generation that the client abandons leaves no timer', async () => {
+  const { run, targets } = startInMemory({})
+  for await (const _batch of run(targets)) break
+  expect(jest.getTimerCount()).toBe(0)
+})
+
+test('a failed attempt leaves no timer', async () => {
+  const { run, targets } = startInMemory({ failures: 1 })
+  const stream = run(targets)
+  const first = stream.next()
+  await runPendingPromises()
+  jest.advanceTimersByTime(1)
+  await first
+  // The total deadline and the gap watchdog of the generation.
+  expect(jest.getTimerCount()).toBe(2)
+  await collect(stream)
+  expect(jest.getTimerCount()).toBe(0)
+})
