@@ -19,8 +19,10 @@ import { errorFromStatus, hideUpstream, hideUpstreamIn } from './upstream-error.
  * breaks off; what it appended before still counts.
  */
 export type Decoder = {
-  /** One SSE message, or a whole JSON body where the upstream did not stream. */
-  push(message: ServerSentEvent, out: GenerationEvent[]): void
+  /** One event of a stream. An event that the protocol does not define never ends the generation. */
+  push(event: ServerSentEvent, out: GenerationEvent[]): void
+  /** The JSON body of a response that is not streamed. */
+  pushBody(body: string, out: GenerationEvent[]): void
   /** The body has ended: finish, or throw `upstream_truncated`. Does nothing once done. */
   end(out: GenerationEvent[]): void
   /**
@@ -269,7 +271,7 @@ function decodeWhole(body: string, decoder: Decoder, out: GenerationEvent[]): Fa
     )
   }
   try {
-    decoder.push({ event: '', data: body }, out)
+    decoder.pushBody(body, out)
     decoder.end(out)
     return null
   } catch (error) {

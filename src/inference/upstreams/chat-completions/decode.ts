@@ -4,7 +4,7 @@ import type { Decoder } from '#inference/exchange.ts'
 import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, parseJson } from '#lib/json.ts'
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import {
   type DeltaReaderOptions,
   type DeltaState,
@@ -69,8 +69,12 @@ class ChatDecoder implements Decoder {
     return this.#state.phase
   }
 
-  push(message: ServerSentEvent, out: GenerationEvent[]) {
-    push(this.#state, message, out)
+  push(event: ServerSentEvent, out: GenerationEvent[]) {
+    push(this.#state, event, out)
+  }
+
+  pushBody(body: string, out: GenerationEvent[]) {
+    push(this.#state, { event: '', data: body }, out)
   }
 
   end(out: GenerationEvent[]) {
@@ -84,12 +88,22 @@ function push(state: State, message: ServerSentEvent, out: GenerationEvent[]): v
   if (state.phase === 'open' && message.event === '' && pushText(state, message.data, out)) return
   const payload = parseJson(message.data)
   if (!isRecord(payload)) pushOther(state, message, out)
+  else if (isUnknownEvent(message.event, payload)) state.sawForeign = true
   else if (message.event !== 'error') {
     pushChunk(state, payload, out)
     if (state.phase === 'open') learnFrame(state, payload, message.data)
   } else if (state.phase === 'open') {
     throw errorFromPayload(payload) ?? errorFromPayload({ error: payload }) ?? reportedError()
   }
+}
+
+/**
+ * The protocol names no events. Data under any other name than `error`, or `message` (the default),
+ * is a vendor's own event unless it says that it is a chunk.
+ */
+function isUnknownEvent(event: string, { object }: JsonObject): boolean {
+  if (event === '' || event === 'message' || event === 'error') return false
+  return typeof object !== 'string' || !object.startsWith('chat.')
 }
 
 /** Whether the chunk was one like the chunk before, but for its text. */

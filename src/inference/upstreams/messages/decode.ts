@@ -79,8 +79,15 @@ class MessagesDecoder implements Decoder {
     return this.#state.phase
   }
 
-  push(message: ServerSentEvent, out: GenerationEvent[]) {
-    push(this.#state, message, out)
+  push(event: ServerSentEvent, out: GenerationEvent[]) {
+    push(this.#state, event, out)
+  }
+
+  pushBody(body: string, out: GenerationEvent[]) {
+    const message = parseJson(body)
+    if (!isRecord(message)) pushOther(this.#state, { event: '', data: body }, out)
+    else if (message['type'] !== 'message') pushUnknown(this.#state, message)
+    else start(this.#state, { payload: { type: 'message_start', message }, data: '' }, out)
   }
 
   end(out: GenerationEvent[]) {
@@ -133,10 +140,6 @@ type Arrival = { payload: JsonObject; data: string }
 function pushPayload(state: State, arrival: Arrival, out: GenerationEvent[]): void {
   const { payload } = arrival
   switch (payload['type']) {
-    case 'message':
-      start(state, { payload: { type: 'message_start', message: payload }, data: '' }, out)
-      end(state, out)
-      return
     case 'message_start':
       start(state, arrival, out)
       return
@@ -158,10 +161,12 @@ function pushPayload(state: State, arrival: Arrival, out: GenerationEvent[]): vo
   }
 }
 
-/** What is no part of a message is an error, or nothing that we could tell anybody. */
+/** An error, or an event that the protocol does not define, which is ignored. */
 function pushUnknown(state: State, payload: JsonObject): void {
   if (state.phase !== 'open') return
-  const error = errorFromPayload(payload)
+  const { type, object } = payload
+  const isError = typeof type !== 'string' || type === 'error' || object === 'error'
+  const error = isError ? errorFromPayload(payload) : null
   if (error === null) {
     state.sawForeign = true
     return

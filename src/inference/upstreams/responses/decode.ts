@@ -46,25 +46,38 @@ class ResponseDecoder implements Decoder {
     return this.#state
   }
 
-  push(message: ServerSentEvent, out: GenerationEvent[]) {
+  push(event: ServerSentEvent, out: GenerationEvent[]) {
     if (this.#state === 'done') return
-    if (message.data === '[DONE]') throw truncated()
+    if (event.data === '[DONE]') throw truncated()
     this.#items.sequence.sink = out
-    this.#decode(message, out)
+    this.#decodeEvent(event, out)
+  }
+
+  pushBody(body: string, out: GenerationEvent[]) {
+    const response = parseJson(body)
+    if (!isRecord(response)) return
+    if (!isResponse(response)) {
+      throwIfError(response)
+      return
+    }
+    this.#items.sequence.sink = out
+    this.#start(out)
+    this.#finish(statusOfWhole(response), response, out)
   }
 
   end() {
     if (this.#state !== 'done') throw truncated()
   }
 
-  #decode(message: ServerSentEvent, out: GenerationEvent[]) {
-    const payload = parseJson(message.data)
-    // What is no JSON is the keep-alive of some proxy, or the cut end of a body.
+  #decodeEvent(event: ServerSentEvent, out: GenerationEvent[]) {
+    const payload = parseJson(event.data)
+    // Anything but a JSON object is a proxy's keep-alive or the end of a truncated body.
     if (!isRecord(payload)) return
-    const type = typeof payload['type'] === 'string' ? payload['type'] : message.event
+    const type = typeof payload['type'] === 'string' ? payload['type'] : event.event
     const meaning = eventMeanings.get(type)
     if (meaning === undefined) {
-      this.#decodeUnnamed(type, payload, out)
+      if (type.startsWith('response.')) this.#start(out)
+      else if (isUntyped(type) || payload['object'] === 'error') throwIfError(payload)
       return
     }
     if (meaning.about === 'error') throw failure({ ...payload, type: 'error' })
@@ -75,15 +88,6 @@ class ResponseDecoder implements Decoder {
     } else {
       takeItemEvent(this.#items, meaning, payload)
     }
-  }
-
-  /** A whole response, an event that the format does not know, or an error without a type. */
-  #decodeUnnamed(type: string, payload: JsonObject, out: GenerationEvent[]) {
-    if (isWholeResponse(payload)) {
-      this.#start(out)
-      this.#finish(statusOfWhole(payload), payload, out)
-    } else if (type.startsWith('response.')) this.#start(out)
-    else throwIfError(payload)
   }
 
   #start(out: GenerationEvent[]) {
@@ -116,8 +120,13 @@ function openItems(options: DecoderOptions): Items {
   }
 }
 
-function isWholeResponse(payload: JsonObject): boolean {
-  return payload['object'] === 'response' || Array.isArray(payload['output'])
+/** `message` is the default name of a server-sent event (WHATWG HTML, 9.2.6). */
+function isUntyped(type: string): boolean {
+  return type === '' || type === 'message'
+}
+
+function isResponse(body: JsonObject): boolean {
+  return body['object'] === 'response' || Array.isArray(body['output'])
 }
 
 function statusOfWhole(response: JsonObject): EndStatus {

@@ -129,6 +129,37 @@ describe('after the finish reason', () => {
   })
 })
 
+describe('an event whose name the protocol does not define', () => {
+  const named = (event: string, payload: object) =>
+    Buffer.from(`event: ${event}\ndata: ${JSON.stringify(payload)}\n\n`)
+  const start = named('', text)
+  const choices = [{ delta: {}, finish_reason: 'stop' }]
+
+  test.each([
+    ['a finish reason', { choices }],
+    ['a whole message', { choices: [{ message: { content: 'Bye' }, finish_reason: 'stop' }] }],
+    ['an error', { error: { message: 'span lost' } }],
+  ])('does not end the response by %s', (_, payload) => {
+    const { events, error } = decodeBytes([
+      start,
+      named('acme.trace', payload),
+      named('', chunk({ content: ' there' })),
+      named('', stop),
+    ])
+    expect(error).toBeNull()
+    const texts = events.map((event) => (event.type === 'text-delta' ? event.text : ''))
+    expect(texts.join('')).toBe('Hello there')
+    const cut = decodeBytes([start, named('acme.trace', payload)])
+    expect(cut.error?.kind).toBe('upstream_truncated')
+  })
+
+  test('is a chunk where its object says so, and `message` is no name', () => {
+    for (const bytes of [named('chunk', stop), named('message', { choices })]) {
+      expect(decodeBytes([start, bytes]).error).toBeNull()
+    }
+  })
+})
+
 describe('usage', () => {
   const read = (wire: unknown) => finishOf([text, { ...stop, usage: wire }, '[DONE]'])?.usage
 

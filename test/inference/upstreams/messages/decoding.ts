@@ -52,7 +52,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
 export function decodeWhole(body: unknown, options: Options = {}): Decoded {
   const decoder = openDecoder(options)
   return collect(decoder, (events) => {
-    decoder.push({ event: '', data: JSON.stringify(body) }, events)
+    decoder.pushBody(JSON.stringify(body), events)
     decoder.end(events)
   })
 }

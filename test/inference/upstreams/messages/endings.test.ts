@@ -231,6 +231,19 @@ describe('noise', () => {
     expect(decoded.frames.map(({ payload }) => payload['type'])).not.toContain('vendor_trace')
   })
 
+  test.each([
+    ['a whole message as the data of an event', { type: 'message', stop_reason: 'end_turn' }],
+    ['an unknown event with a stop reason', { type: 'acme', delta: { stop_reason: 'end_turn' } }],
+    ['an unknown event with an error', { type: 'acme_trace', error: { message: 'span lost' } }],
+  ])('%s does not end the message', (_, payload) => {
+    const start = [begun, opened(textShell), text('Hi')]
+    const decoded = decode([...start, payload, text(' there'), stopped(), ended(), over])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi there' }])
+    expect(decode([...start, payload]).error?.kind).toBe('upstream_truncated')
+    expect(decode([payload]).error?.kind).toBe('upstream_invalid_answer')
+  })
+
   test('what only a caller of the protocol can read reaches only them', () => {
     const search = { type: 'tool_search_tool_result', tool_use_id: 'srv_1', content: {} }
     const payloads = [begun, opened(search, 0), stopped(0), ...saying('Hi', 1), ended(), over]

@@ -46,7 +46,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
 export function decodeWhole(body: unknown, options: Options = {}): Decoded {
   const decoder = openDecoder(options)
   return collect((events) => {
-    decoder.push({ event: '', data: JSON.stringify(body) }, events)
+    decoder.pushBody(JSON.stringify(body), events)
     decoder.end(events)
   })
 }

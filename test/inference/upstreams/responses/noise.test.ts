@@ -52,6 +52,21 @@ describe('noise', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
   })
 
+  test.each([
+    ['an unknown event with an output', { type: 'acme.snapshot', output: [saying('Half')] }],
+    ['an unknown event of the namespace', { type: 'response.acme', output: [saying('Half')] }],
+    ['an unknown event that holds a response', { type: 'acme.sync', object: 'response' }],
+    ['data without a type', { output: [saying('Half')] }],
+    ['a response as the data of an event', { object: 'response', output: [saying('Half')] }],
+    ['an unknown event with an error', { type: 'acme.trace', error: { message: 'span lost' } }],
+  ])('%s does not end the response', (_, payload) => {
+    const start = [created, added(message), text('Hi')]
+    const decoded = decode([...start, payload, ended(saying('Hi there')), completed()])
+    expect(decoded.error).toBeNull()
+    expect(blocksOf(decoded)).toEqual([{ text: 'Hi there' }])
+    expect(decode([...start, payload]).error?.kind).toBe('upstream_truncated')
+  })
+
   test('a keepalive before the first event does not begin the generation', () => {
     const events: GenerationEvent[] = []
     openDecoder().push({ event: 'keepalive', data: '{"type":"keepalive"}' }, events)
