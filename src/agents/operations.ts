@@ -1,5 +1,5 @@
+import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#docs/shapes.ts'
 import { agentRecord } from './answer-schema.ts'
 import { agentChange, newAgent } from './schema.ts'
 

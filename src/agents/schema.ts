@@ -5,7 +5,7 @@ import {
   type TProperties,
   Type,
 } from '@sinclair/typebox'
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
 import { isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'

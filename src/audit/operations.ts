@@ -1,5 +1,5 @@
+import { idExample, instantExample, listExample, listOf } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample, instantExample, listExample, listOf } from '#docs/shapes.ts'
 import { type AuditRecord, auditQuery, auditRecord } from './schema.ts'
 
 const entry: AuditRecord = {

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { instant, nullable, pageQuery } from '#api/shapes.ts'
 import { isUuid, parsePage } from '#auth/schema.ts'
-import { instant, nullable, pageQuery } from '#docs/shapes.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { AuditFilter, AuditPage, RecordedEntry } from './audit.ts'

@@ -1,5 +1,5 @@
+import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#docs/shapes.ts'
 import { apiKeyRecord, createdApiKey, createKeyBody } from './schema.ts'
 
 const tag = 'API keys'

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { nullable } from '#docs/shapes.ts'
+import { nullable } from '#api/shapes.ts'
 import { type ColorName, colorNames } from './theme.ts'
 
 /** What `/v1/branding` answers with. */

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { ifMatchHeader, ifNoneMatchHeader } from '#docs/shapes.ts'
 import { designTokensRecord, themePreview, themeRecord } from './answer-schema.ts'
 import { renderTheme } from './render.ts'
 import { emptyBody, themeBody, themeQuery } from './schema.ts'

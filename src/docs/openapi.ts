@@ -1,11 +1,11 @@
 import { Elysia } from 'elysia'
+import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
+import { tags } from '#api/tags.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { version } from '#package.json'
 import { commonResponses } from './common-answers.ts'
-import { errorBody, messagesErrorBody } from './error-shapes.ts'
 import { finishOperation, securitySchemes } from './finish-operation.ts'
 import { createSchemaLift } from './lift-schemas.ts'
-import { tags } from './tags.ts'
 
 /** A route as Elysia lists it. */
 export type DescribedRoute = {

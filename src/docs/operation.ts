@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
+import type { Tag } from '#api/tags.ts'
 import { type Errors, failureAnswers } from './failures.ts'
-import type { Tag } from './tags.ts'
 
 /** What the OpenAPI document says of one route, apart from its path and the permission it demands. */
 export type OperationText = {

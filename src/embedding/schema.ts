@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { describeObject } from '#docs/described.ts'
+import { describeObject } from '#api/described.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import { embeddingRequest, textsMax } from './read-request.ts'
 

@@ -1,4 +1,4 @@
-import { idExample, instantExample } from '#docs/shapes.ts'
+import { idExample, instantExample } from '#api/shapes.ts'
 import type { FileRecord, FolderRecord } from './answer-schema.ts'
 
 /** A file and a folder as the documentation shows them, and failures that many routes share. */

@@ -1,5 +1,5 @@
+import { ifMatchHeader } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { ifMatchHeader } from '#docs/shapes.ts'
 import { fileRecord, nodeDeleted } from './answer-schema.ts'
 import {
   fileExample,

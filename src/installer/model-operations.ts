@@ -1,5 +1,5 @@
+import { idExample, instantExample } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample, instantExample } from '#docs/shapes.ts'
 import {
   type DownloadRecord,
   deletedModel,

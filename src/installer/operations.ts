@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
+import { idExample, instantExample } from '#api/shapes.ts'
 import { eventStream, json, operation } from '#docs/operation.ts'
-import { idExample, instantExample } from '#docs/shapes.ts'
 import {
   alreadyInstalled,
   type DownloadLineRecord,

@@ -1,5 +1,5 @@
+import { idExample } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample } from '#docs/shapes.ts'
 import { modelList, modelListQuery, modelRecord } from './schema.ts'
 
 const tag = 'Models'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import { documentsMax } from './read-request.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { instant, nullable } from '#docs/shapes.ts'
+import { instant, nullable } from '#api/shapes.ts'
 import { configValues, isSection } from './schema.ts'
 
 /** What `/v1/config` and the routes below it answer with. */

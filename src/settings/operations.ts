@@ -1,5 +1,5 @@
+import { idExample, ifMatchHeader, instantExample } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample, ifMatchHeader, instantExample } from '#docs/shapes.ts'
 import { configEdited, configHistory, configPatch, configSchemaRecord } from './answer-schema.ts'
 import { dryRunQuery, historyQuery, rollbackBody } from './read-query.ts'
 import { type ConfigValues, configValues } from './schema.ts'

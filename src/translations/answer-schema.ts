@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant } from '#docs/shapes.ts'
+import { instant } from '#api/shapes.ts'
 
 /** What `/v1/translations` answers with, and the body of a change. */
 

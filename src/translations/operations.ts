@@ -1,5 +1,5 @@
+import { idExample, ifMatchHeader, ifNoneMatchHeader, instantExample } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample, ifMatchHeader, ifNoneMatchHeader, instantExample } from '#docs/shapes.ts'
 import { nothing, translationPatch, translationRecord, translationStatus } from './answer-schema.ts'
 import { patchQuery, readQuery, resetBody } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
+import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import { logoRecord } from '#branding/answer-schema.ts'
 import { bytes, form, json, operation } from '#docs/operation.ts'
-import { ifMatchHeader, ifNoneMatchHeader } from '#docs/shapes.ts'
 
 const tag = 'Branding'
 const etag = 'The tag of the logo.'

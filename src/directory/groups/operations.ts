@@ -1,5 +1,3 @@
-import { lastAdminFailure } from '#directory/change-store.ts'
-import { json, operation } from '#docs/operation.ts'
 import {
   deleted,
   ifMatchHeader,
@@ -7,7 +5,9 @@ import {
   listExample,
   listOf,
   pageQuery,
-} from '#docs/shapes.ts'
+} from '#api/shapes.ts'
+import { lastAdminFailure } from '#directory/change-store.ts'
+import { json, operation } from '#docs/operation.ts'
 import { groupFailures } from './groups.ts'
 import { changeGroupBody, createGroupBody, type GroupRecord, groupRecord } from './schema.ts'
 

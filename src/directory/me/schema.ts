@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { nullable } from '#api/shapes.ts'
 import { inOrder } from '#auth/permissions.ts'
 import { isServiceSubject, type Principal } from '#auth/principal.ts'
 import { permissionNames } from '#config/schema.ts'
-import { nullable } from '#docs/shapes.ts'
 
 /** The wire shape of `/v1/me`. */
 

@@ -1,6 +1,6 @@
+import { deleted, instantExample, listExample, listOf, pageQuery } from '#api/shapes.ts'
 import { lastAdminFailure } from '#directory/change-store.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, instantExample, listExample, listOf, pageQuery } from '#docs/shapes.ts'
 import { managedFailure } from './members.ts'
 import { type MemberRecord, memberRecord } from './schema.ts'
 

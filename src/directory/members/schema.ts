@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { nullable } from '#api/shapes.ts'
 import { renderIdentity, sources, userIdentity } from '#directory/users/schema.ts'
-import { nullable } from '#docs/shapes.ts'
 import type { Member } from './members.ts'
 
 /** Somebody who is in a group. */

@@ -1,8 +1,8 @@
+import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#api/shapes.ts'
 import { apiKeyRecord, createdApiKey, createKeyBody } from '#auth/schema.ts'
 import { serviceAccountExample } from '#directory/users/operations.ts'
 import { userDetailsRecord } from '#directory/users/schema.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, instantExample, listExample, listOf, pageQuery } from '#docs/shapes.ts'
 import { createServiceAccountBody } from './schema.ts'
 import { unknownGroupFailure } from './service-accounts.ts'
 

@@ -1,6 +1,6 @@
+import { idExample, instantExample, listExample, listOf } from '#api/shapes.ts'
 import { lastAdminFailure } from '#directory/change-store.ts'
 import { json, operation } from '#docs/operation.ts'
-import { idExample, instantExample, listExample, listOf } from '#docs/shapes.ts'
 import {
   changeUserBody,
   type UserDetailsRecord,

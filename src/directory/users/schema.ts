@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { instant, nullable, pageQuery } from '#api/shapes.ts'
 import { parseLabel, parsePage } from '#auth/schema.ts'
 import { permissionNames } from '#config/schema.ts'
-import { instant, nullable, pageQuery } from '#docs/shapes.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 import type { User, UserDetails, UserFilter, UserWish } from './users.ts'

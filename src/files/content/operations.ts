@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import { bytes, form, json, operation } from '#docs/operation.ts'
-import { ifMatchHeader, ifNoneMatchHeader } from '#docs/shapes.ts'
 import { fileRecord } from '#files/answer-schema.ts'
 import { fileExample, invalidName, noFile, placeFailures, treeFull } from '#files/examples.ts'
 import { uploadFields } from './upload-fields.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant, listOf, nullable } from '#docs/shapes.ts'
+import { instant, listOf, nullable } from '#api/shapes.ts'
 import { fileRecord, folderRecord } from '#files/answer-schema.ts'
 import { oneOf } from '#files/schema.ts'
 

@@ -1,5 +1,5 @@
+import { instantExample, listExample } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { instantExample, listExample } from '#docs/shapes.ts'
 import { fileExample, folderExample, noFolder } from '#files/examples.ts'
 import { childList, fileList, foundList, trashList } from './answer-schema.ts'
 import {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { deleted, instant, nullable } from '#docs/shapes.ts'
+import { deleted, instant, nullable } from '#api/shapes.ts'
 import { attributes } from '#files/answer-schema.ts'
 import { accessMode, chunkingShape } from './schema.ts'
 

@@ -1,6 +1,6 @@
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
+import { deleted, idExample, instantExample, listExample, listOf } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, instantExample, listExample, listOf } from '#docs/shapes.ts'
 import {
   type CollectionRecord,
   collectionRecord,

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { pageQuery } from '#api/shapes.ts'
 import { isUuid } from '#auth/schema.ts'
-import { pageQuery } from '#docs/shapes.ts'
 import { readAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'

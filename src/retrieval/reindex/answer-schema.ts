@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant, nullable } from '#docs/shapes.ts'
+import { instant, nullable } from '#api/shapes.ts'
 import { chunkingShape } from '#retrieval/collections/schema.ts'
 import { reindexStatus } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
+import { idExample, instantExample, listExample, listOf } from '#api/shapes.ts'
 import { eventStream, json, operation } from '#docs/operation.ts'
-import { idExample, instantExample, listExample, listOf } from '#docs/shapes.ts'
 import { orderedPageQuery } from '#retrieval/collections/schema.ts'
 import {
   type ReindexFailure,

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '#docs/shapes.ts'
+import { nullable } from '#api/shapes.ts'
 import { fileAttributes } from '#retrieval/collections/answer-schema.ts'
 import { searchMode } from './schema.ts'
 

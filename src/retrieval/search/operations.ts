@@ -1,4 +1,4 @@
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
 import { json, operation } from '#docs/operation.ts'
 import { searchExample, searchPage } from './answer-schema.ts'
 import { searchBody } from './schema.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '#docs/shapes.ts'
+import { nullable } from '#api/shapes.ts'
 import { fileAttributes, fileStatus } from '#retrieval/collections/answer-schema.ts'
 
 /** What `/v1/vector_stores` answers; times are seconds since 1970. */

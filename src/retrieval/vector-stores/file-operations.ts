@@ -1,6 +1,6 @@
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
+import { deleted, idExample, listExample, listOf } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, listExample, listOf } from '#docs/shapes.ts'
 import { type FileBatch, fileBatch, type StoredFile, storedFile } from './answer-schema.ts'
 import { absentStore, badPage } from './operations.ts'
 import { batchBody, ownAttributesBody, storeFilesQuery, storeMemberBody } from './schema.ts'

@@ -1,6 +1,6 @@
-import { withNulls } from '#docs/described.ts'
+import { withNulls } from '#api/described.ts'
+import { deleted, idExample, listExample, listOf } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, idExample, listExample, listOf } from '#docs/shapes.ts'
 import { orderedPageQuery } from '#retrieval/collections/schema.ts'
 import { searchExample, searchPage } from '#retrieval/search/answer-schema.ts'
 import { type VectorStore, vectorStore } from './answer-schema.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { messagesErrorBody } from '#docs/error-shapes.ts'
+import { messagesErrorBody } from '#api/error-shapes.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { messageEvent } from '#surfaces/messages/description/events.ts'
 import { compatModelOperations } from '#surfaces/messages/description/model-operations.ts'

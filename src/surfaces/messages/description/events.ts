@@ -1,5 +1,5 @@
 import { type TProperties, Type } from '@sinclair/typebox'
-import { messagesErrorBody } from '#docs/error-shapes.ts'
+import { messagesErrorBody } from '#api/error-shapes.ts'
 import {
   blockCitation,
   contentBlock,

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { describeObject } from '#docs/described.ts'
+import { describeObject } from '#api/described.ts'
 import {
   base64Source,
   compactionBlock,

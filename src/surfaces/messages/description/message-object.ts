@@ -1,6 +1,6 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { ofOtherType } from '#docs/described.ts'
-import { nullable } from '#docs/shapes.ts'
+import { ofOtherType } from '#api/described.ts'
+import { nullable } from '#api/shapes.ts'
 
 /** The message that is answered, whole or in pieces. */
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant, nullable } from '#docs/shapes.ts'
+import { instant, nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 
 const supported = Type.Object({ supported: Type.Boolean() })

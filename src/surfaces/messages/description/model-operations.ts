@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { nullable } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { nullable } from '#docs/shapes.ts'
 import { modelInfo } from './model-info.ts'
 
 const tag = 'Messages'

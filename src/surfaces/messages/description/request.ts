@@ -1,5 +1,5 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { describeObject } from '#docs/described.ts'
+import { describeObject } from '#api/described.ts'
 import {
   customTool,
   message,

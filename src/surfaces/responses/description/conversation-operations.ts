@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { describeObject } from '#docs/described.ts'
+import { describeObject } from '#api/described.ts'
+import { deleted, listOf } from '#api/shapes.ts'
 import type { Errors } from '#docs/failures.ts'
 import { json, operation } from '#docs/operation.ts'
-import { deleted, listOf } from '#docs/shapes.ts'
 import {
   addBody,
   createBody,

@@ -1,6 +1,6 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
-import { ofOtherType } from '#docs/described.ts'
-import { nullable } from '#docs/shapes.ts'
+import { ofOtherType } from '#api/described.ts'
+import { nullable } from '#api/shapes.ts'
 import { literals } from './content.ts'
 
 /** What an answer is made of. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable } from '#docs/shapes.ts'
+import { nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import { literals } from './content.ts'
 import { keptItem } from './input-items.ts'

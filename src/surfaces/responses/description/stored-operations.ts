@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
+import { deleted, listOf } from '#api/shapes.ts'
 import type { Errors } from '#docs/failures.ts'
 import { eventStream, json, operation } from '#docs/operation.ts'
-import { deleted, listOf } from '#docs/shapes.ts'
 import { aboutEvents, streamEvent } from './events.ts'
 import { keptItem } from './input-items.ts'
 import { responseObject } from './response-object.ts'

@@ -1,5 +1,5 @@
 import { type TObject, Type } from '@sinclair/typebox'
-import { describeObject, ofOtherType } from '#docs/described.ts'
+import { describeObject, ofOtherType } from '#api/described.ts'
 import {
   allowedTools,
   customTool,
