@@ -1,7 +1,7 @@
 import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
+import { classifyMediaUrl } from '#surfaces/media-url.ts'
 import { quote } from '#surfaces/read-object.ts'
-import { checkMediaUrl } from './media-url.ts'
 import { badField, createReader, readType } from './read-object.ts'
 import {
   base64Source,
@@ -105,8 +105,15 @@ function nameOf({ title }: Heading): string | null {
 
 function readPublicUrl(source: JsonObject, at: string): string {
   const { url } = readUrl(source, at)
-  checkMediaUrl(url, `${at}.url`)
-  return url
+  const path = `${at}.url`
+  switch (classifyMediaUrl(url)) {
+    case 'public':
+      return url
+    case 'private':
+      throw badField(path, 'leads to an address that is not public')
+    case 'malformed':
+      throw badField(path, 'must be a URL that begins with https:// or http://')
+  }
 }
 
 /** Only the beginning, which tells whether it is base64 at all, and nothing else. */

@@ -1,4 +1,5 @@
 import type { ContentPart } from '#inference/request.ts'
+import { classifyMediaUrl } from '#surfaces/media-url.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { badField, createReader, readType } from './read-object.ts'
 import { filePart, imagePart, refusalPart, textPart } from './schema.ts'
@@ -37,6 +38,7 @@ function parseImage(value: unknown, path: string): ContentPart {
   const image = readImage(value, path)
   refuseFileId(image.file_id, path)
   if (image.image_url === undefined) throw badField(`${path}.image_url`, 'is required')
+  validateUrl(image.image_url, `${path}.image_url`)
   return { type: 'image', url: image.image_url, detail: image.detail ?? null }
 }
 
@@ -47,7 +49,16 @@ function parseFile(value: unknown, path: string): ContentPart {
   if (data === null && url === null) {
     throw badField(path, 'must have file_data or file_url')
   }
+  if (url !== null) validateUrl(url, `${path}.file_url`)
   return { type: 'file', data, url, filename }
+}
+
+/** Data URLs are sent along; any other is fetched by the upstream, inside its own network. */
+function validateUrl(url: string, path: string): void {
+  if (/^data:/i.test(url)) return
+  const kind = classifyMediaUrl(url)
+  if (kind === 'private') throw badField(path, 'leads to an address that is not public')
+  if (kind === 'malformed') throw badField(path, 'must be an http, https or data URL')
 }
 
 function refuseFileId(fileId: string | undefined, path: string): void {

@@ -184,7 +184,13 @@ export const imagePart = Type.Object({
 })
 
 export const filePart = Type.Object({
-  file_data: Type.Optional(filled('a data URL or base64 text')),
+  file_data: Type.Optional(
+    Type.String({
+      description: 'a data URL or base64 text',
+      // Not an http URL, which would bypass the validation of `file_url`.
+      pattern: '^([dD][aA][tT][aA]:.|[^:\\s]{1,64}$|[^:\\s]{64})',
+    }),
+  ),
   file_url: Type.Optional(url()),
   file_id: Type.Optional(text()),
   filename: Type.Optional(text()),
