@@ -196,8 +196,6 @@ export const filePart = Type.Object({
   filename: Type.Optional(text()),
 })
 
-// Tools
-
 export const functionTool = Type.Object({
   name: name(),
   description: Type.Optional(text()),
@@ -280,8 +278,6 @@ export const allowedTools = Type.Object({
   mode: Type.Optional(oneOf('auto', 'required')),
   tools: list('an array of tools'),
 })
-
-// Output
 
 export const textOptions = Type.Object({
   format: Type.Optional(object()),
