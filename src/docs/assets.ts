@@ -3,28 +3,38 @@ import { type KeptFile, keepFile, lazily } from './kept-file.ts'
 const script = 'text/javascript; charset=utf-8'
 const styles = 'text/css; charset=utf-8'
 
-/** What the pages load: the packages as they are, and our own few lines that start them. */
+/**
+ * The files that the pages load: the bundles of the documentation packages, and our own scripts that
+ * start them. The packages are resolved when a page first loads the file, so an installation without
+ * them starts.
+ */
 const sources = {
   'swagger-ui.js': {
     type: script,
-    url: import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
+    url: () => import.meta.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
   },
-  'swagger-ui.css': { type: styles, url: import.meta.resolve('swagger-ui-dist/swagger-ui.css') },
+  'swagger-ui.css': {
+    type: styles,
+    url: () => import.meta.resolve('swagger-ui-dist/swagger-ui.css'),
+  },
+  // The Fastify plugin ships the browser bundle of @scalar/api-reference without its 286 packages.
+  // Since 1.62.1 it inlines the bundle into its own code, so 1.60.0 is the last usable version.
   'scalar.js': {
     type: script,
-    url: new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')).href,
+    url: () =>
+      new URL('js/standalone.js', import.meta.resolve('@scalar/fastify-api-reference')).href,
   },
-  'open-document.js': { type: script, url: ownFile('open-document.js') },
-  'start-swagger.js': { type: script, url: ownFile('start-swagger.js') },
-  'start-scalar.js': { type: script, url: ownFile('start-scalar.js') },
+  'open-document.js': { type: script, url: () => ownFile('open-document.js') },
+  'start-swagger.js': { type: script, url: () => ownFile('start-swagger.js') },
+  'start-scalar.js': { type: script, url: () => ownFile('start-scalar.js') },
 }
 
 export type AssetName = keyof typeof sources
 
 export type Assets = {
-  /** `/docs/assets/<hash>/<name>`: another content has another path. */
+  /** `/docs/assets/<hash>/<name>`: the path changes with the content. */
   pathOf(name: AssetName): Promise<string>
-  /** Null for what no page asks for. */
+  /** Null if there is no such file, or its hash is another one. */
   find(hash: string, name: string): Promise<KeptFile | null>
 }
 
@@ -32,7 +42,7 @@ export function createAssets(): Assets {
   const files = new Map<string, () => Promise<KeptFile>>(
     Object.entries(sources).map(([name, { type, url }]) => [
       name,
-      lazily(() => keepFile(type, () => Bun.file(new URL(url)).bytes())),
+      lazily(() => keepFile(type, async () => Bun.file(new URL(url())).bytes())),
     ]),
   )
   const open = async (name: string) => (await files.get(name)?.()) ?? null
