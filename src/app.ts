@@ -41,7 +41,7 @@ import { translationRoutes } from './translations/routes.ts'
 
 /** The table of contents of the product. */
 export function buildApp(deps: Deps) {
-  const { auth, config, conversations, draining, log, offer, responses, runs } = deps
+  const { auth, config, conversations, draining, log, modelResolver, responses, runs } = deps
   const { now } = deps.clock
   const { findItems, listInputItems } = responses
   const history = { findItems, chain: responses.chain, conversationItems: conversations.items }
@@ -56,11 +56,13 @@ export function buildApp(deps: Deps) {
       .use(apiKeyRoutes({ auth, config, now }))
       .use(directoryRoutes({ ...deps, now }))
       .use(auditRoutes(deps))
-      .use(agentRoutes({ ...deps, names: deps.modelNames, knownModel: offer.nameForAgents }))
-      .use(modelRoutes({ auth, offer }))
+      .use(
+        agentRoutes({ ...deps, names: deps.modelNames, knownModel: modelResolver.agentModelName }),
+      )
+      .use(modelRoutes({ auth, modelResolver }))
       .use(embeddingRoutes(deps))
       .use(rerankRoutes({ ...deps, settings: retrievalSettings(deps.settings) }))
-      .use(compatModelRoutes({ auth, offer }))
+      .use(compatModelRoutes({ auth, modelResolver }))
       .use(messageRoutes({ auth, turns: createMessageTurns(deps), config }))
       .use(messageProbes())
       .use(responsesRoutes({ ...deps, turns }))

@@ -4,7 +4,7 @@ import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { createEmbedders } from '#embedding/embedders.ts'
 import { createGenerations } from '#inference/generate.ts'
-import { tellGeneration } from '#inference/tell-generation.ts'
+import { reportGeneration } from '#inference/report-generation.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
 import { countAnswers } from '#inference/transport/counted-transport.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
@@ -14,8 +14,8 @@ import { createLibrary } from '#installer/library.ts'
 import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { createLocalModels } from '#models/local-models.ts'
+import { createModelResolver } from '#models/model-resolver.ts'
 import { createModelNames } from '#models/names.ts'
-import { createOffer } from '#models/offer.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { createRerankers } from '#rerank/rerankers.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -75,7 +75,7 @@ export function composeModels(world: World) {
     agents,
     modelNames,
     tokenCounter,
-    offer: createOffer({ catalogue, agents, names: modelNames, log }),
+    modelResolver: createModelResolver({ catalogue, agents, names: modelNames, log }),
     generations: createGenerations({
       adapters,
       transport,
@@ -84,7 +84,7 @@ export function composeModels(world: World) {
       retry,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
       settled(record, job) {
-        tellGeneration({ log, metrics }, record, job)
+        reportGeneration({ log, metrics }, record, job)
         tokenCounter.learn(record, job)
       },
     }),

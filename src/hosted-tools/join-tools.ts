@@ -8,7 +8,7 @@ export function joinTools([first, ...others]: readonly HostedTools[]): HostedToo
 function joinTwo(one: HostedTools, other: HostedTools): HostedTools {
   return {
     opening: [...one.opening, ...other.opening],
-    offer: () => [...one.offer(), ...other.offer()],
+    definitions: () => [...one.definitions(), ...other.definitions()],
     choose: (choice) => other.choose(one.choose(choice)),
     call: (name) => one.call(name) ?? other.call(name),
     show(events) {

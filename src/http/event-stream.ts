@@ -1,5 +1,5 @@
-import { ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { type Failure, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
 /** What is streamed, and how it looks as frames. */
@@ -86,7 +86,7 @@ type DirectSource = {
 }
 
 /** Asks for an item, writes it, and asks for the next one once the reader has room. */
-class Pump<T> implements Taker<T> {
+class Pump<T> implements Subscriber<T> {
   readonly #source: FrameSource<T>
   readonly #writer: ReaderWriter
   readonly #closing: string
@@ -103,31 +103,35 @@ class Pump<T> implements Taker<T> {
     try {
       await this.#writer.write(opening)
       const next = await first
-      if (next.done) this.end(null)
-      else this.take(next.value)
+      if (next.done) this.onComplete()
+      else this.onNext(next.value)
     } catch (error) {
-      this.end({ error })
+      this.onError(error)
     }
     return await this.#over.promise
   }
 
-  take(item: T) {
+  onNext(item: T) {
     try {
       const written = this.#writer.write(this.#source.render(item))
       if (written === undefined) this.#askNext()
-      else written.then(() => this.#askNext()).catch((error: unknown) => this.end({ error }))
+      else written.then(() => this.#askNext()).catch((error: unknown) => this.onError(error))
     } catch (error) {
-      this.end({ error })
+      this.onError(error)
     }
   }
 
-  end(failure: Failure) {
-    this.#close(failure).then(this.#over.resolve, this.#over.reject)
+  onError(error: unknown) {
+    this.#close({ error }).then(this.#over.resolve, this.#over.reject)
+  }
+
+  onComplete() {
+    this.#close(null).then(this.#over.resolve, this.#over.reject)
   }
 
   #askNext() {
-    if (this.#writer.isOpen) ask(this.#source.items, this)
-    else this.end(null)
+    if (this.#writer.isOpen) pull(this.#source.items, this)
+    else this.onComplete()
   }
 
   async #close(failure: Failure): Promise<void> {

@@ -1,5 +1,5 @@
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readText, requestHeaders, requireSuccess } from './exchange.ts'
+import { readText, requestHeaders, requireSuccess } from './http-generation.ts'
 import type { AdapterContext } from './upstream.ts'
 
 /** The longest answer that is read: some counters name every token of the prompt. */

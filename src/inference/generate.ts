@@ -1,6 +1,6 @@
-import { AskedIterator, ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { followSignal, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import { type Failure, PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { type Attempt, endedEarly, failureOf, firstOutput } from './attempt.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
@@ -35,7 +35,7 @@ export type GenerationJob = {
   /** Whether a byte went to the caller; from then on nothing is tried again. */
   committed: () => boolean
   /** Whether the answer is read only when it is whole, so that it may be held until it was checked. */
-  readWhole?: boolean
+  buffered?: boolean
   /** What the log calls it. */
   requestId: string
 }
@@ -115,7 +115,7 @@ type Run = {
   attempt: Attempt | null
 }
 
-class RunningGeneration extends AskedIterator<EventBatch> implements Taker<EventBatch> {
+class RunningGeneration extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
   readonly #deps: GenerationDeps
   readonly #job: GenerationJob
   readonly #enter: Enter
@@ -132,13 +132,13 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     this.#enter = enter
   }
 
-  protected asked() {
+  protected onPull() {
     if (this.#phase === 'new') this.#begin()
     else if (this.#phase === 'running' && this.#run !== null) this.#read(this.#run)
     else this.#close(null)
   }
 
-  take(batch: EventBatch) {
+  onNext(batch: EventBatch) {
     const run = this.#run
     if (run === null) return
     run.watchdog.end()
@@ -146,15 +146,17 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
     else this.#give(run, batch)
   }
 
-  end(failure: Failure) {
-    const run = this.#run
-    if (run === null) return
-    this.#fail(run, failure === null ? endedEarly() : failure.error)
+  onError(error: unknown) {
+    if (this.#run !== null) this.#fail(this.#run, error)
+  }
+
+  onComplete() {
+    this.onError(endedEarly())
   }
 
   return(): Promise<IteratorResult<EventBatch, undefined>> {
     // Whoever still waits is told so first.
-    if (this.isAsked) this.#leave()
+    if (this.isPending) this.#leave()
     else this.#close(null)
     return Promise.resolve({ done: true, value: undefined })
   }
@@ -210,7 +212,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   #read({ attempt, watchdog }: Run) {
     if (attempt === null) throw new Error('batches are asked for one at a time')
     watchdog.begin()
-    ask(attempt.batches, this)
+    pull(attempt.batches, this)
   }
 
   #give(run: Run, batch: EventBatch) {
@@ -237,7 +239,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
   }
 
   #tell(batch: EventBatch) {
-    this.give(batch)
+    this.emit(batch)
     if (this.#isLeft) this.#close(null)
   }
 
@@ -256,7 +258,7 @@ class RunningGeneration extends AskedIterator<EventBatch> implements Taker<Event
       run.release()
       this.#deps.settled(run.record.close(), this.#job)
     }
-    this.giveEnd(failure)
+    this.emitEnd(failure)
   }
 }
 

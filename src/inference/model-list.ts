@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readText, requestHeaders, requireSuccess } from './exchange.ts'
+import { readText, requestHeaders, requireSuccess } from './http-generation.ts'
 import type { AdapterContext, UpstreamModel } from './upstream.ts'
 
 /** The longest model list that is read; a list of 10,000 models has about 3 MB. */

@@ -1,6 +1,6 @@
-import { AskedIterator, ask, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
+import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
 import type { EventBatches, Generate } from './generate.ts'
 
@@ -16,7 +16,7 @@ export function withObjectArguments(generate: Generate): Generate {
 type Fault = { readonly at: number; readonly error: AppError }
 
 /** Every event of a stream passes here, so it is asked by calls. */
-class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBatch> {
+class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
   readonly #batches: EventBatches
   #hasOutput = false
   #isOver = false
@@ -29,24 +29,29 @@ class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBat
     this.#batches = batches
   }
 
-  protected asked() {
-    if (this.#isOver) this.giveEnd(null)
-    else ask(this.#batches, this)
+  protected onPull() {
+    if (this.#isOver) this.emitEnd(null)
+    else pull(this.#batches, this)
   }
 
-  take(batch: EventBatch) {
+  onNext(batch: EventBatch) {
     const fault = this.#findFault(batch)
     if (fault === null) {
       this.#hasOutput = true
-      this.give(batch)
+      this.emit(batch)
     } else {
       void this.#break(batch, fault)
     }
   }
 
-  end(failure: Failure) {
+  onError(error: unknown) {
     this.#isOver = true
-    this.giveEnd(failure)
+    this.emitEnd({ error })
+  }
+
+  onComplete() {
+    this.#isOver = true
+    this.emitEnd(null)
   }
 
   async return(): Promise<IteratorResult<EventBatch, undefined>> {
@@ -58,8 +63,8 @@ class CheckedBatches extends AskedIterator<EventBatch> implements Taker<EventBat
   async #break(batch: EventBatch, { at, error }: Fault): Promise<void> {
     this.#isOver = true
     await this.#batches.return().catch(() => {})
-    if (this.#hasOutput) this.give([...batch.slice(0, at + 1), { type: 'error', error }])
-    else this.giveEnd({ error })
+    if (this.#hasOutput) this.emit([...batch.slice(0, at + 1), { type: 'error', error }])
+    else this.emitEnd({ error })
   }
 
   #findFault(batch: EventBatch): Fault | null {

@@ -13,7 +13,7 @@ const triesMax = 2
  *
  * Refusals, turns that end in tool calls, and answers that were cut off are left as they are. Text
  * is streamed as it comes, only its end waits for the check; where the caller reads the answer only
- * when it is whole (`readWhole`), everything waits, so that another try can take its place.
+ * when it is whole (`buffered`), everything waits, so that another try can take its place.
  */
 export function withCheckedOutput(generate: Generate): Generate {
   return (job) => {
@@ -44,7 +44,7 @@ async function* generateChecked(
         break
       }
       const isOver = last?.type === 'finish' || last?.type === 'error'
-      if (job.readWhole === true && !isOver && isUnseen()) {
+      if (job.buffered === true && !isOver && isUnseen()) {
         hold(held, events)
       } else if (events.length > 0) {
         isSeen = true

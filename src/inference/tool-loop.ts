@@ -234,7 +234,7 @@ function requestOf(
 ): GenerationRequest {
   const { request } = job
   const isOffered = callsLeft > 0 && !isLast
-  const tools = isOffered ? [...request.tools, ...hosted.offer()] : request.tools
+  const tools = isOffered ? [...request.tools, ...hosted.definitions()] : request.tools
   const wanted = isFirst ? request.toolChoice : withoutDemand(request.toolChoice)
   const choice = boundBy(isOffered ? hosted.choose(wanted) : wanted)
   return {

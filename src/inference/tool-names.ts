@@ -8,7 +8,7 @@ import { forbiddenCall, isSameTool, mayCall } from './tool-choice.ts'
  * The tools of a request as an upstream is told them that knows neither namespaces nor freeform
  * tools: both become plain functions under names that lead back.
  */
-export type ToolOffer = {
+export type ToolNames = {
   /** What may be called: the tools of the request, less those that `toolChoice` rules out. */
   readonly tools: readonly Tool[]
   wireName(tool: ToolName): string
@@ -20,7 +20,9 @@ export type ToolOffer = {
 const nameCharsMax = 64
 const hashChars = 8
 
-export function offerTools(request: Pick<GenerationRequest, 'tools' | 'toolChoice'>): ToolOffer {
+export function createToolNames(
+  request: Pick<GenerationRequest, 'tools' | 'toolChoice'>,
+): ToolNames {
   const wireNames = nameTools(request.tools)
   const wireName = (tool: ToolName) => wireNames.get(keyOf(tool)) ?? flatten(tool)
   // Many servers ignore `tool_choice`, so what must not be called is not offered.

@@ -1,4 +1,4 @@
-import type { AskedIterator } from '#lib/asked-iterator.ts'
+import type { PullIterator } from '#lib/pull-iterator.ts'
 import type { Chunk } from './chunk.ts'
 
 /**
@@ -6,7 +6,7 @@ import type { Chunk } from './chunk.ts'
  * exchanged: a request in, the head of the answer, then its body as chunks that are pulled.
  */
 export type Transport = {
-  send(request: UpstreamHttpRequest): Promise<UpstreamHttpAnswer>
+  send(request: UpstreamHttpRequest): Promise<UpstreamHttpResponse>
 }
 
 export type UpstreamHttpRequest = {
@@ -18,7 +18,7 @@ export type UpstreamHttpRequest = {
   readonly signal: AbortSignal
 }
 
-export type UpstreamHttpAnswer = {
+export type UpstreamHttpResponse = {
   readonly status: number
   header(name: string): string | null
   /**
@@ -26,5 +26,5 @@ export type UpstreamHttpAnswer = {
    * (`upstream_truncated`) when the connection ends before the body does. Stopping early closes
    * the connection.
    */
-  readonly chunks: AskedIterator<Chunk>
+  readonly chunks: PullIterator<Chunk>
 }

@@ -1,6 +1,6 @@
 import { viewOf } from '#inference/chunk.ts'
-import { requestHeaders, requireSuccess } from '#inference/exchange.ts'
-import type { Transport, UpstreamHttpAnswer } from '#inference/transport.ts'
+import { requestHeaders, requireSuccess } from '#inference/http-generation.ts'
+import type { Transport, UpstreamHttpResponse } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { hideUpstream, hideUpstreamIn } from '#inference/upstream-error.ts'
 import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
@@ -94,7 +94,7 @@ async function pullOnce(
   }
 }
 
-async function* linesOf({ chunks }: UpstreamHttpAnswer): AsyncGenerator<string> {
+async function* linesOf({ chunks }: UpstreamHttpResponse): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of chunks) {

@@ -1,4 +1,4 @@
-import type { OfferedModel } from './offer.ts'
+import type { AvailableModel } from './model-resolver.ts'
 import type { CodingModel } from './schema.ts'
 
 /**
@@ -6,7 +6,7 @@ import type { CodingModel } from './schema.ts'
  * tools and their context by it. They drop the whole list when an entry lacks a field, so every one
  * that they demand is here, whether it says much of a model or not.
  */
-export function listForCodingClients(models: readonly OfferedModel[]) {
+export function listForCodingClients(models: readonly AvailableModel[]) {
   return models.filter(({ mode }) => mode === 'generate').map(describe)
 }
 
@@ -27,7 +27,7 @@ Go on until the task is done. Run the tests, the build or the program where ther
 
 When you are done, say in a few sentences what you changed, how you checked it, and what you could not check.`
 
-function describe(model: OfferedModel, index: number): CodingModel {
+function describe(model: AvailableModel, index: number): CodingModel {
   const reasons = model.capabilities.includes('reasoning')
   return {
     slug: model.id,

@@ -3,20 +3,23 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { modelNotFound } from './catalogue.ts'
 import { listForCodingClients } from './coding-clients.ts'
+import type { AvailableModel, ModelResolver } from './model-resolver.ts'
 import { decodeName } from './names.ts'
-import type { Offer, OfferedModel } from './offer.ts'
 import { modelOperations } from './operations.ts'
 import type { ModelRecord } from './schema.ts'
 
 /** `GET /v1/models`: what the caller may name as a model, the agents that they see included. */
-export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'find'> }) {
-  const { auth, offer } = deps
+export function modelRoutes(deps: {
+  auth: Auth
+  modelResolver: Pick<ModelResolver, 'list' | 'find'>
+}) {
+  const { auth, modelResolver } = deps
   return new Elysia({ name: 'models', prefix: '/v1/models' })
     .use(guard(auth))
     .get(
       '/',
       async ({ principal, query }) => {
-        const models = await offer.list(principal)
+        const models = await modelResolver.list(principal)
         const list = { object: 'list', data: models.map(renderModel) }
         // Who tells its version is a coding client, and reads a list of another shape beside it.
         if (query['client_version'] === undefined) return list
@@ -29,7 +32,7 @@ export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'fin
       '/*',
       async ({ params, principal }) => {
         const name = decodeName(params['*'])
-        const model = await offer.find(principal, name)
+        const model = await modelResolver.find(principal, name)
         if (model === undefined) throw modelNotFound(name)
         return renderModel(model)
       },
@@ -37,7 +40,7 @@ export function modelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'fin
     )
 }
 
-function renderModel(model: OfferedModel): ModelRecord {
+function renderModel(model: AvailableModel): ModelRecord {
   return {
     id: model.id,
     object: 'model',

@@ -35,7 +35,7 @@ test('the tools of a server are shown as a list, and offered under its label', a
   expect(items).toMatchObject([{ type: 'mcp_list_tools', server_label: 'docs' }])
   expect(items[0]).not.toHaveProperty('error')
   expect(names(opened)).toContain('mcp__docs__slow')
-  expect(opened.offer().find(({ name }) => name === 'mcp__docs__get_weather')).toMatchObject({
+  expect(opened.definitions().find(({ name }) => name === 'mcp__docs__get_weather')).toMatchObject({
     description: 'The weather.',
     parameters: { properties: { city: { type: 'string' } } },
     strict: false,

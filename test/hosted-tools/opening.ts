@@ -72,4 +72,4 @@ export async function callTool(
   return call.run(typeof args === 'string' ? args : JSON.stringify(args), signal)
 }
 
-export const names = (opened: HostedTools) => opened.offer().map(({ name }) => name)
+export const names = (opened: HostedTools) => opened.definitions().map(({ name }) => name)

@@ -50,7 +50,7 @@ afterEach(stopUpstreams)
 describe('an answer that is read only when it is whole', () => {
   test('is made again when it is wrong, and nobody can tell but by the usage', async () => {
     const upstream = await upstreamThat(wrong, right)
-    const { events, records } = await run(upstream, { readWhole: true })
+    const { events, records } = await run(upstream, { buffered: true })
     expect(texts(events)).toBe('{"answer":42}')
     expect(mergeDeltas(events).map(({ type }) => type)).toEqual([
       'generation-start',
@@ -70,7 +70,7 @@ describe('an answer that is read only when it is whole', () => {
 
   test('is made again once and never twice, and then told to be wrong', async () => {
     const upstream = await upstreamThat(wrong, say('Sorry: ', '42'), right)
-    const { events } = await run(upstream, { readWhole: true })
+    const { events } = await run(upstream, { buffered: true })
     expect(upstream.requests).toHaveLength(2)
     expect(texts(events)).toBe('Sorry: 42')
     expectInvalid(events)
@@ -79,7 +79,7 @@ describe('an answer that is read only when it is whole', () => {
 
   test('is not made again when it is right', async () => {
     const upstream = await upstreamThat(right, wrong)
-    const { events } = await run(upstream, { readWhole: true })
+    const { events } = await run(upstream, { buffered: true })
     expect(upstream.requests).toHaveLength(1)
     expect(events.at(-1)).toMatchObject({ reason: 'stop', usage: { totalTokens: 10 } })
   })
@@ -87,21 +87,21 @@ describe('an answer that is read only when it is whole', () => {
   test('fails as the second try fails', async () => {
     const upstream = await upstreamThat(wrong, { status: 400, headers: json, body: '{}' })
     const { generations } = start()
-    const batches = withCheckedOutput(generations.generate)(job(upstream, { readWhole: true }))
+    const batches = withCheckedOutput(generations.generate)(job(upstream, { buffered: true }))
     expect((await failure(batches)).kind).toBe('invalid_request')
   })
 
   test('tells what it had when it fails in the middle', async () => {
     const body = String(right.body)
     const cut: ReplayAnswer = { body: body.slice(0, body.indexOf('\n\n') + 2), ending: 'cut' }
-    const { events } = await run(await upstreamThat(cut), { readWhole: true })
+    const { events } = await run(await upstreamThat(cut), { buffered: true })
     expect(texts(events)).toBe('{"answer":')
     expect(events.at(-1)).toMatchObject({ type: 'error', error: { kind: 'upstream_truncated' } })
   })
 
   test('is not made again, nor held any longer, once something went to the caller', async () => {
     const upstream = await upstreamThat(wrong, right)
-    const { events } = await run(upstream, { readWhole: true, committed: () => true })
+    const { events } = await run(upstream, { buffered: true, committed: () => true })
     expect(upstream.requests).toHaveLength(1)
     expect(events.filter(({ type }) => type === 'text-delta')).toHaveLength(2)
     expectInvalid(events)
@@ -115,7 +115,7 @@ describe('an answer that is read only when it is whole', () => {
     const body = chatStream([sure('{"answer":'), sure('7}'), chunk({}, 'stop')])
     const { sampling } = makeRequest()
     const { events } = await run(await upstreamThat({ body }), {
-      readWhole: true,
+      buffered: true,
       request: makeRequest({ format: answerSchema, sampling: { ...sampling, topLogprobs: 0 } }),
     })
     expect(events.filter(({ type }) => type === 'text-delta')).toHaveLength(2)
@@ -184,10 +184,10 @@ describe('what ends otherwise is left as it is', () => {
     },
   }
   for (const [name, { chunks, reason, complete }] of Object.entries(endings)) {
-    for (const readWhole of [true, false]) {
-      test(`${name} (${readWhole ? 'whole' : 'streamed'})`, async () => {
+    for (const buffered of [true, false]) {
+      test(`${name} (${buffered ? 'whole' : 'streamed'})`, async () => {
         const upstream = await upstreamThat({ body: chatStream(chunks) })
-        const { events } = await run(upstream, { readWhole })
+        const { events } = await run(upstream, { buffered: buffered })
         expect(upstream.requests).toHaveLength(1)
         expect(events.at(-1)).toMatchObject({ type: 'finish', reason })
         expect(events.find(({ type }) => type === 'text-end')).toMatchObject({ complete })
@@ -241,7 +241,7 @@ describe('every text of an answer must have the form', () => {
   }
 })
 
-type Given = Partial<Pick<GenerationJob, 'readWhole' | 'committed' | 'request'>>
+type Given = Partial<Pick<GenerationJob, 'buffered' | 'committed' | 'request'>>
 
 function job(upstream: ReplayUpstream, given: Given = {}): GenerationJob {
   return {

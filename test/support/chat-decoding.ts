@@ -3,7 +3,7 @@ import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import {
   type ChatDecoderOptions,
   createChatDecoder,
@@ -13,7 +13,7 @@ import { makeRequest } from './generation.ts'
 
 export type Decoded = { events: GenerationEvent[]; error: AppError | null }
 
-export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'offer'>> & {
+export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'toolNames'>> & {
   request?: Partial<Pick<GenerationRequest, 'tools' | 'toolChoice'>>
 }
 
@@ -41,7 +41,7 @@ function decode(
   feed: (push: (message: { event: string; data: string }) => void) => void,
 ): Decoded {
   const decoder = createChatDecoder({
-    offer: offerTools(makeRequest(request)),
+    toolNames: createToolNames(makeRequest(request)),
     thinkTags: false,
     logprobs: false,
     takenCallIds: new Set(),

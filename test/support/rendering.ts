@@ -1,8 +1,8 @@
 import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import type { Decoder } from '#inference/exchange.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import type { Decoder } from '#inference/http-generation.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
@@ -24,7 +24,7 @@ const { echo } = parseCreateResponse(
     seals: testSeals,
   },
 )
-const offer = offerTools(makeRequest())
+const toolNames = createToolNames(makeRequest())
 const limits = { eventBytesMax: 1_048_576, toolArgumentCharsMax: 1_048_576 }
 
 /** A renderer of an answer to a plain question. */
@@ -95,7 +95,7 @@ export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Arra
 function openDecoder(protocol: DecodedProtocol): Decoder {
   if (protocol === 'chat-completions') {
     return createChatDecoder({
-      offer,
+      toolNames,
       thinkTags: false,
       logprobs: true,
       takenCallIds: new Set(),
@@ -105,7 +105,7 @@ function openDecoder(protocol: DecodedProtocol): Decoder {
   if (protocol === 'messages') {
     const maker = 'upstream/m'
     return createMessagesDecoder({
-      offer,
+      toolNames,
       maker,
       takenCallIds: new Set(),
       relays: false,

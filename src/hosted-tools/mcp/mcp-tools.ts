@@ -54,7 +54,7 @@ export function createMcpTools(options: McpToolsOptions): HostedTools {
       ...lists.map(listStep),
       ...history.approved.map((approved) => approvedStep(approved, servers)),
     ],
-    offer: () => [...known().values()].map(describe),
+    definitions: () => [...known().values()].map(describe),
     choose: (wanted) => choose(wanted, choice, [...known().values()]),
     call(name) {
       const found = known().get(name)

@@ -10,10 +10,10 @@ export type HostedTools = {
   /** What is done before the model is asked, in the order in which it is shown. */
   readonly opening: readonly OpeningStep[]
   /** What the model may call, under names that no tool of the caller bears; known after the opening. */
-  offer(): readonly FunctionTool[]
-  /** The tool choice of the request, in the names of the offer. */
+  definitions(): readonly FunctionTool[]
+  /** The tool choice of the request, in the names of `definitions`. */
   choose(choice: ToolChoice): ToolChoice
-  /** A call by the name of the offer; null for a name that is not of ours. */
+  /** A call of one of `definitions`, by name; null for any other name. */
   call(name: string): HostedCall | null
   /**
    * What the caller gets to see of the events of the response, which the model goes on to be told as

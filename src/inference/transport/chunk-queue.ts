@@ -1,5 +1,5 @@
 import type { Chunk } from '#inference/chunk.ts'
-import { AskedIterator, type Failure } from '#lib/asked-iterator.ts'
+import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
 
 /** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
 export type ChunkSource = {
@@ -24,7 +24,7 @@ const pieceBytesMax = 65_536
  * finds the consumer waiting goes to it directly; all else is told in a turn of its own, so that who
  * takes one piece and asks for the next does not pile up calls.
  */
-export class ChunkQueue extends AskedIterator<Chunk> {
+export class ChunkQueue extends PullIterator<Chunk> {
   readonly #source: ChunkSource
   readonly #bytesMax: number
   #chunks: Chunk[] = []
@@ -39,12 +39,12 @@ export class ChunkQueue extends AskedIterator<Chunk> {
 
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    if (!this.isAsked || this.#chunks.length > 0) this.#keep(chunk)
-    else if (isPiece(chunk)) this.give(chunk)
+    if (!this.isPending || this.#chunks.length > 0) this.#keep(chunk)
+    else if (isPiece(chunk)) this.emit(chunk)
     else {
       const { piece, rest } = cutPiece(chunk)
       this.#keep(rest)
-      this.give(piece)
+      this.emit(piece)
     }
   }
 
@@ -68,7 +68,7 @@ export class ChunkQueue extends AskedIterator<Chunk> {
     this.fail(error)
   }
 
-  protected asked() {
+  protected onPull() {
     if (this.#chunks.length > 0 || this.#end !== 'open') this.#answerSoon()
   }
 
@@ -81,18 +81,18 @@ export class ChunkQueue extends AskedIterator<Chunk> {
   }
 
   #answerSoon() {
-    if (this.isAsked) queueMicrotask(() => this.#answer())
+    if (this.isPending) queueMicrotask(() => this.#answer())
   }
 
   /** Tells whoever waits what there is to tell, unless that was done meanwhile. */
   #answer() {
-    if (!this.isAsked) return
+    if (!this.isPending) return
     const piece = this.#takePiece()
-    if (piece !== undefined) this.give(piece)
+    if (piece !== undefined) this.emit(piece)
     else if (this.#end !== 'open') {
       const failure = this.#end === 'done' ? null : this.#end
       this.#end = 'done'
-      this.giveEnd(failure)
+      this.emitEnd(failure)
     }
   }
 

@@ -1,6 +1,6 @@
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { occasionally } from '#lib/occasionally.ts'
+import { throttle } from '#lib/throttle.ts'
 import type { Log } from '#telemetry/log.ts'
 
 /**
@@ -21,7 +21,7 @@ export function createDescriptorWait(options: {
   closeIdle: () => void
   log: Pick<Log, 'warn'> | undefined
 }): <T>(attempt: () => Promise<T>, signal: AbortSignal) => Promise<T> {
-  const tellMissing = occasionally(tellEveryMs, (times) =>
+  const tellMissing = throttle(tellEveryMs, (times) =>
     options.log?.warn('no descriptor was left for a connection to an upstream', { times }),
   )
   return async (attempt, signal) => {

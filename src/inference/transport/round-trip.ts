@@ -1,4 +1,4 @@
-import type { UpstreamHttpAnswer } from '#inference/transport.ts'
+import type { UpstreamHttpResponse } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
@@ -22,15 +22,15 @@ export function sendOver(
   connection: Connection,
   request: Uint8Array,
   options: RoundTripOptions,
-): Promise<UpstreamHttpAnswer | null> {
+): Promise<UpstreamHttpResponse | null> {
   const roundTrip = new RoundTrip(connection, options)
   roundTrip.start(request)
   return roundTrip.answer
 }
 
 class RoundTrip implements ConnectionOwner, ChunkSource {
-  readonly answer: Promise<UpstreamHttpAnswer | null>
-  readonly #settle: PromiseWithResolvers<UpstreamHttpAnswer | null>
+  readonly answer: Promise<UpstreamHttpResponse | null>
+  readonly #settle: PromiseWithResolvers<UpstreamHttpResponse | null>
   readonly #options: RoundTripOptions
   readonly #parser: ResponseParser
   readonly #chunks: ChunkQueue

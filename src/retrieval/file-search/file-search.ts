@@ -25,7 +25,7 @@ export function createFileSearch(deps: SearchCallDeps): FileSearch {
       const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
       return {
         opening: [],
-        offer: () => (name === null ? [] : [describe(name)]),
+        definitions: () => (name === null ? [] : [describe(name)]),
         choose: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
         call: (called) =>
           tool === null || called !== name ? null : searchFiles(deps, { tool, caller, book }),

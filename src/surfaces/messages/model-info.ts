@@ -1,5 +1,5 @@
+import type { AvailableModel } from '#models/model-resolver.ts'
 import { longContextMark } from '#models/names.ts'
-import type { OfferedModel } from '#models/offer.ts'
 import type { ModelInfo } from './description/model-info.ts'
 
 /** From here on clients count on a window of a million tokens, where the name says so. */
@@ -9,7 +9,7 @@ const longContextTokens = 1_000_000
  * A model as its entries of the list: a second one where its window is so long that clients want to
  * be told by the name, since some take every name that they do not know for a window of 200,000.
  */
-export function modelInfos(model: OfferedModel): readonly [ModelInfo, ...ModelInfo[]] {
+export function modelInfos(model: AvailableModel): readonly [ModelInfo, ...ModelInfo[]] {
   const plain = renderEntry(model, { id: model.prefixedId, displayName: model.displayName })
   const isLong = (model.contextWindow ?? 0) >= longContextTokens
   if (!isLong || plain.id.endsWith(longContextMark)) return [plain]
@@ -18,14 +18,14 @@ export function modelInfos(model: OfferedModel): readonly [ModelInfo, ...ModelIn
 }
 
 /** Newest first; what nobody dates stands behind the rest, in the same order on every replica. */
-export function newestFirst(models: readonly OfferedModel[]): readonly OfferedModel[] {
-  const at = ({ isDated, created }: OfferedModel) => (isDated ? created : 0)
+export function newestFirst(models: readonly AvailableModel[]): readonly AvailableModel[] {
+  const at = ({ isDated, created }: AvailableModel) => (isDated ? created : 0)
   return models.toSorted(
     (left, right) => at(right) - at(left) || (left.prefixedId < right.prefixedId ? -1 : 1),
   )
 }
 
-function renderEntry(model: OfferedModel, named: { id: string; displayName: string }): ModelInfo {
+function renderEntry(model: AvailableModel, named: { id: string; displayName: string }): ModelInfo {
   return {
     type: 'model',
     id: named.id,

@@ -3,8 +3,8 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Permission } from '#auth/permissions.ts'
 import { AppError } from '#lib/errors.ts'
+import type { AvailableModel, ModelResolver } from '#models/model-resolver.ts'
 import { decodeName, longContextMark } from '#models/names.ts'
-import type { Offer, OfferedModel } from '#models/offer.ts'
 import type { ModelInfo } from './description/model-info.ts'
 import { compatModelOperations } from './description/model-operations.ts'
 import { modelInfos, newestFirst } from './model-info.ts'
@@ -16,8 +16,11 @@ const requires = 'can_access_api' satisfies Permission
 const paths = ['/v1/models', '/models', '/v1/v1/models']
 
 /** `GET /compat/v1/models`: what the caller may name as a model, in pages. */
-export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' | 'find'> }) {
-  const { auth, offer } = deps
+export function compatModelRoutes(deps: {
+  auth: Auth
+  modelResolver: Pick<ModelResolver, 'list' | 'find'>
+}) {
+  const { auth, modelResolver } = deps
   const app = new Elysia({ name: 'compat-models', prefix: '/compat' }).use(guard(auth))
   return paths.reduce(
     (routes, path) =>
@@ -26,7 +29,7 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
           path,
           async ({ principal, request }) => {
             const page = readPage(new URL(request.url).searchParams)
-            const models = (await offer.list(principal)).filter(answersMessages)
+            const models = (await modelResolver.list(principal)).filter(answersMessages)
             return renderPage(newestFirst(models).flatMap(modelInfos), page)
           },
           { requires, detail: compatModelOperations.list },
@@ -36,7 +39,7 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
           `${path}/*`,
           async ({ principal, params }) => {
             const name = decodeName(params['*'])
-            const model = await offer.find(principal, name)
+            const model = await modelResolver.find(principal, name)
             if (model === undefined || !answersMessages(model)) throw unknownModel(name)
             const [plain, long = plain] = modelInfos(model)
             return name.endsWith(longContextMark) ? long : plain
@@ -47,7 +50,7 @@ export function compatModelRoutes(deps: { auth: Auth; offer: Pick<Offer, 'list' 
   )
 }
 
-function answersMessages({ mode }: OfferedModel): boolean {
+function answersMessages({ mode }: AvailableModel): boolean {
   return mode === 'generate'
 }
 

@@ -14,7 +14,7 @@ import { withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { Model } from '#models/catalogue.ts'
-import type { Offer } from '#models/offer.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { type RunningGeneration, runGeneration } from '#surfaces/run-generation.ts'
@@ -45,7 +45,7 @@ export type MessageCaller = {
 type MessageTurn = RunningGeneration<MessageObject> & { readonly streams: boolean }
 
 export type MessageTurnDeps = {
-  offer: Pick<Offer, 'resolve'>
+  modelResolver: Pick<ModelResolver, 'resolve'>
   generations: Pick<Generations, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   hostedTools: HostedToolbox
@@ -114,13 +114,13 @@ type Resolved = { request: GenerationRequest; model: Model; agent: Agent | null 
 
 /** What the model is asked, with what an agent adds where one is called. */
 async function resolveRequest(
-  { offer }: Pick<MessageTurnDeps, 'offer'>,
+  { modelResolver }: Pick<MessageTurnDeps, 'modelResolver'>,
   asked: GenerationRequest,
   { principal }: MessageCaller,
 ): Promise<Resolved> {
   const { model: name, promptCacheKey } = asked
   try {
-    const { model, agent } = await offer.resolve(principal, name, promptCacheKey)
+    const { model, agent } = await modelResolver.resolve(principal, name, promptCacheKey)
     if (model.mode === 'generate') return { request: applyAgent(asked, agent), model, agent }
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error

@@ -10,7 +10,7 @@ import { withCheckedOutput } from '#inference/structured-output.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import type { Offer } from '#models/offer.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ResponseRuns, RunJob } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
@@ -62,7 +62,7 @@ export type Turn = {
 }
 
 export type TurnDeps = {
-  offer: Pick<Offer, 'resolve'>
+  modelResolver: Pick<ModelResolver, 'resolve'>
   generations: Generations
   hostedTools: HostedToolbox
   runs: ResponseRuns
@@ -187,16 +187,16 @@ async function planTurn(deps: TurnDeps, body: unknown, given: PlanFor): Promise<
     generate: (control) =>
       parsed.isWarmUp && given.memory !== undefined
         ? warmUp()
-        : generate({ request, targets: model.targets, requestId, readWhole, ...control }),
+        : generate({ request, targets: model.targets, requestId, buffered: readWhole, ...control }),
   }
 }
 
 async function resolveModel(
-  { offer }: Pick<TurnDeps, 'offer'>,
+  { modelResolver }: Pick<TurnDeps, 'modelResolver'>,
   request: GenerationRequest,
   { principal }: PlanFor,
-): ReturnType<Offer['resolve']> {
-  const resolved = await offer.resolve(principal, request.model, request.promptCacheKey)
+): ReturnType<ModelResolver['resolve']> {
+  const resolved = await modelResolver.resolve(principal, request.model, request.promptCacheKey)
   if (resolved.model.mode === 'generate') return resolved
   throw new AppError('invalid_request', `The model "${request.model}" does not generate text.`, {
     param: 'model',

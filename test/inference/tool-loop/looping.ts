@@ -72,7 +72,7 @@ export function hostedTools(
 ): HostedTools {
   return {
     opening: more.opening ?? [],
-    offer: () => Object.keys(tools).map(functionTool),
+    definitions: () => Object.keys(tools).map(functionTool),
     choose: (choice) => choice,
     call: (name) => tools[name]?.() ?? null,
     close: () => more.closed?.(),

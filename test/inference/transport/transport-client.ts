@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import type { Chunk } from '#inference/chunk.ts'
 import { createTransport, type TransportKind } from '#inference/transport/create-transport.ts'
 import type { SocketTransportOptions } from '#inference/transport/socket-transport.ts'
-import type { UpstreamHttpAnswer, UpstreamHttpRequest } from '#inference/transport.ts'
+import type { UpstreamHttpRequest, UpstreamHttpResponse } from '#inference/transport.ts'
 
 export const limits = {
   connectMs: 5_000,
@@ -25,7 +25,7 @@ const unaborted = () => new AbortController().signal
 export const listenersOf = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
 /** The body, one character a byte. */
-export async function textOf(answer: UpstreamHttpAnswer): Promise<string> {
+export async function textOf(answer: UpstreamHttpResponse): Promise<string> {
   let text = ''
   for await (const chunk of answer.chunks) text += latin1(chunk)
   return text
@@ -33,7 +33,7 @@ export async function textOf(answer: UpstreamHttpAnswer): Promise<string> {
 
 /** What came of a body before it failed, and the error; null when it did not fail. */
 export async function readUntilFailure(
-  answer: UpstreamHttpAnswer,
+  answer: UpstreamHttpResponse,
 ): Promise<{ text: string; error: unknown }> {
   let text = ''
   try {

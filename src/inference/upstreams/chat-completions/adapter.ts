@@ -1,8 +1,8 @@
-import { exchange } from '#inference/exchange.ts'
+import { postGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
 import { countTokens } from './count.ts'
 import { createChatDecoder } from './decode.ts'
@@ -17,12 +17,12 @@ export const chatCompletions: Adapter = {
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
-  return exchange(context, '/chat/completions', () => {
+  return postGeneration(context, '/chat/completions', () => {
     const { quirks } = context.upstream
-    const offer = offerTools(request)
-    const body = encodeChatRequest(request, { model: context.model, quirks, offer })
+    const toolNames = createToolNames(request)
+    const body = encodeChatRequest(request, { model: context.model, quirks, toolNames })
     const decoder = createChatDecoder({
-      offer,
+      toolNames,
       thinkTags: quirks.thinkTags,
       logprobs: request.sampling.topLogprobs !== null,
       takenCallIds: callIdsOf(request),

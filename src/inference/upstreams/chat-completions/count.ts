@@ -1,7 +1,7 @@
 import { askCounter, readCount } from '#inference/ask-counter.ts'
 import { mediaTokens } from '#inference/media-tokens.ts'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
 import { encodeChatRequest } from './encode.ts'
 
@@ -32,8 +32,8 @@ type ChatPrompt = { readonly [field: string]: unknown }
 /** Of the body of a chat request only what the prompt is made of. */
 function promptOf(request: GenerationRequest, { upstream, model }: AdapterContext): ChatPrompt {
   const { quirks } = upstream
-  const offer = offerTools(request)
-  const body = encodeChatRequest(request, { model, quirks, offer })
+  const toolNames = createToolNames(request)
+  const body = encodeChatRequest(request, { model, quirks, toolNames })
   const names = ['model', 'messages', 'tools', 'chat_template_kwargs']
   return Object.fromEntries(names.map((name) => [name, body[name]]))
 }

@@ -1,6 +1,6 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { FinishReason, GenerationEvent } from '#inference/events.ts'
-import type { Decoder } from '#inference/exchange.ts'
+import type { Decoder } from '#inference/http-generation.ts'
 import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'

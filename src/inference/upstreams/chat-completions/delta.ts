@@ -1,6 +1,6 @@
 import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createToolCalls, type ToolCallPiece, type ToolCalls } from '#inference/tool-calls.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import { isRecord } from '#lib/json.ts'
 import { Blocks } from './blocks.ts'
 import { Citations } from './citations.ts'
@@ -9,7 +9,7 @@ import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } fr
 import type { ChatContentPart, ChatDelta, ChatFunctionPart, ChatToolCallPart } from './wire.ts'
 
 export type DeltaReaderOptions = {
-  offer: ToolOffer
+  toolNames: ToolNames
   /** Whether reasoning comes inside the content as `<think>…</think>`. */
   thinkTags: boolean
   /** Call ids that the request's history uses. */
@@ -43,7 +43,7 @@ export function openDelta(options: DeltaReaderOptions): DeltaState {
     blocks,
     citations,
     calls: createToolCalls({
-      head: options.offer.head,
+      head: options.toolNames.head,
       openBlock: (out) => blocks.claim(out),
       takenCallIds: options.takenCallIds,
       heldCharsMax: options.toolArgumentCharsMax,

@@ -1,6 +1,6 @@
 import { refusePrefill } from '#inference/prefill.ts'
 import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import type { ChatMessage } from './message-form.ts'
 import { encodeMessages } from './messages.ts'
@@ -10,7 +10,7 @@ export type ChatTarget = {
   /** The model's name at the upstream. */
   model: string
   quirks: UpstreamQuirks
-  offer: ToolOffer
+  toolNames: ToolNames
 }
 
 /**
@@ -22,16 +22,16 @@ export function encodeChatRequest(
   request: GenerationRequest,
   target: ChatTarget,
 ): Record<string, unknown> {
-  const { quirks, offer, model } = target
+  const { quirks, toolNames, model } = target
   const { sampling } = request
-  const tools = encodeTools(offer, quirks)
+  const tools = encodeTools(toolNames, quirks)
   return {
     model,
-    ...encodeConversation(request, { quirks, offer }),
+    ...encodeConversation(request, { quirks, toolNames }),
     stream: true,
     stream_options: quirks.streamUsage ? { include_usage: true } : undefined,
     tools: tools.length === 0 ? undefined : tools,
-    tool_choice: encodeToolChoice(request.toolChoice, offer),
+    tool_choice: encodeToolChoice(request.toolChoice, toolNames),
     // True is the default everywhere, and some servers refuse a field that they do not know.
     parallel_tool_calls: tools.length > 0 && !request.parallelToolCalls ? false : undefined,
     response_format: encodeFormat(request.format, quirks),
@@ -50,7 +50,7 @@ export function encodeChatRequest(
 /** The messages, and what says that the last of them is not complete. */
 function encodeConversation(
   request: GenerationRequest,
-  context: Pick<ChatTarget, 'quirks' | 'offer'>,
+  context: Pick<ChatTarget, 'quirks' | 'toolNames'>,
 ): Record<string, unknown> {
   const { prefill } = context.quirks
   if (prefill === 'none') refusePrefill(request)

@@ -5,7 +5,7 @@ import type {
   ToolCallItem,
 } from '#inference/request.ts'
 import { markFailure } from '#inference/tool-failure.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import {
   indexResults,
   missingResult,
@@ -23,7 +23,7 @@ import {
   type ReasoningFields,
 } from './message-form.ts'
 
-type Context = { quirks: UpstreamQuirks; offer: ToolOffer }
+type Context = { quirks: UpstreamQuirks; toolNames: ToolNames }
 
 type MessageItem = Extract<RequestItem, { type: 'message' }>
 
@@ -96,7 +96,7 @@ function encodeTurn(
     late: LateTexts
   },
 ): void {
-  const { messages, results, quirks, offer, late } = context
+  const { messages, results, quirks, toolNames, late } = context
   const content = turn.texts.filter((text) => text !== '').join('\n\n')
   // Reasoning that led to nothing is not worth a message of its own.
   if (content === '' && turn.calls.length === 0) return
@@ -108,7 +108,7 @@ function encodeTurn(
     ...(reasoning === '' ? {} : reasoningFields(reasoning, quirks)),
     ...(turn.calls.length === 0
       ? {}
-      : { tool_calls: turn.calls.map((call) => encodeCall(call, offer)) }),
+      : { tool_calls: turn.calls.map((call) => encodeCall(call, toolNames)) }),
   })
   const attachments: ChatPart[] = []
   for (const call of turn.calls) {
@@ -127,12 +127,12 @@ function reasoningFields(reasoning: string, quirks: UpstreamQuirks): ReasoningFi
   return fields
 }
 
-function encodeCall(call: ToolCallItem, offer: ToolOffer): ChatToolCall {
+function encodeCall(call: ToolCallItem, toolNames: ToolNames): ChatToolCall {
   const text = call.form === 'custom' ? JSON.stringify({ input: call.arguments }) : call.arguments
   return {
     id: call.callId,
     type: 'function',
-    function: { name: offer.wireName(call), arguments: text.trim() === '' ? '{}' : text },
+    function: { name: toolNames.wireName(call), arguments: text.trim() === '' ? '{}' : text },
   }
 }
 

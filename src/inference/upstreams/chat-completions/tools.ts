@@ -1,14 +1,14 @@
 import type { Tool, ToolChoice } from '#inference/request.ts'
-import { describeTool, parametersOf, type ToolOffer } from '#inference/tool-names.ts'
+import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { isRecord } from '#lib/json.ts'
 
 /** The tools as the fields of a chat request. */
-export function encodeTools(offer: ToolOffer, quirks: UpstreamQuirks): unknown[] {
-  return offer.tools.map((tool) => ({
+export function encodeTools(toolNames: ToolNames, quirks: UpstreamQuirks): unknown[] {
+  return toolNames.tools.map((tool) => ({
     type: 'function',
     function: {
-      name: offer.wireName(tool),
+      name: toolNames.wireName(tool),
       description: describeTool(tool) ?? undefined,
       parameters: parametersOf(tool),
       ...(quirks.strictTools && tool.type === 'function' ? { strict: isStrict(tool) } : {}),
@@ -17,9 +17,9 @@ export function encodeTools(offer: ToolOffer, quirks: UpstreamQuirks): unknown[]
 }
 
 /** The `tool_choice` of a chat request; undefined where the upstream's default says the same. */
-export function encodeToolChoice(choice: ToolChoice, offer: ToolOffer): unknown {
+export function encodeToolChoice(choice: ToolChoice, toolNames: ToolNames): unknown {
   if (choice.type === 'tool') {
-    return { type: 'function', function: { name: offer.wireName(choice) } }
+    return { type: 'function', function: { name: toolNames.wireName(choice) } }
   }
   const isRequired =
     choice.type === 'required' || (choice.type === 'allowed' && choice.mode === 'required')

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { Adapter } from '#inference/upstream.ts'
 import { createLlamaDecoder, failureOf, type LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
@@ -69,9 +69,9 @@ export function createLlama(deps: LlamaDeps): Llama {
   return {
     kind: 'llama',
     async *generate(request, { model, signal, limits }) {
-      const { offer, prompt } = readRequest(request, seed)
+      const { toolNames, prompt } = readRequest(request, seed)
       const decoder = createLlamaDecoder({
-        offer,
+        toolNames,
         takenCallIds: callIdsOf(request),
         toolArgumentCharsMax: limits.toolArgumentCharsMax,
       })
@@ -121,8 +121,8 @@ function startProcess({ settings, environment, log }: LlamaDeps, model: LocalMod
 }
 
 function readRequest(request: GenerationRequest, seed: number | undefined) {
-  const offer = offerTools(request)
-  return { offer, prompt: encodePrompt(request, { offer, seed: seed ?? randomSeed() }) }
+  const toolNames = createToolNames(request)
+  return { toolNames, prompt: encodePrompt(request, { toolNames, seed: seed ?? randomSeed() }) }
 }
 
 async function* readAnswer(

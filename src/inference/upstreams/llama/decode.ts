@@ -1,6 +1,6 @@
 import type { GenerationEvent, Usage } from '#inference/events.ts'
 import { createToolCalls } from '#inference/tool-calls.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
 
@@ -15,7 +15,7 @@ type Finished = Extract<Ending, { type: 'finished' }>
 type Open = { readonly type: Exclude<Piece['type'], 'call'>; readonly block: number }
 
 export function createLlamaDecoder(options: {
-  offer: ToolOffer
+  toolNames: ToolNames
   takenCallIds: ReadonlySet<string>
   toolArgumentCharsMax: number
 }): LlamaDecoder {
@@ -30,7 +30,7 @@ export function createLlamaDecoder(options: {
     open = null
   }
   const calls = createToolCalls({
-    head: options.offer.head,
+    head: options.toolNames.head,
     openBlock(out) {
       close(out, true)
       return nextBlock++

@@ -1,6 +1,6 @@
 import type { GenerationRequest, OutputFormat, Sampling } from '#inference/request.ts'
 import { isSameTool } from '#inference/tool-choice.ts'
-import { describeTool, parametersOf, type ToolOffer } from '#inference/tool-names.ts'
+import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import { encodeHistory } from './history.ts'
 import type { AnswerForm, ChatFunction, Prompt, PromptSampling } from './wire.ts'
 
@@ -17,12 +17,12 @@ const callsMax = 64
  */
 export function encodePrompt(
   request: GenerationRequest,
-  { offer, seed }: { offer: ToolOffer; seed: number },
+  { toolNames, seed }: { toolNames: ToolNames; seed: number },
 ): Prompt {
-  const functions = encodeFunctions(request, offer)
+  const functions = encodeFunctions(request, toolNames)
   const form = encodeForm(request.format)
   return {
-    history: encodeHistory(request, { offer, note: noteOf(request.format) }),
+    history: encodeHistory(request, { toolNames, note: noteOf(request.format) }),
     functions,
     mustCall: functions !== null && demandsCall(request),
     callsMax: request.parallelToolCalls ? callsMax : 1,
@@ -35,9 +35,9 @@ export function encodePrompt(
 /** Where one tool must be called, no other is offered. */
 function encodeFunctions(
   { toolChoice }: GenerationRequest,
-  offer: ToolOffer,
+  toolNames: ToolNames,
 ): Readonly<Record<string, ChatFunction>> | null {
-  const tools = offer.tools.filter(
+  const tools = toolNames.tools.filter(
     (tool) => toolChoice.type !== 'tool' || isSameTool(tool, toolChoice),
   )
   if (tools.length === 0) return null
@@ -46,7 +46,7 @@ function encodeFunctions(
       const description = describeTool(tool)
       const takesNothing = tool.type === 'function' && tool.parameters === null
       return [
-        offer.wireName(tool),
+        toolNames.wireName(tool),
         {
           ...(description === null ? {} : { description }),
           ...(takesNothing ? {} : { params: { type: 'object', ...parametersOf(tool) } }),

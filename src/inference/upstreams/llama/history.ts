@@ -1,6 +1,6 @@
 import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
 import { markFailure } from '#inference/tool-failure.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import {
   indexResults,
   missingResult,
@@ -21,7 +21,7 @@ const lateSystemMarker = '[System instruction]'
  */
 export function encodeHistory(
   request: GenerationRequest,
-  { offer, note }: { offer: ToolOffer; note: string | null },
+  { toolNames, note }: { toolNames: ToolNames; note: string | null },
 ): ChatItem[] {
   const { head, rest } = splitHead(request.items)
   const results = indexResults(rest)
@@ -32,7 +32,7 @@ export function encodeHistory(
   for (const item of rest) {
     if (item.type === 'tool-result') continue
     if (item.type === 'message' && item.role !== 'assistant') addUserText(history, item)
-    else modelTurn(history).push(...encodeModelItem(item, results, offer))
+    else modelTurn(history).push(...encodeModelItem(item, results, toolNames))
   }
   refuseOrphans(results)
   if (!goesOn(request)) history.push({ type: 'model', response: [] })
@@ -82,7 +82,7 @@ function modelTurn(history: ChatItem[]): ModelPart[] {
 function encodeModelItem(
   item: Exclude<RequestItem, { type: 'tool-result' }>,
   results: Map<string, ToolResultItem[]>,
-  offer: ToolOffer,
+  toolNames: ToolNames,
 ): ModelPart[] {
   switch (item.type) {
     case 'reasoning': {
@@ -98,7 +98,7 @@ function encodeModelItem(
       return [
         {
           type: 'functionCall',
-          name: offer.wireName(item),
+          name: toolNames.wireName(item),
           params: encodeArguments(item),
           result: result === undefined ? missingResult : textOf(markFailure(result)),
         },

@@ -1,7 +1,7 @@
-import { exchange } from '#inference/exchange.ts'
+import { postGeneration } from '#inference/http-generation.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
-import { offerTools, type ToolOffer } from '#inference/tool-names.ts'
+import { createToolNames, type ToolNames } from '#inference/tool-names.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
 import { countTokens } from './count.ts'
 import { createMessagesDecoder } from './decode.ts'
@@ -16,7 +16,7 @@ export const messages: Adapter = { kind: 'messages', generate, listModels, count
 
 function generate(request: GenerationRequest, context: AdapterContext) {
   const { upstream, model, limits } = context
-  return exchange(context, pathOf(upstream, '/messages'), () => {
+  return postGeneration(context, pathOf(upstream, '/messages'), () => {
     const { origin } = request
     const maker = `${upstream.name}/${model}`
     const target = { model, maker, quirks: upstream.quirks }
@@ -29,18 +29,18 @@ function generate(request: GenerationRequest, context: AdapterContext) {
       return {
         body: JSON.stringify(encodeOrigin(origin, target)),
         // Whether a call is an answer is between the caller and the upstream.
-        decoder: createMessagesDecoder({ ...reading, offer: namesAsTheyAre, relays: true }),
+        decoder: createMessagesDecoder({ ...reading, toolNames: namesAsTheyAre, relays: true }),
         headers: headersFor(upstream, 'text/event-stream', origin.headers),
         relayError: relayOfAnswer,
       }
     }
-    const offer = offerTools(request)
+    const toolNames = createToolNames(request)
     return {
-      body: JSON.stringify(encodeMessagesRequest(request, { ...target, offer })),
-      decoder: createMessagesDecoder({ ...reading, offer, relays: false }),
+      body: JSON.stringify(encodeMessagesRequest(request, { ...target, toolNames })),
+      decoder: createMessagesDecoder({ ...reading, toolNames, relays: false }),
       headers: headersFor(upstream, 'text/event-stream'),
     }
   })
 }
 
-const namesAsTheyAre: Pick<ToolOffer, 'head'> = { head: (name) => ({ name, form: 'function' }) }
+const namesAsTheyAre: Pick<ToolNames, 'head'> = { head: (name) => ({ name, form: 'function' }) }

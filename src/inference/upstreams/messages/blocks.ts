@@ -1,13 +1,13 @@
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
 import { createToolCalls, type ToolCalls } from '#inference/tool-calls.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { Citations } from './citations.ts'
 import { createHostedTool, type HostedTool } from './hosted-tool.ts'
 import { isToolUse, readInput, readText } from './wire.ts'
 
 export type BlockReaderOptions = {
-  offer: Pick<ToolOffer, 'head'>
+  toolNames: Pick<ToolNames, 'head'>
   /** Whose the sealed payloads of this answer are. */
   maker: string
   /** Call ids that the request's history uses. */
@@ -37,7 +37,7 @@ export function createBlockReader(options: BlockReaderOptions): BlockReader {
   const reader: BlockReader = {
     maker: options.maker,
     calls: createToolCalls({
-      head: options.offer.head,
+      head: options.toolNames.head,
       openBlock: () => ++reader.block,
       takenCallIds: options.takenCallIds,
       heldCharsMax: options.toolArgumentCharsMax,

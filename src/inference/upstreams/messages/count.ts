@@ -1,6 +1,6 @@
 import { askCounter, readCount } from '#inference/ask-counter.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
 import { encodeMessagesRequest } from './encode.ts'
 import { headersFor, pathOf } from './endpoint.ts'
@@ -23,7 +23,12 @@ export async function countTokens(
   const maker = `${upstream.name}/${model}`
   const encoded =
     origin === undefined
-      ? encodeMessagesRequest(request, { model, maker, quirks, offer: offerTools(request) })
+      ? encodeMessagesRequest(request, {
+          model,
+          maker,
+          quirks,
+          toolNames: createToolNames(request),
+        })
       : encodeOrigin(origin, { model, maker, quirks })
   const body = Object.fromEntries(
     Object.entries(encoded).filter(([name]) => !uncountedFields.includes(name)),

@@ -1,5 +1,5 @@
 import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
-import { describeTool, parametersOf, type ToolOffer } from '#inference/tool-names.ts'
+import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeThought } from './effort.ts'
 import { encodeTurns } from './turns.ts'
@@ -11,7 +11,7 @@ export type MessagesTarget = {
   /** Whose the sealed thoughts of the history must be to be sent. */
   maker: string
   quirks: UpstreamQuirks
-  offer: ToolOffer
+  toolNames: ToolNames
 }
 
 /**
@@ -23,7 +23,7 @@ export function encodeMessagesRequest(
   request: GenerationRequest,
   target: MessagesTarget,
 ): MessagesBody {
-  const { quirks, offer } = target
+  const { quirks, toolNames } = target
   const { sampling } = request
   const { system, messages } = encodeTurns(request, target)
   const format = encodeFormat(request.format, quirks)
@@ -36,7 +36,7 @@ export function encodeMessagesRequest(
     max_tokens: maxTokens,
     ...(texts.length === 0 ? {} : { system: texts.join('\n\n') }),
     messages,
-    ...(tools.length === 0 ? {} : { tools, ...toolChoiceField(request, offer) }),
+    ...(tools.length === 0 ? {} : { tools, ...toolChoiceField(request, toolNames) }),
     ...(thinking === null ? {} : { thinking }),
     ...outputConfigField(effort, format.wire),
     ...(sampling.temperature === null ? {} : { temperature: sampling.temperature }),
@@ -49,13 +49,16 @@ export function encodeMessagesRequest(
 }
 
 /** Tools that must not be called are named too where none may be: the history may hold calls. */
-function encodeTools(request: GenerationRequest, { offer, quirks }: MessagesTarget): WireTool[] {
-  const tools = request.toolChoice.type === 'none' ? request.tools : offer.tools
+function encodeTools(
+  request: GenerationRequest,
+  { toolNames, quirks }: MessagesTarget,
+): WireTool[] {
+  const tools = request.toolChoice.type === 'none' ? request.tools : toolNames.tools
   return tools.map((tool) => {
     const description = describeTool(tool)
     const isStrict = tool.type === 'function' && tool.strict === true && quirks.strictTools
     return {
-      name: offer.wireName(tool),
+      name: toolNames.wireName(tool),
       ...(description === null ? {} : { description }),
       input_schema: parametersOf(tool),
       ...(isStrict ? { strict: true } : {}),
@@ -65,14 +68,14 @@ function encodeTools(request: GenerationRequest, { offer, quirks }: MessagesTarg
 
 function toolChoiceField(
   { toolChoice, parallelToolCalls }: GenerationRequest,
-  offer: ToolOffer,
+  toolNames: ToolNames,
 ): { tool_choice?: WireToolChoice } {
   const single = parallelToolCalls ? {} : { disable_parallel_tool_use: true as const }
   switch (toolChoice.type) {
     case 'none':
       return { tool_choice: { type: 'none' } }
     case 'tool':
-      return { tool_choice: { type: 'tool', name: offer.wireName(toolChoice), ...single } }
+      return { tool_choice: { type: 'tool', name: toolNames.wireName(toolChoice), ...single } }
     case 'required':
       return { tool_choice: { type: 'any', ...single } }
     case 'allowed':

@@ -1,4 +1,4 @@
-import { readText as readBody, requireSuccess } from '#inference/exchange.ts'
+import { readText as readBody, requireSuccess } from '#inference/http-generation.ts'
 import { listBytesMax, readModelList } from '#inference/model-list.ts'
 import type { AdapterContext, UpstreamModel } from '#inference/upstream.ts'
 import { isRecord, parseJson } from '#lib/json.ts'

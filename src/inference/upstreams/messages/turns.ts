@@ -4,7 +4,7 @@ import type {
   RequestItem,
   ToolCallItem,
 } from '#inference/request.ts'
-import type { ToolOffer } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tool-names.ts'
 import {
   indexResults,
   missingResult,
@@ -20,7 +20,7 @@ import { encodeThinking } from './thinking.ts'
 import type { WireBlock, WireMessage, WireToolResult } from './wire.ts'
 
 /** `maker` names who will read the messages, as `ReasoningItem.sealedBy` does. */
-export type TurnContext = { quirks: UpstreamQuirks; offer: ToolOffer; maker: string }
+export type TurnContext = { quirks: UpstreamQuirks; toolNames: ToolNames; maker: string }
 
 /** Precedes an instruction that has to travel in the words of the user. */
 const lateSystemMarker = '[System instruction]'
@@ -99,7 +99,7 @@ function takeItem(building: Building, item: RequestItem): void {
 function encodeCall(building: Building, item: ToolCallItem): WireBlock {
   const id = takeId(building, item.callId)
   building.turn.calls.push({ id, callId: item.callId })
-  return { type: 'tool_use', id, name: building.offer.wireName(item), input: encodeInput(item) }
+  return { type: 'tool_use', id, name: building.toolNames.wireName(item), input: encodeInput(item) }
 }
 
 /** A caller may use an id again in a later turn; the protocol knows each only once. */

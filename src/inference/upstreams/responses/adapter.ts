@@ -1,4 +1,4 @@
-import { exchange } from '#inference/exchange.ts'
+import { postGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import { mayCall } from '#inference/tool-choice.ts'
 import type { Adapter } from '#inference/upstream.ts'
@@ -11,7 +11,7 @@ import { encodeRequest } from './encode.ts'
 export const responses: Adapter = {
   kind: 'responses',
   generate: (request, context) =>
-    exchange(context, '/responses', () => {
+    postGeneration(context, '/responses', () => {
       const { upstream, model, limits } = context
       const maker = `${upstream.name}/${model}`
       const body = JSON.stringify(encodeRequest(request, { model, maker, quirks: upstream.quirks }))

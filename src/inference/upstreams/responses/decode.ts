@@ -1,6 +1,6 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import type { Decoder } from '#inference/exchange.ts'
+import type { Decoder } from '#inference/http-generation.ts'
 import type { ToolName } from '#inference/request.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { FunctionTool, GenerationRequest, Tool, ToolChoice } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
@@ -11,7 +11,7 @@ function encode(given: Partial<GenerationRequest> = {}, quirks: Partial<Upstream
   const body = encodeChatRequest(request, {
     model: 'upstream-model',
     quirks: { ...defaultQuirks, ...quirks },
-    offer: offerTools(request),
+    toolNames: createToolNames(request),
   })
   return JSON.parse(JSON.stringify(body))
 }
@@ -236,8 +236,8 @@ describe('names in namespaces', () => {
 
   test('lead back to the tool', () => {
     const tools = [inSpace('a', 'b'), { ...look, name: 'a__b' }]
-    const offer = offerTools(makeRequest({ tools }))
-    expect(tools.map((tool) => offer.head(offer.wireName(tool)))).toEqual([
+    const toolNames = createToolNames(makeRequest({ tools }))
+    expect(tools.map((tool) => toolNames.head(toolNames.wireName(tool)))).toEqual([
       { name: 'b', namespace: 'a', form: 'function' },
       { name: 'a__b', form: 'function' },
     ])

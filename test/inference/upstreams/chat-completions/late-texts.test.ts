@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, RequestItem, Role } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
@@ -10,7 +10,7 @@ import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 function encode(items: RequestItem[], quirks: Partial<UpstreamQuirks> = {}) {
   const request = makeRequest({ items, instructions: 'You are a demo.' })
   const all = { ...defaultQuirks, ...quirks }
-  return encodeMessages(request, { quirks: all, offer: offerTools(request) }).slice(1)
+  return encodeMessages(request, { quirks: all, toolNames: createToolNames(request) }).slice(1)
 }
 
 const says = (role: Role, ...parts: (string | ContentPart)[]): RequestItem => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
 import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'
@@ -9,7 +9,7 @@ function encode(given: Partial<GenerationRequest>, quirks: Partial<UpstreamQuirk
   const request = makeRequest(given)
   return encodeMessages(request, {
     quirks: { ...defaultQuirks, ...quirks },
-    offer: offerTools(request),
+    toolNames: createToolNames(request),
   })
 }
 

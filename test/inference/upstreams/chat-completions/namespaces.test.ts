@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Tool, ToolChoice } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import { encodeTools } from '#inference/upstreams/chat-completions/tools.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 
@@ -9,16 +9,17 @@ const inFiles: Tool = { ...plain, name: 'find', namespace: 'files' }
 const inPeople: Tool = { ...plain, name: 'find', namespace: 'people' }
 
 describe('tools of equal names in two namespaces', () => {
-  const offer = (toolChoice: ToolChoice) => offerTools({ tools: [inFiles, inPeople], toolChoice })
+  const toolNames = (toolChoice: ToolChoice) =>
+    createToolNames({ tools: [inFiles, inPeople], toolChoice })
 
   test('are two tools, and a call leads back to the right one', () => {
-    const { tools, head } = offer({ type: 'auto' })
+    const { tools, head } = toolNames({ type: 'auto' })
     expect(tools).toHaveLength(2)
     expect(head('people__find')).toEqual({ name: 'find', namespace: 'people', form: 'function' })
   })
 
   test('are allowed one by one', () => {
-    const { tools, head } = offer({ type: 'allowed', mode: 'auto', tools: [inPeople] })
+    const { tools, head } = toolNames({ type: 'allowed', mode: 'auto', tools: [inPeople] })
     expect(tools).toEqual([inPeople])
     expect(head('people__find')).toMatchObject({ namespace: 'people' })
     expect(() => head('files__find')).toThrow('not allowed to call')
@@ -28,8 +29,8 @@ describe('tools of equal names in two namespaces', () => {
 
 describe('what a namespace is for', () => {
   const describeTool = (tool: Tool) => {
-    const offer = offerTools({ tools: [tool], toolChoice: { type: 'auto' } })
-    const [encoded] = encodeTools(offer, defaultQuirks)
+    const toolNames = createToolNames({ tools: [tool], toolChoice: { type: 'auto' } })
+    const [encoded] = encodeTools(toolNames, defaultQuirks)
     return encoded
   }
 

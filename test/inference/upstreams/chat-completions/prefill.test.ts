@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { RequestItem } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
 import { encodeRequest } from '#inference/upstreams/responses/encode.ts'
@@ -16,7 +16,7 @@ const request = makeRequest({ items: [userMessage('JSON?'), beginning], prefille
 
 function encode(prefill: UpstreamQuirks['prefill'], given = request) {
   const quirks = { ...defaultQuirks, prefill }
-  return encodeChatRequest(given, { model: 'm', quirks, offer: offerTools(given) })
+  return encodeChatRequest(given, { model: 'm', quirks, toolNames: createToolNames(given) })
 }
 
 const messages = [

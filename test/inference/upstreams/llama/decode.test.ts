@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { FunctionTool } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import { createLlamaDecoder, failureOf } from '#inference/upstreams/llama/decode.ts'
 import type { Ending, Piece } from '#inference/upstreams/llama/wire.ts'
 import { makeRequest } from '#test/support/generation.ts'
@@ -20,9 +20,9 @@ type Finished = Extract<Ending, { type: 'finished' }>
 /** The events of an answer, in the order that all of them have. */
 function decode(pieces: readonly Piece[], ending: Partial<Finished> = {}) {
   const tools = [look, { ...look, type: 'custom', name: 'write', grammar: null } as const]
-  const offer = offerTools(makeRequest({ tools }))
+  const toolNames = createToolNames(makeRequest({ tools }))
   const decoder = createLlamaDecoder({
-    offer,
+    toolNames,
     takenCallIds: new Set(),
     toolArgumentCharsMax: 1_000,
   })

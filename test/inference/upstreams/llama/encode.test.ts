@@ -5,7 +5,7 @@ import type {
   OutputFormat,
   RequestItem,
 } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import { encodePrompt } from '#inference/upstreams/llama/encode.ts'
 import { toAppError } from '#lib/errors.ts'
 import { makeRequest, userMessage } from '#test/support/generation.ts'
@@ -14,7 +14,7 @@ import { makeRequest, userMessage } from '#test/support/generation.ts'
 
 function encode(given: Partial<GenerationRequest>) {
   const request = makeRequest(given)
-  return encodePrompt(request, { offer: offerTools(request), seed: 1 })
+  return encodePrompt(request, { toolNames: createToolNames(request), seed: 1 })
 }
 
 const says = (role: 'assistant' | 'system' | 'developer', text: string): RequestItem => ({

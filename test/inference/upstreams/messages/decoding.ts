@@ -1,10 +1,10 @@
 import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
-import type { Decoder } from '#inference/exchange.ts'
 import { createGrammar } from '#inference/grammar.ts'
+import type { Decoder } from '#inference/http-generation.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
@@ -26,7 +26,7 @@ export const maker = 'upstream/m'
 function openDecoder(options: Options = {}): Decoder {
   const { tools = [], toolChoice = { type: 'auto' } } = options
   return createMessagesDecoder({
-    offer: offerTools({ tools, toolChoice }),
+    toolNames: createToolNames({ tools, toolChoice }),
     maker,
     relays: options.relays ?? true,
     takenCallIds: new Set(),

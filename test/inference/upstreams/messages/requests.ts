@@ -1,5 +1,5 @@
 import type { GenerationRequest } from '#inference/request.ts'
-import { offerTools } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessagesRequest } from '#inference/upstreams/messages/encode.ts'
 import type { MessagesBody } from '#inference/upstreams/messages/wire.ts'
@@ -16,7 +16,7 @@ export function bodyOf(
   const body = encodeMessagesRequest(request, {
     ...target,
     quirks: { ...defaultQuirks, ...quirks },
-    offer: offerTools(request),
+    toolNames: createToolNames(request),
   })
   return JSON.parse(JSON.stringify(body))
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { AskedIterator, ask, type Taker } from '#lib/asked-iterator.ts'
+import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 
-/** Counts up to `last`, and then ends or fails. */
-class Counter extends AskedIterator<number> {
+/** Counts up to `last`, then completes or fails. */
+class Counter extends PullIterator<number> {
   #count = 0
   readonly #last: number
   readonly #failure: Error | null
@@ -13,9 +13,9 @@ class Counter extends AskedIterator<number> {
     this.#failure = failure
   }
 
-  protected asked() {
-    if (this.#count < this.#last) queueMicrotask(() => this.give(++this.#count))
-    else this.giveEnd(this.#failure === null ? null : { error: this.#failure })
+  protected onPull() {
+    if (this.#count < this.#last) queueMicrotask(() => this.emit(++this.#count))
+    else this.emitEnd(this.#failure === null ? null : { error: this.#failure })
   }
 
   return(): Promise<IteratorResult<number, undefined>> {
@@ -29,45 +29,46 @@ async function* countUp(last: number, failure: Error | null = null): AsyncGenera
   if (failure !== null) throw failure
 }
 
-/** What whoever asks by calls is told. */
-function toldBy(items: AsyncIterator<number>): Promise<unknown[]> {
-  const told: unknown[] = []
+/** Everything a subscriber receives, with 'end' or the error last. */
+function collectByCallback(items: AsyncIterator<number>): Promise<unknown[]> {
+  const received: unknown[] = []
   return new Promise((resolve) => {
-    const taker: Taker<number> = {
-      take(item) {
-        told.push(item)
-        ask(items, taker)
+    const subscriber: Subscriber<number> = {
+      onNext(item) {
+        received.push(item)
+        pull(items, subscriber)
       },
-      end: (failure) => resolve([...told, failure === null ? 'end' : failure.error]),
+      onError: (error) => resolve([...received, error]),
+      onComplete: () => resolve([...received, 'end']),
     }
-    ask(items, taker)
+    pull(items, subscriber)
   })
 }
 
 const failure = new Error('broken')
 
-test('it is read like any iterator', async () => {
+test('a pull iterator works as an async iterator', async () => {
   expect(await Array.fromAsync(new Counter(3))).toEqual([1, 2, 3])
   expect(await Array.fromAsync(new Counter(0))).toEqual([])
 })
 
-test('a failure is thrown after what came before it', async () => {
+test('a failure is thrown after the items before it', async () => {
   const counter = new Counter(1, failure)
   expect(await counter.next()).toEqual({ done: false, value: 1 })
   expect(await counter.next().catch((error: unknown) => error)).toBe(failure)
 })
 
-test('who leaves the loop ends it', async () => {
+test('breaking out of the loop cancels the iteration', async () => {
   const counter = new Counter(10)
   for await (const count of counter) if (count === 2) break
   expect((await counter.next()).done).toBe(true)
 })
 
-test('whoever asks is told the same, whatever kind of iterator it is', async () => {
+test('a subscriber receives the same items from a pull iterator and from a generator', async () => {
   for (const items of [new Counter(3), countUp(3)]) {
-    expect(await toldBy(items)).toEqual([1, 2, 3, 'end'])
+    expect(await collectByCallback(items)).toEqual([1, 2, 3, 'end'])
   }
   for (const items of [new Counter(1, failure), countUp(1, failure)]) {
-    expect(await toldBy(items)).toEqual([1, failure])
+    expect(await collectByCallback(items)).toEqual([1, failure])
   }
 })

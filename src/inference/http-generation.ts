@@ -1,5 +1,5 @@
-import { AskedIterator, type Failure, type Taker } from '#lib/asked-iterator.ts'
 import { AppError, type RelayedError } from '#lib/errors.ts'
+import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { type Chunk, viewOf } from './chunk.ts'
 import {
@@ -9,7 +9,7 @@ import {
 } from './event-stream.ts'
 import type { EventBatch, GenerationEvent, Relay } from './events.ts'
 import { withRelay } from './relay.ts'
-import type { UpstreamHttpAnswer } from './transport.ts'
+import type { UpstreamHttpResponse } from './transport.ts'
 import type { AdapterContext, Upstream } from './upstream.ts'
 import { errorFromStatus, hideUpstream, hideUpstreamIn } from './upstream-error.ts'
 
@@ -35,7 +35,7 @@ export type Decoder = {
 }
 
 /** What goes out in a request, and who reads its answer. */
-export type Exchange = {
+export type PreparedRequest = {
   readonly body: string
   readonly decoder: Decoder
   /** In place of those of `requestHeaders`. */
@@ -58,57 +58,57 @@ const lingerMs = 2_000
  * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`: what
  * cannot be encoded is refused by `prepare` at the first read, like every other failure.
  */
-export function exchange(
+export function postGeneration(
   context: AdapterContext,
   path: string,
-  prepare: () => Exchange,
-): AskedIterator<EventBatch> {
-  return new RunningExchange(context, path, prepare)
+  prepare: () => PreparedRequest,
+): PullIterator<EventBatch> {
+  return new HttpGeneration(context, path, prepare)
 }
 
 /** An answer that is streamed. */
-type OpenAnswer = {
-  readonly chunks: AskedIterator<Chunk>
+type StreamedBody = {
+  readonly chunks: PullIterator<Chunk>
   readonly parser: EventStreamParser
   readonly decoder: Decoder
 }
 
-class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> {
+class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chunk> {
   readonly #context: AdapterContext
   readonly #path: string
-  readonly #prepare: () => Exchange
+  readonly #prepare: () => PreparedRequest
   #phase: 'new' | 'open' | 'over' = 'new'
-  #answer: OpenAnswer | null = null
+  #answer: StreamedBody | null = null
   /** Why nothing follows the batch that was given last; undefined while more may follow. */
   #ending: Failure | undefined
 
-  constructor(context: AdapterContext, path: string, prepare: () => Exchange) {
+  constructor(context: AdapterContext, path: string, prepare: () => PreparedRequest) {
     super()
     this.#context = context
     this.#path = path
     this.#prepare = prepare
   }
 
-  protected asked() {
+  protected onPull() {
     if (this.#phase === 'new') void this.#begin()
     else if (this.#ending !== undefined || this.#answer === null) this.#finish(this.#ending ?? null)
     else this.#read(this.#answer)
   }
 
-  take(chunk: Chunk) {
+  onNext(chunk: Chunk) {
     const answer = this.#answer
     if (answer === null) return
     const out: GenerationEvent[] = []
     this.#tell(answer.decoder, out, decodeChunk(answer, chunk, out))
   }
 
-  end(failure: Failure) {
+  onError(error: unknown) {
+    if (this.#answer !== null) this.#finish({ error })
+  }
+
+  onComplete() {
     const answer = this.#answer
     if (answer === null) return
-    if (failure !== null) {
-      this.#finish(failure)
-      return
-    }
     const out: GenerationEvent[] = []
     this.#ending = null
     this.#tell(answer.decoder, out, decodeEnd(answer, out))
@@ -155,12 +155,12 @@ class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> 
     return decoder
   }
 
-  #read({ chunks, decoder }: OpenAnswer) {
-    if (decoder.state === 'open') chunks.ask(this)
+  #read({ chunks, decoder }: StreamedBody) {
+    if (decoder.state === 'open') chunks.pull(this)
     else {
       void lingering(chunks.next()).then((next) => {
-        if (next === null || next.done) this.end(null)
-        else this.take(next.value)
+        if (next === null || next.done) this.onComplete()
+        else this.onNext(next.value)
       })
     }
   }
@@ -172,14 +172,14 @@ class RunningExchange extends AskedIterator<EventBatch> implements Taker<Chunk> 
     } else if (decoder.state === 'done') {
       this.#ending = null
     }
-    this.give(withRelay(out, decoder.takeRelay?.()))
+    this.emit(withRelay(out, decoder.takeRelay?.()))
   }
 
   #finish(failure: Failure) {
     this.#phase = 'over'
     this.#ending = null
     this.#leaveBody()
-    this.giveEnd(failure)
+    this.emitEnd(failure)
   }
 
   #leaveBody() {
@@ -209,9 +209,9 @@ export function requestHeaders(upstream: Upstream, accept: string): Record<strin
 
 /** Throws what an answer other than 2xx means, without what belongs to the gateway alone. */
 export async function requireSuccess(
-  answer: UpstreamHttpAnswer,
+  answer: UpstreamHttpResponse,
   upstream: Upstream,
-  relayError?: Exchange['relayError'],
+  relayError?: PreparedRequest['relayError'],
 ): Promise<void> {
   const { status } = answer
   if (status >= 200 && status <= 299) return
@@ -221,7 +221,7 @@ export async function requireSuccess(
 }
 
 /** The body as text; what exceeds `bytesMax` is cut off, and the connection with it. */
-export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Promise<string> {
+export async function readText(answer: UpstreamHttpResponse, bytesMax: number): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
@@ -238,7 +238,7 @@ export async function readText(answer: UpstreamHttpAnswer, bytesMax: number): Pr
  * and not thrown.
  */
 function decodeChunk(
-  { parser, decoder }: OpenAnswer,
+  { parser, decoder }: StreamedBody,
   chunk: Chunk,
   out: GenerationEvent[],
 ): Failure {
@@ -251,7 +251,7 @@ function decodeChunk(
 }
 
 /** Appends what the end of the body means. */
-function decodeEnd({ parser, decoder }: OpenAnswer, out: GenerationEvent[]): Failure {
+function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): Failure {
   try {
     const last = parser.end()
     if (last !== null) decoder.push(last, out)
@@ -280,7 +280,7 @@ function decodeWhole(body: string, decoder: Decoder, out: GenerationEvent[]): Fa
 }
 
 /** Servers name event streams in many ways, but never as JSON or as a page. */
-function isEventStream(answer: UpstreamHttpAnswer): boolean {
+function isEventStream(answer: UpstreamHttpResponse): boolean {
   return !/\b(json|html)\b/i.test(answer.header('content-type') ?? '')
 }
 

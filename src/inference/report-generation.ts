@@ -4,7 +4,7 @@ import type { GenerationJob } from './generate.ts'
 import type { GenerationRecord } from './record.ts'
 
 /** A generation that is over, as a line of the log and in the figures. */
-export function tellGeneration(
+export function reportGeneration(
   { log, metrics }: { log: Pick<Log, 'info'>; metrics: Pick<GatewayMetrics, 'generationEnded'> },
   record: GenerationRecord,
   { targets }: Pick<GenerationJob, 'targets'>,

@@ -2,7 +2,7 @@
  * For what may happen any number of times: calls `tell` at once and then once in `everyMs` at most,
  * with how many times it happened since.
  */
-export function occasionally(everyMs: number, tell: (times: number) => void): () => void {
+export function throttle(everyMs: number, tell: (times: number) => void): () => void {
   let toldAt = Number.NEGATIVE_INFINITY
   let times = 0
   return () => {

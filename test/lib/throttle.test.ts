@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { occasionally } from '#lib/occasionally.ts'
+import { throttle } from '#lib/throttle.ts'
 
 test('the first time is told at once, the others wait for the interval to be over', () => {
   const told: number[] = []
-  const happen = occasionally(60_000, (times) => told.push(times))
+  const happen = throttle(60_000, (times) => told.push(times))
   happen()
   happen()
   happen()
@@ -12,7 +12,7 @@ test('the first time is told at once, the others wait for the interval to be ove
 
 test('what happened in between is counted', async () => {
   const told: number[] = []
-  const happen = occasionally(20, (times) => told.push(times))
+  const happen = throttle(20, (times) => told.push(times))
   let calls = 0
   while (told.length < 3) {
     happen()

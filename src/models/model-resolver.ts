@@ -6,11 +6,11 @@ import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
 
 /** What a caller may name as a model: the models of the catalogue, and the agents they may see. */
-export type Offer = {
+export type ModelResolver = {
   /** Models first, then agents, newest first. It waits for no upstream. */
-  list(caller: Reader): Promise<readonly OfferedModel[]>
+  list(caller: Reader): Promise<readonly AvailableModel[]>
   /** One entry of the list, by any of its names. */
-  find(caller: Reader, name: string): Promise<OfferedModel | undefined>
+  find(caller: Reader, name: string): Promise<AvailableModel | undefined>
   /**
    * The model to run, and the agent in whose name. Requests of the same caller with the same
    * `sessionKey` go to the same upstream as long as it answers. A name of a model never touches the
@@ -25,10 +25,10 @@ export type Offer = {
     sessionKey?: string | null,
   ): Promise<{ model: Model; agent: Agent | null }>
   /** The name under which the catalogue has a model that an agent can be made of. */
-  nameForAgents(name: string): string | undefined
+  agentModelName(name: string): string | undefined
 }
 
-export type OfferedModel = Omit<Model, 'targets' | 'ordered'> & {
+export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
   /** Its name with the prefix; `id` is the one without, as far as there is one. */
   readonly prefixedId: string
   readonly displayName: string
@@ -39,14 +39,19 @@ export type OfferedModel = Omit<Model, 'targets' | 'ordered'> & {
 /** So many agents are listed among the models, the newest ones. */
 const listedAgentsMax = 1_000
 
-export type OfferDeps = {
+export type ModelResolverDeps = {
   catalogue: Pick<Catalogue, 'list' | 'find' | 'resolve'>
   agents: Pick<Agents, 'find' | 'list'>
   names: ModelNames
   log: Pick<Log, 'warn'>
 }
 
-export function createOffer({ catalogue, agents, names, log }: OfferDeps): Offer {
+export function createModelResolver({
+  catalogue,
+  agents,
+  names,
+  log,
+}: ModelResolverDeps): ModelResolver {
   const modelNamed = (name: string) =>
     names
       .spellings(name)
@@ -56,7 +61,7 @@ export function createOffer({ catalogue, agents, names, log }: OfferDeps): Offer
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(caller, id)
   }
-  const offerAgent = (agent: Agent): OfferedModel[] => {
+  const offerAgent = (agent: Agent): AvailableModel[] => {
     const base = catalogue.find(agent.model)
     return base === undefined ? [] : [offeredAgent(agent, base, names)]
   }
@@ -87,12 +92,12 @@ export function createOffer({ catalogue, agents, names, log }: OfferDeps): Offer
       return { model: await modelOf(agent, { name, affinity, catalogue }), agent }
     },
 
-    nameForAgents: (name) =>
+    agentModelName: (name) =>
       names.spellings(name).find((spelling) => catalogue.find(spelling)?.mode === 'generate'),
   }
 }
 
-function offeredModel(model: Model, names: ModelNames): OfferedModel {
+function offeredModel(model: Model, names: ModelNames): AvailableModel {
   const { targets: _, ordered: __, ...shown } = model
   return {
     ...shown,
@@ -104,7 +109,7 @@ function offeredModel(model: Model, names: ModelNames): OfferedModel {
 }
 
 /** It can what its model can. */
-function offeredAgent(agent: Agent, base: Model, names: ModelNames): OfferedModel {
+function offeredAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel {
   const id = names.ofAgent(agent.id)
   return {
     id,
@@ -123,9 +128,9 @@ function offeredAgent(agent: Agent, base: Model, names: ModelNames): OfferedMode
 
 /** A list without the agents is better than none while the database is away. */
 async function listAgents(
-  agents: OfferDeps['agents'],
+  agents: ModelResolverDeps['agents'],
   caller: Reader,
-  log: OfferDeps['log'],
+  log: ModelResolverDeps['log'],
 ): Promise<readonly Agent[]> {
   try {
     return (await agents.list(caller, { limit: listedAgentsMax, after: undefined })).agents
@@ -138,7 +143,7 @@ async function listAgents(
 
 async function modelOf(
   agent: Agent,
-  given: { name: string; affinity: string | null; catalogue: OfferDeps['catalogue'] },
+  given: { name: string; affinity: string | null; catalogue: ModelResolverDeps['catalogue'] },
 ): Promise<Model> {
   try {
     return await given.catalogue.resolve(agent.model, { affinity: given.affinity })
