@@ -2,6 +2,7 @@ import { DatabaseStartError } from '#db/start-error.ts'
 import { loadOrCreateDevSecret } from './auth/dev-secret.ts'
 import { ConfigError, loadConfigFromProcess } from './config/load.ts'
 import type { Config } from './config/schema.ts'
+import { upstreamFaults } from './inference/upstreams/index.ts'
 import { openProcessLog } from './process-log.ts'
 import { StartError } from './start-error.ts'
 
@@ -14,7 +15,7 @@ process.exit(await run())
 
 async function run(): Promise<number> {
   try {
-    const loaded = loadConfigFromProcess()
+    const loaded = loadConfigFromProcess([upstreamFaults])
     const { config, isDevelopment } = withDevelopmentDefaults(loaded)
     return await runPart(config, { isDevelopment, hostWanted: loaded.host })
   } catch (error) {

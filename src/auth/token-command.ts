@@ -10,7 +10,7 @@ const secondsPerUnit: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600
 
 try {
   const { subject, groups, validS } = readArguments(Bun.argv.slice(2))
-  const config = withSecret(loadConfigFromProcess())
+  const config = withSecret(loadConfigFromProcess([]))
   const token = await signDevelopmentToken(config, { subject, groups, validS, now: clock.now() })
   process.stdout.write(`${token}\n`)
 } catch (error) {

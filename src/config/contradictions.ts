@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { isUrl, webProtocols } from '#lib/url.ts'
 import { localUpstreamName } from './llama.ts'
 import { portalFaults } from './portal.ts'
 import type { Config } from './schema.ts'
@@ -36,17 +37,11 @@ function* processFaults(config: Config): Generator<string> {
   }
 }
 
-/** What needs no URL, because it is in here. */
-const placeless = ['demo', 'llama']
-
 function* upstreamFaults({ upstream }: Config): Generator<string> {
   const names = new Set<string>()
-  for (const [at, { name, api, url }] of upstream.entries()) {
+  for (const [at, { name }] of upstream.entries()) {
     if (names.has(name)) yield `upstream.${at}.name: "${name}" is taken.`
     names.add(name)
-    if (!placeless.includes(api) && !isUrl(url, webProtocols)) {
-      yield `upstream.${at}.url: an http or https URL is needed.`
-    }
   }
 }
 
@@ -95,11 +90,4 @@ function* engineFaults({ engine }: Config): Generator<string> {
   }
 }
 
-const webProtocols = ['http:', 'https:']
 const socketProtocols = [...webProtocols, 'ws:', 'wss:']
-
-function isUrl(url: string | undefined, protocols: readonly string[]): boolean {
-  if (url === undefined || !URL.canParse(url)) return false
-  const { protocol, username } = new URL(url)
-  return protocols.includes(protocol) && username === ''
-}

@@ -18,9 +18,12 @@ export class ConfigError extends Error {
   }
 }
 
+/** What a feature requires of its keys beyond their schema; yields one line for each fault. */
+export type ConfigCheck = (config: Config) => Iterable<string>
+
 /** The configuration of this process; the only place that reads its environment. */
-export function loadConfigFromProcess(): Config {
-  return loadConfig(process.env)
+export function loadConfigFromProcess(checks: readonly ConfigCheck[]): Config {
+  return loadConfig(process.env, checks)
 }
 
 /** The environment of this process with more in it, for a child. */
@@ -40,7 +43,7 @@ export function computeEnvironment(): Environment {
 }
 
 /** File and environment, checked; throws one `ConfigError` that names every bad key. */
-export function loadConfig(environment: Environment): Config {
+export function loadConfig(environment: Environment, checks: readonly ConfigCheck[] = []): Config {
   const faults: string[] = []
   const values = readFile(environment, faults)
   const sources: Record<string, ConfigSource> = {}
@@ -53,7 +56,7 @@ export function loadConfig(environment: Environment): Config {
   const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
   const usable: Config = { ...checked, sources }
   readKeyVariables(usable, environment, faults)
-  faults.push(...contradictions(usable))
+  faults.push(...contradictions(usable), ...checks.flatMap((check) => [...check(usable)]))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
   return usable
 }

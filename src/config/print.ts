@@ -3,7 +3,7 @@ import { ConfigError, loadConfigFromProcess, redactConfig, spellAsFile } from '.
 // `bun run config`: the effective configuration, without its secrets.
 try {
   process.stdout.write(
-    `${JSON.stringify(spellAsFile(redactConfig(loadConfigFromProcess())), null, 2)}\n`,
+    `${JSON.stringify(spellAsFile(redactConfig(loadConfigFromProcess([]))), null, 2)}\n`,
   )
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error

@@ -1,10 +1,12 @@
 /** A program: `bun run doctor` looks whether everything that the server needs is there and works. */
+
 import { parseArgs } from 'node:util'
 import { clock } from '#clock.ts'
 import { ConfigError, loadConfigFromProcess, programEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
+import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { createLog } from '#telemetry/log.ts'
 import { bunFinding } from './checks/machine.ts'
 import { examine } from './examine.ts'
@@ -36,7 +38,7 @@ function readArguments(argv: readonly string[]): { json: boolean } {
 
 async function diagnose(): Promise<Report> {
   try {
-    const config = loadConfigFromProcess()
+    const config = loadConfigFromProcess([upstreamFaults])
     const findings = [ok('configuration', 'every key is valid'), ...(await examineWorld(config))]
     return reportOf(findings, secretsOf(config))
   } catch (error) {

@@ -10,7 +10,8 @@ import type { GenerationRequest } from './request.ts'
 import type { RetryPolicy } from './retry.ts'
 import { TextLimit } from './text-limit.ts'
 import type { Transport } from './transport.ts'
-import type { Adapter, AdapterLimits, Upstream, UpstreamKind } from './upstream.ts'
+import type { AdapterLimits, Upstream } from './upstream.ts'
+import type { Adapters } from './upstreams/index.ts'
 
 /** Where a request may go: an upstream, and the model's name there. */
 export type Target = {
@@ -53,7 +54,7 @@ export type EventBatches = AsyncIterableIterator<EventBatch, void> & {
 }
 
 export type GenerationDeps = {
-  adapters: Readonly<Record<UpstreamKind, Adapter>>
+  adapters: Adapters
   transport: Transport
   limits: AdapterLimits & {
     readonly streamsMax: number

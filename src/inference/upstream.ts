@@ -1,6 +1,7 @@
 import type { EventBatch } from './events.ts'
 import type { GenerationRequest } from './request.ts'
 import type { Transport } from './transport.ts'
+import type { UpstreamKind } from './upstreams/index.ts'
 
 /** One configured endpoint that we call. Adapters read it, nobody changes it. */
 export type Upstream = {
@@ -13,8 +14,6 @@ export type Upstream = {
   readonly headers: Readonly<Record<string, string>>
   readonly quirks: UpstreamQuirks
 }
-
-export type UpstreamKind = 'chat' | 'responses' | 'messages' | 'demo' | 'llama'
 
 /** What servers of one protocol disagree about; the defaults suit vLLM, llama.cpp and Ollama. */
 export type UpstreamQuirks = {
@@ -92,7 +91,6 @@ export type UpstreamModel = {
  * when `signal` aborts.
  */
 export type Adapter = {
-  readonly kind: UpstreamKind
   generate(request: GenerationRequest, context: AdapterContext): AsyncIterable<EventBatch>
   listModels(context: Omit<AdapterContext, 'model'>): Promise<readonly UpstreamModel[]>
   /**

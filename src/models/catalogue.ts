@@ -1,7 +1,8 @@
 import type { Config, ModelConfig } from '#config/schema.ts'
 import type { Target } from '#inference/generate.ts'
 import type { Transport } from '#inference/transport.ts'
-import type { Adapter, Upstream, UpstreamKind, UpstreamModel } from '#inference/upstream.ts'
+import type { Upstream, UpstreamModel } from '#inference/upstream.ts'
+import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -47,7 +48,7 @@ type ResolveOptions = {
 export type CatalogueDeps = {
   config: Pick<Config, 'model' | 'models' | 'limits'>
   upstreams: readonly ConfiguredUpstream[]
-  adapters: Readonly<Record<UpstreamKind, Adapter>>
+  adapters: Adapters
   transport: Transport
   log: Log
   now: () => Date

@@ -3,11 +3,13 @@
  * registry, and shows that it works. `--gpu` brings what graphics processors need with it, which is
  * several hundred megabytes.
  */
+
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { llamaFolder } from '#config/llama.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
+import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
 import {
   entryPath,
@@ -21,7 +23,7 @@ try {
     args: Bun.argv.slice(2),
     options: { gpu: { type: 'boolean', default: false } },
   })
-  const folder = llamaFolder(loadConfigFromProcess())
+  const folder = llamaFolder(loadConfigFromProcess([upstreamFaults]))
   await install(folder, packagesFor(values.gpu))
   const processor = await tryOut(folder, values.gpu)
   process.stdout.write(

@@ -1,6 +1,7 @@
 import { localUpstreamName } from '#config/llama.ts'
 import type { Config } from '#config/schema.ts'
-import type { UpstreamKind, UpstreamQuirks } from '#inference/upstream.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { requireUpstreamKind, type UpstreamKind } from '#inference/upstreams/index.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
 
 /**
@@ -14,7 +15,7 @@ export function configuredUpstreams({
   const configured = entries.map((entry) => ({
     upstream: {
       name: entry.name,
-      kind: entry.api,
+      kind: requireUpstreamKind(entry.api),
       baseUrl: (entry.url ?? '').replace(/\/+$/, ''),
       key: entry.key,
       headers: entry.headers,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, loadConfig, redactConfig, spellAsFile } from '#config/load.ts'
 import { configSchema } from '#config/schema.ts'
+import { upstreamFaults } from '#inference/upstreams/index.ts'
 
 function fileWith(toml: string): string {
   const path = join(mkdtempSync(join(tmpdir(), 'sluice-config-')), 'sluice.toml')
@@ -13,7 +14,7 @@ function fileWith(toml: string): string {
 
 function faultsOf(environment: Record<string, string>): readonly string[] {
   try {
-    loadConfig(environment)
+    loadConfig(environment, [upstreamFaults])
   } catch (error) {
     if (error instanceof ConfigError) return error.faults
     throw error
@@ -200,5 +201,7 @@ test('one upstream of any protocol needs no file, and each protocol has its own 
     defaultMaxTokens: 32_000,
   })
   const unknown = { SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1', SLUICE_UPSTREAM_API: 'grpc' }
-  expect(faultsOf(unknown).join()).toContain('chat, responses, messages, demo')
+  expect(faultsOf(unknown)).toEqual([
+    'upstream.0.api: expected one of chat, responses, messages, demo, llama.',
+  ])
 })

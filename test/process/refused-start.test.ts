@@ -47,12 +47,15 @@ test('a bad configuration is refused with one message that names every bad key',
       LOG_LEVEL: 'loud',
       SLUICE_WORKERS: '2',
       DATABASE_URL: '',
+      SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1',
+      SLUICE_UPSTREAM_API: 'grpc',
     },
   })
   expect(code).toBe(1)
   for (const key of ['PORT', 'LOG_LEVEL', 'stream.heartbeat_ms', 'stream.colour', 'workers']) {
     expect(sentence).toContain(key)
   }
+  expect(sentence).toContain('upstream.0.api: expected one of chat, responses')
   expect(said.match(/configuration is not valid/g)).toHaveLength(1)
 })
 

@@ -6,7 +6,8 @@ import {
   type TokenCounter,
   type TokenCounterDeps,
 } from '#inference/token-count/counter.ts'
-import type { UpstreamKind, UpstreamQuirks } from '#inference/upstream.ts'
+import type { UpstreamQuirks } from '#inference/upstream.ts'
+import type { UpstreamKind } from '#inference/upstreams/index.ts'
 import { adaptersWithoutModels } from './adapters.ts'
 import { defaultQuirks, makeRequest, userMessage } from './generation.ts'
 import { type ReplayAnswer, type ReplayRequest, startReplayUpstream } from './replay-upstream.ts'

@@ -3,8 +3,8 @@ import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/words.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import type { Transport } from '#inference/transport.ts'
-import type { Adapter, Upstream, UpstreamKind } from '#inference/upstream.ts'
-import { adapters } from '#inference/upstreams/index.ts'
+import type { Upstream } from '#inference/upstream.ts'
+import { type Adapters, adapters, isRemote } from '#inference/upstreams/index.ts'
 import {
   installCommand,
   packageFault,
@@ -36,7 +36,7 @@ export const upstreams: CheckGroup = {
 }
 
 /** Those that are asked over the network, or are built in. */
-const asking: Readonly<Partial<Record<UpstreamKind, Adapter>>> = adapters
+const asking: Partial<Adapters> = adapters
 
 const onlyDemo = warn(
   'upstreams',
@@ -110,7 +110,7 @@ function answered(
   { models, named }: { models: readonly string[]; named: readonly string[] | null },
 ): Finding {
   const check = `upstream "${name}"`
-  if (kind === 'demo') return ok(check, 'built in')
+  if (!isRemote(kind)) return ok(check, 'built in')
   const by = key === undefined ? 'without a credential' : 'by its credential'
   const told = `${placeOf(baseUrl)} lists ${models.length} models, ${by}`
   const missing = (named ?? []).filter((model) => !models.includes(model))

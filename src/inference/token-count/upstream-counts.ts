@@ -1,7 +1,8 @@
 import type { Target } from '#inference/generate.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { Transport } from '#inference/transport.ts'
-import type { Adapter, AdapterLimits, UpstreamKind } from '#inference/upstream.ts'
+import type { AdapterLimits } from '#inference/upstream.ts'
+import type { Adapters } from '#inference/upstreams/index.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
@@ -23,7 +24,7 @@ type Question = {
 type Waiting = { readonly patienceMs: number; readonly signal?: AbortSignal }
 
 export type UpstreamCountDeps = {
-  adapters: Readonly<Record<UpstreamKind, Adapter>>
+  adapters: Adapters
   transport: Transport
   limits: AdapterLimits
   /** How long an upstream may take. */

@@ -119,7 +119,6 @@ export const demoModels: readonly DemoModel[] = [
 
 /** The built-in upstream: every behaviour of a model, for a newcomer and for tests. */
 export const demo: Adapter = {
-  kind: 'demo',
   generate,
   listModels: async () =>
     demoModels.map(({ id, capabilities }) => ({

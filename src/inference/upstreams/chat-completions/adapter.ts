@@ -10,7 +10,6 @@ import { encodeChatRequest } from './encode.ts'
 
 /** Any server that speaks chat completions: vLLM, llama.cpp, Ollama, a vendor. */
 export const chatCompletions: Adapter = {
-  kind: 'chat',
   generate,
   listModels: fetchModelList,
   countTokens,

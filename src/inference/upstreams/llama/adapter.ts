@@ -67,7 +67,6 @@ export function createLlama(deps: LlamaDeps): Llama {
   }
 
   return {
-    kind: 'llama',
     async *generate(request, { model, signal, limits }) {
       const { toolNames, prompt } = readRequest(request, seed)
       const decoder = createLlamaDecoder({

@@ -12,7 +12,7 @@ import { encodeOrigin } from './origin.ts'
 import { relayOfAnswer } from './relayed-error.ts'
 
 /** Upstreams that speak the Messages protocol themselves. */
-export const messages: Adapter = { kind: 'messages', generate, listModels, countTokens }
+export const messages: Adapter = { generate, listModels, countTokens }
 
 function generate(request: GenerationRequest, context: AdapterContext) {
   const { upstream, model, limits } = context

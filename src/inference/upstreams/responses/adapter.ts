@@ -9,7 +9,6 @@ import { encodeRequest } from './encode.ts'
 
 /** Upstreams that speak the Responses format themselves. */
 export const responses: Adapter = {
-  kind: 'responses',
   generate: (request, context) =>
     postGeneration(context, '/responses', () => {
       const { upstream, model, limits } = context
