@@ -1,10 +1,13 @@
 import { Elysia } from 'elysia'
-import { agentRoutes } from './agents/routes.ts'
+import { agentEndpoints } from './agents/endpoints.ts'
+import type { Endpoint } from './api/endpoint.ts'
+import { mountEndpoints } from './api/mount.ts'
 import { auditRoutes } from './audit/routes.ts'
 import { apiKeyRoutes } from './auth/routes.ts'
 import { brandingRoutes } from './branding/routes.ts'
 import type { Deps } from './deps.ts'
 import { directoryRoutes } from './directory/routes.ts'
+import { describeEndpoint } from './docs/describe-endpoint.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { embeddingRoutes } from './embedding/routes.ts'
 import { downloadRoutes } from './files/content/download-routes.ts'
@@ -56,9 +59,6 @@ export function buildApp(deps: Deps) {
       .use(apiKeyRoutes({ auth, config, now }))
       .use(directoryRoutes({ ...deps, now }))
       .use(auditRoutes(deps))
-      .use(
-        agentRoutes({ ...deps, names: deps.modelNames, knownModel: modelResolver.agentModelName }),
-      )
       .use(modelRoutes({ auth, modelResolver }))
       .use(embeddingRoutes(deps))
       .use(rerankRoutes({ ...deps, settings: retrievalSettings(deps.settings) }))
@@ -77,7 +77,17 @@ export function buildApp(deps: Deps) {
       .use(documentRoutes(deps))
       .use(speechSocket({ ...deps, sessions: deps.speech }))
       .use(transcriptionRoutes(deps))
-  return app.use(docsRoutes({ ...deps, listRoutes: () => app.routes }))
+  const endpoints = mountEndpoints(listEndpoints(deps), {
+    auth,
+    config,
+    describe: describeEndpoint,
+  })
+  return app.use(endpoints).use(docsRoutes({ ...deps, listRoutes: () => app.routes }))
+}
+
+/** Every endpoint of the API. */
+function listEndpoints(deps: Deps): Endpoint[] {
+  return [...agentEndpoints({ ...deps, knownModel: deps.modelResolver.agentModelName })]
 }
 
 /** Files and folders, and what is found in them. */

@@ -124,8 +124,8 @@ export function endpoint<
   const D extends Declaration,
   const Access extends Permission | 'public',
   const Params extends Readonly<Record<string, string>> = Record<never, string>,
-  Query extends TObject | QueryReader<unknown> | undefined = undefined,
-  Body extends JsonBody<unknown> | RawBody | undefined = undefined,
+  Query extends TObject | QueryReader<unknown> = QueryReader<Record<string, never>>,
+  Body extends JsonBody<unknown> | RawBody = RawBody,
 >(
   definition: D & {
     readonly permission: Access
@@ -156,16 +156,16 @@ type JsonBodyOptions = {
   readonly bytesMax?: number
 }
 
-/** A JSON body that its schema validates: status 422 `unknown_field` or `unprocessable`. */
-export function jsonBody<T extends TSchema>(
-  schema: T,
-  options: JsonBodyOptions,
-): JsonBody<Static<T>>
 /** A JSON body with rules that a schema cannot express; `read` throws an `AppError`. */
 export function jsonBody<T>(
   schema: TSchema,
   options: JsonBodyOptions & { readonly read: (value: unknown) => T },
 ): JsonBody<T>
+/** A JSON body that its schema validates: status 422 `unknown_field` or `unprocessable`. */
+export function jsonBody<T extends TSchema>(
+  schema: T,
+  options: JsonBodyOptions,
+): JsonBody<Static<T>>
 export function jsonBody(
   schema: TSchema,
   options: JsonBodyOptions & { readonly read?: (value: unknown) => unknown },

@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 
-/** Shapes that many answers have. */
+/** Wire shapes that many endpoints share. */
 
 export const instant = (description: string) =>
   Type.String({ format: 'date-time', description: `${description}, in UTC.` })
@@ -8,32 +8,41 @@ export const instant = (description: string) =>
 export const nullable = <T extends TSchema>(schema: T, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 
-/** A list that is paged by the ids of its members. */
+/** A list that is paged by the ids of its items. */
 export function listOf<T extends TSchema>(item: T) {
   return Type.Object({
     object: Type.Literal('list'),
     data: Type.Array(item),
     has_more: Type.Boolean({ description: 'Whether another page follows.' }),
-    first_id: nullable(Type.String(), 'The id of the first member of this page.'),
-    last_id: nullable(Type.String(), 'The id of its last member: `after` of the next page.'),
+    first_id: nullable(Type.String(), 'The id of the first item of this page.'),
+    last_id: nullable(Type.String(), 'The id of its last item: `after` of the next page.'),
   })
 }
 
-export function listExample<T extends { id: string }>(item: T) {
-  return { object: 'list', data: [item], has_more: false, first_id: item.id, last_id: item.id }
+/** One page of a list, as `listOf` describes it. */
+export function listPage<T extends { readonly id: string }>(data: readonly T[], hasMore: boolean) {
+  return {
+    object: 'list' as const,
+    data,
+    has_more: hasMore,
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+  }
 }
 
-/** The query of such a list. */
+export function listExample<T extends { id: string }>(item: T) {
+  return listPage([item], false)
+}
+
+/** The query of such a list: `{ limit: number, after?: string }`. Items have UUIDs. */
 export const pageQuery = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({ description: 'Members of a page.', minimum: 1, maximum: 100, default: 20 }),
-  ),
+  limit: Type.Integer({ description: 'Items per page.', minimum: 1, maximum: 100, default: 20 }),
   after: Type.Optional(
-    Type.String({ description: 'The id of the last member of the page before.' }),
+    Type.String({ format: 'uuid', description: 'The id of the last item of the previous page.' }),
   ),
 })
 
-/** What is answered to a deletion. */
+/** The response to a deletion. */
 export function deleted(object: string): TObject {
   return Type.Object({
     id: Type.String(),
@@ -45,18 +54,17 @@ export function deleted(object: string): TObject {
 export const idExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a60'
 export const instantExample = '2026-11-21T09:30:00.000Z'
 
-/** The headers of what has an entity tag. */
+/** The request header of a change that is made only if nothing else changed since. */
 export const ifMatchHeader = Type.Object({
   'if-match': Type.Optional(
     Type.String({
-      description:
-        'The `ETag` of what the change is meant for, or several; `*`, or none: whatever there is.',
+      description: 'The `ETag` of the version to change, or several; `*` or absent: any version.',
     }),
   ),
 })
 
 export const ifNoneMatchHeader = Type.Object({
   'if-none-match': Type.Optional(
-    Type.String({ description: 'The `ETag` of what the caller has, or several.' }),
+    Type.String({ description: 'The `ETag` of the version that the caller has, or several.' }),
   ),
 })

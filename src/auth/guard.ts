@@ -40,9 +40,18 @@ export async function admit(
   permission: Permission,
 ): Promise<Principal> {
   const principal = await auth.authenticate(request)
-  demand(principal, basePermission)
-  demand(principal, permission)
+  requirePermission(principal, permission)
   return principal
+}
+
+/** Throws `permission_denied`. Every permission includes the base permission. */
+export function requirePermission(
+  { permissions }: Pick<Principal, 'permissions'>,
+  permission: Permission,
+): void {
+  const missing = permissions.has(basePermission) ? permission : basePermission
+  if (permissions.has(missing)) return
+  throw new AppError('permission_denied', `Missing permission: ${missing}.`)
 }
 
 /** Whoever finds a key must not be able to make more of them. */
@@ -53,9 +62,4 @@ export function demandToken({ credential }: Principal): void {
 
 function told(permission: Permission): DocumentDecoration & { 'x-permission': Permission } {
   return { 'x-permission': permission }
-}
-
-function demand({ permissions }: Principal, permission: Permission): void {
-  if (permissions.has(permission)) return
-  throw new AppError('permission_denied', `This caller lacks the permission ${permission}.`)
 }

@@ -1,6 +1,7 @@
+import type { Errors } from '#api/endpoint.ts'
 import { userDisabled } from '#auth/disabled.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import { type Envelope, type Errors, type FailureAnswer, failureAnswers } from './failures.ts'
+import { type Envelope, type ErrorResponse, errorResponses } from './failures.ts'
 
 /** What any request to a route that demands a permission can meet. */
 const onClosedRoutes: Errors = {
@@ -8,7 +9,7 @@ const onClosedRoutes: Errors = {
     'Send a credential: "Authorization: Bearer <token or API key>" or "X-Api-Key: <API key>".',
   invalid_api_key: 'This API key is not valid.',
   invalid_token: ['The token has expired.', userDisabled],
-  permission_denied: 'This caller lacks the permission can_access_api.',
+  permission_denied: 'Missing permission: can_access_api.',
   internal_error: 'The server failed to handle this request.',
   service_unavailable: 'The database cannot be reached just now.',
   draining: 'The server is shutting down.',
@@ -25,8 +26,8 @@ const names: Readonly<Record<string, string>> = {
 }
 
 const answers = {
-  Error: failureAnswers(onClosedRoutes, 'Error'),
-  MessagesError: failureAnswers(onClosedRoutes, 'MessagesError'),
+  Error: errorResponses(onClosedRoutes, 'Error'),
+  MessagesError: errorResponses(onClosedRoutes, 'MessagesError'),
 }
 
 /** For `components.responses`. */
@@ -43,7 +44,7 @@ export function withCommonAnswers(
   own: JsonObject,
   { envelope, isOpen }: { envelope: Envelope; isOpen: boolean },
 ): JsonObject {
-  const common = isOpen ? failureAnswers(onOpenRoutes, envelope) : answers[envelope]
+  const common = isOpen ? errorResponses(onOpenRoutes, envelope) : answers[envelope]
   const added = Object.entries(common).map(([status, answer]) => [
     status,
     own[status] === undefined
@@ -63,7 +64,7 @@ function nameOf(status: string, envelope: Envelope): string {
   return `${envelope === 'Error' ? '' : 'Messages'}${names[status]}`
 }
 
-function addUp(own: JsonObject, common: FailureAnswer): JsonObject {
+function addUp(own: JsonObject, common: ErrorResponse): JsonObject {
   const { schema, examples } = common.content['application/json']
   const ownContent = asRecord(asRecord(own['content'])['application/json'])
   if (asRecord(ownContent['schema'])['$ref'] !== schema.$ref) return own

@@ -1,14 +1,11 @@
+import type { Errors } from '#api/endpoint.ts'
 import { renderError, renderMessagesError, statusForMessages } from '#http/error-envelope.ts'
 import { AppError, type ErrorKind } from '#lib/errors.ts'
-
-type Failure = string | { readonly code: string; readonly message: string }
-/** By kind: the message, as a caller may see it, with a code where the kind is not precise enough. */
-export type Errors = { readonly [Kind in ErrorKind]?: Failure | readonly Failure[] }
 
 /** Who reads the error: everybody, or clients of the Messages protocol. */
 export type Envelope = 'Error' | 'MessagesError'
 
-export type FailureAnswer = {
+export type ErrorResponse = {
   readonly description: string
   readonly content: {
     readonly 'application/json': {
@@ -19,7 +16,7 @@ export type FailureAnswer = {
 }
 
 /** One answer for each status, with an example for each failure. */
-export function failureAnswers(errors: Errors, envelope: Envelope): Record<string, FailureAnswer> {
+export function errorResponses(errors: Errors, envelope: Envelope): Record<string, ErrorResponse> {
   const byStatus = Map.groupBy(listFailures(errors).map(rendered[envelope]), ({ status }) => status)
   const schema = { $ref: `#/components/schemas/${envelope}` }
   return Object.fromEntries(

@@ -1,7 +1,8 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
+import type { Errors } from '#api/endpoint.ts'
 import type { Tag } from '#api/tags.ts'
-import { type Errors, failureAnswers } from './failures.ts'
+import { errorResponses } from './failures.ts'
 
 /** What the OpenAPI document says of one route, apart from its path and the permission it demands. */
 export type OperationText = {
@@ -72,7 +73,7 @@ export function operation(text: OperationText): DocumentDecoration {
       : { requestBody: { content: text.body.content, required: text.body.isOptional !== true } }),
     responses: {
       ...answersOf(text.answers),
-      ...failureAnswers(text.errors ?? {}, text.tag === 'Messages' ? 'MessagesError' : 'Error'),
+      ...errorResponses(text.errors ?? {}, text.tag === 'Messages' ? 'MessagesError' : 'Error'),
     },
   }
   // Elysia knows the types of OpenAPI 3.0; ours are schemas of 3.1, which are those of TypeBox.

@@ -26,3 +26,16 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   /** Aborted when the client disconnects or the server cancels the request. */
   readonly signal: AbortSignal
 }
+
+const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+/** The longest `tracestate` that must be passed on (W3C Trace Context, 3.3.1.5). */
+const tracestateCharsMax = 512
+
+/** Null without a valid `traceparent`. */
+export function readTraceContext(headers: Headers): TraceContext | null {
+  const traceparent = headers.get('traceparent')
+  if (traceparent === null || !traceparentForm.test(traceparent)) return null
+  const tracestate = headers.get('tracestate')
+  const isKept = tracestate !== null && tracestate.length <= tracestateCharsMax
+  return { traceparent, tracestate: isKept ? tracestate : null }
+}

@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test'
-import { agentOperations } from '#agents/operations.ts'
+import { agentEndpoints } from '#agents/endpoints.ts'
 import { agentChange, newAgent } from '#agents/schema.ts'
 import { checkExamples, isDescribed } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 
 /** What the document says of agents; `send` of `world.ts` holds real bodies and answers against it. */
 
-test.each(Object.entries(agentOperations))('the examples of %s are right', (_, operation) => {
+test.each(operationsOf(agentEndpoints).all)('the examples of %s are right', (_, operation) => {
   checkExamples(operation)
 })
 

@@ -1,8 +1,9 @@
-import { agentRecord } from '#agents/answer-schema.ts'
-import { agentOperations } from '#agents/operations.ts'
+import { agentEndpoints } from '#agents/endpoints.ts'
+import { agentRecord } from '#agents/record.ts'
 import { openDatabase } from '#db/client.ts'
 import { openTestDatabase, quietLog } from '#test/support/database.ts'
 import { answerSchema, bodySchema, checkDescribed } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 
 /** Two gateways over one database, and callers of several groups. */
@@ -64,17 +65,19 @@ export async function send(
   return { status: answer.status, text, body }
 }
 
+const operations = operationsOf(agentEndpoints)
+
 /** What was answered, and what was sent where it was taken. */
 function checkAsDescribed(body: Record<string, unknown>, sent: unknown): void {
   const isAgent = (value: unknown) => Object(value).object === 'agent'
   const agents = [body, ...[body['data'] ?? []].flat()].filter(isAgent)
   for (const agent of agents) checkDescribed(agentRecord, agent)
   if (body['object'] === 'agent.deleted') {
-    checkDescribed(answerSchema(agentOperations.remove), body)
+    checkDescribed(answerSchema(operations.at('DELETE /v1/agents/:id')), body)
   }
   if (!isAgent(body) || sent === undefined) return
-  const { create, change } = agentOperations
-  const operation = body['created_at'] === body['updated_at'] ? create : change
+  const isNew = body['created_at'] === body['updated_at']
+  const operation = operations.at(isNew ? 'POST /v1/agents' : 'PATCH /v1/agents/:id')
   checkDescribed(bodySchema(operation), typeof sent === 'string' ? JSON.parse(sent) : sent)
 }
 

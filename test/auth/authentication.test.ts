@@ -137,12 +137,7 @@ describe('permissions', () => {
     async (path) => {
       for (const groups of [[], ['unheard of'], ['Users']]) {
         const answer = await world.send(path, { bearer: world.token('finn', groups) })
-        expectRefusal(
-          answer,
-          403,
-          'permission_denied',
-          'This caller lacks the permission can_access_api.',
-        )
+        expectRefusal(answer, 403, 'permission_denied', 'Missing permission: can_access_api.')
       }
     },
   )
@@ -153,7 +148,7 @@ describe('permissions', () => {
       await world.send('/models', { bearer }),
       403,
       'permission_denied',
-      'This caller lacks the permission can_manage_models.',
+      'Missing permission: can_manage_models.',
     )
     expectRefusal(await world.send('/config', { bearer }), 403, 'permission_denied')
     const admin = world.token('hal', ['admins'])
@@ -164,12 +159,7 @@ describe('permissions', () => {
   test('a permission does not stand for can_access_api', async () => {
     const other = await startWorld(database, { groups: { editors: ['can_edit_config'] } })
     const answer = await other.send('/config', { bearer: other.token('ida', ['editors']) })
-    expectRefusal(
-      answer,
-      403,
-      'permission_denied',
-      'This caller lacks the permission can_access_api.',
-    )
+    expectRefusal(answer, 403, 'permission_denied', 'Missing permission: can_access_api.')
     const both = await other.send('/config', { bearer: other.token('ida', ['editors', 'users']) })
     expect(both.status).toBe(200)
     await other.close()

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { describeObject } from '#api/described.ts'
+import type { Errors } from '#api/endpoint.ts'
 import { deleted, listOf } from '#api/shapes.ts'
-import type { Errors } from '#docs/failures.ts'
 import { json, operation } from '#docs/operation.ts'
 import {
   addBody,

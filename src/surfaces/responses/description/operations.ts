@@ -1,4 +1,4 @@
-import type { Errors } from '#docs/failures.ts'
+import type { Errors } from '#api/endpoint.ts'
 import { eventStream, json, operation } from '#docs/operation.ts'
 import { tokenCountHeader, whoCounted } from '#surfaces/token-count-header.ts'
 import { aboutEvents, streamEvent } from './events.ts'

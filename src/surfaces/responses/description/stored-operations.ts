@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import type { Errors } from '#api/endpoint.ts'
 import { deleted, listOf } from '#api/shapes.ts'
-import type { Errors } from '#docs/failures.ts'
 import { eventStream, json, operation } from '#docs/operation.ts'
 import { aboutEvents, streamEvent } from './events.ts'
 import { keptItem } from './input-items.ts'

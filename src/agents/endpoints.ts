@@ -1,0 +1,226 @@
+import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { uuidPattern } from '#api/query.ts'
+import {
+  deleted,
+  idExample,
+  instantExample,
+  listExample,
+  listOf,
+  listPage,
+  pageQuery,
+} from '#api/shapes.ts'
+import type { Principal } from '#auth/principal.ts'
+import { AppError } from '#lib/errors.ts'
+import type { Agent, Agents } from './agents.ts'
+import { type KnownModel, readChangedAgent, readNewAgent } from './definition.ts'
+import { agentRecord, renderAgent } from './record.ts'
+import { agentChange, newAgent } from './schema.ts'
+
+export type AgentEndpointsDeps = {
+  agents: Agents
+  /** The model name by which an agent is called. */
+  modelNames: { ofAgent(id: string): string }
+  /** The models that an agent can be based on. */
+  knownModel: KnownModel
+}
+
+/** Creating, sharing and deleting agents. An agent that the caller may not see does not exist for them. */
+export function agentEndpoints({ agents, modelNames, knownModel }: AgentEndpointsDeps): Endpoint[] {
+  const renderFor =
+    ({ principal }: CallerContext) =>
+    (agent: Agent) =>
+      renderAgent(agent, {
+        modelId: modelNames.ofAgent(agent.id),
+        isReady: knownModel(agent.model) !== undefined,
+        isOwner: agent.ownerId === principal.userId,
+        isEditable: mayEdit(agent, principal),
+      })
+
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/agents',
+      permission: 'can_access_api',
+      tag: 'Agents',
+      summary: 'Create an agent',
+      description: `A stored configuration that is called like a model, by its \`model_id\`. Fields of a request take
+precedence over those of the agent, except for the instructions: the agent's come first, the request's follow.
+A field that is null counts as absent. All tools together may have 262,144 characters as JSON.`,
+      body: jsonBody(newAgent, {
+        example: newAgentExample,
+        read: (body) => readNewAgent(body, knownModel),
+      }),
+      responses: { 200: agentResponse('The agent.') },
+      errors: {
+        unknown_field: unknownField,
+        unprocessable: [
+          ...invalidFields,
+          {
+            code: 'too_many_agents',
+            message: 'You have 200 agents, which is the limit; delete one first.',
+          },
+        ],
+      },
+      handle: async ({ body, context }) =>
+        renderFor(context)(await agents.create(context.principal.userId, body)),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/agents',
+      permission: 'can_access_api',
+      tag: 'Agents',
+      summary: 'List the agents that you may call',
+      description: 'Your own and those shared with you, newest first.',
+      query: pageQuery,
+      responses: {
+        200: {
+          description: 'A page of agents.',
+          content: json(listOf(agentRecord), listExample(agentExample)),
+        },
+      },
+      errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
+      async handle({ query, context }) {
+        const page = await agents.list(context.principal, { after: undefined, ...query })
+        return listPage(page.agents.map(renderFor(context)), page.hasMore)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/agents/:id',
+      permission: 'can_access_api',
+      tag: 'Agents',
+      summary: 'Retrieve an agent',
+      description: 'An agent that is not shared with you is not found.',
+      params: idParam,
+      responses: { 200: agentResponse('The agent.') },
+      errors: { not_found: agentNotFound },
+      async handle({ params: { id }, context }) {
+        const agent = await agents.find(context.principal, requireUuid(id))
+        return renderFor(context)(agent ?? notFound(id))
+      },
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/v1/agents/:id',
+      permission: 'can_access_api',
+      tag: 'Agents',
+      summary: 'Update an agent',
+      description: `Each field in the body replaces the whole field; null resets it to its default.
+Callers with \`can_edit_config\` may also change agents that others share with them.`,
+      params: idParam,
+      body: jsonBody(agentChange, {
+        example: { instructions: newAgentExample.instructions, description: null },
+        read: (body) => body,
+      }),
+      responses: { 200: agentResponse('The updated agent.') },
+      errors: {
+        not_found: agentNotFound,
+        permission_denied: notOwner,
+        unknown_field: unknownField,
+        unprocessable: invalidFields,
+      },
+      async handle({ params: { id }, body, context }) {
+        const agent = await agents.update(context.principal, requireUuid(id), (known) => {
+          requireEditor(known, context.principal)
+          return readChangedAgent(known, body, knownModel)
+        })
+        return renderFor(context)(agent ?? notFound(id))
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/agents/:id',
+      permission: 'can_access_api',
+      tag: 'Agents',
+      summary: 'Delete an agent',
+      description: 'New requests fail at once; responses in progress are completed.',
+      params: idParam,
+      responses: {
+        200: {
+          description: 'The agent is deleted.',
+          content: json(deleted('agent.deleted'), {
+            id: idExample,
+            object: 'agent.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: { not_found: agentNotFound, permission_denied: notOwner },
+      async handle({ params: { id }, context: { principal } }) {
+        const requireOwner = (agent: Agent) => requireEditor(agent, principal)
+        const isRemoved = await agents.remove(principal, requireUuid(id), requireOwner)
+        return isRemoved ? { id, object: 'agent.deleted', deleted: true } : notFound(id)
+      },
+    }),
+  ]
+}
+
+function mayEdit({ ownerId }: Agent, { userId, permissions }: Principal): boolean {
+  return ownerId === userId || permissions.has('can_edit_config')
+}
+
+function requireEditor(agent: Agent, principal: Principal): void {
+  if (!mayEdit(agent, principal)) throw new AppError('permission_denied', notOwner)
+}
+
+function requireUuid(id: string): string {
+  return uuidPattern.test(id) ? id : notFound(id)
+}
+
+function notFound(id: string): never {
+  throw new AppError('not_found', `There is no agent with the id "${id}".`, { param: 'id' })
+}
+
+const idParam = { id: 'The id of the agent, without the prefix of `model_id`.' }
+const notOwner = 'Only its owner may change this agent.'
+const agentNotFound = `There is no agent with the id "${idExample}".`
+const unknownField = '"tempreature" is not a known field.'
+const invalidFields = [
+  '"name" must not be empty.',
+  { code: 'model_not_found', message: '"model" must name a model that generates text.' },
+] as const
+
+const newAgentExample = {
+  name: 'Contract reader',
+  description: 'Answers questions about our contracts.',
+  model: 'llama-3.3-70b',
+  instructions: 'Answer in the language of the question, and cite the clause.',
+  collections: ['contracts'],
+  sampling: { temperature: 0.2 },
+  visibility: { kind: 'groups', groups: ['legal'] },
+}
+
+const agentExample = {
+  id: idExample,
+  object: 'agent',
+  model_id: `vendor-agent-${idExample}`,
+  name: newAgentExample.name,
+  description: newAgentExample.description,
+  model: newAgentExample.model,
+  status: 'ready',
+  is_owner: true,
+  is_editable: true,
+  created_at: instantExample,
+  updated_at: instantExample,
+  instructions: newAgentExample.instructions,
+  tools: [],
+  collections: newAgentExample.collections,
+  sampling: {
+    temperature: 0.2,
+    top_p: null,
+    top_k: null,
+    presence_penalty: null,
+    frequency_penalty: null,
+    max_output_tokens: null,
+    reasoning_effort: null,
+  },
+  visibility: newAgentExample.visibility,
+}
+
+function agentResponse(description: string) {
+  return { description, content: json(agentRecord, agentExample) }
+}

@@ -1,0 +1,147 @@
+import { type DocumentDecoration, Elysia } from 'elysia'
+import type { Auth } from '#auth/auth.ts'
+import { requirePermission } from '#auth/guard.ts'
+import type { Principal } from '#auth/principal.ts'
+import type { Config } from '#config/schema.ts'
+import { readJsonBody } from '#http/body.ts'
+import { requestIdOf } from '#http/request-lifecycle.ts'
+import { AppError } from '#lib/errors.ts'
+import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
+import type {
+  CallerContext,
+  Endpoint,
+  EndpointInput,
+  JsonBody,
+  PublicContext,
+  ResponseSettings,
+} from './endpoint.ts'
+import { readQuery } from './query.ts'
+
+export type MountDeps = {
+  auth: Pick<Auth, 'authenticate'>
+  config: Pick<Config, 'limits'>
+  /** The operation of an endpoint in the OpenAPI document. */
+  describe: (endpoint: Endpoint) => DocumentDecoration
+}
+
+/**
+ * Serves endpoints: authorises, validates the query and the body, in this order, and hands the typed
+ * input to the handler. Failures are thrown to the root error handler.
+ */
+export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) {
+  const app = new Elysia({ name: 'endpoints' })
+  for (const endpoint of endpoints) {
+    app.route(endpoint.method, endpoint.path, serve(endpoint, deps), {
+      detail: deps.describe(endpoint),
+      parse: 'none',
+    })
+  }
+  return app
+}
+
+/** What Elysia gives a handler, as far as endpoints use it. */
+type ElysiaInput = Pick<
+  EndpointInput<string, never, never, never>,
+  'request' | 'set' | 'server'
+> & {
+  readonly params: Readonly<Record<string, string>>
+}
+
+type Handler = (
+  input: EndpointInput<Record<string, string>, unknown, unknown, PublicContext | CallerContext>,
+) => unknown
+
+function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
+  const { query: querySpec, body: bodySpec } = endpoint
+  const handle = endpoint.handle as Handler
+  const status = successStatus(endpoint)
+  return async ({ request, set, server, params }: ElysiaInput) => {
+    const context = await openContext(endpoint, auth, request, set)
+    endpoint.before?.(set)
+    const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
+    const body =
+      bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config.limits) : undefined
+    if (status !== null) set.status = status
+    return handle({ params, query, body, context, request, set, server })
+  }
+}
+
+async function openContext(
+  { permission, authorization, credential }: Endpoint,
+  auth: MountDeps['auth'],
+  request: Request,
+  set: ResponseSettings,
+): Promise<PublicContext | CallerContext> {
+  const requestId = requestIdOf(set)
+  if (permission === 'public' || authorization === 'handler') {
+    return new RequestScope(requestId, request)
+  }
+  const principal = await auth.authenticate(request)
+  requirePermission(principal, permission)
+  if (credential === 'jwt') requireToken(principal)
+  return new CallerScope(requestId, request, principal)
+}
+
+/** Reads from the request only what is asked for: a signal, for one, is made with its first use. */
+class RequestScope implements PublicContext {
+  readonly requestId: string
+  readonly receivedAtMs = performance.now()
+  readonly #request: Request
+
+  constructor(requestId: string, request: Request) {
+    this.requestId = requestId
+    this.#request = request
+  }
+
+  get signal(): AbortSignal {
+    return this.#request.signal
+  }
+
+  get trace(): TraceContext | null {
+    return readTraceContext(this.#request.headers)
+  }
+}
+
+class CallerScope extends RequestScope implements CallerContext {
+  readonly principal: Principal
+
+  constructor(requestId: string, request: Request, principal: Principal) {
+    super(requestId, request)
+    this.principal = principal
+  }
+
+  get keyId(): string | null {
+    const { credential } = this.principal
+    return credential.kind === 'api-key' ? credential.keyId : null
+  }
+}
+
+/** A leaked key must not be able to create more of them. */
+function requireToken({ credential }: Principal): void {
+  if (credential.kind === 'jwt') return
+  throw new AppError('jwt_required', 'API keys are created with a token, not with an API key.')
+}
+
+async function readBody(
+  { bytesMax, isOptional, read }: JsonBody<unknown>,
+  request: Request,
+  limits: Config['limits'],
+): Promise<unknown> {
+  if (isOptional && request.body === null) return undefined
+  const requestBytesMax = Math.min(bytesMax, limits.requestBytesMax)
+  return read(await readJsonBody(request, { ...limits, requestBytesMax }))
+}
+
+/** The only success status of an endpoint where that is not 200; otherwise null. */
+function successStatus({ responses }: Endpoint): number | null {
+  const [only, ...others] = Object.keys(responses)
+    .map(Number)
+    .filter((status) => status < 300)
+  return only === undefined || only === 200 || only < 200 || others.length > 0 ? null : only
+}
+
+/** Cheaper than a parsed URL, which every request would pay for. */
+function searchOf(url: string): string {
+  const start = url.indexOf('?')
+  return start === -1 ? '' : url.slice(start + 1)
+}

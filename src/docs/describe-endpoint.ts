@@ -1,0 +1,79 @@
+import type { TObject } from '@sinclair/typebox'
+import type { DocumentDecoration } from 'elysia'
+import type { Endpoint } from '#api/endpoint.ts'
+import { isMessagesPath } from '#http/error-envelope.ts'
+import { errorResponses } from './failures.ts'
+
+/** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
+export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {
+  const { path, query, body, permission, credential } = endpoint
+  const parameters = [
+    ...Object.entries(endpoint.params ?? {}).map(([name, description]) => ({
+      name,
+      in: 'path',
+      required: true,
+      description,
+      schema: { type: 'string' },
+    })),
+    ...describeParameters('query', query && ('read' in query ? query['schema'] : query)),
+    ...describeParameters('header', endpoint.headers),
+  ]
+  const errors = {
+    ...(credential === 'jwt' ? { jwt_required: tokenRequired } : {}),
+    ...endpoint.errors,
+  }
+  const operation = {
+    tags: [endpoint.tag],
+    summary: endpoint.summary,
+    ...(endpoint.description === undefined ? {} : { description: endpoint.description }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(body === undefined ? {} : { requestBody: describeBody(body) }),
+    ...(permission === 'public' ? {} : { 'x-permission': permission }),
+    responses: {
+      ...describeResponses(endpoint.responses),
+      ...errorResponses(errors, isMessagesPath(path) ? 'MessagesError' : 'Error'),
+    },
+  }
+  // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
+  return operation as DocumentDecoration
+}
+
+const tokenRequired = 'API keys are created with a token, not with an API key.'
+
+function describeBody(body: NonNullable<Endpoint['body']>) {
+  const { isOptional } = body
+  const content =
+    body.kind === 'raw'
+      ? body.content
+      : { 'application/json': { schema: body.schema, example: body.example } }
+  return { content, required: !isOptional }
+}
+
+function describeParameters(place: 'query' | 'header', schema: TObject | undefined) {
+  if (schema === undefined) return []
+  return Object.entries(schema.properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: schema.required?.includes(name) === true && rest['default'] === undefined,
+    ...(description === undefined ? {} : { description }),
+    schema: rest,
+  }))
+}
+
+function describeResponses(responses: Endpoint['responses']) {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, { headers, ...response }]) => [
+      status,
+      headers === undefined ? response : { ...response, headers: describeHeaders(headers) },
+    ]),
+  )
+}
+
+function describeHeaders(headers: Readonly<Record<string, string>>) {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [
+      name,
+      { description, schema: { type: 'string' } },
+    ]),
+  )
+}
