@@ -7,7 +7,7 @@ import { eventsCharts, memoryCharts } from './support/chart-results.ts'
 
 export const question =
   'What do the recorded results look like: CPU an event against streams, memory against time?'
-export const usage = '[--from bench/results] [--to bench/charts]'
+export const usage = '[--from bench/scratch] [--to bench/results]'
 
 /** Names of files without their ending. */
 type Drawings = ReadonlyMap<string, Chart>
@@ -16,8 +16,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      from: { type: 'string', default: 'bench/results' },
-      to: { type: 'string', default: 'bench/charts' },
+      from: { type: 'string', default: 'bench/scratch' },
+      to: { type: 'string', default: 'bench/results' },
     },
   })
   const drawings = readdirSync(values.from)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Texts of six kinds with what real tokenizers make of them; bench/README.md says which. */
+/** Texts of six kinds with what real tokenizers make of them; bench/results/count-tokens.md lists them. */
 export const textKinds = ['english', 'code', 'json', 'german', 'greek', 'chinese'] as const
 export type TextKind = (typeof textKinds)[number]
 
