@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
-import type { Worker } from '#jobs/jobs.ts'
+import type { JobHandler } from '#jobs/jobs.ts'
 import { foldText } from '#lib/fold-text.ts'
 import { chunkTable, vectorType } from '#retrieval/index/store.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
@@ -67,10 +67,10 @@ async function timed(work: () => Promise<void>): Promise<number> {
 
 /** The gateway's own tables of passages, and its own work of making a large one fast. */
 function openTables(database: Database) {
-  let worker: Worker | undefined
+  let worker: JobHandler | undefined
   const jobs = {
     add: async () => {},
-    work(_queue: string, given: Worker) {
+    work(_queue: string, given: JobHandler) {
       worker = given
     },
   }

@@ -1,7 +1,7 @@
 import { and, arrayContains, arrayOverlaps, desc, eq, lt, or, sql } from 'drizzle-orm'
 import { userIdOf } from '#auth/principal.ts'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { agent } from '#db/schema/agents.ts'
 import type { Agent, AgentDefinition, Reader } from './agents.ts'
 
@@ -11,7 +11,7 @@ type Row = typeof agent.$inferSelect
 
 /** The table of agents. Every question about one agent is one statement with the same condition. */
 export function createAgentStore({ drizzle }: AgentDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** Adds an agent unless its owner has `ownedMax`; says whether it did. */
     add: (added: Agent, ownedMax: number): Promise<boolean> =>

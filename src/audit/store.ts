@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, like, lt, or } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { auditEntry } from '#db/schema/audit.ts'
 import type { AuditFilter, AuditPage, RecordedEntry } from './audit.ts'
 
@@ -12,7 +12,7 @@ export type Recording = Pick<Database['drizzle'], 'insert'>
 type Row = typeof auditEntry.$inferSelect
 
 export function createAuditStore({ drizzle }: AuditDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     async add(entry: RecordedEntry, transaction?: Recording): Promise<void> {
       if (transaction === undefined) {

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Membership } from '#auth/groups.ts'
-import type { Ask } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import type { QueryRunner } from '#db/query-runner.ts'
 import { apiKey, appUser, groupMember } from '#db/schema/auth.ts'
 
 export type StoredKey = {
@@ -52,7 +52,7 @@ const keyRecord = {
   lastUsedAt: apiKey.lastUsedAt,
 }
 
-export function createKeyTable(drizzle: Handle, ask: Ask) {
+export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
   const findKey = prepareFindKey(drizzle)
   return {
     findKey: (hash: Uint8Array): Promise<StoredKey | undefined> => ask(() => findKey(hash)),

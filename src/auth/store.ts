@@ -1,6 +1,6 @@
 import { and, eq, lt, sql } from 'drizzle-orm'
-import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, groupMember } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import { createKeyTable, lastSeenGrainMs } from './key-store.ts'
@@ -49,7 +49,7 @@ const announceTimeoutMs = 2_000
 
 export function createAuthStore(database: AuthDatabase) {
   const { drizzle } = database
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return { ...changeFeed(database), ...groupTables(drizzle, ask), ...createKeyTable(drizzle, ask) }
 }
 
@@ -87,7 +87,7 @@ function messageOf({ what, id }: Change): string {
   return `${what}:${id}`
 }
 
-function groupTables(drizzle: Handle, ask: Ask) {
+function groupTables(drizzle: Handle, ask: QueryRunner) {
   return {
     /**
      * Shipped groups are added where they are missing; configured ones are written over. Where no

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { branding } from '#db/schema/portal.ts'
 
 export type BrandingDatabase = Pick<Database, 'drizzle'>
@@ -12,7 +12,7 @@ export type PartHead = Pick<Row, 'part' | 'description' | 'sha256'>
 
 /** The table of branding: at most one row for each part. */
 export function createBrandingStore({ drizzle }: BrandingDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   type Handle = Pick<typeof drizzle, 'select' | 'execute' | 'delete' | 'insert'>
   const readHeads = (handle: Handle): Promise<PartHead[]> =>
     handle

@@ -1,7 +1,7 @@
 import { createConversations } from '#responses/conversations.ts'
 import { createResponseRuns } from '#responses/runs.ts'
 import { createResponseStore } from '#responses/store.ts'
-import { renderLost } from '#surfaces/responses/render.ts'
+import { renderTerminalFrames } from '#surfaces/responses/render.ts'
 import type { World } from './world.ts'
 
 /** Responses and conversations that outlive their request. */
@@ -15,7 +15,7 @@ export async function composeStored({ config, log, database, clock }: World) {
     soleProcess: database.kind === 'pglite',
     settings: config.responses,
     heartbeatMs: config.stream.heartbeatMs,
-    renderLost,
+    renderTerminalFrames,
     log,
     now,
   })

@@ -2,8 +2,8 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Actor, Audit, AuditEntry } from '#audit/audit.ts'
 import type { Auth, Changes } from '#auth/auth.ts'
 import { basePermission, groupsPermission, type Permission } from '#auth/permissions.ts'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { AppError } from '#lib/errors.ts'
 
 export type DirectoryDatabase = Pick<Database, 'drizzle'>
@@ -34,7 +34,7 @@ export function createChangeMaker(deps: {
   const { audit } = deps
   const { drizzle } = deps.database
   const { announceOnCommit, apply } = deps.auth.changes
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return async (actor, work) => {
     const announced: Change[] = []
     const result = await ask(() =>

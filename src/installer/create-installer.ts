@@ -42,7 +42,7 @@ export type InstallerDeps = {
   folder: string
   heartbeatMs: number
   database: InstallerDatabase
-  jobs: Pick<Jobs, 'add' | 'work'>
+  jobs: Pick<Jobs, 'add' | 'process'>
   resolve: Resolve
   transferFile: TransferFile
   transport: Transport

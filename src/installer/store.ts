@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, isNull, lt, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { download, downloadLine } from '#db/schema/installer.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { DownloadError, DownloadFile, DownloadLine, LinePage } from './installer.ts'
@@ -60,7 +60,7 @@ export type NewLine = Omit<DownloadLine, 'seq'>
 
 /** A page of progress is small; what takes longer is no database that answers. */
 export function downloadStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     ask: <T>(question: (handle: Handle) => Promise<T>): Promise<T> => ask(() => question(drizzle)),
     transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>

@@ -28,12 +28,12 @@ const wantedLookMs = 5_000
 const unwanted = new Error('the download is wanted otherwise')
 
 /** Takes downloads up, whoever has begun them. */
-export function takeUpDownloads(deps: WorkDeps, jobs: Pick<Jobs, 'work'>): void {
-  jobs.work(downloadQueue, {
-    atOnceMax: deps.settings.downloadsMax,
+export function takeUpDownloads(deps: WorkDeps, jobs: Pick<Jobs, 'process'>): void {
+  jobs.process(downloadQueue, {
+    concurrencyMax: deps.settings.downloadsMax,
     attemptsMax,
     run: (job) => take(deps, idOf(job), job.signal),
-    async gaveUp(job, error) {
+    async onFailed(job, error) {
       const row = await deps.store.ask((handle) => readDownload(handle, idOf(job)))
       if (row !== undefined) await settle(deps, row, { failure: toAppError(error) })
     },

@@ -16,7 +16,7 @@ export type Jobs = {
    */
   add(transaction: Transaction, job: NewJob): Promise<void>
   /** Takes up the work of a queue from now on, here and on every other process that says so. */
-  work(queue: string, worker: Worker): void
+  process(queue: string, worker: JobHandler): void
   /** What there is of each queue, here and on every other process. */
   count(): Promise<readonly QueueCount[]>
   /** Lets nothing new begin, tells what runs to stop, and waits for it. */
@@ -41,9 +41,9 @@ export type NewJob = {
   readonly runAt?: Date
 }
 
-export type Worker = {
+export type JobHandler = {
   /** How many at once in this process. */
-  readonly atOnceMax: number
+  readonly concurrencyMax: number
   /**
    * Does the work; a throw means that it is tried again, after a pause that doubles, until
    * `attemptsMax`. Work of a process that died is taken over by another, so it must bear to be done
@@ -52,7 +52,7 @@ export type Worker = {
   run(job: RunningJob): Promise<void>
   readonly attemptsMax: number
   /** Told once when the work is given up, after the last try. */
-  gaveUp(job: RunningJob, error: unknown): Promise<void>
+  onFailed(job: RunningJob, error: unknown): Promise<void>
 }
 
 export type RunningJob = {
@@ -63,11 +63,11 @@ export type RunningJob = {
   readonly signal: AbortSignal
 }
 
-export type JobTimes = {
+export type JobTimings = {
   /** How long work is left to a process that gives no sign of life. */
   readonly leaseMs: number
   /** How often every process looks for work that nobody told it of. */
-  readonly lookEveryMs: number
+  readonly pollMs: number
   /** How long what runs may take to stop. */
   readonly closeWaitMaxMs: number
 }
@@ -75,10 +75,10 @@ export type JobTimes = {
 export type JobsDeps = {
   database: Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
   log: Pick<Log, 'debug' | 'warn' | 'error'>
-  times?: Partial<JobTimes>
+  timings?: Partial<JobTimings>
 }
 
-const defaultTimes: JobTimes = { leaseMs: 30_000, lookEveryMs: 2_000, closeWaitMaxMs: 10_000 }
+const defaultTimes: JobTimings = { leaseMs: 30_000, pollMs: 2_000, closeWaitMaxMs: 10_000 }
 /** A lease outlives so many signs of life that are lost. */
 const beatsPerLease = 4
 /** What one process takes at a time, so that the others get their part. */
@@ -87,9 +87,9 @@ const channel = 'jobs'
 
 export async function createJobs(deps: JobsDeps): Promise<Jobs> {
   const { database, log } = deps
-  const times = { ...defaultTimes, ...deps.times }
+  const times = { ...defaultTimes, ...deps.timings }
   const store = createJobStore(database)
-  const workers = new Map<string, Worker>()
+  const workers = new Map<string, JobHandler>()
   const performer = createPerformer({ store, log, settled: () => looking.soon() })
   let closing = false
 
@@ -99,8 +99,8 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
     }
   }
   /** Says whether there may be more that could begin at once. */
-  async function takeUp(queue: string, worker: Worker): Promise<boolean> {
-    const room = Math.min(worker.atOnceMax - performer.running(queue), claimedAtOnceMax)
+  async function takeUp(queue: string, worker: JobHandler): Promise<boolean> {
+    const room = Math.min(worker.concurrencyMax - performer.running(queue), claimedAtOnceMax)
     if (room <= 0 || closing) return false
     const claimed = await store.claim(queue, room, times.leaseMs)
     for (const work of claimed) performer.begin({ queue, worker, work })
@@ -108,7 +108,7 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
   }
 
   const looking = repeat(look, {
-    everyMs: times.lookEveryMs,
+    everyMs: times.pollMs,
     log,
     failed: 'work cannot be taken from the queue',
   })
@@ -129,7 +129,7 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
       await store.add(transaction, job)
       await database.notifyOnCommit(transaction, channel, job.queue)
     },
-    work(queue, worker) {
+    process(queue, worker) {
       if (workers.has(queue)) throw new Error(`two workers for the queue ${queue}`)
       workers.set(queue, worker)
       looking.soon()

@@ -1,6 +1,6 @@
 import { sleep } from '#lib/deadline.ts'
 import { type Log, redact } from '#telemetry/log.ts'
-import type { RunningJob, Worker } from './jobs.ts'
+import type { JobHandler, RunningJob } from './jobs.ts'
 import { pauseAfterFailureMs } from './pause.ts'
 import type { ClaimedWork, JobStore } from './store.ts'
 
@@ -19,7 +19,7 @@ export type Performer = {
 
 type Task = {
   readonly queue: string
-  readonly worker: Worker
+  readonly worker: JobHandler
   readonly work: ClaimedWork
 }
 
@@ -92,7 +92,7 @@ export function createPerformer({ store, log, settled }: PerformerDeps): Perform
   }
 
   async function giveUp({ queue, worker }: Task, job: RunningJob, error: unknown) {
-    await worker.gaveUp(job, error)
+    await worker.onFailed(job, error)
     log.error('work was given up', { queue, attempt: job.attempt, payload: job.payload, error })
   }
 

@@ -64,7 +64,7 @@ export function createAccess(
       return awaitEnd(() => store.find(ownerId, id), {
         tell: () => deps.tell({ what: 'cancel', id }),
         force: ({ object, log }) =>
-          endAsCancelled(store, { id, object, last: log.last }, following.renderLost),
+          endAsCancelled(store, { id, object, last: log.last }, following.renderTerminalFrames),
       })
     },
 
@@ -91,14 +91,14 @@ function logOf({ tails, following }: AccessDeps, ownerId: string, found: FoundRe
 async function cancelQueued(
   store: Pick<ResponseStore, 'endQueued'>,
   { ownerId, found }: { ownerId: string; found: FoundResponse },
-  { renderLost }: FollowDeps,
+  { renderTerminalFrames }: FollowDeps,
 ) {
   const { id, last } = found.log
-  const renderer = endRenderer({ object: found.object, last }, renderLost)
+  const renderer = endRenderer({ object: found.object, last }, renderTerminalFrames)
   const frames = renderer.cancel()
-  const piece = { first: last + 1, last: renderer.nextSequence() - 1, frames }
+  const segment = { first: last + 1, last: renderer.nextSequence() - 1, frames }
   const object = renderer.stored()
-  return (await store.endQueued(ownerId, id, { object, piece })) ? object : undefined
+  return (await store.endQueued(ownerId, id, { object, segment })) ? object : undefined
 }
 
 async function removeSoon(

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import type { Ask } from '#db/ask.ts'
+import type { QueryRunner } from '#db/query-runner.ts'
 import { conversationItem, response, responseItem } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
 import { pageOf, unknownCursor } from '#responses/page.ts'
@@ -10,7 +10,7 @@ import { type Handle, idRows, isKept, itemsOf, keyOf, type StoreOptions } from '
 /** The end of a chain is put off when this part of its time is gone, not at every turn. */
 const putOffAfter = 1 / 32
 
-export function chainTables(drizzle: Handle, options: StoreOptions & { ask: Ask }) {
+export function chainTables(drizzle: Handle, options: StoreOptions & { ask: QueryRunner }) {
   const { ask } = options
   return {
     chain: (ownerId: string, id: string) => ask(() => readChain(drizzle, { ownerId, id }, options)),

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { conversation, conversationItem } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
@@ -9,7 +9,7 @@ import type { Page, PageRequest, StoredItem } from '#responses/response.ts'
 import type { Conversation, Metadata } from './conversations.ts'
 import { type Handle, idRows, inChunks, keyOf, type StoreOptions } from './row-store.ts'
 
-type Options = StoreOptions & { ask: Ask }
+type Options = StoreOptions & { ask: QueryRunner }
 type Drizzle = Database['drizzle']
 /** Whose conversation, and which. */
 type Place = { readonly ownerId: string; readonly id: string }
@@ -19,7 +19,7 @@ export type ConversationDatabase = Pick<Database, 'drizzle'>
 
 /** The tables of conversations. */
 export function conversationStore({ drizzle }: ConversationDatabase, given: StoreOptions) {
-  const options = { ...given, ask: createAsk() }
+  const options = { ...given, ask: createQueryRunner() }
   const { ask } = options
   return {
     add: (ownerId: string, added: Conversation, items: readonly StoredItem[]) =>

@@ -1,7 +1,7 @@
 import type { AppError } from '#lib/errors.ts'
-import { framesBehind } from './log-piece.ts'
+import { framesBehind } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
-import type { LogPiece } from './stored.ts'
+import type { LogSegment } from './stored.ts'
 
 /**
  * The frames of one response, as far as they are in memory: a ring of the newest, from which any
@@ -10,7 +10,7 @@ import type { LogPiece } from './stored.ts'
 export type EventLog = {
   /** The number of the newest frame. */
   last(): number
-  append(piece: LogPiece): void
+  append(segment: LogSegment): void
   /** Up to this number the frames can be read from the database, so that they may leave the ring. */
   keptUpTo(last: number): void
   /** From now on nothing reaches the database: frames stay until all who read have read them. */
@@ -46,7 +46,7 @@ export type LogReader = {
 }
 
 export function createEventLog(options: { last: number; charsMax: number }): EventLog {
-  const pieces: LogPiece[] = []
+  const segments: LogSegment[] = []
   const readers = new Set<LogReader>()
   let { last } = options
   let chars = 0
@@ -55,15 +55,16 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
   let how: LogEnd | null = null
   let makeRoom: (() => void) | undefined
 
-  const isNeeded = (piece: LogPiece) => {
-    if (piece.last <= kept) return false
-    return !forReaders || [...readers].some((reader) => reader.position() < piece.last)
+  const isNeeded = (segment: LogSegment) => {
+    if (segment.last <= kept) return false
+    return !forReaders || [...readers].some((reader) => reader.position() < segment.last)
   }
-  const isFull = () => chars > options.charsMax && pieces[0] !== undefined && isNeeded(pieces[0])
+  const isFull = () =>
+    chars > options.charsMax && segments[0] !== undefined && isNeeded(segments[0])
   const trim = () => {
     // The newest one stays, however long it is: everybody who keeps up reads it now.
-    while (chars > options.charsMax && pieces.length > 1 && !isFull()) {
-      chars -= pieces.shift()?.frames.length ?? 0
+    while (chars > options.charsMax && segments.length > 1 && !isFull()) {
+      chars -= segments.shift()?.frames.length ?? 0
     }
     if (isFull()) return
     makeRoom?.()
@@ -74,21 +75,21 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
   }
   const readBehind = (after: number) => {
     if (after >= last) return null
-    const first = pieces[0]
+    const first = segments[0]
     if (first === undefined || first.first > after + 1) return 'behind' as const
-    let at = pieces.length - 1
-    while (at > 0 && (pieces[at - 1]?.last ?? after) > after) at -= 1
+    let at = segments.length - 1
+    while (at > 0 && (segments[at - 1]?.last ?? after) > after) at -= 1
     let frames = ''
-    for (; at < pieces.length; at++) frames += framesBehind(pieces[at] ?? first, after)
+    for (; at < segments.length; at++) frames += framesBehind(segments[at] ?? first, after)
     return { frames, last }
   }
 
   return {
     last: () => last,
-    append(piece) {
-      pieces.push(piece)
-      chars += piece.frames.length
-      last = piece.last
+    append(segment) {
+      segments.push(segment)
+      chars += segment.frames.length
+      last = segment.last
       trim()
       wakeAll()
     },

@@ -1,17 +1,17 @@
 import type { AppError } from '#lib/errors.ts'
-import { countFrames } from './log-piece.ts'
+import { countFrames } from './log-segment.ts'
 import { failedObject } from './lost.ts'
 import type { ResponseObject } from './response.ts'
-import type { RunJob, RunRenderer } from './runs.ts'
+import type { FrameRenderer, RunPlan } from './runs.ts'
 import type { QueuedResponse } from './stored.ts'
 
 type RenderEnd = (object: ResponseObject, nextSequence: number) => string
 
 /** For a response of the queue that cannot begin: it was accepted, so it ends as others do. */
-export function failingJob(queued: QueuedResponse, error: AppError, renderEnd: RenderEnd): RunJob {
+export function failingJob(queued: QueuedResponse, error: AppError, renderEnd: RenderEnd): RunPlan {
   return {
     head: queued,
-    renderer: endRenderer({ object: queued.object, last: queued.piece.last }, renderEnd),
+    renderer: endRenderer({ object: queued.object, last: queued.segment.last }, renderEnd),
     async *generate(): AsyncGenerator<never, void> {
       // Nothing is yielded; the failure is all there is.
       yield* []
@@ -24,7 +24,7 @@ export function failingJob(queued: QueuedResponse, error: AppError, renderEnd: R
 export function endRenderer(
   response: { object: ResponseObject; last: number },
   renderEnd: RenderEnd,
-): RunRenderer {
+): FrameRenderer {
   let object: ResponseObject = { ...response.object, status: 'in_progress' }
   const terminalAt = response.last + 1
   let next = terminalAt

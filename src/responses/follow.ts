@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import type { EventLog, LogReader } from './event-log.ts'
-import { framesBehind } from './log-piece.ts'
+import { framesBehind } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { Frames } from './runs.ts'
 import type { ResponseStore } from './store.ts'
@@ -8,7 +8,7 @@ import type { ResponseStore } from './store.ts'
 export type FollowDeps = {
   store: Pick<ResponseStore, 'readLog'>
   /** The terminal frames of a response whose log has none, from this sequence number on. */
-  renderLost: (object: ResponseObject, nextSequence: number) => string
+  renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
   /** What is read from the database at a time. */
   charsMax: number
 }
@@ -66,26 +66,26 @@ async function readStored(
   { store, charsMax }: FollowDeps,
 ): Promise<string> {
   const after = reader.position()
-  const pieces = await store.readLog(id, after, charsMax)
+  const segments = await store.readLog(id, after, charsMax)
   let position = after
   let frames = ''
-  for (const piece of pieces) {
-    if (piece.first > position + 1) break
-    frames += framesBehind(piece, position)
-    position = Math.max(position, piece.last)
+  for (const segment of segments) {
+    if (segment.first > position + 1) break
+    frames += framesBehind(segment, position)
+    position = Math.max(position, segment.last)
   }
   if (position > after) reader.moveTo(position)
-  else if (pieces.length > 0 || log.ended() !== null) throw streamGone()
+  else if (segments.length > 0 || log.ended() !== null) throw streamGone()
   else await reader.news()
   return frames
 }
 
 /** What only this reader gets at the end. Throws where the end is a failure. */
-function lastWords(log: EventLog, reader: LogReader, { renderLost }: FollowDeps): string {
+function lastWords(log: EventLog, reader: LogReader, { renderTerminalFrames }: FollowDeps): string {
   const end = log.ended()
   if (end?.kind === 'failed') throw end.error
   if (end?.kind !== 'broken') return ''
-  return renderLost(end.object, Math.max(log.last(), reader.position()) + 1)
+  return renderTerminalFrames(end.object, Math.max(log.last(), reader.position()) + 1)
 }
 
 export function streamGone(): AppError {

@@ -8,8 +8,8 @@ import {
   type ItemRow,
   idRows,
   insertItems,
-  insertPieces,
   insertResponses,
+  insertSegments,
   itemRows,
   itemsOf,
   markEnded,
@@ -42,7 +42,7 @@ export async function writeJournal(
 
     await insertResponses(transaction, responseRows(work, now), options)
     await insertItems(transaction, writtenItems(opened, ends, places), now)
-    await insertPieces(transaction, writtenPieces(logged, ends, places))
+    await insertSegments(transaction, writtenSegments(logged, ends, places))
     await markEnded(transaction, endsOfOlder, options)
     await appendToConversations(transaction, conversing(ends, places), now)
   })
@@ -86,12 +86,12 @@ function writtenItems(
   return [...inputs, ...outputs]
 }
 
-function writtenPieces(
+function writtenSegments(
   logged: JournalWork['logged'],
   ends: readonly EndedResponse[],
   places: Places,
 ) {
-  const lastOnes = ends.flatMap(({ id, piece }) => (piece === null ? [] : [{ id, piece }]))
+  const lastOnes = ends.flatMap(({ id, segment }) => (segment === null ? [] : [{ id, segment }]))
   return [...logged.filter(({ id }) => places.has(id)), ...lastOnes]
 }
 

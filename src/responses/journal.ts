@@ -1,8 +1,8 @@
 import { withTimeLimit } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { joinPieces } from './log-piece.ts'
+import { joinSegments } from './log-segment.ts'
 import type { ResponseStore } from './store.ts'
-import type { EndedResponse, Ending, LogPiece, OpenedResponse } from './stored.ts'
+import type { EndedResponse, Ending, LogSegment, OpenedResponse } from './stored.ts'
 
 /**
  * Gathers what all running responses have to write and writes it in groups, one after the other:
@@ -25,7 +25,7 @@ type EntryOptions = {
 }
 
 export type JournalEntry = {
-  append(piece: LogPiece): void
+  append(segment: LogSegment): void
   end(ending: Ending): Promise<Outcome>
   /** Forgets what was not written; resolves when nothing of it is being written any more. */
   discard(): Promise<void>
@@ -45,14 +45,14 @@ const writeCharsMax = 1_048_576
 /** What is written at once, and written again exactly so when it is not known to be written. */
 type Portion = {
   readonly opened: OpenedResponse | null
-  readonly piece: LogPiece | null
+  readonly segment: LogSegment | null
   readonly ended: EndedResponse | null
 }
 
 type Entry = EntryOptions & {
   opened: OpenedResponse | null
-  pieces: LogPiece[]
-  /** Of the pieces, in characters. */
+  segments: LogSegment[]
+  /** Of the segments, in characters. */
   chars: number
   ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
   portion: Portion | null
@@ -93,7 +93,7 @@ export function createJournal(deps: JournalDeps): Journal {
     enter(options) {
       const entry: Entry = {
         ...options,
-        pieces: [],
+        segments: [],
         chars: 0,
         ending: null,
         portion: null,
@@ -101,10 +101,10 @@ export function createJournal(deps: JournalDeps): Journal {
         state: 'open',
       }
       return {
-        append(piece) {
+        append(segment) {
           if (entry.state !== 'open') return
-          entry.pieces.push(piece)
-          entry.chars += piece.frames.length
+          entry.segments.push(segment)
+          entry.chars += segment.frames.length
           waiting.add(entry)
           if (entry.chars >= deps.urgentChars) flush()
           else later()
@@ -146,7 +146,7 @@ function createWriter({ store, log, urgentChars, patienceMs }: JournalDeps, wait
     const written = withTimeLimit(
       store.write({
         opened: portions.flatMap(({ opened }) => opened ?? []),
-        logged: portions.flatMap(({ id, piece }) => (piece === null ? [] : { id, piece })),
+        logged: portions.flatMap(({ id, segment }) => (segment === null ? [] : { id, segment })),
         ended: portions.flatMap(({ ended }) => ended ?? []),
       }),
       writeWaitMaxMs,
@@ -221,8 +221,8 @@ function takeGroup(waiting: ReadonlySet<Entry>): Entry[] {
   let chars = 0
   for (const entry of waiting) {
     group.push(entry)
-    const { piece, ended } = portionOf(entry)
-    chars += (piece?.frames.length ?? 0) + (ended?.piece?.frames.length ?? 0)
+    const { segment, ended } = portionOf(entry)
+    chars += (segment?.frames.length ?? 0) + (ended?.segment?.frames.length ?? 0)
     if (chars >= writeCharsMax) break
   }
   return group
@@ -232,10 +232,10 @@ function portionOf(entry: Entry): Portion {
   if (entry.portion !== null) return entry.portion
   entry.portion = {
     opened: entry.opened,
-    piece: joinPieces(entry.pieces),
+    segment: joinSegments(entry.segments),
     ended: entry.ending?.ended ?? null,
   }
-  entry.pieces = []
+  entry.segments = []
   entry.chars = 0
   return entry.portion
 }
@@ -246,8 +246,8 @@ function noteWritten(entry: Entry, waiting: Set<Entry>): void {
   entry.portion = null
   entry.opened = null
   entry.failingSince = null
-  if (portion.piece !== null) entry.written(portion.piece.last)
-  if (entry.pieces.length === 0 && (entry.ending === null || portion.ended !== null)) {
+  if (portion.segment !== null) entry.written(portion.segment.last)
+  if (entry.segments.length === 0 && (entry.ending === null || portion.ended !== null)) {
     waiting.delete(entry)
   }
   if (portion.ended !== null) entry.ending?.settle('stored')
@@ -257,7 +257,7 @@ function giveUp(entry: Entry, waiting: Set<Entry>): void {
   entry.state = 'given-up'
   waiting.delete(entry)
   entry.portion = null
-  entry.pieces = []
+  entry.segments = []
   entry.givenUp()
   entry.ending?.settle('unstored')
 }

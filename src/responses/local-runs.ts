@@ -2,15 +2,15 @@ import type { AppError } from '#lib/errors.ts'
 import { createEventLog, type EventLog } from './event-log.ts'
 import { failingJob } from './failing-job.ts'
 import { LocalRun, type RunDeps } from './run.ts'
-import type { RunJob } from './runs.ts'
+import type { RunPlan } from './runs.ts'
 import type { QueuedResponse } from './stored.ts'
 import type { Tails } from './tails.ts'
 
 /** The runs of this process. */
 export type LocalRuns = {
-  start(job: RunJob): LocalRun
+  start(job: RunPlan): LocalRun
   /** Goes on where the log of the queued response ends. */
-  startQueued(queued: QueuedResponse, job: RunJob): LocalRun
+  startQueued(queued: QueuedResponse, job: RunPlan): LocalRun
   failQueued(queued: QueuedResponse, error: AppError): LocalRun
   get(id: string): LocalRun | undefined
   ids(): readonly string[]
@@ -24,10 +24,10 @@ export type LocalRuns = {
 
 export function createLocalRuns(deps: RunDeps & { tails: Pick<Tails, 'adopt'> }): LocalRuns {
   const runs = new Map<string, LocalRun>()
-  const { charsMax, renderLost } = deps.following
+  const { charsMax, renderTerminalFrames } = deps.following
   let fromQueue = 0
 
-  function begin(job: RunJob, source: { log: EventLog; isAccepted: boolean }) {
+  function begin(job: RunPlan, source: { log: EventLog; isAccepted: boolean }) {
     const run = new LocalRun(job, source, {
       ...deps,
       over(ended) {
@@ -41,15 +41,16 @@ export function createLocalRuns(deps: RunDeps & { tails: Pick<Tails, 'adopt'> })
     run.begin()
     return run
   }
-  const startQueued = (queued: QueuedResponse, job: RunJob) => {
-    const { last } = queued.piece
+  const startQueued = (queued: QueuedResponse, job: RunPlan) => {
+    const { last } = queued.segment
     const log = deps.tails.adopt(queued.id, last) ?? createEventLog({ last, charsMax })
     return begin(job, { log, isAccepted: true })
   }
   return {
     start: (job) => begin(job, { log: createEventLog({ last: -1, charsMax }), isAccepted: false }),
     startQueued,
-    failQueued: (queued, error) => startQueued(queued, failingJob(queued, error, renderLost)),
+    failQueued: (queued, error) =>
+      startQueued(queued, failingJob(queued, error, renderTerminalFrames)),
     get: (id) => runs.get(id),
     ids: () => [...runs.keys()],
     count: () => runs.size,

@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm'
-import type { Ask } from '#db/ask.ts'
+import type { QueryRunner } from '#db/query-runner.ts'
 import { response, responseLog } from '#db/schema/responses.ts'
-import type { LogPiece, LogProgress } from '#responses/stored.ts'
+import type { LogProgress, LogSegment } from '#responses/stored.ts'
 import { type Handle, idRows, keyOf, lastInLog } from './row-store.ts'
 
-/** One answer looks at no more pieces of a log than this. */
-const piecesPerRead = 1_000
+/** One answer looks at no more segments of a log than this. */
+const segmentsPerRead = 1_000
 
-export function logTables(drizzle: Handle, ask: Ask) {
+export function logTables(drizzle: Handle, ask: QueryRunner) {
   return {
     readLog: (id: string, after: number, charsMax: number) =>
       ask(() => readLog(drizzle, { id, after, charsMax })),
@@ -27,9 +27,9 @@ export function logTables(drizzle: Handle, ask: Ask) {
 async function readLog(
   drizzle: Handle,
   { id, after, charsMax }: { id: string; after: number; charsMax: number },
-): Promise<readonly LogPiece[]> {
+): Promise<readonly LogSegment[]> {
   const key = keyOf(id)
-  const rows = await drizzle.execute<LogPiece>(sql`
+  const rows = await drizzle.execute<LogSegment>(sql`
     select first, last, frames from (
       select first, last, frames,
         sum(octet_length(frames)) over (order by first) - octet_length(frames) as before
@@ -38,7 +38,7 @@ async function readLog(
         where response_id = ${key} and last > ${after}::integer and first >= coalesce((
           select max(first) from ${responseLog}
           where response_id = ${key} and first <= ${after}::bigint + 1), 0)
-        order by first limit ${piecesPerRead}::integer) as piece) as measured
+        order by first limit ${segmentsPerRead}::integer) as segment) as measured
     where before < ${charsMax}::bigint order by first`)
   return [...rows]
 }

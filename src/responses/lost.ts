@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { EventLog, LogEnd } from './event-log.ts'
-import { collectItems, countFrames } from './log-piece.ts'
+import { collectItems, countFrames } from './log-segment.ts'
 import type { ResponseObject, StoredItem } from './response.ts'
 import type { ResponseStore } from './store.ts'
 
@@ -21,7 +21,7 @@ type EndingStore = Pick<ResponseStore, 'readLog' | 'endLost'>
 export async function endAsLost(store: EndingStore, response: Unended): Promise<boolean> {
   const output = await readItems(store, response)
   const object = failedObject({ ...response.object, output }, workerLost())
-  return store.endLost(response.id, { object, piece: null })
+  return store.endLost(response.id, { object, segment: null })
 }
 
 /** Ends what its process does not end; not where its log has gone on in the meantime. */
@@ -34,19 +34,19 @@ export async function endAsCancelled(
   const object: ResponseObject = { ...response.object, status: 'cancelled', output }
   const first = response.last + 1
   const frames = renderEnd(object, first)
-  const piece = { first, last: response.last + countFrames(frames), frames }
-  return store.endLost(response.id, { object, piece })
+  const segment = { first, last: response.last + countFrames(frames), frames }
+  return store.endLost(response.id, { object, segment })
 }
 
 async function readItems(store: EndingStore, { id, last }: Unended): Promise<StoredItem[]> {
   const items = new Map<number, StoredItem>()
   let position = -1
   while (position < last) {
-    const pieces = await store.readLog(id, position, readCharsMax)
-    if (pieces.length === 0) break
-    for (const piece of pieces) {
-      collectItems(piece.frames, items)
-      position = Math.max(position, piece.last)
+    const segments = await store.readLog(id, position, readCharsMax)
+    if (segments.length === 0) break
+    for (const segment of segments) {
+      collectItems(segment.frames, items)
+      position = Math.max(position, segment.last)
     }
   }
   return [...items].sort(([one], [other]) => one - other).map(([, item]) => item)

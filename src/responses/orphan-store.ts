@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { response } from '#db/schema/responses.ts'
-import type { LostResponse } from '#responses/stored.ts'
+import type { OrphanedResponse } from '#responses/stored.ts'
 import { type Handle, idRows, lastInLog, readObject } from './row-store.ts'
 
 type StrayRow = { id: string; object: string; status: string; last: number }
@@ -10,7 +10,7 @@ export async function findStrays(
   drizzle: Handle,
   runner: { id: string; known: readonly string[] },
   countMax: number,
-): Promise<readonly LostResponse[]> {
+): Promise<readonly OrphanedResponse[]> {
   const rows = await drizzle.execute<StrayRow>(sql`
     select response.id, response.object, response.status, ${lastInLog} as last
     from ${response}

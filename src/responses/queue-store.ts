@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm'
-import type { Ask } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import type { QueryRunner } from '#db/query-runner.ts'
 import { response, responseItem, responseLog } from '#db/schema/responses.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Ending, QueuedResponse } from '#responses/stored.ts'
 import {
   insertItems,
-  insertPieces,
   insertResponses,
+  insertSegments,
   itemRows,
   keyOf,
   type StoreOptions,
@@ -16,7 +16,7 @@ import {
 
 type Drizzle = Database['drizzle']
 
-export function queueTables(drizzle: Drizzle, options: StoreOptions & { ask: Ask }) {
+export function queueTables(drizzle: Drizzle, options: StoreOptions & { ask: QueryRunner }) {
   const { ask } = options
   return {
     enqueue: (queued: QueuedResponse, unfinishedMax: number) =>
@@ -35,7 +35,7 @@ async function enqueue(
   { queued, unfinishedMax }: { queued: QueuedResponse; unfinishedMax: number },
   options: StoreOptions,
 ): Promise<boolean> {
-  const { id, keyId, object, request, piece } = queued
+  const { id, keyId, object, request, segment } = queued
   return drizzle.transaction(async (transaction) => {
     // Two at once would both find the last free place.
     await transaction.execute(
@@ -46,7 +46,7 @@ async function enqueue(
     const row = { head: queued, object, keyId, request, runnerId: null, endedAt: null }
     await insertResponses(transaction, [row], options)
     await insertItems(transaction, itemRows(queued, 'input', queued.input), options.now())
-    await insertPieces(transaction, [{ id, piece }])
+    await insertSegments(transaction, [{ id, segment }])
     return true
   })
 }
@@ -62,7 +62,7 @@ type ClaimedRow = {
   request: string
   object: string
   input: string
-  piece: string
+  segment: string
 }
 
 /** What is claimed needs its sealed request no longer: nobody else will run it. */
@@ -85,7 +85,7 @@ async function claim(
       (select '[' || coalesce(string_agg(json, ',' order by position), '') || ']'
         from ${responseItem} where response_id = claimed.id and direction = 'input') as input,
       (select json_build_object('first', first, 'last', last, 'frames', frames)::text
-        from ${responseLog} where response_id = claimed.id order by first limit 1) as piece
+        from ${responseLog} where response_id = claimed.id order by first limit 1) as segment
     from claimed order by created_at, id`)
   return rows.map(queuedOf)
 }
@@ -102,7 +102,7 @@ function queuedOf(row: ClaimedRow): QueuedResponse {
     keyId: row.key_id,
     request: row.request,
     object: JSON.parse(row.object),
-    piece: JSON.parse(row.piece),
+    segment: JSON.parse(row.segment),
     input,
   }
 }

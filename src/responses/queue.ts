@@ -3,7 +3,7 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import type { RunJob } from './runs.ts'
+import type { RunPlan } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse } from './stored.ts'
 
@@ -21,7 +21,7 @@ export type Queue = {
   close(): Promise<void>
 }
 
-type Prepare = (queued: QueuedResponse) => Promise<RunJob>
+type Prepare = (queued: QueuedResponse) => Promise<RunPlan>
 
 type QueueDeps = {
   store: Pick<ResponseStore, 'enqueue' | 'claim'>
@@ -30,7 +30,7 @@ type QueueDeps = {
   announce(): void
   /** How many run here that came from the queue. */
   running(): number
-  start(queued: QueuedResponse, job: RunJob): { cancel(): Promise<unknown> }
+  start(queued: QueuedResponse, job: RunPlan): { cancel(): Promise<unknown> }
   fail(queued: QueuedResponse, error: AppError): { cancel(): Promise<unknown> }
   log: Pick<Log, 'warn' | 'error'>
 }

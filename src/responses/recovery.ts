@@ -4,7 +4,7 @@ import type { Log } from '#telemetry/log.ts'
 import { endAsLost } from './lost.ts'
 import { isOver, type ResponseStatus } from './response.ts'
 import type { ResponseStore } from './store.ts'
-import type { LostResponse } from './stored.ts'
+import type { OrphanedResponse } from './stored.ts'
 
 /** What keeps the database true: signs of life, an end for what nobody runs, an end for the old. */
 export type Recovery = { close(): Promise<void> }
@@ -61,7 +61,7 @@ export async function startRecovery(deps: RecoveryDeps): Promise<Recovery> {
     await endAll(await store.findLost(before, lostAtOnceMax))
   }
 
-  async function endAll(lost: readonly LostResponse[]) {
+  async function endAll(lost: readonly OrphanedResponse[]) {
     for (const response of lost) {
       const ended = await endAsLost(store, response)
       if (ended) log.info('a lost response was ended', { response_id: response.id })
@@ -95,7 +95,7 @@ export async function startRecovery(deps: RecoveryDeps): Promise<Recovery> {
 function createStrays({ store, runnerId, known }: RecoveryDeps) {
   let suspected = new Set<string>()
   return {
-    async find(): Promise<readonly LostResponse[]> {
+    async find(): Promise<readonly OrphanedResponse[]> {
       const found = await store.findStrays({ id: runnerId, known: known() }, lostAtOnceMax)
       const strays = found.filter(({ id }) => suspected.has(id))
       suspected = new Set(found.map(({ id }) => id))

@@ -5,7 +5,7 @@ import { type Handle, idRows, type StoreOptions } from './row-store.ts'
 
 /** One statement deletes so many responses, with all that is theirs. */
 const responsesPerStatement = 200
-/** A log may have thousands of pieces. */
+/** A log may have thousands of segments. */
 const logsPerTransaction = 50
 /** What is left after so many steps of a kind waits for the next sweep. */
 const stepsMax = 500

@@ -3,7 +3,7 @@ import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { response, responseItem, responseLog } from '#db/schema/responses.ts'
 import type { ResponseObject, StoredItem } from '#responses/response.ts'
-import type { Ending, LogPiece, ResponseHead } from '#responses/stored.ts'
+import type { Ending, LogSegment, ResponseHead } from '#responses/stored.ts'
 
 /** What can run a statement: the database, or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
@@ -143,11 +143,11 @@ export async function insertItems(
   })
 }
 
-export async function insertPieces(
+export async function insertSegments(
   handle: Handle,
-  pieces: readonly { id: string; piece: LogPiece }[],
+  segments: readonly { id: string; segment: LogSegment }[],
 ): Promise<void> {
-  const given = pieces.map(({ id, piece }) => ({ response_id: id, ...piece }))
+  const given = segments.map(({ id, segment }) => ({ response_id: id, ...segment }))
   await inChunks(given, async (json) => {
     await handle.execute(sql`
       insert into ${responseLog} (response_id, first, last, frames)
@@ -195,9 +195,9 @@ export async function markEnded(
 export async function writeEnding(
   handle: Handle,
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
-  { ending: { object, piece }, ...options }: StoreOptions & { ending: Ending },
+  { ending: { object, segment }, ...options }: StoreOptions & { ending: Ending },
 ): Promise<void> {
-  if (piece !== null) await insertPieces(handle, [{ id, piece }])
+  if (segment !== null) await insertSegments(handle, [{ id, segment }])
   await insertItems(handle, itemRows({ id, ownerId }, 'output', object.output), options.now())
   await markEnded(handle, [{ id, object }], options)
 }
@@ -219,8 +219,8 @@ export function isKept(now: Date): SQL {
 }
 
 /** The last sequence number in the log of `response`. */
-export const lastInLog = sql`coalesce((select piece.last from ${responseLog} as piece
-  where piece.response_id = response.id order by piece.first desc limit 1), -1)`
+export const lastInLog = sql`coalesce((select segment.last from ${responseLog} as segment
+  where segment.response_id = response.id order by segment.first desc limit 1), -1)`
 
 function after(time: Date, seconds: number): Date {
   return new Date(time.getTime() + seconds * 1000)

@@ -7,10 +7,10 @@ import type { EventLog } from './event-log.ts'
 import { type FollowDeps, type From, follow } from './follow.ts'
 import { countHolders, type Holders } from './holders.ts'
 import type { Journal, JournalEntry } from './journal.ts'
-import { replaceEnd } from './log-piece.ts'
+import { replaceEnd } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
-import type { Frames, Run, RunJob } from './runs.ts'
-import type { LogPiece } from './stored.ts'
+import type { Frames, ResponseRun, RunPlan } from './runs.ts'
+import type { LogSegment } from './stored.ts'
 
 export type RunDeps = {
   journal: Pick<Journal, 'enter'>
@@ -29,10 +29,10 @@ type RunEnd = { readonly object: ResponseObject; readonly error: AppError | null
  * One run: pulls batches as fast as they come, renders them and logs the frames. It ends once, by
  * its last event, by a failure, or because somebody ends it; whatever comes later is not heard.
  */
-export class LocalRun implements Run {
+export class LocalRun implements ResponseRun {
   readonly id: string
   readonly ownerId: string
-  readonly #job: RunJob
+  readonly #job: RunPlan
   readonly #log: EventLog
   readonly #deps: RunDeps
   readonly #controller = new AbortController()
@@ -48,7 +48,7 @@ export class LocalRun implements Run {
   #shownAt = performance.now()
   #beatTimer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(job: RunJob, source: { log: EventLog; isAccepted: boolean }, deps: RunDeps) {
+  constructor(job: RunPlan, source: { log: EventLog; isAccepted: boolean }, deps: RunDeps) {
     this.id = job.head.id
     this.ownerId = job.head.ownerId
     this.#job = job
@@ -76,14 +76,14 @@ export class LocalRun implements Run {
   watch(from: From): Frames {
     this.#wasWatched = true
     const source = { id: this.id, log: this.#log }
-    return follow(source, from, { ...this.#deps.following, left: this.hold() })
+    return follow(source, from, { ...this.#deps.following, left: this.retain() })
   }
 
   ended(): Promise<RunEnd> {
     return this.#settled.promise
   }
 
-  hold(): () => void {
+  retain(): () => void {
     return this.#holders?.hold() ?? (() => {})
   }
 
@@ -181,20 +181,20 @@ export class LocalRun implements Run {
 
   #append(frames: string): void {
     if (frames === '') return
-    const piece = this.#pieceOf(frames)
+    const segment = this.#segmentOf(frames)
     this.#shownAt = performance.now()
-    this.#log.append(piece)
-    this.#entry?.append(piece)
+    this.#log.append(segment)
+    this.#entry?.append(segment)
   }
 
-  #pieceOf(frames: string): LogPiece {
-    const piece = {
+  #segmentOf(frames: string): LogSegment {
+    const segment = {
       first: this.#log.last() + 1,
       last: this.#job.renderer.nextSequence() - 1,
       frames,
     }
-    assert(piece.last >= piece.first, 'each frame has a sequence number')
-    return piece
+    assert(segment.last >= segment.first, 'each frame has a sequence number')
+    return segment
   }
 
   #beatAfter(ms: number) {
@@ -246,14 +246,14 @@ export class LocalRun implements Run {
       if (this.#phase === 'quiet') this.#open()
       this.#phase = 'ending'
       this.#stopTimers()
-      let piece = this.#pieceOf(render())
-      const outcome = await this.#write(piece, isForgotten)
+      let segment = this.#segmentOf(render())
+      const outcome = await this.#write(segment, isForgotten)
       if (outcome === 'unstored') {
         const frames = renderer.unstored()
-        piece = replaceEnd(piece, frames, renderer.nextSequence() - 1)
+        segment = replaceEnd(segment, frames, renderer.nextSequence() - 1)
       }
-      this.#log.append(piece)
-      if (outcome === 'stored') this.#log.keptUpTo(piece.last)
+      this.#log.append(segment)
+      if (outcome === 'stored') this.#log.keptUpTo(segment.last)
       this.#log.end({ kind: 'complete' })
       this.#settled.resolve({ object: renderer.stored(), error })
       this.#leave()
@@ -263,10 +263,10 @@ export class LocalRun implements Run {
     }
   }
 
-  async #write(piece: LogPiece, isForgotten: boolean) {
+  async #write(segment: LogSegment, isForgotten: boolean) {
     const entry = this.#entry
     assert(entry, 'a response that was shown is in the journal')
-    if (!isForgotten) return entry.end({ object: this.#job.renderer.stored(), piece })
+    if (!isForgotten) return entry.end({ object: this.#job.renderer.stored(), segment })
     await entry.discard()
     return 'forgotten' as const
   }

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { response, responseRunner } from '#db/schema/responses.ts'
-import type { Ending, LostResponse } from '#responses/stored.ts'
+import type { Ending, OrphanedResponse } from '#responses/stored.ts'
 import { keyOf, lastInLog, readObject, type StoreOptions, writeEnding } from './row-store.ts'
 
 /** For the background: all of it waits as long as it takes. */
@@ -14,7 +14,7 @@ export function runnerTables(drizzle: Database['drizzle'], options: StoreOptions
         on conflict (id) do update set seen_at = excluded.seen_at`)
     },
 
-    async findLost(before: Date, countMax: number): Promise<readonly LostResponse[]> {
+    async findLost(before: Date, countMax: number): Promise<readonly OrphanedResponse[]> {
       const silentS = (options.now().getTime() - before.getTime()) / 1000
       const rows = await drizzle.execute<LostRow>(sql`
         select response.id, response.object, response.status, ${lastInLog} as last
@@ -37,7 +37,7 @@ async function endLost(
   { id, ending }: { id: string; ending: Ending },
   options: StoreOptions,
 ): Promise<boolean> {
-  const { piece } = ending
+  const { segment } = ending
   return drizzle.transaction(async (transaction) => {
     const [locked] = await transaction.execute<{ ownerId: string }>(sql`
       select response.owner_id as "ownerId" from ${response}
@@ -46,7 +46,7 @@ async function endLost(
     if (locked === undefined) return false
     const [log] = await transaction.execute<{ last: number }>(sql`
       select ${lastInLog} as last from ${response} where response.id = ${id}`)
-    if (piece !== null && log?.last !== piece.first - 1) return false
+    if (segment !== null && log?.last !== segment.first - 1) return false
     await writeEnding(transaction, { id, ...locked }, { ending, ...options })
     return true
   })

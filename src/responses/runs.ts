@@ -22,11 +22,11 @@ import { createTails } from './tails.ts'
  */
 export type ResponseRuns = {
   /** Runs in this process from now on. A failure before there is anything to show leaves no trace. */
-  start(job: RunJob): Run
+  start(job: RunPlan): ResponseRun
   /** Takes background work; throws `rate_limit_exceeded`, `service_unavailable`. */
   enqueue(response: QueuedResponse): Promise<void>
   /** How work from the queue becomes a job, wherever it was accepted; begins to take such work. */
-  serveQueue(prepare: (queued: QueuedResponse) => Promise<RunJob>): void
+  processQueue(prepare: (queued: QueuedResponse) => Promise<RunPlan>): void
   /** The frames behind `startingAfter`, then what follows, until the end; undefined: no such response. */
   watch(
     ownerId: string,
@@ -51,25 +51,25 @@ export type ResponseRuns = {
  */
 export type Frames = AsyncGenerator<string, void, void>
 
-export type RunJob = {
+export type RunPlan = {
   readonly head: ResponseHead
-  readonly renderer: RunRenderer
+  readonly renderer: FrameRenderer
   /** `committed` tells whether a watcher may have seen a frame, so that nothing is tried again. */
   generate(control: { signal: AbortSignal; committed: () => boolean }): EventBatches
 }
 
-export type Run = {
+export type ResponseRun = {
   readonly id: string
   /** The frames from the first one. Throws where the run fails before there is anything to show. */
   frames(signal: AbortSignal): Frames
   /** The object when it is over; rejects where the run failed before there was anything to show. */
   ended(): Promise<{ object: ResponseObject; error: AppError | null }>
   /** Counts as a reader until it is let go of: a run in the foreground ends soon after the last. */
-  hold(): () => void
+  retain(): () => void
 }
 
 /** What turns events into frames; the surface makes one for each run. */
-export type RunRenderer = {
+export type FrameRenderer = {
   /** The frames of a batch; the first call opens the stream. A terminal event is the last one. */
   push(batch: EventBatch): string
   /** The frames that open the stream, if they were not given out yet. */
@@ -97,7 +97,7 @@ export type RunsDeps = {
   /** Silence of a run that is told to those who watch it. */
   heartbeatMs: number
   /** Terminal frames, from this number on, for the object of a response that has none in its log. */
-  renderLost: (object: ResponseObject, nextSequence: number) => string
+  renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
   log: Log
   now: () => Date
 }
@@ -110,7 +110,7 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
   const { store, settings, log } = deps
   const runnerId = newId('run_')
   const charsMax = settings.logBufferCharsMax
-  const following = { store, renderLost: deps.renderLost, charsMax }
+  const following = { store, renderTerminalFrames: deps.renderTerminalFrames, charsMax }
   const { flushMs, storeWaitMs: patienceMs } = settings
   const journal = createJournal({ store, flushMs, patienceMs, urgentChars: charsMax / 2, log })
   const tails = createTails({ store, charsMax, patienceMs, log })
@@ -160,7 +160,7 @@ export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> 
     ...access,
     start: local.start,
     enqueue: queue.enqueue,
-    serveQueue: queue.serve,
+    processQueue: queue.serve,
     running: () => local.count() + queue.taken().length,
     drain: queue.drain,
     async close() {

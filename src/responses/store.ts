@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { type Ask, createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { response, responseItem } from '#db/schema/responses.ts'
 import { chainTables } from './chain-store.ts'
 import { writeJournal } from './journal-store.ts'
@@ -23,9 +23,9 @@ import type {
   Ending,
   FoundResponse,
   JournalWork,
-  LogPiece,
   LogProgress,
-  LostResponse,
+  LogSegment,
+  OrphanedResponse,
   QueuedResponse,
 } from './stored.ts'
 
@@ -61,8 +61,8 @@ export type ResponseStore = {
   /** Says whether there was such a response. */
   remove(ownerId: string, id: string): Promise<boolean>
 
-  /** Pieces of a log that begin behind this sequence number or span it, in order. */
-  readLog(id: string, after: number, charsMax: number): Promise<readonly LogPiece[]>
+  /** Segments of a log that begin behind this sequence number or span it, in order. */
+  readLog(id: string, after: number, charsMax: number): Promise<readonly LogSegment[]>
   /** How far these logs have come; what is gone is left out. */
   progress(ids: readonly string[]): Promise<readonly LogProgress[]>
 
@@ -73,19 +73,19 @@ export type ResponseStore = {
    * they were accepted; their sealed requests are kept no longer.
    */
   claim(runnerId: string, countMax: number): Promise<readonly QueuedResponse[]>
-  /** Ends a response that is still queued; says whether it was. The pieces go to its log. */
+  /** Ends a response that is still queued; says whether it was. The segments go to its log. */
   endQueued(ownerId: string, id: string, ending: Ending): Promise<boolean>
 
   /** Says that this runner lives. */
   beat(runnerId: string): Promise<void>
   /** Responses in progress whose runner gave no sign of life since then, or never did. */
-  findLost(before: Date, countMax: number): Promise<readonly LostResponse[]>
+  findLost(before: Date, countMax: number): Promise<readonly OrphanedResponse[]>
   /** What this runner has in progress here, and does not know of. */
   findStrays(
     runner: { id: string; known: readonly string[] },
     countMax: number,
-  ): Promise<readonly LostResponse[]>
-  /** Ends one in progress, unless its log went on to where `piece` begins; says whether it did. */
+  ): Promise<readonly OrphanedResponse[]>
+  /** Ends one in progress, unless its log went on to where `segment` begins; says whether it did. */
   endLost(id: string, ending: Ending): Promise<boolean>
   /** Deletes what is past its time, and the oldest responses of those who have too many. */
   sweep(now: Date): Promise<void>
@@ -100,7 +100,7 @@ export function createResponseStore(
   options: StoreOptions,
 ): ResponseStore {
   const { drizzle } = database
-  const ask = createAsk()
+  const ask = createQueryRunner()
   const asking = { ...options, ask }
   return {
     ...foundResponses(drizzle, asking),
@@ -114,7 +114,7 @@ export function createResponseStore(
   }
 }
 
-function foundResponses(drizzle: Handle, { ask, now }: StoreOptions & { ask: Ask }) {
+function foundResponses(drizzle: Handle, { ask, now }: StoreOptions & { ask: QueryRunner }) {
   return {
     find: (ownerId: string, id: string) => ask(() => findResponse(drizzle, { ownerId, id }, now())),
 

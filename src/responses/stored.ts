@@ -4,12 +4,12 @@ import type { ResponseObject, ResponseStatus, StoredItem } from './response.ts'
 export type JournalWork = {
   /** New ones; one that was in the queue is known already. */
   readonly opened: readonly OpenedResponse[]
-  readonly logged: readonly { readonly id: string; readonly piece: LogPiece }[]
+  readonly logged: readonly { readonly id: string; readonly segment: LogSegment }[]
   readonly ended: readonly EndedResponse[]
 }
 
 /** Whole SSE frames, each with one sequence number: `first`, `first + 1`, … */
-export type LogPiece = { readonly first: number; readonly last: number; readonly frames: string }
+export type LogSegment = { readonly first: number; readonly last: number; readonly frames: string }
 
 export type ResponseHead = {
   readonly id: string
@@ -30,7 +30,7 @@ export type OpenedResponse = ResponseHead & {
 export type Ending = {
   readonly object: ResponseObject
   /** The last of the log; null where nothing is to be added. */
-  readonly piece: LogPiece | null
+  readonly segment: LogSegment | null
 }
 
 /**
@@ -64,10 +64,10 @@ export type QueuedResponse = ResponseHead & {
   /** The sealed body of the request. */
   readonly request: string
   readonly object: ResponseObject
-  readonly piece: LogPiece
+  readonly segment: LogSegment
 }
 
-export type LostResponse = {
+export type OrphanedResponse = {
   readonly id: string
   readonly object: ResponseObject
   readonly last: number

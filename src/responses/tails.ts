@@ -82,14 +82,14 @@ export function createTails(deps: {
   async function readUpTo({ found, log }: Tail, last: number) {
     const { id } = found.log
     while (log.last() < last) {
-      const pieces = await deps.store.readLog(id, log.last(), deps.charsMax)
+      const segments = await deps.store.readLog(id, log.last(), deps.charsMax)
       // In the meantime it was adopted.
       if (!tails.has(id)) return
-      const fresh = pieces.filter((piece) => piece.first > log.last())
+      const fresh = segments.filter((segment) => segment.first > log.last())
       if (fresh.length === 0) return
-      for (const piece of fresh) {
-        log.keptUpTo(piece.last)
-        log.append(piece)
+      for (const segment of fresh) {
+        log.keptUpTo(segment.last)
+        log.append(segment)
       }
     }
   }

@@ -1,6 +1,6 @@
 import { desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { settingsRevision } from '#db/schema/settings.ts'
 import { type Flat, flatten, nest } from './flat.ts'
 
@@ -30,7 +30,7 @@ export function createSettingsStore(
   { revisionsMax }: { revisionsMax: number },
 ) {
   const { drizzle } = database
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** Calls back when any process has changed something, or may have. */
     follow: (onChange: () => void): Promise<void> =>

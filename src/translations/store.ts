@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { translation } from '#db/schema/portal.ts'
 
 export type TranslationDatabase = Pick<Database, 'drizzle'>
@@ -22,7 +22,7 @@ export type Known = {
 
 /** The table of texts. Changes come one after the other, because its limits are those of all of it. */
 export function createTranslationStore({ drizzle }: TranslationDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   type Handle = Pick<typeof drizzle, 'select' | 'execute'>
   const readHeads = (handle: Handle): Promise<LanguageHead[]> =>
     handle

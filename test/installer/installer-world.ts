@@ -12,7 +12,7 @@ import type { Download, DownloadStatus, Installer } from '#installer/installer.t
 import { installerRoutes } from '#installer/routes.ts'
 import { createSources } from '#installer/sources/create-sources.ts'
 import { createTransfer } from '#installer/transfer/create-transfer.ts'
-import { createJobs, type JobTimes } from '#jobs/jobs.ts'
+import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { newId } from '#lib/id.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { resolveHost } from '#outbound/resolve.ts'
@@ -57,7 +57,7 @@ export type Answer = { readonly status: number; readonly body: Record<string, un
 
 const secret = 'a secret that only the tests know, 32+'
 /** A process that has died is noticed soon. */
-const jobTimes: Partial<JobTimes> = { leaseMs: 600, lookEveryMs: 40, closeWaitMaxMs: 2_000 }
+const jobTimes: Partial<JobTimings> = { leaseMs: 600, pollMs: 40, closeWaitMaxMs: 2_000 }
 const now = () => new Date()
 
 export async function startInstallerWorld(
@@ -136,7 +136,7 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     SLUICE_UPSTREAM_URL: place.upstreamUrl,
   })
   const settings = { ...config.installer, ...place.settings }
-  const jobs = await createJobs({ database, log: quietLog, times: jobTimes })
+  const jobs = await createJobs({ database, log: quietLog, timings: jobTimes })
   const world = { fetch, resolve: resolveHost }
   let refreshes = 0
   const installer = await createInstaller({
@@ -146,7 +146,7 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     now,
     log: quietLog,
     heartbeatMs: 200,
-    jobs: place.isDesk ? { ...jobs, work() {} } : jobs,
+    jobs: place.isDesk ? { ...jobs, process() {} } : jobs,
     resolve: createSources(settings, world),
     transferFile: createTransfer(settings, world),
     transport: fetchTransport,

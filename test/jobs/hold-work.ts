@@ -10,16 +10,16 @@ const database = await openDatabase({
   connectionsMax: 2,
   log: quietLog,
 })
-const jobs = await createJobs({ database, log: quietLog, times: { leaseMs: 1_000 } })
+const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 1_000 } })
 await database.drizzle.transaction(async (transaction) => {
   for (const payload of ['held', 'waiting']) {
     await jobs.add(transaction, { queue: 'q', key: null, payload })
   }
 })
-jobs.work('q', {
-  atOnceMax: 1,
+jobs.process('q', {
+  concurrencyMax: 1,
   attemptsMax: 3,
-  gaveUp: async () => {},
+  onFailed: async () => {},
   run() {
     process.stdout.write('at work\n')
     return new Promise(() => {})

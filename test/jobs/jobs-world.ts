@@ -1,10 +1,16 @@
-import { createJobs, type Jobs, type JobTimes, type RunningJob, type Worker } from '#jobs/jobs.ts'
+import {
+  createJobs,
+  type JobHandler,
+  type Jobs,
+  type JobTimings,
+  type RunningJob,
+} from '#jobs/jobs.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
 
 /** Queues on a database of their own, each as another process would have it. */
 export type JobsWorld = {
   readonly database: TestDatabase
-  start(times?: Partial<JobTimes>): Promise<Jobs>
+  start(times?: Partial<JobTimings>): Promise<Jobs>
   add(queue: string, job?: { key?: string; payload?: unknown; runAt?: Date }): Promise<void>
   rows(): Promise<readonly JobRow[]>
   /** Closes what was started, and forgets all work. */
@@ -17,11 +23,11 @@ type JobRow = { key: string | null; attempts: number; is_held: boolean; last_err
 export async function startJobsWorld(): Promise<JobsWorld> {
   const database = await openTestDatabase()
   const started: Jobs[] = []
-  const start = async (times?: Partial<JobTimes>) => {
+  const start = async (times?: Partial<JobTimings>) => {
     const jobs = await createJobs({
       database,
       log: quietLog,
-      times: { lookEveryMs: 50, ...times },
+      timings: { pollMs: 50, ...times },
     })
     started.push(jobs)
     return jobs
@@ -60,12 +66,12 @@ export async function startJobsWorld(): Promise<JobsWorld> {
 /** A worker that runs so; it gives up at the first failure, and nobody hears of it. */
 export function worker(
   run: (job: RunningJob) => Promise<void> | void,
-  rest: Partial<Worker> = {},
-): Worker {
+  rest: Partial<JobHandler> = {},
+): JobHandler {
   return {
-    atOnceMax: 4,
+    concurrencyMax: 4,
     attemptsMax: 1,
-    gaveUp: async () => {},
+    onFailed: async () => {},
     run: async (job) => run(job),
     ...rest,
   }

@@ -17,7 +17,7 @@ describe('work', () => {
   test('is done once, with its payload, and forgotten', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(({ payload, attempt }) => void done.push([payload, attempt])),
     )
@@ -29,7 +29,7 @@ describe('work', () => {
   test('is there only when the transaction that added it was committed', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(({ payload }) => void done.push(payload)),
     )
@@ -49,7 +49,7 @@ describe('work', () => {
     for (const at of all) await world.add('q', { payload: at })
     for (let at = 0; at < 5; at++) {
       const jobs = await world.start()
-      jobs.work(
+      jobs.process(
         'q',
         worker(({ payload }) => void done.push(Number(payload))),
       )
@@ -61,8 +61,8 @@ describe('work', () => {
   test('begins at the process that works on its queue as soon as another adds it', async () => {
     const done: unknown[] = []
     // Nobody would look by themselves within the patience of this test.
-    const working = await world.start({ lookEveryMs: 3_600_000 })
-    working.work(
+    const working = await world.start({ pollMs: 3_600_000 })
+    working.process(
       'q',
       worker(({ payload }) => void done.push(payload)),
     )
@@ -75,7 +75,7 @@ describe('work', () => {
   test('does not begin before its time', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(({ payload }) => void done.push(payload)),
     )
@@ -98,12 +98,12 @@ describe('work', () => {
           await new Promise<void>((resolve) => open.push(resolve))
           running[queue] -= 1
         },
-        { atOnceMax: queue === 'a' ? 2 : 1 },
+        { concurrencyMax: queue === 'a' ? 2 : 1 },
       )
     for (let at = 0; at < 6; at++) await world.add('a')
     await world.add('b')
-    jobs.work('a', held('a'))
-    jobs.work('b', held('b'))
+    jobs.process('a', held('a'))
+    jobs.process('b', held('b'))
     await eventually('both queues are busy', () => running.a === 2 && running.b === 1)
     const letGo = setInterval(() => open.shift()?.(), 5)
     await eventually('all is done', isEmpty)
@@ -113,12 +113,12 @@ describe('work', () => {
 
   test('of a queue has one worker in a process', async () => {
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(() => {}),
     )
     expect(() =>
-      jobs.work(
+      jobs.process(
         'q',
         worker(() => {}),
       ),
@@ -133,9 +133,9 @@ describe('work with a key', () => {
     await world.add('q', { key: 'other', payload: 'third' })
     const done: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
-      worker(({ payload }) => void done.push(payload), { atOnceMax: 1 }),
+      worker(({ payload }) => void done.push(payload), { concurrencyMax: 1 }),
     )
     await eventually('all is done', isEmpty)
     expect(done).toEqual(['first', 'third'])
@@ -145,7 +145,7 @@ describe('work with a key', () => {
     const letGo = Promise.withResolvers<void>()
     const attempts: number[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(async ({ attempt }) => {
         attempts.push(attempt)
@@ -169,7 +169,7 @@ describe('work with a key', () => {
     const working = await world.start()
     await world.database.drizzle.transaction(async (transaction) => {
       await adding.add(transaction, { queue: 'q', key: 'k', payload: 'again' })
-      working.work(
+      working.process(
         'q',
         worker(() => void seen.push(isCommitted)),
       )
@@ -186,7 +186,7 @@ describe('work that fails', () => {
     const tries: number[] = []
     const givenUp: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(
         ({ attempt }) => {
@@ -195,7 +195,7 @@ describe('work that fails', () => {
         },
         {
           attemptsMax: 3,
-          gaveUp: async ({ payload, attempt }, error) => {
+          onFailed: async ({ payload, attempt }, error) => {
             givenUp.push([payload, attempt, String(error)])
           },
         },
@@ -212,7 +212,7 @@ describe('work that fails', () => {
     const failed = () => {
       throw new AppError('rate_limit_exceeded', 'Slow down.', { retryAfterS: 1_000 })
     }
-    jobs.work('q', worker(failed, { attemptsMax: 9 }))
+    jobs.process('q', worker(failed, { attemptsMax: 9 }))
     await world.add('q', { key: 'k' })
     await eventually('it failed', async () => (await world.rows())[0]?.last_error === 'Slow down.')
     const [row] = await world.database.drizzle.execute<{ pause_s: number }>(
@@ -232,7 +232,7 @@ describe('work that fails', () => {
     const fail = () => {
       throw new Error('no')
     }
-    jobs.work('q', worker(fail, { gaveUp }))
+    jobs.process('q', worker(fail, { onFailed: gaveUp }))
     await world.add('q')
     await eventually('it is given up', isEmpty)
     expect(asked).toBe(2)
@@ -250,7 +250,7 @@ describe('work that fails', () => {
       await letGo.promise
       throw new Error('no')
     }
-    jobs.work('q', worker(run))
+    jobs.process('q', worker(run))
     await world.add('q', { key: 'k' })
     await running.promise
     await world.add('q', { key: 'k' })

@@ -36,7 +36,7 @@ describe('a lease', () => {
     }
     for (let at = 0; at < 3; at++) {
       const jobs = await world.start({ leaseMs: 1_500 })
-      jobs.work('q', worker(run))
+      jobs.process('q', worker(run))
     }
     await world.add('q')
     await eventually('it runs', () => begun > 0)
@@ -53,7 +53,7 @@ describe('a lease', () => {
     const aborted: unknown[] = []
     const outcomes = ['succeeds', 'fails']
     const jobs = await world.start({ leaseMs: 200 })
-    jobs.work(
+    jobs.process(
       'q',
       worker(async ({ payload, signal }) => {
         await untilAborted(signal).catch(() => aborted.push(payload))
@@ -79,7 +79,7 @@ describe('a lease', () => {
         locked_until = now() - interval '1 second'`)
     const done: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(({ attempt }) => void done.push(attempt), { attemptsMax: 3 }),
     )
@@ -94,11 +94,11 @@ describe('a lease', () => {
         locked_until = now() - interval '1 second'`)
     const told: unknown[] = []
     const jobs = await world.start()
-    jobs.work(
+    jobs.process(
       'q',
       worker(() => void told.push('run'), {
         attemptsMax: 3,
-        gaveUp: async ({ payload }, error) => void told.push([payload, String(error)]),
+        onFailed: async ({ payload }, error) => void told.push([payload, String(error)]),
       }),
     )
     await eventually('it is given up', isEmpty)
@@ -124,9 +124,9 @@ describe('a process that is killed', () => {
     child.kill('SIGKILL')
     await child.exited
     const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
-    const jobs = await createJobs({ database, log: quietLog, times: { lookEveryMs: 50 } })
+    const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50 } })
     const done: unknown[] = []
-    jobs.work(
+    jobs.process(
       'q',
       worker(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
     )
@@ -149,10 +149,10 @@ describe.skipIf(serverUrl === undefined)('a database that is away', () => {
     indirect.port = String(proxy.port)
     const place = { ...world.database.place, databaseUrl: indirect.href }
     const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
-    const jobs = await createJobs({ database, log: quietLog, times: { lookEveryMs: 50 } })
+    const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50 } })
     const letGo = Promise.withResolvers<void>()
     const done: unknown[] = []
-    jobs.work(
+    jobs.process(
       'q',
       worker(async ({ payload }) => {
         if (payload === 'slow') await letGo.promise

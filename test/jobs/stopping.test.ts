@@ -16,7 +16,7 @@ describe('a process that stops', () => {
   test('tells what runs, waits for it, and gives it back as if it had not been begun', async () => {
     const jobs = await world.start()
     let isOver = false
-    jobs.work(
+    jobs.process(
       'q',
       worker(async ({ signal }) => {
         await untilAborted(signal).finally(() => {
@@ -35,7 +35,7 @@ describe('a process that stops', () => {
     const jobs = await world.start({ closeWaitMaxMs: 50 })
     let runs = false
     const letGo = Promise.withResolvers<void>()
-    jobs.work(
+    jobs.process(
       'q',
       worker(() => {
         runs = true

@@ -52,7 +52,7 @@ describe('a response in a conversation', () => {
     await world.store.write({ ...nothing, opened: [slow] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
     const object = objectOf(slow.id, 'incomplete', [message('half')])
-    await world.store.write({ ...nothing, ended: [{ id: slow.id, object, piece: null }] })
+    await world.store.write({ ...nothing, ended: [{ id: slow.id, object, segment: null }] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2', 'q2', 'half'])
     // What is there belongs to the conversation.
     expect(await world.store.remove(ann, slow.id)).toBe(true)
@@ -72,7 +72,7 @@ describe('a response in a conversation', () => {
     await world.store.write({ ...nothing, opened: [running] })
     expect(await conversationsWith().remove(ann, gone)).toBe(true)
     const object = objectOf(running.id, 'completed')
-    await world.store.write({ ...nothing, ended: [{ id: running.id, object, piece: null }] })
+    await world.store.write({ ...nothing, ended: [{ id: running.id, object, segment: null }] })
     expect((await world.store.find(ann, running.id))?.object.status).toBe('completed')
     await addEnded(world.store, { conversationId: bobs })
     expect(await conversationsWith().items(bob, bobs)).toEqual([])
@@ -82,7 +82,7 @@ describe('a response in a conversation', () => {
     const there = message('there', 'msg_there')
     const { id } = await conversationsWith().create(ann, { ...none, items: [there] })
     const response = opened({ conversationId: id, input: [there, message('new')] })
-    const ended = [{ id: response.id, object: objectOf(response.id, 'completed'), piece: null }]
+    const ended = [{ id: response.id, object: objectOf(response.id, 'completed'), segment: null }]
     await world.store.write({ opened: [response], logged: [], ended })
     await world.store.write({ opened: [response], logged: [], ended })
     expect(await textsIn(id)).toEqual(['there', 'new'])
@@ -104,7 +104,7 @@ describe('a response in a conversation', () => {
         ended: responses.map(({ id }) => ({
           id,
           object: objectOf(id, 'completed', [message(`a${at}`)]),
-          piece: null,
+          segment: null,
         })),
       })
       await conversations.addItems(ann, order[0] ?? '', [message(`added ${at}`)])

@@ -71,7 +71,7 @@ describe('cancelling', () => {
     const types = typesOf(await watcher.whole)
     expect(types).toEqual(['response.created', 'response.queued', 'response.incomplete'])
     const generation = led()
-    here.serveQueue(preparing(generation.generate))
+    here.processQueue(preparing(generation.generate))
     expect(await here.find(ann, queued.id)).toMatchObject({ status: 'cancelled' })
     expect(generation.signal()).toBeUndefined()
   })
@@ -82,7 +82,7 @@ describe('cancelling', () => {
     const goOn = Promise.withResolvers<void>()
     const generation = led()
     const queued = queuedOf()
-    slow.serveQueue(async (claimed) => {
+    slow.processQueue(async (claimed) => {
       if (claimed.id === queued.id) {
         reached.resolve()
         await goOn.promise

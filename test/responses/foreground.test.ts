@@ -42,7 +42,7 @@ describe('a run in the foreground', () => {
       return { run, generation, leave: () => leaving.abort() }
     }
     const { run, generation, leave } = await startRead()
-    const letGo = run.hold()
+    const letGo = run.retain()
     leave()
     // As long as another one takes to be abandoned.
     const abandoned = await startRead()

@@ -100,7 +100,7 @@ test('the only process of a database ends at its start what was running before',
   expect(await next.find(ann, run.id)).toMatchObject({ status: 'failed' })
   generation.give([{ type: 'text-end', block: 1, complete: true }])
   expect(await next.find(ann, queued.id)).toMatchObject({ status: 'queued' })
-  next.serveQueue(preparing(atOnce(answerOf(['later']))))
+  next.processQueue(preparing(atOnce(answerOf(['later']))))
   const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
   expect(typesOf(whole).at(-1)).toBe('response.completed')
 })

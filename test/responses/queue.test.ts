@@ -46,7 +46,7 @@ describe('a background response', () => {
       readOn(await accepts.watch(ann, queued.id, watchFrom(-1))),
       readOn(await runs.watch(ann, queued.id, watchFrom(-1))),
     ]
-    runs.serveQueue(answering)
+    runs.processQueue(answering)
     const [one, other] = await Promise.all(watchers.map(({ whole }) => whole))
     expect(typesOf(one ?? '').slice(0, 3)).toEqual([
       'response.created',
@@ -68,7 +68,7 @@ describe('a background response', () => {
   test('goes on though nobody reads it', async () => {
     const runs = await world.replica({ settings: { abandonMs: 0 } })
     const generation = led()
-    runs.serveQueue(preparing(generation.generate))
+    runs.processQueue(preparing(generation.generate))
     const queued = queuedOf()
     await runs.enqueue(queued)
     await eventually('it runs', () => generation.signal() !== undefined)
@@ -83,7 +83,7 @@ describe('a background response', () => {
     const runs = await world.replica()
     const error = new AppError('model_not_found', 'There is no such model.')
     const [early, late, broken] = [queuedOf(), queuedOf(), queuedOf()]
-    runs.serveQueue(async (queued) => {
+    runs.processQueue(async (queued) => {
       if (queued.id === early.id) throw error
       if (queued.id === broken.id) throw new Error('a fault of ours')
       const generation = led()
@@ -112,7 +112,7 @@ describe('the queue', () => {
       queuedOf({ createdAt: new Date(1_700_000_000_000 + at) }),
     )
     for (const queued of waiting.toReversed()) await replicas[0]?.enqueue(queued)
-    for (const [at, runs] of replicas.entries()) runs.serveQueue(noting(noted[at] ?? []))
+    for (const [at, runs] of replicas.entries()) runs.processQueue(noting(noted[at] ?? []))
     await eventually('all were taken', () => noted.flat().length === waiting.length)
     const ids = waiting.map(({ id }) => id)
     expect(noted.flat().toSorted()).toEqual(ids.toSorted())
@@ -142,7 +142,7 @@ describe('the queue', () => {
     const generations = new Map<string, ReturnType<typeof led>>()
     const waiting = Array.from({ length: 3 }, (_, at) => queuedOf({ createdAt: new Date(at) }))
     for (const queued of waiting) await runs.enqueue(queued)
-    runs.serveQueue(async (queued) => {
+    runs.processQueue(async (queued) => {
       const generation = led()
       generations.set(queued.id, generation)
       return preparing(generation.generate)(queued)
@@ -159,7 +159,7 @@ describe('the queue', () => {
     const stopping = await world.replica()
     const noted: string[] = []
     stopping.drain()
-    stopping.serveQueue(noting(noted))
+    stopping.processQueue(noting(noted))
     const queued = queuedOf()
     await stopping.enqueue(queued)
     const first = stopping.start(jobOf(atOnce(answerOf(words))))
@@ -167,7 +167,7 @@ describe('the queue', () => {
     await stopping.close()
     expect(noted).toEqual([])
     const next = await world.replica({ soleProcess: true })
-    next.serveQueue(noting(noted))
+    next.processQueue(noting(noted))
     const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
     expect(typesOf(whole).at(-1)).toBe('response.completed')
     expect(await next.find(ann, first.id)).toMatchObject({ status: 'completed' })
@@ -186,7 +186,7 @@ describe('the queue', () => {
         },
       }),
     })
-    runs.serveQueue(answering)
+    runs.processQueue(answering)
     const [unlucky, next] = [queuedOf(), queuedOf()]
     await runs.enqueue(unlucky)
     const whole = await readAll(await runs.watch(ann, unlucky.id, watchFrom(-1)))

@@ -8,14 +8,18 @@ import {
   createResponseRuns,
   type Frames,
   type ResponseRuns,
-  type RunJob,
+  type RunPlan,
   type RunsDeps,
 } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
-import { createResponseRenderer, renderLost, renderQueued } from '#surfaces/responses/render.ts'
+import {
+  createResponseRenderer,
+  renderQueued,
+  renderTerminalFrames,
+} from '#surfaces/responses/render.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { openSeal, testSeals } from '#test/support/sealing.ts'
@@ -75,7 +79,7 @@ export async function startRunsWorld(): Promise<RunsWorld> {
         soleProcess: given.soleProcess ?? false,
         settings,
         heartbeatMs: given.heartbeatMs ?? 60_000,
-        renderLost,
+        renderTerminalFrames,
         log: given.log ?? quietLog,
         now,
       })
@@ -102,14 +106,14 @@ function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
   }
 }
 
-type Generate = RunJob['generate']
+type Generate = RunPlan['generate']
 
 /** A run of the foreground, or of what is behind the frames of a queued response. */
 export function jobOf(
   generate: Generate,
   head: ResponseHead = headOf(),
   framesBefore = 0,
-): RunJob & { readonly head: ResponseHead } {
+): RunPlan & { readonly head: ResponseHead } {
   const renderer = createResponseRenderer({
     id: head.id,
     createdAt: head.createdAt,
@@ -131,13 +135,13 @@ export function queuedOf(given: Partial<QueuedResponse> = {}): QueuedResponse {
     createdAt: head.createdAt,
     echo,
   })
-  const piece = { first: 0, last: count - 1, frames }
-  return { ...head, keyId: 'key', request: 'sealed', object: plain(object), piece, ...given }
+  const segment = { first: 0, last: count - 1, frames }
+  return { ...head, keyId: 'key', request: 'sealed', object: plain(object), segment, ...given }
 }
 
 /** What was claimed becomes a run of this generation. */
 export const preparing = (generate: Generate) => async (queued: QueuedResponse) =>
-  jobOf(generate, queued, queued.piece.last + 1)
+  jobOf(generate, queued, queued.segment.last + 1)
 
 function plain(object: object): ResponseObject {
   return JSON.parse(JSON.stringify(object))

@@ -7,8 +7,8 @@ import {
   nothing,
   objectOf,
   opened,
-  piece,
   type StoreWorld,
+  segment,
   startStore,
 } from './store-world.ts'
 
@@ -31,13 +31,13 @@ test('a response is found as it was opened, while it runs and after', async () =
   })
   const answer = [message('one'), message('two')]
   const object = { ...objectOf(response.id, 'completed', answer), usage: { total_tokens: 3 } }
-  await store.write({ ...nothing, logged: [{ id: response.id, piece: piece(0, 4) }] })
-  await store.write({ ...nothing, ended: [{ id: response.id, object, piece: piece(5, 6) }] })
+  await store.write({ ...nothing, logged: [{ id: response.id, segment: segment(0, 4) }] })
+  await store.write({ ...nothing, ended: [{ id: response.id, object, segment: segment(5, 6) }] })
   const found = await store.find(ann, response.id)
   expect(found?.object).toEqual(object)
   expect(Object.keys(found?.object ?? {})).toEqual(Object.keys(object))
   expect(found?.log).toEqual({ id: response.id, status: 'completed', last: 6 })
-  expect(await store.readLog(response.id, -1, 10_000)).toEqual([piece(0, 4), piece(5, 6)])
+  expect(await store.readLog(response.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
 })
 
 test('a response that opens and ends in one write is stored as it ended', async () => {
@@ -54,10 +54,10 @@ test('many responses are written at once', async () => {
   const responses = Array.from({ length: 2_100 }, () => opened({ input: [] }))
   await store.write({
     opened: responses,
-    logged: responses.map(({ id }) => ({ id, piece: piece(0, 1) })),
+    logged: responses.map(({ id }) => ({ id, segment: segment(0, 1) })),
     ended: responses
       .filter((_, index) => index % 2 === 0)
-      .map(({ id }) => ({ id, object: objectOf(id, 'failed'), piece: piece(2, 2) })),
+      .map(({ id }) => ({ id, object: objectOf(id, 'failed'), segment: segment(2, 2) })),
   })
   const progress = await store.progress(responses.map(({ id }) => id))
   const last = new Map(progress.map((each) => [each.id, `${each.status} ${each.last}`]))
@@ -74,11 +74,11 @@ test('what was deleted while it ran stays deleted, and the others of the write d
   expect(await store.remove(ann, gone.id)).toBe(true)
   await store.write({
     opened: [],
-    logged: [gone, other].map(({ id }) => ({ id, piece: piece(0, 0) })),
+    logged: [gone, other].map(({ id }) => ({ id, segment: segment(0, 0) })),
     ended: [gone, other].map(({ id }) => ({
       id,
       object: objectOf(id, 'completed', [message('late')]),
-      piece: piece(1, 1),
+      segment: segment(1, 1),
     })),
   })
   expect(await store.find(ann, gone.id)).toBeUndefined()
@@ -91,8 +91,8 @@ test('the end of a response stays as it was first written', async () => {
   const response = await addEnded(store)
   await store.write({
     opened: [],
-    logged: [{ id: response.id, piece: piece(4, 4) }],
-    ended: [{ id: response.id, object: objectOf(response.id, 'failed'), piece: piece(5, 5) }],
+    logged: [{ id: response.id, segment: segment(4, 4) }],
+    ended: [{ id: response.id, object: objectOf(response.id, 'failed'), segment: segment(5, 5) }],
   })
   expect((await store.find(ann, response.id))?.log).toMatchObject({ status: 'completed', last: 3 })
 })
@@ -102,12 +102,12 @@ test('a write that is repeated changes nothing', async () => {
   const response = opened()
   const work = {
     opened: [response],
-    logged: [{ id: response.id, piece: piece(0, 2) }],
+    logged: [{ id: response.id, segment: segment(0, 2) }],
     ended: [
       {
         id: response.id,
         object: objectOf(response.id, 'completed', [message('once')]),
-        piece: piece(3, 3),
+        segment: segment(3, 3),
       },
     ],
   }
@@ -131,7 +131,7 @@ test.each([
   await store.write({
     opened: [response],
     logged: [],
-    ended: [{ id: response.id, object, piece: { first: 0, last: 0, frames } }],
+    ended: [{ id: response.id, object, segment: { first: 0, last: 0, frames } }],
   })
   expect((await store.find(ann, response.id))?.object).toEqual(object)
   expect((await store.readLog(response.id, -1, 10))[0]?.frames).toBe(frames)

@@ -6,9 +6,9 @@ import {
   message,
   nothing,
   opened,
-  piece,
   queued,
   type StoreWorld,
+  segment,
   startStore,
 } from './store-world.ts'
 
@@ -20,14 +20,14 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('a log', () => {
-  test('is read from any frame on, the piece that spans it whole', async () => {
+  test('is read from any frame on, the segment that spans it whole', async () => {
     const { store } = world
     const { id } = opened()
-    const pieces = [piece(0, 2), piece(3, 3), piece(4, 9), piece(10, 12)]
+    const segments = [segment(0, 2), segment(3, 3), segment(4, 9), segment(10, 12)]
     await store.write({
       ...nothing,
       opened: [opened({ id })],
-      logged: pieces.map((each) => ({ id, piece: each })),
+      logged: segments.map((each) => ({ id, segment: each })),
     })
     const firsts = async (after: number, charsMax = 10_000) =>
       (await store.readLog(id, after, charsMax)).map(({ first }) => first)
@@ -39,16 +39,16 @@ describe('a log', () => {
     expect(await firsts(11)).toEqual([10])
     expect(await firsts(12)).toEqual([])
     expect(await firsts(1e9)).toEqual([])
-    // One piece at least, and no more than were asked for.
+    // One segment at least, and no more than were asked for.
     expect(await firsts(-1, 1)).toEqual([0])
-    expect(await firsts(3, pieces[2]?.frames.length)).toEqual([4])
-    expect(await store.readLog(id, 9, 10_000)).toEqual(pieces.slice(3))
+    expect(await firsts(3, segments[2]?.frames.length)).toEqual([4])
+    expect(await store.readLog(id, 9, 10_000)).toEqual(segments.slice(3))
   })
 
-  test('of thousands of pieces is read to its end', async () => {
+  test('of thousands of segments is read to its end', async () => {
     const { store } = world
     const { id } = opened()
-    const logged = Array.from({ length: 2_500 }, (_, at) => ({ id, piece: piece(at, at) }))
+    const logged = Array.from({ length: 2_500 }, (_, at) => ({ id, segment: segment(at, at) }))
     await store.write({ ...nothing, opened: [opened({ id })], logged })
     let after = -1
     for (let round = 0; round < 100; round++) {
@@ -66,7 +66,7 @@ describe('a log', () => {
     await store.write({
       ...nothing,
       opened: [empty, running, gone],
-      logged: [running, gone].map(({ id }) => ({ id, piece: piece(0, 7) })),
+      logged: [running, gone].map(({ id }) => ({ id, segment: segment(0, 7) })),
     })
     await store.remove(ann, gone.id)
     const progress = await store.progress([empty, running, gone].map(({ id }) => id))
@@ -87,7 +87,7 @@ describe('a sweep', () => {
     await store.write({
       ...nothing,
       opened: [running],
-      logged: [{ id: running.id, piece: piece(0, 3) }],
+      logged: [{ id: running.id, segment: segment(0, 3) }],
     })
     await store.sweep(world.now())
     expect((await store.find(ann, over.id))?.log.last).toBe(3)
@@ -159,7 +159,7 @@ describe('a sweep', () => {
       ended: many.map(({ id, object }) => ({
         id,
         object: { ...object, status: 'completed' as const },
-        piece: piece(0, 0),
+        segment: segment(0, 0),
       })),
     })
     world.pass(2 * dayMs)

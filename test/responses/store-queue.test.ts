@@ -6,9 +6,9 @@ import {
   nothing,
   objectOf,
   opened,
-  piece,
   queued,
   type StoreWorld,
+  segment,
   startStore,
 } from './store-world.ts'
 
@@ -67,7 +67,7 @@ describe('the queue', () => {
     const id = claimed?.id ?? ''
     await store.write({
       ...nothing,
-      ended: [{ id, object: objectOf(id, 'completed'), piece: null }],
+      ended: [{ id, object: objectOf(id, 'completed'), segment: null }],
     })
     expect(await store.enqueue(queued({ keyId: 'busy' }), 5)).toBe(true)
   })
@@ -84,7 +84,7 @@ describe('the queue', () => {
     await store.enqueue(ended, 10)
     expect(await asked()).toEqual(['sealed secret', 'sealed secret'])
     const object = objectOf(ended.id, 'cancelled')
-    expect(await store.endQueued(ann, ended.id, { object, piece: piece(2, 2) })).toBe(true)
+    expect(await store.endQueued(ann, ended.id, { object, segment: segment(2, 2) })).toBe(true)
     expect((await store.claim('runner', 10)).map(({ request }) => request)).toEqual([
       'sealed secret',
     ])
@@ -95,16 +95,16 @@ describe('the queue', () => {
     const { store } = world
     const [one, two, three] = [queued(), queued(), queued()]
     for (const each of [one, two, three]) await store.enqueue(each, 10)
-    const ending = { object: objectOf(one.id, 'cancelled'), piece: piece(2, 3) }
+    const ending = { object: objectOf(one.id, 'cancelled'), segment: segment(2, 3) }
     expect(await store.endQueued(bob, one.id, ending)).toBe(false)
     expect(await store.endQueued(ann, one.id, ending)).toBe(true)
     expect(await store.endQueued(ann, one.id, ending)).toBe(false)
     expect(await store.remove(ann, two.id)).toBe(true)
     expect((await store.claim('runner', 10)).map(({ id }) => id)).toEqual([three.id])
-    const late = { object: objectOf(three.id, 'cancelled'), piece: null }
+    const late = { object: objectOf(three.id, 'cancelled'), segment: null }
     expect(await store.endQueued(ann, three.id, late)).toBe(false)
     expect((await store.find(ann, one.id))?.log).toMatchObject({ status: 'cancelled', last: 3 })
-    expect(await store.readLog(one.id, -1, 10_000)).toEqual([piece(0, 1), piece(2, 3)])
+    expect(await store.readLog(one.id, -1, 10_000)).toEqual([segment(0, 1), segment(2, 3)])
   })
 })
 
@@ -116,7 +116,7 @@ describe('a lost response', () => {
     await store.write({
       ...nothing,
       opened: [silent, orphan],
-      logged: [{ id: silent.id, piece: piece(0, 4) }],
+      logged: [{ id: silent.id, segment: segment(0, 4) }],
     })
     const idsBefore = async (time: Date) =>
       (await store.findLost(time, 10)).map(({ id }) => id).toSorted()
@@ -133,19 +133,19 @@ describe('a lost response', () => {
     await store.write({
       ...nothing,
       opened: [lost],
-      logged: [{ id: lost.id, piece: piece(0, 4) }],
+      logged: [{ id: lost.id, segment: segment(0, 4) }],
     })
     const object = { ...objectOf(lost.id, 'failed', [message('half')]), error: { code: 'lost' } }
-    expect(await store.endLost(lost.id, { object, piece: piece(5, 6) })).toBe(true)
-    expect(await store.endLost(lost.id, { object, piece: piece(5, 6) })).toBe(false)
+    expect(await store.endLost(lost.id, { object, segment: segment(5, 6) })).toBe(true)
+    expect(await store.endLost(lost.id, { object, segment: segment(5, 6) })).toBe(false)
     expect((await store.find(ann, lost.id))?.object).toEqual(object)
-    expect(await store.readLog(lost.id, -1, 10_000)).toEqual([piece(0, 4), piece(5, 6)])
+    expect(await store.readLog(lost.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
     expect(await store.findLost(later(), 10)).toEqual([])
     // The runner was only slow.
     await store.write({
       opened: [],
-      logged: [{ id: lost.id, piece: piece(7, 8) }],
-      ended: [{ id: lost.id, object: objectOf(lost.id, 'completed'), piece: null }],
+      logged: [{ id: lost.id, segment: segment(7, 8) }],
+      ended: [{ id: lost.id, object: objectOf(lost.id, 'completed'), segment: null }],
     })
     expect((await store.find(ann, lost.id))?.log).toMatchObject({ status: 'failed', last: 6 })
   })
@@ -156,9 +156,9 @@ describe('a lost response', () => {
     await store.write({
       ...nothing,
       opened: [slow],
-      logged: [{ id: slow.id, piece: piece(0, 9) }],
+      logged: [{ id: slow.id, segment: segment(0, 9) }],
     })
-    const ending = { object: objectOf(slow.id, 'failed'), piece: piece(5, 5) }
+    const ending = { object: objectOf(slow.id, 'failed'), segment: segment(5, 5) }
     expect(await store.endLost(slow.id, ending)).toBe(false)
     expect((await store.find(ann, slow.id))?.log).toMatchObject({ status: 'in_progress', last: 9 })
   })

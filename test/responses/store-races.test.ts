@@ -5,8 +5,8 @@ import {
   nothing,
   objectOf,
   opened,
-  piece,
   type StoreWorld,
+  segment,
   startStore,
 } from './store-world.ts'
 
@@ -30,11 +30,11 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
       const some = shuffled(seed * 100 + round).slice(0, 60)
       await store.write({
         opened: [],
-        logged: some.map(({ id }) => ({ id, piece: piece(round * 10, round * 10 + seed) })),
+        logged: some.map(({ id }) => ({ id, segment: segment(round * 10, round * 10 + seed) })),
         ended: some.slice(0, 8).map(({ id }) => ({
           id,
           object: objectOf(id, 'completed', [message('end')]),
-          piece: piece(1_000, 1_000),
+          segment: segment(1_000, 1_000),
         })),
       })
     }
@@ -47,7 +47,7 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
   })()
   const loser = (async () => {
     for (const { id } of shuffled(8).slice(0, 30)) {
-      await store.endLost(id, { object: objectOf(id, 'failed'), piece: null })
+      await store.endLost(id, { object: objectOf(id, 'failed'), segment: null })
     }
   })()
   await Promise.all([...writers, deleter, sweeper, loser])

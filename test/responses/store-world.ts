@@ -3,7 +3,7 @@ import type { Config } from '#config/schema.ts'
 import { newId } from '#lib/id.ts'
 import type { ResponseObject, ResponseStatus, StoredItem } from '#responses/response.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
-import type { LogPiece, OpenedResponse, QueuedResponse } from '#responses/stored.ts'
+import type { LogSegment, OpenedResponse, QueuedResponse } from '#responses/stored.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 
 /** A store on a database of its own, with a clock that can be moved and limits that can be set. */
@@ -50,7 +50,7 @@ export function objectOf(
   return { id, object: 'response', status, output, model: 'm' }
 }
 
-export function piece(first: number, last: number, text = 'x'): LogPiece {
+export function segment(first: number, last: number, text = 'x'): LogSegment {
   return { first, last, frames: `data: {"frames":"${first}-${last} ${text}"}\n\n` }
 }
 
@@ -78,7 +78,7 @@ export function queued(given: Partial<QueuedResponse> = {}): QueuedResponse {
     keyId: 'key',
     request: 'sealed',
     object: objectOf(head.id, 'queued'),
-    piece: piece(0, 1),
+    segment: segment(0, 1),
     ...given,
   }
 }
@@ -94,7 +94,7 @@ export async function addEnded(
   await store.write({
     opened: [response],
     logged: [],
-    ended: [{ id: response.id, object, piece: piece(0, 3) }],
+    ended: [{ id: response.id, object, segment: segment(0, 3) }],
   })
   return response
 }

@@ -136,7 +136,7 @@ export async function startRetrievalGateway(
       await files.stop()
     },
   }
-  jobs.work('ingest', ingestWorker(database, gateway))
+  jobs.process('ingest', ingestWorker(database, gateway))
   return gateway
 }
 
@@ -151,11 +151,14 @@ function byName<T>(known: ReadonlyMap<string, T>): { find(model: string): Promis
 }
 
 /** Each line of a file is a passage. */
-function ingestWorker(database: Database, gateway: RetrievalGateway): Parameters<Jobs['work']>[1] {
+function ingestWorker(
+  database: Database,
+  gateway: RetrievalGateway,
+): Parameters<Jobs['process']>[1] {
   return {
-    atOnceMax: 2,
+    concurrencyMax: 2,
     attemptsMax: 1_000,
-    gaveUp: async () => {},
+    onFailed: async () => {},
     async run({ payload, signal }) {
       const { fileId, indexId } = asRecord(payload)
       if (!gateway.ingesting) throw new AppError('service_unavailable', 'Not now.')

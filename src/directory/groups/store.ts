@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { isPermission, type Permission } from '#auth/permissions.ts'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { appGroup, groupMember } from '#db/schema/auth.ts'
 import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 
@@ -18,7 +18,7 @@ export type CountedGroup = StoredGroup & { readonly members: number }
 type Handle = Pick<Transaction, 'select' | 'execute'>
 
 export function createGroupStore({ drizzle }: DirectoryDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** By name, from after the one of this name. */
     list: (page: { limit: number; after: string | undefined }): Promise<CountedGroup[]> =>

@@ -1,5 +1,5 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { appUser, groupMember, userGroup } from '#db/schema/auth.ts'
 import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 import type { Source } from '#directory/users/store.ts'
@@ -8,7 +8,7 @@ import type { Member } from './members.ts'
 type Handle = Pick<Transaction, 'select'>
 
 export function createMemberStore({ drizzle }: DirectoryDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** By id. */
     list: (group: string, page: { limit: number; after: string | undefined }): Promise<Member[]> =>

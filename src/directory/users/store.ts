@@ -1,6 +1,6 @@
 import { and, eq, like, or, type SQL, sql } from 'drizzle-orm'
 import { isPermission, type Permission } from '#auth/permissions.ts'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { appGroup, appUser, userGroup } from '#db/schema/auth.ts'
 import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
 import type { User, UserFilter } from './users.ts'
@@ -32,7 +32,7 @@ const columns = {
 const sortKey = sql`lower(coalesce(${appUser.name}, ${appUser.subject})) collate "C"`
 
 export function createUserStore({ drizzle }: DirectoryDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** By what they are called; null where nobody has the id `after`. */
     list: (

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import type { Caller, NodeView } from '#files/files.ts'
 import {
   arrayText,
@@ -20,7 +20,7 @@ type Rows = Promise<readonly SortedView[]>
 
 /** Lists of what a caller may read, a page at a time. */
 export function createListingStore({ drizzle }: FilesDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   const read = (caller: Caller, page: SQL): Rows => ask(() => readViews(drizzle, caller, page))
   return {
     view: (caller: Caller, id: string): Promise<NodeView | undefined> =>

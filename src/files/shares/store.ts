@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import type { Caller } from '#files/files.ts'
 import { rankOfRole, roleOfRank } from '#files/roles.ts'
 import { asCaller, type Handle, millis, rankOn } from '#files/row-store.ts'
@@ -34,7 +34,7 @@ export type NewShare = {
 
 /** What was given to whom. */
 export function createShareStore({ drizzle }: FilesDatabase) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     findNode: (caller: Caller, id: string): Promise<TreeNode | undefined> =>
       ask(() => findNode(drizzle, caller, id)),

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import type { Caller, Role } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
 import { arrayText, type Handle, rankOn } from '#files/row-store.ts'
@@ -36,7 +36,7 @@ export type TreeStore = ReturnType<typeof createTreeStore>
  * end of the transaction, so that what was checked stays true.
  */
 export function createTreeStore({ drizzle }: FilesDatabase) {
-  const ask = createAsk(waitMaxMs)
+  const ask = createQueryRunner(waitMaxMs)
   return {
     /** Runs with the trees locked that these nodes are in, and those of these owners. */
     inTrees<T>(

@@ -25,7 +25,7 @@ export type CollectionsDeps = {
   database: CollectionDatabase
   chunkTables: Pick<ChunkTables, 'provide'>
   embedders: Embedders
-  jobs: Pick<Jobs, 'add' | 'work'>
+  jobs: Pick<Jobs, 'add' | 'process'>
   settings: RetrievalSettings
   limits: Pick<Config['retrieval'], 'chunkTokensMax' | 'chunkOverlapTokens' | 'collectionFilesMax'>
   /** Whether an agent searches the collection of this name, whoever made the agent. */
@@ -50,7 +50,7 @@ export function createCollections(deps: CollectionsDeps): Collections {
   const asked = collectionStore(database)
   const store = { ...asked, transact: withSecondTry(asked.transact) }
   const memberDeps = { ...deps, transact: store.transact, filesMax: limits.collectionFilesMax }
-  jobs.work(followQueue, followWorker(database, deps))
+  jobs.process(followQueue, followWorker(database, deps))
   return {
     create: (caller, wish) => create(deps, store, { caller, wish }),
     async find(caller, named) {

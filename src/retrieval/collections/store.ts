@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { isUuid } from '#auth/schema.ts'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { collection } from '#db/schema/retrieval.ts'
 import type { Caller } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
@@ -29,7 +29,7 @@ export type CollectionRow = {
 }
 
 export function collectionStore({ drizzle }: CollectionDatabase) {
-  const ask = createAsk(waitMaxMs)
+  const ask = createQueryRunner(waitMaxMs)
   return {
     transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
       ask(() => drizzle.transaction(work)),

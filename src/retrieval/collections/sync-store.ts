@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import type { Jobs, Transaction, Worker } from '#jobs/jobs.ts'
+import type { JobHandler, Jobs, Transaction } from '#jobs/jobs.ts'
 import { asRecord } from '#lib/json.ts'
 import {
   addMembers,
@@ -112,9 +112,12 @@ export async function followFolder(
 }
 
 /** Brings in what one transaction had no room for. */
-export function followWorker({ drizzle }: Pick<Database, 'drizzle'>, following: Following): Worker {
+export function followWorker(
+  { drizzle }: Pick<Database, 'drizzle'>,
+  following: Following,
+): JobHandler {
   return {
-    atOnceMax: 1,
+    concurrencyMax: 1,
     attemptsMax,
     async run({ payload }) {
       const collectionId = String(asRecord(payload)['collectionId'])
@@ -127,7 +130,7 @@ export function followWorker({ drizzle }: Pick<Database, 'drizzle'>, following: 
         await addFollowed(transaction, collectionId, come, following)
       })
     },
-    gaveUp: async () => {},
+    onFailed: async () => {},
   }
 }
 

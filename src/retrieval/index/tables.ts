@@ -6,7 +6,7 @@ import { chunkStore, dimsMax, graphDimsMax, type IndexDatabase, replaceChunks } 
 
 export type ChunkTablesDeps = {
   database: IndexDatabase
-  jobs: Pick<Jobs, 'add' | 'work'>
+  jobs: Pick<Jobs, 'add' | 'process'>
   now: () => Date
 }
 
@@ -27,7 +27,7 @@ const buildAttemptsMax = 5
 export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): ChunkTables {
   const store = chunkStore(database, { now })
   const growth = createGrowth()
-  if (database.kind === 'postgres') jobs.work(graphQueue, graphWorker(store))
+  if (database.kind === 'postgres') jobs.process(graphQueue, graphWorker(store))
   return {
     async provide(spec) {
       checkDims(spec)
@@ -63,10 +63,10 @@ function createGrowth() {
   }
 }
 
-function graphWorker(store: ReturnType<typeof chunkStore>): Parameters<Jobs['work']>[1] {
+function graphWorker(store: ReturnType<typeof chunkStore>): Parameters<Jobs['process']>[1] {
   return {
     // A build takes what memory and processors a server gives to maintenance.
-    atOnceMax: 1,
+    concurrencyMax: 1,
     attemptsMax: buildAttemptsMax,
     async run({ payload }) {
       const id = Number(asRecord(payload)['indexId'])
@@ -74,7 +74,7 @@ function graphWorker(store: ReturnType<typeof chunkStore>): Parameters<Jobs['wor
       if (await store.hasMoreThan(id, graphFromChunks)) await store.buildGraph(id)
     },
     // Without it a search is slower, and the next growth tries again.
-    gaveUp: async () => {},
+    onFailed: async () => {},
   }
 }
 

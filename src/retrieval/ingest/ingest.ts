@@ -36,7 +36,7 @@ export type Ingest = {
 
 export type IngestDeps = {
   database: IngestDatabase
-  jobs: Pick<Jobs, 'add' | 'work'>
+  jobs: Pick<Jobs, 'add' | 'process'>
   storage: Pick<Storage, 'read'>
   embedders: Embedders
   chunkTables: Pick<ChunkTables, 'find' | 'replace'>
@@ -100,11 +100,11 @@ export function createIngest(deps: IngestDeps): Ingest {
     await store.failed(task, { sha256: null, failure }, emptied(index, task))
   }
 
-  jobs.work(queue, {
-    atOnceMax,
+  jobs.process(queue, {
+    concurrencyMax: atOnceMax,
     attemptsMax,
     run: ({ payload, signal }: RunningJob) => bring(readTask(payload), signal),
-    gaveUp: ({ payload }, error) => giveUp(readTask(payload), error),
+    onFailed: ({ payload }, error) => giveUp(readTask(payload), error),
   })
   const sweeping = repeat(store.dropTexts, {
     everyMs: sweepEveryMs,

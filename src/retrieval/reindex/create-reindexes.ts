@@ -34,7 +34,7 @@ import { takeUpWork } from './work.ts'
 
 export type ReindexDeps = {
   database: ReindexDatabase
-  jobs: Pick<Jobs, 'add' | 'work'>
+  jobs: Pick<Jobs, 'add' | 'process'>
   embedders: Embedders
   chunkTables: Pick<ChunkTables, 'create' | 'drop'>
   ingest: Pick<Ingest, 'bring' | 'giveUp'>

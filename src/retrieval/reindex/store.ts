@@ -1,6 +1,6 @@
 import { and, desc, eq, inArray, ne, or, sql } from 'drizzle-orm'
-import { createAsk } from '#db/ask.ts'
 import type { Database } from '#db/client.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { embeddingIndex, reindex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
@@ -44,7 +44,7 @@ const waitMaxMs = 60_000
 const deadlock = '40P01'
 
 export function runStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const ask = createAsk(waitMaxMs)
+  const ask = createQueryRunner(waitMaxMs)
   const transact = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
     ask(() => drizzle.transaction(work))
   return {

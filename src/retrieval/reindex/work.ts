@@ -28,20 +28,20 @@ type FileTask = { readonly reindexId: string; readonly fileId: string; readonly 
 /** Takes reindexes on, and brings their files, whoever has begun them. */
 export function takeUpWork(
   deps: DriveDeps & {
-    jobs: Pick<Jobs, 'add' | 'work'>
+    jobs: Pick<Jobs, 'add' | 'process'>
     ingest: Pick<Ingest, 'bring' | 'giveUp'>
   },
 ): void {
   const { store, bells, ingest, jobs } = deps
-  jobs.work(driveQueue, {
-    atOnceMax: drivenAtOnceMax,
+  jobs.process(driveQueue, {
+    concurrencyMax: drivenAtOnceMax,
     attemptsMax: driveAttemptsMax,
     run({ payload, signal }) {
       const { reindexId, task } = asRecord(payload)
       const take = task === 'drop' ? dropSource : drive
       return take(deps, String(reindexId), signal)
     },
-    gaveUp: async () => {},
+    onFailed: async () => {},
   })
 
   async function isWanted({ reindexId, indexId }: FileTask): Promise<boolean> {
@@ -58,8 +58,8 @@ export function takeUpWork(
     }
   }
 
-  jobs.work(fileQueue, {
-    atOnceMax: filesAtOnceMax,
+  jobs.process(fileQueue, {
+    concurrencyMax: filesAtOnceMax,
     attemptsMax: fileAttemptsMax,
     async run(job) {
       const task = readTask(job)
@@ -78,7 +78,7 @@ export function takeUpWork(
         await watching
       }
     },
-    async gaveUp(job, error) {
+    async onFailed(job, error) {
       const task = readTask(job)
       if (await isWanted(task)) await ingest.giveUp(task, error)
     },

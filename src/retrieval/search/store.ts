@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { isUuid } from '#auth/schema.ts'
-import { createAsk } from '#db/ask.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Attributes, Caller } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
@@ -46,7 +46,7 @@ type FindRequest = {
 }
 
 export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuning) {
-  const ask = createAsk()
+  const ask = createQueryRunner()
   return {
     /** Those of the names or ids that the caller sees. */
     resolve: (caller: Caller, named: readonly string[]): Promise<SearchedCollection[]> =>

@@ -21,7 +21,7 @@ export async function queueTurn(
     keyId: credential.kind === 'api-key' ? credential.keyId : head.ownerId,
     request: deps.sealer.seal('request', head.ownerId, JSON.stringify(request)),
     object,
-    piece: { first: 0, last: count - 1, frames },
+    segment: { first: 0, last: count - 1, frames },
   })
   return {
     id: head.id,

@@ -3,7 +3,7 @@ import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { ResponseStatus } from '#responses/response.ts'
-import type { RunRenderer } from '#responses/runs.ts'
+import type { FrameRenderer } from '#responses/runs.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import { FrameWriter, silentFrames } from './frames.ts'
 import type { OutputItem } from './items/item.ts'
@@ -24,7 +24,7 @@ export type RenderedResponse = ResponseEcho & {
 }
 
 /** Turns events into the frames of one response, and into the object that they add up to. */
-export type ResponseRenderer = RunRenderer & {
+export type ResponseRenderer = FrameRenderer & {
   /** The object as its caller gets to see it; final after a terminal event. */
   result(): RenderedResponse
 }
@@ -198,7 +198,7 @@ function errorFields({ code, message, param, type }: WireError): object {
 }
 
 /** The end of a response that was lost with its worker, or cancelled before it ran. */
-export function renderLost(object: object, sequence: number): string {
+export function renderTerminalFrames(object: object, sequence: number): string {
   const writer = new FrameWriter(sequence)
   if ('status' in object && object.status === 'cancelled') {
     return writer.frame('response.incomplete', { response: object })

@@ -18,7 +18,7 @@ export function runStored(deps: Pick<TurnDeps, 'log' | 'runs'>, plan: Plan, call
       return readFrames(run.frames(controller.signal), { controller, requestId, log: deps.log })
     },
     async answer() {
-      const release = run.hold()
+      const release = run.retain()
       try {
         const { error } = await unlessGone(run.ended(), caller.signal)
         if (error !== null) throw error

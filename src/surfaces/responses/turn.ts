@@ -12,7 +12,7 @@ import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
-import type { ResponseRuns, RunJob } from '#responses/runs.ts'
+import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
 import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
@@ -82,7 +82,7 @@ export type Plan = {
   readonly targets: readonly Target[]
   readonly history: History
   readonly renderer: ResponseRenderer
-  readonly generate: RunJob['generate']
+  readonly generate: RunPlan['generate']
 }
 
 /** What a plan is made for: a caller, or a request that waited. */
@@ -94,7 +94,7 @@ type PlanFor = Pick<Caller, 'requestId' | 'memory'> & {
 }
 
 export function createTurns(deps: TurnDeps): Turns {
-  deps.runs.serveQueue((queued) => prepareQueued(deps, queued))
+  deps.runs.processQueue((queued) => prepareQueued(deps, queued))
   const plan = (body: unknown, caller: Caller) =>
     planTurn(deps, body, {
       ...caller,
@@ -114,14 +114,14 @@ export function createTurns(deps: TurnDeps): Turns {
   }
 }
 
-async function prepareQueued(deps: TurnDeps, queued: QueuedResponse): Promise<RunJob> {
+async function prepareQueued(deps: TurnDeps, queued: QueuedResponse): Promise<RunPlan> {
   const { body, groups, requestId } = readQueued(deps.sealer, queued)
   return planTurn(deps, body, {
     principal: { userId: queued.ownerId, groups },
     requestId,
     id: queued.id,
     createdAt: queued.createdAt,
-    framesBefore: queued.piece.last + 1,
+    framesBefore: queued.segment.last + 1,
   })
 }
 

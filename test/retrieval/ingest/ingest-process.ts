@@ -61,8 +61,8 @@ function withSteps(deps: IngestDeps): IngestDeps {
     },
     jobs: {
       add: (...given) => deps.jobs.add(...given),
-      work: (queue, worker) =>
-        deps.jobs.work(queue, {
+      process: (queue, worker) =>
+        deps.jobs.process(queue, {
           ...worker,
           async run(job) {
             await reach('before the work')

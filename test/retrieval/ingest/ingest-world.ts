@@ -5,7 +5,7 @@ import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import type { Caller } from '#files/files.ts'
 import { createFiles, type Files } from '#files/tree.ts'
-import { createJobs, type Jobs, type JobTimes } from '#jobs/jobs.ts'
+import { createJobs, type Jobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { createExtraction, type ExtractionLimits } from '#retrieval/extraction/extraction.ts'
@@ -55,7 +55,7 @@ export const ann: Caller = { userId: '00000000-0000-8000-8000-00000000000a', gro
 
 type WorldOptions = {
   owner?: Caller
-  times?: Partial<JobTimes>
+  times?: Partial<JobTimings>
   limits?: Partial<ExtractionLimits>
   /** Puts something between the ingest and what it uses. */
   around?(deps: IngestDeps): IngestDeps
@@ -68,7 +68,7 @@ export async function startIngestWorld(
 ): Promise<IngestWorld> {
   const now = () => new Date()
   const config = loadConfig({})
-  const jobs = await createJobs({ database, log: quietLog, times: { lookEveryMs: 50, ...times } })
+  const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50, ...times } })
   const storage = await createDiskStorage({ folder: `${dataFolder}/contents`, now })
   const tables = createChunkTables({ database, jobs, now })
   const known = new Map<string, Embedder>([['local-hash', createLocalHashEmbedder()]])

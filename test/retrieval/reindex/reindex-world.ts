@@ -7,7 +7,7 @@ import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import type { Caller } from '#files/files.ts'
 import { createFiles, type Files } from '#files/tree.ts'
-import { createJobs, type JobTimes } from '#jobs/jobs.ts'
+import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
@@ -66,7 +66,7 @@ export const ann: Caller = { userId: '00000000-0000-8000-8000-00000000000a', gro
 export const unreadable = 'UNREADABLE'
 
 /** A process that has died is noticed soon. */
-const jobTimes: Partial<JobTimes> = { leaseMs: 600, lookEveryMs: 40, closeWaitMaxMs: 2_000 }
+const jobTimes: Partial<JobTimings> = { leaseMs: 600, pollMs: 40, closeWaitMaxMs: 2_000 }
 
 export async function startReindexWorld(
   options: { warmHours?: number; now?: () => Date } = {},
@@ -97,7 +97,7 @@ export async function startReindexWorld(
 
   /** One process: `isIdle`, where it shall take nothing up. */
   async function open(place: TestDatabase | ReturnType<typeof mortalDatabase>, isIdle: boolean) {
-    const jobs = await createJobs({ database: place, log: quietLog, times: jobTimes })
+    const jobs = await createJobs({ database: place, log: quietLog, timings: jobTimes })
     const taking = isIdle ? { ...jobs, work() {} } : jobs
     const shared = { database: place, jobs: taking, embedders, now, log: quietLog }
     const chunkTables = createChunkTables(shared)

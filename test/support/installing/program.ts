@@ -18,7 +18,7 @@ const task: ProcessTask = JSON.parse(process.argv[2] ?? '')
 const now = () => new Date()
 const settings = { ...loadConfig({}).installer, ...task.settings }
 const database = await openDatabase({ ...task.place, connectionsMax: 2, log: quietLog })
-const jobs = await createJobs({ database, log: quietLog, times: { leaseMs: 600, lookEveryMs: 40 } })
+const jobs = await createJobs({ database, log: quietLog, timings: { leaseMs: 600, pollMs: 40 } })
 const world = { fetch, resolve: resolveHost }
 const { downloads } = await createInstaller({
   settings,

@@ -2,9 +2,9 @@ import { AppError } from '#lib/errors.ts'
 import { createCircuit, DatabaseUnavailableError } from './circuit.ts'
 
 /** Runs a question that a request waits for; fails with `service_unavailable`, soon. */
-export type Ask = <T>(question: () => Promise<T>) => Promise<T>
+export type QueryRunner = <T>(question: () => Promise<T>) => Promise<T>
 
-export function createAsk(answerWaitMaxMs?: number): Ask {
+export function createQueryRunner(answerWaitMaxMs?: number): QueryRunner {
   const circuit = createCircuit(answerWaitMaxMs)
   return async (question) => {
     try {

@@ -1,33 +1,33 @@
 import { isRecord, parseJson } from '#lib/json.ts'
 import type { StoredItem } from './response.ts'
-import type { LogPiece } from './stored.ts'
+import type { LogSegment } from './stored.ts'
 
 /** Between two frames stands a blank line, and JSON never holds one. */
 const frameEnd = '\n\n'
 
-/** The frames of a piece that follow this sequence number; '' where there are none. */
-export function framesBehind(piece: LogPiece, after: number): string {
-  if (after < piece.first) return piece.frames
-  if (after >= piece.last) return ''
-  return piece.frames.slice(endOfFrames(piece.frames, after - piece.first + 1))
+/** The frames of a segment that follow this sequence number; '' where there are none. */
+export function framesBehind(segment: LogSegment, after: number): string {
+  if (after < segment.first) return segment.frames
+  if (after >= segment.last) return ''
+  return segment.frames.slice(endOfFrames(segment.frames, after - segment.first + 1))
 }
 
-/** The piece with its last frames in place of those that have the same sequence numbers. */
-export function replaceEnd(piece: LogPiece, frames: string, last: number): LogPiece {
-  const kept = Math.max(0, last + 1 - countFrames(frames) - piece.first)
+/** The segment with its last frames in place of those that have the same sequence numbers. */
+export function replaceEnd(segment: LogSegment, frames: string, last: number): LogSegment {
+  const kept = Math.max(0, last + 1 - countFrames(frames) - segment.first)
   return {
-    first: piece.first,
+    first: segment.first,
     last,
-    frames: piece.frames.slice(0, endOfFrames(piece.frames, kept)) + frames,
+    frames: segment.frames.slice(0, endOfFrames(segment.frames, kept)) + frames,
   }
 }
 
-/** Pieces that follow one another, as one. */
-export function joinPieces(pieces: readonly LogPiece[]): LogPiece | null {
-  const [first, last] = [pieces[0], pieces.at(-1)]
+/** Segments that follow one another, as one. */
+export function joinSegments(segments: readonly LogSegment[]): LogSegment | null {
+  const [first, last] = [segments[0], segments.at(-1)]
   if (first === undefined || last === undefined) return null
   if (first === last) return first
-  const frames = pieces.map((piece) => piece.frames).join('')
+  const frames = segments.map((segment) => segment.frames).join('')
   return { first: first.first, last: last.last, frames }
 }
 
