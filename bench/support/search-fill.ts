@@ -67,11 +67,12 @@ async function timed(work: () => Promise<void>): Promise<number> {
 
 /** The gateway's own tables of passages, and its own work of making a large one fast. */
 function openTables(database: Database) {
-  let worker: JobHandler | undefined
+  let handler: JobHandler | undefined
   const jobs = {
     add: async () => {},
-    work(_queue: string, given: JobHandler) {
-      worker = given
+    process(_queue: string, given: JobHandler) {
+      handler = given
+      return { stop() {} }
     },
   }
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
@@ -79,7 +80,7 @@ function openTables(database: Database) {
     tables,
     async buildGraph(indexId: number) {
       const { signal } = new AbortController()
-      await worker?.run({ id: 'bench', payload: { indexId }, attempt: 1, signal })
+      await handler?.run({ id: 'bench', payload: { indexId }, attempt: 1, signal })
     },
   }
 }

@@ -2,73 +2,81 @@ import type { Database } from '#db/client.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createPerformer } from './perform.ts'
+import { createJobRunner } from './runner.ts'
 import { createJobStore } from './store.ts'
 
-/** The database inside a transaction: what is added with it is there if and only if the rest is. */
+/** A database transaction: a job added with it exists if and only if the transaction commits. */
 export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 
-/** Work that survives its process. One queue for each kind of work. */
+/** Durable work queues in the database, one per kind of job, shared by all replicas. */
 export type Jobs = {
   /**
-   * Adds work in the caller's transaction. Where work of the same `key` already waits, it stays as
-   * it is; where such work is being done, it will be done once more, with the payload that it has.
+   * Adds a job in the caller's transaction. If a job with the same `key` is waiting, it stays
+   * unchanged; if one is running, it runs once more afterwards, with its original payload.
    */
   add(transaction: Transaction, job: NewJob): Promise<void>
-  /** Takes up the work of a queue from now on, here and on every other process that says so. */
-  process(queue: string, worker: JobHandler): void
-  /** What there is of each queue, here and on every other process. */
+  /** Starts to process a queue in this worker. Each queue has one handler per worker. */
+  process(queue: string, handler: JobHandler): JobProcessor
+  /** Jobs per queue, across all replicas. */
   count(): Promise<readonly QueueCount[]>
-  /** Lets nothing new begin, tells what runs to stop, and waits for it. */
+  /** Claims no more jobs, aborts the running ones and waits for them to end. */
   close(): Promise<void>
+}
+
+export type JobProcessor = {
+  /**
+   * Claims no more jobs of this queue in this worker. Running jobs continue; one that throws is
+   * released without counting the attempt.
+   */
+  stop(): void
 }
 
 export type QueueCount = {
   readonly queue: string
-  /** Never begun, or due again since it was added once more. */
+  /** Never started, or due again because it was added while it ran. */
   readonly waiting: number
   readonly running: number
-  /** Waiting after a try that failed. */
+  /** Waiting for a retry. */
   readonly failed: number
 }
 
 export type NewJob = {
   readonly queue: string
   readonly key: string | null
-  /** Becomes JSON. */
+  /** Stored as JSON. */
   readonly payload: unknown
-  /** Not before this time; absent: now. */
+  /** Earliest start; absent: now. */
   readonly runAt?: Date
 }
 
 export type JobHandler = {
-  /** How many at once in this process. */
+  /** Concurrent jobs in this worker. */
   readonly concurrencyMax: number
   /**
-   * Does the work; a throw means that it is tried again, after a pause that doubles, until
-   * `attemptsMax`. Work of a process that died is taken over by another, so it must bear to be done
-   * twice. `signal` aborts when the process stops, or when another has taken the work over.
+   * Runs the job. A throw schedules a retry with exponential backoff, until `attemptsMax`. A job
+   * whose worker died runs again elsewhere, so it must be idempotent. `signal` aborts when the
+   * worker stops or loses the lease.
    */
   run(job: RunningJob): Promise<void>
   readonly attemptsMax: number
-  /** Told once when the work is given up, after the last try. */
+  /** Called once, after the last attempt failed. */
   onFailed(job: RunningJob, error: unknown): Promise<void>
 }
 
 export type RunningJob = {
   readonly id: string
   readonly payload: unknown
-  /** 1 at the first try. */
+  /** 1 at the first attempt. */
   readonly attempt: number
   readonly signal: AbortSignal
 }
 
 export type JobTimings = {
-  /** How long work is left to a process that gives no sign of life. */
+  /** A job whose lease was not renewed for this long is claimed by another worker. */
   readonly leaseMs: number
-  /** How often every process looks for work that nobody told it of. */
+  /** Interval of the poll for jobs whose notification was lost. */
   readonly pollMs: number
-  /** How long what runs may take to stop. */
+  /** How long `close` waits for running jobs. */
   readonly closeWaitMaxMs: number
 }
 
@@ -78,50 +86,51 @@ export type JobsDeps = {
   timings?: Partial<JobTimings>
 }
 
-const defaultTimes: JobTimings = { leaseMs: 30_000, pollMs: 2_000, closeWaitMaxMs: 10_000 }
-/** A lease outlives so many signs of life that are lost. */
-const beatsPerLease = 4
-/** What one process takes at a time, so that the others get their part. */
-const claimedAtOnceMax = 16
+const defaultTimings: JobTimings = { leaseMs: 30_000, pollMs: 2_000, closeWaitMaxMs: 10_000 }
+/** A lease survives three failed renewals. */
+const renewalsPerLease = 4
+/** Jobs that one worker claims at a time, so that the others get their share. */
+const claimBatchMax = 16
 const channel = 'jobs'
 
 export async function createJobs(deps: JobsDeps): Promise<Jobs> {
   const { database, log } = deps
-  const times = { ...defaultTimes, ...deps.timings }
+  const timings = { ...defaultTimings, ...deps.timings }
   const store = createJobStore(database)
-  const workers = new Map<string, JobHandler>()
-  const performer = createPerformer({ store, log, settled: () => looking.soon() })
-  let closing = false
+  const handlers = new Map<string, JobHandler>()
+  const runner = createJobRunner({
+    store,
+    log,
+    isStopped: (queue) => !handlers.has(queue),
+    onEnded: () => polling.soon(),
+  })
 
-  async function look() {
-    for (const [queue, worker] of workers) {
-      while (await takeUp(queue, worker)) if (closing) return
+  async function poll() {
+    for (const [queue, handler] of handlers) {
+      let isMore = true
+      while (isMore && handlers.has(queue)) isMore = await claim(queue, handler)
     }
   }
-  /** Says whether there may be more that could begin at once. */
-  async function takeUp(queue: string, worker: JobHandler): Promise<boolean> {
-    const room = Math.min(worker.concurrencyMax - performer.running(queue), claimedAtOnceMax)
-    if (room <= 0 || closing) return false
-    const claimed = await store.claim(queue, room, times.leaseMs)
-    for (const work of claimed) performer.begin({ queue, worker, work })
-    return claimed.length === room
+  /** Returns whether more jobs may be waiting that could start now. */
+  async function claim(queue: string, handler: JobHandler): Promise<boolean> {
+    const free = Math.min(handler.concurrencyMax - runner.running(queue), claimBatchMax)
+    if (free <= 0) return false
+    const claimed = await store.claim(queue, free, timings.leaseMs)
+    for (const job of claimed) runner.start({ queue, handler, job })
+    return claimed.length === free
   }
 
-  const looking = repeat(look, {
-    everyMs: times.pollMs,
+  const polling = repeat(poll, { everyMs: timings.pollMs, log, failed: 'job poll failed' })
+  const renewing = repeat(() => runner.renewLeases(timings.leaseMs), {
+    everyMs: timings.leaseMs / renewalsPerLease,
     log,
-    failed: 'work cannot be taken from the queue',
-  })
-  const beating = repeat(() => performer.beat(times.leaseMs), {
-    everyMs: times.leaseMs / beatsPerLease,
-    log,
-    failed: 'no sign of life can be given for running work',
+    failed: 'job lease renewal failed',
   })
   await database.listen(channel, {
     onMessage(queue) {
-      if (workers.has(queue)) looking.soon()
+      if (handlers.has(queue)) polling.soon()
     },
-    onGap: looking.soon,
+    onGap: polling.soon,
   })
 
   return {
@@ -129,18 +138,19 @@ export async function createJobs(deps: JobsDeps): Promise<Jobs> {
       await store.add(transaction, job)
       await database.notifyOnCommit(transaction, channel, job.queue)
     },
-    process(queue, worker) {
-      if (workers.has(queue)) throw new Error(`two workers for the queue ${queue}`)
-      workers.set(queue, worker)
-      looking.soon()
+    process(queue, handler) {
+      if (handlers.has(queue)) throw new Error(`two handlers for the queue ${queue}`)
+      handlers.set(queue, handler)
+      polling.soon()
+      return { stop: () => void handlers.delete(queue) }
     },
     count: store.count,
     async close() {
-      closing = true
-      performer.stop()
-      await looking.stop()
-      await orAfter(performer.ended(), times.closeWaitMaxMs, undefined)
-      await beating.stop()
+      handlers.clear()
+      runner.abortAll()
+      await polling.stop()
+      await orAfter(runner.ended(), timings.closeWaitMaxMs, undefined)
+      await renewing.stop()
     },
   }
 }

@@ -3,29 +3,29 @@ import type { Database } from '#db/client.ts'
 import { job } from '#db/schema/jobs.ts'
 import type { NewJob, QueueCount, Transaction } from './jobs.ts'
 
-/** Work that this process holds; the claim is another one each time that it is taken up. */
-export type HeldWork = { readonly id: string; readonly claim: string }
+/** A lease of this worker; each claim of a job has a new id. */
+export type JobLease = { readonly id: string; readonly claim: string }
 
-export type ClaimedWork = HeldWork & {
+export type ClaimedJob = JobLease & {
   readonly payload: unknown
-  /** 1 at the first try. */
+  /** 1 at the first attempt. */
   readonly attempt: number
-  /** Why the last try failed, where it could say so. */
+  /** The error of the previous attempt, if its worker could record one. */
   readonly lastError: string | null
 }
 
 export type JobStore = ReturnType<typeof createJobStore>
 
 /**
- * The table of work. Its times are the database's, since the clocks of two machines may differ.
- * Whoever lost a lease changes nothing: every statement names the claim.
+ * The job table. Times are the database's, because the clocks of replicas may differ. Every
+ * statement names the claim, so a worker that lost its lease changes nothing.
  */
 export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const isHeld = ({ id, claim }: HeldWork) => sql`id = ${id}::uuid and locked_by = ${claim}::uuid`
+  const isHeld = ({ id, claim }: JobLease) => sql`id = ${id}::uuid and locked_by = ${claim}::uuid`
   return {
     /**
-     * The row of work that waits is locked by this, changed or not, and so is left alone until the
-     * caller's transaction is committed: whoever does the work sees what it was added for.
+     * Locks the row of a waiting job even if it does not change it, so that nobody claims the job
+     * before the caller's transaction commits: the handler sees what the job was added for.
      */
     async add(transaction: Transaction, added: NewJob): Promise<void> {
       const runAt = added.runAt?.toISOString() ?? null
@@ -36,8 +36,8 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
         on conflict (queue, key) do update set again = true where job.locked_by is not null`)
     },
 
-    /** Takes what is due, the oldest first, and what others took and gave no sign of life for. */
-    async claim(queue: string, countMax: number, leaseMs: number): Promise<ClaimedWork[]> {
+    /** Claims due jobs and jobs with an expired lease, oldest first. */
+    async claim(queue: string, countMax: number, leaseMs: number): Promise<ClaimedJob[]> {
       const claim = crypto.randomUUID()
       const rows = await drizzle.execute<ClaimedRow>(sql`
         with due as (
@@ -45,11 +45,13 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
           where queue = ${queue} and run_at <= now()
             and (locked_until is null or locked_until < now())
           order by run_at, id limit ${countMax}::integer
-          for update skip locked)
-        update ${job} set locked_by = ${claim}::uuid, locked_until = ${later(leaseMs)},
-          attempts = attempts + 1, again = false
-        from due where job.id = due.id
-        returning job.id, job.payload, job.attempts, job.last_error`)
+          for update skip locked),
+        claimed as (
+          update ${job} set locked_by = ${claim}::uuid, locked_until = ${later(leaseMs)},
+            attempts = attempts + 1, again = false
+          from due where job.id = due.id
+          returning job.*)
+        select id, payload, attempts, last_error from claimed order by run_at, id`)
       return rows.map((row) => ({
         id: row.id,
         claim,
@@ -59,17 +61,17 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
       }))
     },
 
-    /** Holds on to it for another lease; answers with what is still ours. */
-    async keep(held: readonly HeldWork[], leaseMs: number): Promise<readonly HeldWork[]> {
-      return drizzle.execute<HeldWork>(sql`
+    /** Renews leases; returns those that this worker still holds. */
+    async renew(held: readonly JobLease[], leaseMs: number): Promise<readonly JobLease[]> {
+      return drizzle.execute<JobLease>(sql`
         update ${job} set locked_until = ${later(leaseMs)}
         from json_to_recordset(${JSON.stringify(held)}::json) as held (id uuid, claim uuid)
         where job.id = held.id and job.locked_by = held.claim
         returning job.id, job.locked_by as claim`)
     },
 
-    /** It is done: the row goes, unless it was added once more in the meantime. */
-    async finish(held: HeldWork): Promise<void> {
+    /** Deletes a completed job, or makes it due again if it was added while it ran. */
+    async finish(held: JobLease): Promise<void> {
       const removed = await drizzle.execute(
         sql`delete from ${job} where ${isHeld(held)} and not again returning id`,
       )
@@ -80,10 +82,17 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
         where ${isHeld(held)}`)
     },
 
-    async retryLater(held: HeldWork, failure: { pauseMs: number; error: string }): Promise<void> {
+    async retryLater(held: JobLease, failure: { backoffMs: number; error: string }): Promise<void> {
       await drizzle.execute(sql`
-        update ${job} set run_at = ${later(failure.pauseMs)}, last_error = ${failure.error},
+        update ${job} set run_at = ${later(failure.backoffMs)}, last_error = ${failure.error},
           locked_by = null, locked_until = null
+        where ${isHeld(held)}`)
+    },
+
+    /** Returns a claimed job to the queue without counting the attempt. */
+    async release(held: JobLease): Promise<void> {
+      await drizzle.execute(sql`
+        update ${job} set attempts = attempts - 1, locked_by = null, locked_until = null
         where ${isHeld(held)}`)
     },
 
@@ -94,13 +103,6 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
           count(*) filter (where locked_by is not null)::int as running,
           count(*) filter (where locked_by is null and last_error is not null)::int as failed
         from ${job} group by queue order by queue`),
-
-    /** Gives it back as if it had not been taken. */
-    async release(held: HeldWork): Promise<void> {
-      await drizzle.execute(sql`
-        update ${job} set attempts = attempts - 1, locked_by = null, locked_until = null
-        where ${isHeld(held)}`)
-    },
   }
 }
 

@@ -146,7 +146,7 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     now,
     log: quietLog,
     heartbeatMs: 200,
-    jobs: place.isDesk ? { ...jobs, process() {} } : jobs,
+    jobs: place.isDesk ? { ...jobs, process: () => ({ stop() {} }) } : jobs,
     resolve: createSources(settings, world),
     transferFile: createTransfer(settings, world),
     transport: fetchTransport,

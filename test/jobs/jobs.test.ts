@@ -122,7 +122,7 @@ describe('work', () => {
         'q',
         worker(() => {}),
       ),
-    ).toThrow('two workers')
+    ).toThrow('two handlers')
   })
 })
 

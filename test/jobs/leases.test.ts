@@ -102,7 +102,7 @@ describe('a lease', () => {
       }),
     )
     await eventually('it is given up', isEmpty)
-    expect(told).toEqual([['deadly', 'Error: every process that did this work has died']])
+    expect(told).toEqual([['deadly', 'Error: every worker that ran this job died']])
   })
 })
 

@@ -19,7 +19,7 @@ export async function storePassages(
 ): Promise<{ collectionId: string; chunkTable: string }> {
   const fileIds = [...files.keys()]
   const [first = []] = files.values()
-  const jobs = { add: async () => {}, work: () => {} }
+  const jobs = { add: async () => {}, process: () => ({ stop() {} }) }
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
   const dims = first[0]?.vector.length ?? 0
   const index = await tables.provide({ model, dims, chunkTokensMax: 800, chunkOverlapTokens: 100 })

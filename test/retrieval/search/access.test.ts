@@ -168,7 +168,7 @@ async function store(): Promise<void> {
     database,
     nodes.map((node) => ({ ...node, parentId: node.parent?.id ?? null })),
   )
-  const jobs = { add: async () => {}, work: () => {} }
+  const jobs = { add: async () => {}, process: () => ({ stop() {} }) }
   const tables = createChunkTables({ database, jobs, now: () => new Date() })
   const spec = { model: 'x', dims: 384, chunkTokensMax: 800, chunkOverlapTokens: 100 }
   const index = await tables.provide(spec)

@@ -163,7 +163,7 @@ function vectorOf(value: (at: number) => number): Float32Array {
   return Float32Array.from({ length: dims }, (_, at) => value(at))
 }
 
-const noJobs = { add: async () => {}, work: () => {} }
+const noJobs = { add: async () => {}, process: () => ({ stop() {} }) }
 
 /** The rows as an ingest leaves them, and a graph, which the embedded engine has in tests alone. */
 async function fill(): Promise<void> {

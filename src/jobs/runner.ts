@@ -1,0 +1,155 @@
+import { sleep } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import { type Log, redact } from '#telemetry/log.ts'
+import type { JobHandler, RunningJob } from './jobs.ts'
+import type { ClaimedJob, JobStore } from './store.ts'
+
+/** Runs claimed jobs and records their outcome. */
+export type JobRunner = {
+  running(queue: string): number
+  start(task: Task): void
+  /** Renews the leases of all running jobs; aborts those that another worker has claimed. */
+  renewLeases(leaseMs: number): Promise<void>
+  abortAll(): void
+  /** Resolves when no job runs. */
+  ended(): Promise<void>
+}
+
+type Task = {
+  readonly queue: string
+  readonly handler: JobHandler
+  readonly job: ClaimedJob
+}
+
+type JobRunnerDeps = {
+  store: Omit<JobStore, 'add' | 'claim'>
+  log: Pick<Log, 'debug' | 'warn' | 'error'>
+  /** The queue is no longer processed here: its claimed and failing jobs are released. */
+  isStopped(queue: string): boolean
+  onEnded(): void
+}
+
+/** Interval of the attempts to record an outcome while the database is unavailable. */
+const recordRetryMs = 1_000
+const errorCharsMax = 1_000
+/** Backoff after the first failure; doubles with each attempt. */
+const backoffMinMs = 1_000
+const backoffMaxMs = 600_000
+/** Longer Retry-After values are capped. */
+const retryAfterMaxMs = 3_600_000
+
+export function createJobRunner({ store, log, isStopped, onEnded }: JobRunnerDeps): JobRunner {
+  const tasks = new Map<Task, { controller: AbortController; ended: Promise<void> }>()
+
+  async function run(task: Task, signal: AbortSignal): Promise<void> {
+    const record = isStopped(task.queue)
+      ? () => store.release(task.job)
+      : await outcomeOf(task, { ...task.job, signal })
+    if (record !== null) await recordUntilDone(record, signal)
+  }
+
+  /** The write that records the outcome; null: another worker holds the lease. */
+  async function outcomeOf(task: Task, running: RunningJob): Promise<(() => Promise<void>) | null> {
+    const { queue, handler, job } = task
+    try {
+      if (job.attempt > handler.attemptsMax) await fail(task, running, everyAttemptDied(job))
+      else await handler.run(running)
+      return () => store.finish(job)
+    } catch (error) {
+      if (isStopped(queue)) return () => store.release(job)
+      if (running.signal.aborted) return null
+      return afterFailure(task, running, error)
+    }
+  }
+
+  async function afterFailure(task: Task, running: RunningJob, error: unknown) {
+    const { queue, handler, job } = task
+    const retry = () =>
+      store.retryLater(job, {
+        backoffMs: backoffMs(error, job.attempt),
+        error: errorText(error),
+      })
+    if (job.attempt < handler.attemptsMax) {
+      log.warn('job failed, retrying', { queue, attempt: job.attempt, error })
+      return retry
+    }
+    if (job.attempt > handler.attemptsMax) return retry
+    try {
+      await fail(task, running, error)
+      return () => store.finish(job)
+    } catch (failure) {
+      log.error('job failure handler failed', { queue, error: failure })
+      return retry
+    }
+  }
+
+  async function fail({ queue, handler }: Task, job: RunningJob, error: unknown) {
+    await handler.onFailed(job, error)
+    const { attempt, payload } = job
+    log.error('job failed permanently', { queue, attempt, payload, error })
+  }
+
+  /** Retries until the outcome is recorded, the lease is lost or the worker stops. */
+  async function recordUntilDone(record: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        return await record()
+      } catch (error) {
+        log.debug('failed to record job completion, retrying', { error })
+        if (signal.aborted) return
+        await sleep(recordRetryMs, signal).catch(() => {})
+      }
+    }
+  }
+
+  return {
+    running: (queue) => [...tasks.keys()].filter((task) => task.queue === queue).length,
+    start(task) {
+      const controller = new AbortController()
+      const ended = run(task, controller.signal).finally(() => {
+        tasks.delete(task)
+        onEnded()
+      })
+      tasks.set(task, { controller, ended })
+    },
+    async renewLeases(leaseMs) {
+      const held = [...tasks.keys()]
+      if (held.length === 0) return
+      const leases = held.map(({ job: { id, claim } }) => ({ id, claim }))
+      const renewed = await store.renew(leases, leaseMs)
+      const isRenewed = ({ job }: Task) =>
+        renewed.some(({ id, claim }) => id === job.id && claim === job.claim)
+      for (const task of held.filter((one) => !isRenewed(one))) {
+        tasks.get(task)?.controller.abort(new Error('another worker holds the lease of this job'))
+      }
+    },
+    abortAll() {
+      const reason = new Error('the worker is stopping')
+      for (const { controller } of tasks.values()) controller.abort(reason)
+    },
+    async ended() {
+      await Promise.all([...tasks.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+/**
+ * Exponential backoff after attempt number `attempt`, jittered so that jobs that failed together do
+ * not retry together, and at least the Retry-After of the error.
+ */
+function backoffMs(error: unknown, attempt: number): number {
+  const doubledMs = Math.min(backoffMinMs * 2 ** (attempt - 1), backoffMaxMs)
+  const jitteredMs = (0.5 + Math.random() / 2) * doubledMs
+  const retryAfterMs = error instanceof AppError ? (error.retryAfterS ?? 0) * 1000 : 0
+  return Math.max(jitteredMs, Math.min(retryAfterMs, retryAfterMaxMs))
+}
+
+/** The job itself may be what kills its workers. */
+function everyAttemptDied({ lastError }: ClaimedJob): Error {
+  return new Error(lastError ?? 'every worker that ran this job died')
+}
+
+function errorText(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return redact(text).replaceAll('\0', '').slice(0, errorCharsMax)
+}
