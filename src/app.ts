@@ -22,7 +22,11 @@ import { installerRoutes } from './installer/routes.ts'
 import { newId } from './lib/id.ts'
 import { modelRoutes } from './models/routes.ts'
 import { rerankRoutes } from './rerank/routes.ts'
-import { collectionRoutes, collectionShareRoutes } from './retrieval/collections/routes.ts'
+import {
+  collectionRoutes,
+  collectionShareRoutes,
+  fileMembershipRoutes,
+} from './retrieval/collections/routes.ts'
 import { ingestRoutes } from './retrieval/ingest/routes.ts'
 import { reindexRoutes } from './retrieval/reindex/routes.ts'
 import { searchRoutes } from './retrieval/search/routes.ts'
@@ -104,6 +108,7 @@ function documentRoutes(deps: Deps) {
     .use(ingestRoutes(deps))
     .use(collectionRoutes(deps))
     .use(collectionShareRoutes(deps))
+    .use(fileMembershipRoutes(deps))
     .use(searchRoutes(deps))
     .use(vectorStoreRoutes(deps))
     .use(reindexRoutes(deps))

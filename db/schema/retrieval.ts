@@ -61,6 +61,8 @@ export const collection = pgTable(
     targetIndexId: integer('target_index_id').references(() => embeddingIndex.id),
     /** Everything in this folder is in the collection. */
     folderId: uuid('folder_id').references(() => node.id, { onDelete: 'set null' }),
+    /** Whose right to share the folder opens the files in it; null: the owner's. */
+    folderSharedBy: uuid('folder_shared_by'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
   },
@@ -87,12 +89,33 @@ export const collectionFile = pgTable(
     /** Files that one request added together. */
     batchId: uuid('batch_id'),
     addedBy: uuid('added_by').notNull(),
+    /** Whose right to share the file opens it to readers of the collection; null: `added_by`. */
+    sharedBy: uuid('shared_by'),
     addedAt: instant('added_at').notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.collectionId, table.fileId] }),
     index('collection_file_batch').on(table.batchId).where(sql`${table.batchId} is not null`),
     index('collection_file_file').on(table.fileId),
+  ],
+)
+
+/** Files that a manager of the file has removed from a collection that follows their folder. */
+export const collectionExclusion = pgTable(
+  'collection_exclusion',
+  {
+    collectionId: uuid('collection_id')
+      .notNull()
+      .references(() => collection.id, { onDelete: 'cascade' }),
+    fileId: uuid('file_id')
+      .notNull()
+      .references(() => node.id, { onDelete: 'cascade' }),
+    excludedBy: uuid('excluded_by').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.collectionId, table.fileId] }),
+    index('collection_exclusion_file').on(table.fileId),
   ],
 )
 

@@ -161,6 +161,10 @@ test('collections', async () => {
     status: 422,
   })
   await client.call('GET /v1/collections/{id}/access', { path })
+  const ofFile = { id: file, collection_id: path.id }
+  await client.call('GET /v1/files/{id}/collections', { path: { id: file } })
+  await client.call('DELETE /v1/files/{id}/collections/{collection_id}', { path: ofFile })
+  await client.call('POST /v1/collections/{id}/files', { path, json: { file_id: file } })
   await client.call('DELETE /v1/collections/{id}/files/{fileId}', { path: member })
   await client.call('DELETE /v1/collections/{id}', { path })
 })

@@ -16,7 +16,11 @@ import { asRecord } from '#lib/json.ts'
 import type { Reranker } from '#rerank/reranker.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
-import { collectionRoutes, collectionShareRoutes } from '#retrieval/collections/routes.ts'
+import {
+  collectionRoutes,
+  collectionShareRoutes,
+  fileMembershipRoutes,
+} from '#retrieval/collections/routes.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
@@ -110,6 +114,7 @@ export async function startRetrievalGateway(
     )
     .use(collectionRoutes(routed))
     .use(collectionShareRoutes(routed))
+    .use(fileMembershipRoutes(routed))
     .use(searchRoutes(routed))
     .use(vectorStoreRoutes(routed))
     .listen({ hostname: '127.0.0.1', port: 0 })

@@ -4,23 +4,33 @@ import type { Database } from '#db/client.ts'
 export type StoredCollection = {
   readonly id: string
   readonly name: string
-  /** Also who has put the files into it. */
   readonly ownerId: string
+  /** Who has added the files; by default the owner. */
+  readonly addedBy?: string
+  readonly accessMode?: 'files' | 'collection'
   readonly indexId: number
   readonly fileIds: readonly string[]
 }
 
-/** A collection in which rights on the files decide who finds them, and the files in it. */
+/** A collection and its files; by default of access mode `files`. */
 export async function storeCollection(
   { drizzle }: Pick<Database, 'drizzle'>,
-  { id, name, ownerId, indexId, fileIds }: StoredCollection,
+  {
+    id,
+    name,
+    ownerId,
+    addedBy = ownerId,
+    accessMode = 'files',
+    indexId,
+    fileIds,
+  }: StoredCollection,
 ): Promise<void> {
   await drizzle.execute(sql`
     insert into collection (id, name, owner_id, access_mode, index_id, created_at, updated_at)
-    values (${id}::uuid, ${name}, ${ownerId}::uuid, 'files', ${indexId}::integer, now(), now())`)
+    values (${id}::uuid, ${name}, ${ownerId}::uuid, ${accessMode}, ${indexId}::integer, now(), now())`)
   await drizzle.execute(sql`
     insert into collection_file (collection_id, file_id, attributes, followed, added_by, added_at)
-    select ${id}::uuid, file_id, '{}', false, ${ownerId}::uuid, now()
+    select ${id}::uuid, file_id, '{}', false, ${addedBy}::uuid, now()
     from unnest(${arrayOf(fileIds)}::uuid[]) file_id`)
 }
 

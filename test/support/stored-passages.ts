@@ -4,7 +4,7 @@ import { createSearch } from '#retrieval/search/create-search.ts'
 import type { SearchTuning } from '#retrieval/search/hit-store.ts'
 import type { SearchMode, SearchResult } from '#retrieval/search/search.ts'
 import { quietLog, type TestDatabase } from './database.ts'
-import { storeCollection, storeIngested } from './stored-collections.ts'
+import { type StoredCollection, storeCollection, storeIngested } from './stored-collections.ts'
 import { storeNodes } from './stored-files.ts'
 
 export type StoredPassage = { readonly text: string; readonly vector: Float32Array }
@@ -15,7 +15,12 @@ const collectionName = 'all'
 /** One collection with the rows of an ingest, without statistics, in which all files have as many. */
 export async function storePassages(
   database: TestDatabase,
-  { ownerId, files }: { ownerId: string; files: ReadonlyMap<string, readonly StoredPassage[]> },
+  {
+    files,
+    ...collection
+  }: Pick<StoredCollection, 'ownerId' | 'addedBy' | 'accessMode'> & {
+    files: ReadonlyMap<string, readonly StoredPassage[]>
+  },
 ): Promise<{ collectionId: string; chunkTable: string }> {
   const fileIds = [...files.keys()]
   const [first = []] = files.values()
@@ -25,11 +30,16 @@ export async function storePassages(
   const index = await tables.provide({ model, dims, chunkTokensMax: 800, chunkOverlapTokens: 100 })
   await storeNodes(
     database,
-    fileIds.map((id) => ({ id, ownerId, parentId: null })),
+    fileIds.map((id) => ({ id, ownerId: collection.ownerId, parentId: null })),
   )
   const collectionId = crypto.randomUUID()
   const indexed = { indexId: index.id, fileIds }
-  await storeCollection(database, { ...indexed, id: collectionId, name: collectionName, ownerId })
+  await storeCollection(database, {
+    ...indexed,
+    ...collection,
+    id: collectionId,
+    name: collectionName,
+  })
   await storeIngested(database, { ...indexed, chunksPerFile: first.length })
   for (const [fileId, passages] of files) {
     const chunks = passages.map(({ text, vector }, ordinal) => ({

@@ -59,6 +59,13 @@ export const accessRecord = Type.Object(
       Type.Union([
         Type.Object({ type: Type.Literal('owner') }),
         Type.Object({ type: Type.Literal('share'), share: shareRecord }),
+        Type.Object(
+          {
+            type: Type.Literal('collection'),
+            collection: Type.Object({ id: Type.String({ format: 'uuid' }), name: Type.String() }),
+          },
+          { description: 'Shows passages of the file in search results, and gives no role on it.' },
+        ),
       ]),
       { description: "Every reason, the owner's own first." },
     ),

@@ -144,7 +144,9 @@ function renderShare(share: Share): ShareRecord {
 }
 
 /** `via` names every reason, the owner's own first. */
-function renderAccess({ user, role, isOwner, via }: Access): AccessRecord {
+function renderAccess({ user, role, isOwner, via, collections }: Access): AccessRecord {
   const shares = via.map((share) => ({ type: 'share' as const, share: renderShare(share) }))
-  return { object: 'access', user, role, via: isOwner ? [{ type: 'owner' }, ...shares] : shares }
+  const opened = collections.map((collection) => ({ type: 'collection' as const, collection }))
+  const owner = isOwner ? [{ type: 'owner' as const }] : []
+  return { object: 'access', user, role, via: [...owner, ...shares, ...opened] }
 }

@@ -51,6 +51,8 @@ export type Access = {
   readonly role: Role | null
   readonly isOwner: boolean
   readonly via: readonly Share[]
+  /** Collections that show passages of the file to the user, who may not read the file for that. */
+  readonly collections: readonly { readonly id: string; readonly name: string }[]
 }
 
 /** A user by the id, or by the subject that the identity provider knows. */
@@ -149,7 +151,9 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       const via = await store.list(place, { reader: caller, of: { userId, groups } })
       const user = { id: userId, name: known?.subject ?? null }
       const isOwner = ownerId === userId
-      return { user, isOwner, via, role: isOwner ? 'owner' : highest(via) }
+      const collections =
+        shared.type === 'file' ? await store.openedBy(place.id, { userId, groups }) : []
+      return { user, isOwner, via, collections, role: isOwner ? 'owner' : highest(via) }
     },
     principals: (text) => store.findPrincipals(text, principalsMax),
   }

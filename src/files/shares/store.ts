@@ -43,6 +43,22 @@ export function createShareStore({ drizzle }: FilesDatabase) {
     list: (place: SharedPlace, reading: Reading): Promise<readonly Share[]> =>
       ask(() => readShares(drizzle, place, reading)),
 
+    /** The collections of access mode `collection` that show passages of a file to a user. */
+    openedBy: (fileId: string, user: Caller): Promise<readonly { id: string; name: string }[]> =>
+      ask(() =>
+        drizzle.execute<{ id: string; name: string }>(sql`
+          select collection.id, collection.name
+          from collection_file member
+          join collection on collection.id = member.collection_id
+          where member.file_id = ${fileId}::uuid and collection.access_mode = 'collection'
+            and (collection.owner_id = ${user.userId}::uuid or exists (
+              select 1 from share
+              where share.resource_type = 'collection' and share.resource_id = collection.id
+                and is_granted_to(share.principal_type, share.principal_id, ${asCaller(user)})))
+            and may_share_node(member.file_id, coalesce(member.shared_by, member.added_by))
+          order by collection.id`),
+      ),
+
     /** The groups of somebody as they were last seen, and whether anybody was. */
     findUser: (id: string): Promise<(Caller & { subject: string }) | undefined> =>
       ask(async () => {

@@ -90,6 +90,33 @@ export const memberRecord = Type.Object(
 )
 export type MemberRecord = Static<typeof memberRecord>
 
+export const membershipRecord = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'The id of the collection.' }),
+    object: Type.Literal('file.collection'),
+    name: Type.String({ description: 'The name of the collection.' }),
+    owner: Type.Object({
+      id: Type.String(),
+      name: nullable(Type.String(), 'Null for a user who has never signed in.'),
+    }),
+    access_mode: accessMode,
+    shared_by: Type.Object(
+      {
+        id: Type.String(),
+        name: nullable(Type.String(), 'Null for a user who has never signed in.'),
+      },
+      { description: 'The user whose right to share the file opens it to the collection.' },
+    ),
+    open: Type.Boolean({
+      description: "Whether everyone who sees the collection finds the file's passages.",
+    }),
+    followed: Type.Boolean({ description: "Whether it is here by the collection's folder." }),
+    added_at: instant('When it was added to the collection'),
+  },
+  { $id: 'FileCollection', description: 'A collection that a file is in.' },
+)
+export type MembershipRecord = Static<typeof membershipRecord>
+
 export const deletedCollection = Type.Object({
   ...deleted('collection.deleted').properties,
   name: Type.String(),

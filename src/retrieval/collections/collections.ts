@@ -127,8 +127,36 @@ export type Collections = {
   ): Promise<Collection>
   remove(caller: Caller, named: string, how: { isForced: boolean }): Promise<Collection>
   readonly members: CollectionMembers
+  /** The memberships of one file, for those who may share it. */
+  readonly fileMemberships: FileMemberships
   /** For the files: what happens to them happens to their memberships. */
   readonly fileHooks: FileHooks
+}
+
+/** A collection that a file is in, as those who may share the file see it. */
+export type FileMembership = {
+  readonly collectionId: string
+  readonly name: string
+  readonly ownerId: string
+  readonly ownerName: string | null
+  readonly accessMode: AccessMode
+  /** Whose right to share the file opens it. */
+  readonly sharedBy: { readonly id: string; readonly name: string | null }
+  /** Whether everyone who sees the collection finds the file's passages. */
+  readonly isOpen: boolean
+  readonly isFollowed: boolean
+  readonly addedAt: Date
+}
+
+/**
+ * Both need the role `manager` on the file, and no role on the collection. Throw `not_found` for a
+ * file that the caller may not read, and `permission_denied` for one that they may not share.
+ */
+export type FileMemberships = {
+  /** The first 1,000, by the id of the collection. */
+  list(caller: Caller, fileId: string): Promise<Page<FileMembership>>
+  /** A file that a collection follows stays out of it until it is added by itself. */
+  remove(caller: Caller, fileId: string, collectionId: string): Promise<void>
 }
 
 /** Files that the caller may not read are no members to them, unless the collection says otherwise. */

@@ -7,8 +7,8 @@ import { sqlStateOf } from '#lib/sql-state.ts'
 import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import type { Collection, CollectionChange, Collections, NewCollection } from './collections.ts'
-import { createFileHooks, createMembers, pageOf } from './create-members.ts'
-import { dropUnwanted, lockMembers, removeAllMembers } from './member-store.ts'
+import { createFileHooks, createFileMemberships, createMembers, pageOf } from './create-members.ts'
+import { dropUnwanted, lockMembers, removeAllMembers, shareMembers } from './member-store.ts'
 import { absentCollection, demandFolder, demandRole, demandToOpen } from './rights-store.ts'
 import {
   type CollectionDatabase,
@@ -64,6 +64,7 @@ export function createCollections(deps: CollectionsDeps): Collections {
       update(deps, store, { caller, named, change, isForced }),
     remove: (caller, named, { isForced }) => remove(deps, store, { caller, named, isForced }),
     members: createMembers(memberDeps),
+    fileMemberships: createFileMemberships(memberDeps),
     fileHooks: createFileHooks(memberDeps),
   }
 }
@@ -94,7 +95,8 @@ async function create(
         const inserted = await insertCollection(transaction, row, collectionsPerOwnerMax)
         if (inserted !== 'added') return inserted
         if (folderId !== null) {
-          await followFolder(transaction, { collectionId: id, folderId }, deps)
+          const sharedBy = caller.userId
+          await followFolder(transaction, { collectionId: id, folderId, sharedBy }, deps)
         }
         return readCollection(transaction, caller, id)
       }),
@@ -147,12 +149,16 @@ async function update(
       const known = orAbsent(await readCollection(transaction, caller, seen.id), asked.named)
       demandRole(known, 'manager')
       const changed = { ...known, ...change, at: deps.now() }
-      await demandChange(transaction, caller, { known, changed })
-      if (changed.folderId !== known.folderId) {
-        const { folderId } = changed
-        await followFolder(transaction, { collectionId: known.id, folderId }, deps)
+      const { isOpened } = await demandChange(transaction, caller, { known, changed })
+      const { folderId } = changed
+      const sharedBy = caller.userId
+      if (isOpened) await shareMembers(transaction, known.id, sharedBy)
+      const isNewFolder = folderId !== known.folderId
+      if (isNewFolder) {
+        await followFolder(transaction, { collectionId: known.id, folderId, sharedBy }, deps)
       }
-      await writeCollection(transaction, known.id, changed)
+      const folderSharedBy = isOpened || isNewFolder ? sharedBy : null
+      await writeCollection(transaction, known.id, { ...changed, folderSharedBy })
       return orAbsent(await readCollection(transaction, caller, known.id), asked.named)
     }),
   )
@@ -164,16 +170,17 @@ async function demandChange(
   transaction: Transaction,
   caller: Caller,
   { known, changed }: { known: Openness & { id: string }; changed: Openness },
-): Promise<void> {
+): Promise<{ isOpened: boolean }> {
   const { accessMode, folderId } = changed
   const isOpened = accessMode === 'collection' && known.accessMode === 'files'
   if (folderId !== null && (isOpened || folderId !== known.folderId)) {
     await demandFolder(transaction, caller, { folderId, accessMode })
   }
-  if (!isOpened) return
+  if (!isOpened) return { isOpened }
   // Nobody may add what the caller could not share, between this look and the change.
   await lockCollection(transaction, known.id, 'alone')
   await demandToOpen(transaction, caller, known.id)
+  return { isOpened }
 }
 
 async function remove(

@@ -2,10 +2,11 @@ import { isUuid } from '#auth/schema.ts'
 import type { Caller, FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import type { CollectionMembers, Member, NewMember } from './collections.ts'
+import type { CollectionMembers, FileMemberships, Member, NewMember } from './collections.ts'
 import {
   countMembers,
   listMembers,
+  listMemberships,
   readMembers,
   readOwnAttributes,
   writeOwnAttributes,
@@ -13,13 +14,20 @@ import {
 import {
   addMembers,
   dropUnwanted,
+  excludeFile,
   isFull,
   lockFiles,
   type Queue,
   queueChanged,
   removeMember,
 } from './member-store.ts'
-import { absentCollection, absentFile, demandFiles, demandRole } from './rights-store.ts'
+import {
+  absentCollection,
+  absentFile,
+  demandFiles,
+  demandRole,
+  demandSharer,
+} from './rights-store.ts'
 import { type CollectionPlace, type Handle, lockCollection, readPlace } from './store.ts'
 import { followFiles } from './sync-store.ts'
 
@@ -61,6 +69,33 @@ export function createMembers(deps: MembersDeps): CollectionMembers {
       }),
     remove: (caller, named, fileId) =>
       transact((transaction) => remove(transaction, { caller, named, fileId })),
+  }
+}
+
+const membershipsMax = 1_000
+
+export function createFileMemberships({ transact, now }: MembersDeps): FileMemberships {
+  return {
+    list: (caller, fileId) =>
+      transact(async (transaction) => {
+        await demandSharer(transaction, caller, fileId)
+        const rows = await listMemberships(transaction, fileId, membershipsMax + 1)
+        return pageOf(rows, { limit: membershipsMax, before: null })
+      }),
+    remove: (caller, fileId, collectionId) =>
+      transact(async (transaction) => {
+        await demandSharer(transaction, caller, fileId)
+        if (!isUuid(collectionId)) throw absentCollection(collectionId, 'collection_id')
+        await lockFiles(transaction, [fileId])
+        const own = await readOwnAttributes(transaction, collectionId, fileId)
+        if (own === undefined) throw absentCollection(collectionId, 'collection_id')
+        if (own.isFollowed) {
+          const excludedBy = caller.userId
+          await excludeFile(transaction, { collectionId, fileId, excludedBy, at: now() })
+        }
+        await removeMember(transaction, { collectionId, fileId })
+        await dropUnwanted(transaction, [fileId])
+      }),
   }
 }
 
@@ -115,7 +150,8 @@ async function add(
   // As it is from now on: whom it opens its files to may just have changed.
   const collection = await place(transaction, caller, collectionId, 'editor')
   await demandFiles(transaction, caller, { fileIds, accessMode: collection.accessMode })
-  const added = { collectionId, files, isFollowed: false, batchId, addedBy: caller.userId }
+  const addedBy = caller.userId
+  const added = { collectionId, files, isFollowed: false, batchId, addedBy, sharedBy: addedBy }
   await addMembers(transaction, added, deps)
   if (await isFull(transaction, collectionId, deps.filesMax)) {
     const sentence = `The collection "${collection.name}" has ${deps.filesMax} files, which is the limit.`

@@ -3,6 +3,7 @@ import type { Attributes, Caller } from '#files/files.ts'
 import type {
   Collection,
   FileCounts,
+  FileMembership,
   Member,
   MemberFilter,
   MemberState,
@@ -54,6 +55,51 @@ export async function countMembers(
   return { total, completed, inProgress, failed: total - completed - inProgress }
 }
 
+type MembershipRow = {
+  collection_id: string
+  name: string
+  owner_id: string
+  owner_name: string | null
+  access_mode: FileMembership['accessMode']
+  sharer_id: string
+  sharer_name: string | null
+  is_open: boolean
+  followed: boolean
+  added_ms: number
+}
+
+/** The collections that a file is in, whoever sees them. */
+export async function listMemberships(
+  handle: Handle,
+  fileId: string,
+  max: number,
+): Promise<readonly FileMembership[]> {
+  const rows = await handle.execute<MembershipRow>(sql`
+    select member.collection_id, collection.name, collection.owner_id, owner.subject as owner_name,
+      collection.access_mode, coalesce(member.shared_by, member.added_by) as sharer_id,
+      sharer.subject as sharer_name, member.followed,
+      collection.access_mode = 'collection'
+        and may_share_node(member.file_id, coalesce(member.shared_by, member.added_by)) as is_open,
+      (extract(epoch from member.added_at) * 1000)::float8 as added_ms
+    from collection_file member
+    join collection on collection.id = member.collection_id
+    left join app_user owner on owner.id = collection.owner_id
+    left join app_user sharer on sharer.id = coalesce(member.shared_by, member.added_by)
+    where member.file_id = ${fileId}::uuid
+    order by member.collection_id limit ${max}`)
+  return rows.map((row) => ({
+    collectionId: row.collection_id,
+    name: row.name,
+    ownerId: row.owner_id,
+    ownerName: row.owner_name,
+    accessMode: row.access_mode,
+    sharedBy: { id: row.sharer_id, name: row.sharer_name },
+    isOpen: row.is_open,
+    isFollowed: row.followed,
+    addedAt: new Date(row.added_ms),
+  }))
+}
+
 /** The attributes of the membership alone, with its lock. */
 export async function readOwnAttributes(
   handle: Handle,
@@ -99,10 +145,11 @@ type MemberRow = {
 }
 
 function members(caller: Caller, { id, accessMode }: Which): SQL {
+  const isReadable = sql`member.file_id in (select node_id from node_roles(${asCaller(caller)}))`
   const isSeen =
     accessMode === 'collection'
-      ? sql`true`
-      : sql`member.file_id in (select node_id from node_roles(${asCaller(caller)}))`
+      ? sql`(member.file_id in (select file_id from opened_files(${id}::uuid)) or ${isReadable})`
+      : isReadable
   return sql`
     select member.file_id, node.name as filename, file.bytes::text as bytes,
       (file.attributes || member.attributes)::text as attributes, progress.state, progress.stage,

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
+import { collectionExclusion, embeddingIndex, fileIndex } from '#db/schema/retrieval.ts'
 import type { Attributes } from '#files/files.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { removeChunks } from '#retrieval/index/store.ts'
@@ -33,6 +33,8 @@ export type Added = {
   readonly isFollowed: boolean
   readonly batchId: string | null
   readonly addedBy: string
+  /** Whose right to share these files opens them in a collection of access mode `collection`. */
+  readonly sharedBy: string
 }
 
 /** What is a member already stays one, with the attributes that are given now, if any are. */
@@ -45,17 +47,28 @@ export async function addMembers(
   const rows = added.files.map(({ fileId, attributes }) => ({ file_id: fileId, attributes }))
   await transaction.execute(sql`
     insert into collection_file as known
-      (collection_id, file_id, attributes, followed, batch_id, added_by, added_at)
+      (collection_id, file_id, attributes, followed, batch_id, added_by, shared_by, added_at)
     select ${added.collectionId}::uuid, row.file_id, coalesce(row.attributes, '{}'::jsonb),
-      ${added.isFollowed}, ${added.batchId}::uuid, ${added.addedBy}::uuid, ${at}::timestamptz
+      ${added.isFollowed}, ${added.batchId}::uuid, ${added.addedBy}::uuid,
+      ${added.sharedBy}::uuid, ${at}::timestamptz
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb)
       as row(file_id uuid, attributes jsonb)
     on conflict (collection_id, file_id) do update set
       attributes = case when excluded.attributes = '{}'::jsonb
         then known.attributes else excluded.attributes end,
       batch_id = coalesce(excluded.batch_id, known.batch_id),
+      shared_by = case
+        when excluded.followed and not known.followed then known.shared_by
+        when coalesce(known.shared_by, known.added_by) = (
+          select owner_id from node where node.id = known.file_id) then known.shared_by
+        else excluded.shared_by end,
       followed = known.followed and excluded.followed`)
   const fileIds = added.files.map(({ fileId }) => fileId)
+  if (!added.isFollowed) {
+    await transaction.execute(sql`
+      delete from ${collectionExclusion} where collection_id = ${added.collectionId}::uuid
+        and file_id = any(${uuidArray(fileIds)})`)
+  }
   await queueMembers(
     transaction,
     sql`member.collection_id = ${added.collectionId}::uuid
@@ -109,6 +122,31 @@ export async function queueChanged(
     order by id for share`)
   const which = sql`member.file_id = any(${uuidArray(fileIds)})`
   await queueMembers(transaction, which, { queue, isChanged: true })
+}
+
+/** Makes `sharer` the one whose rights open the files that their owners did not add themselves. */
+export async function shareMembers(
+  transaction: Transaction,
+  collectionId: string,
+  sharer: string,
+): Promise<void> {
+  await transaction.execute(sql`
+    update collection_file member set shared_by = ${sharer}::uuid
+    from node
+    where member.collection_id = ${collectionId}::uuid and node.id = member.file_id
+      and node.trashed_at is null and node.owner_id <> coalesce(member.shared_by, member.added_by)`)
+}
+
+/** Keeps a file out of the collections that follow its folder, until it is added by itself. */
+export async function excludeFile(
+  transaction: Transaction,
+  row: { collectionId: string; fileId: string; excludedBy: string; at: Date },
+): Promise<void> {
+  await transaction.execute(sql`
+    insert into ${collectionExclusion} (collection_id, file_id, excluded_by, created_at)
+    values (${row.collectionId}::uuid, ${row.fileId}::uuid, ${row.excludedBy}::uuid,
+      ${row.at.toISOString()}::timestamptz)
+    on conflict do nothing`)
 }
 
 /** Whether it has more files than it may. */

@@ -207,7 +207,8 @@ export const memberOperations = {
   list: operation({
     tag,
     summary: 'List the files of a collection',
-    description: 'Those that the caller may read; all of them with `access_mode: "collection"`.',
+    description:
+      'Those that the caller may read. With `access_mode: "collection"` also those that a user who may share them has added.',
     path,
     query: orderedPageQuery,
     answers: {

@@ -1,5 +1,12 @@
-import type { CollectionRecord, MemberRecord } from './answer-schema.ts'
-import type { Collection, CollectionIndex, Member, MemberState, Page } from './collections.ts'
+import type { CollectionRecord, MemberRecord, MembershipRecord } from './answer-schema.ts'
+import type {
+  Collection,
+  CollectionIndex,
+  FileMembership,
+  Member,
+  MemberState,
+  Page,
+} from './collections.ts'
 
 export function renderCollection(collection: Collection): CollectionRecord {
   const { counts, chunking } = collection
@@ -39,6 +46,20 @@ export function renderMember(member: Member): MemberRecord {
     attributes: member.attributes,
     followed: member.isFollowed,
     added_at: member.addedAt.toISOString(),
+  }
+}
+
+export function renderMembership(membership: FileMembership): MembershipRecord {
+  return {
+    id: membership.collectionId,
+    object: 'file.collection',
+    name: membership.name,
+    owner: { id: membership.ownerId, name: membership.ownerName },
+    access_mode: membership.accessMode,
+    shared_by: membership.sharedBy,
+    open: membership.isOpen,
+    followed: membership.isFollowed,
+    added_at: membership.addedAt.toISOString(),
   }
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { isUuid } from '#auth/schema.ts'
 import type { Caller, Role } from '#files/files.ts'
 import { isAtLeast, rankOfRole } from '#files/roles.ts'
 import { AppError } from '#lib/errors.ts'
@@ -9,8 +10,8 @@ import { uuidArray } from './member-store.ts'
 
 /** Who may do what with a collection, and put what into it. */
 
-export function absentCollection(named: string): AppError {
-  return new AppError('not_found', `There is no collection "${named}".`, { param: 'name' })
+export function absentCollection(named: string, param = 'name'): AppError {
+  return new AppError('not_found', `There is no collection "${named}".`, { param })
 }
 
 export function absentFile(fileId: string, param = 'file_id'): AppError {
@@ -46,6 +47,18 @@ export async function demandFiles(
     if (rank === 0) throw absentFile(fileId)
     if (rank < rankOfRole(wanted)) throw mayNotShare(wanted, 'the file')
   }
+}
+
+/** Before the memberships of a file are shown or ended, whatever collections they are in. */
+export async function demandSharer(handle: Handle, caller: Caller, fileId: string): Promise<void> {
+  if (!isUuid(fileId)) throw absentFile(fileId, 'id')
+  const [row] = await handle.execute<{ rank: number | null }>(sql`
+    select node_role(node.id, ${asCaller(caller)}) as rank from node
+    where node.id = ${fileId}::uuid and node.kind = 'file'`)
+  const rank = row?.rank ?? 0
+  if (rank === 0) throw absentFile(fileId, 'id')
+  if (rank >= rankOfRole('manager')) return
+  throw new AppError('permission_denied', 'This needs the role manager on the file.')
 }
 
 /** `folderId` becomes the folder of a collection. */

@@ -8,8 +8,9 @@ import { shareRoutes } from '#files/shares/routes.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import { readJsonBody } from '#http/body.ts'
 import type { Collections } from './collections.ts'
+import { membershipOperations } from './membership-operations.ts'
 import { collectionOperations, memberOperations } from './operations.ts'
-import { renderCollection, renderMember, renderPage } from './render.ts'
+import { renderCollection, renderMember, renderMembership, renderPage } from './render.ts'
 import {
   isForced,
   readAttributesChange,
@@ -78,6 +79,31 @@ export function collectionRoutes(deps: CollectionRoutesDeps) {
       { requires: basePermission, detail: collectionOperations.remove },
     )
     .use(memberRoutes(deps))
+}
+
+/** The collections that a file is in, for those who may share the file. */
+export function fileMembershipRoutes({
+  auth,
+  collections: { fileMemberships },
+}: CollectionRoutesDeps) {
+  return new Elysia({ name: 'file-collections', prefix: '/v1/files/:id/collections' })
+    .use(guard(auth))
+    .get(
+      '/',
+      async ({ principal, params: { id } }) => {
+        const page = await fileMemberships.list(principal, id)
+        return renderPage(page, renderMembership, ({ collectionId }) => collectionId)
+      },
+      { requires: basePermission, detail: membershipOperations.list },
+    )
+    .delete(
+      '/:collection_id',
+      async ({ principal, params: { id, collection_id } }) => {
+        await fileMemberships.remove(principal, id, collection_id)
+        return { id: collection_id, object: 'file.collection.deleted', deleted: true }
+      },
+      { requires: basePermission, detail: membershipOperations.remove },
+    )
 }
 
 /** Whom collections are shared with. */

@@ -136,12 +136,16 @@ export async function insertCollection(
 export async function writeCollection(
   transaction: Transaction,
   id: string,
-  row: Omit<CollectionRow, 'id' | 'ownerId' | 'indexId'>,
+  row: Omit<CollectionRow, 'id' | 'ownerId' | 'indexId'> & {
+    /** Null: whoever it was before. */
+    readonly folderSharedBy: string | null
+  },
 ): Promise<void> {
   await transaction.execute(sql`
     update ${collection} set name = ${row.name}, title = ${row.title},
       description = ${row.description}, metadata = ${JSON.stringify(row.metadata)},
       access_mode = ${row.accessMode}, folder_id = ${row.folderId}::uuid,
+      folder_shared_by = coalesce(${row.folderSharedBy}::uuid, folder_shared_by),
       updated_at = ${row.at.toISOString()}::timestamptz
     where id = ${id}::uuid`)
 }

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { JobHandler, Jobs, Transaction } from '#jobs/jobs.ts'
 import { asRecord } from '#lib/json.ts'
@@ -56,7 +56,8 @@ export async function followFiles(
       select above.file_id, collection.id, false
       from above join collection on collection.folder_id = above.folder_id
       where not exists (select 1 from collection_file member
-        where member.file_id = above.file_id and member.collection_id = collection.id)`,
+        where member.file_id = above.file_id and member.collection_id = collection.id)
+        and ${isNotExcluded(sql`collection.id`, sql`above.file_id`)}`,
   )
   if (rows.length === 0) return
   await lockFiles(
@@ -81,7 +82,7 @@ export async function followFiles(
     await addFollowed(
       transaction,
       id,
-      members.map((row) => row.file_id),
+      { fileIds: members.map((row) => row.file_id), sharedBy: null },
       following,
     )
   }
@@ -90,7 +91,11 @@ export async function followFiles(
 /** Before a collection follows another folder, or none. */
 export async function followFolder(
   transaction: Transaction,
-  { collectionId, folderId }: { collectionId: string; folderId: string | null },
+  {
+    collectionId,
+    folderId,
+    sharedBy,
+  }: { collectionId: string; folderId: string | null; sharedBy: string },
   following: Following,
 ): Promise<void> {
   await lockFollowing(transaction, 'alone')
@@ -108,7 +113,7 @@ export async function followFolder(
   )
   await dropUnwanted(transaction, leftIds)
   const come = await missing(transaction, { collectionId, folderId })
-  await addFollowed(transaction, collectionId, come, following)
+  await addFollowed(transaction, collectionId, { fileIds: come, sharedBy }, following)
 }
 
 /** Brings in what one transaction had no room for. */
@@ -127,7 +132,7 @@ export function followWorker(
           select folder_id from collection where id = ${collectionId}::uuid`)
         if (known === undefined) return
         const come = await missing(transaction, { collectionId, folderId: known.folder_id })
-        await addFollowed(transaction, collectionId, come, following)
+        await addFollowed(transaction, collectionId, { fileIds: come, sharedBy: null }, following)
       })
     },
     onFailed: async () => {},
@@ -144,6 +149,11 @@ function belowFolder(folderId: string | null) {
       where node.trashed_at is null)`
 }
 
+function isNotExcluded(collectionId: SQL, fileId: SQL): SQL {
+  return sql`not exists (select 1 from collection_exclusion excluded
+    where excluded.collection_id = ${collectionId} and excluded.file_id = ${fileId})`
+}
+
 async function missing(
   transaction: Transaction,
   { collectionId, folderId }: { collectionId: string; folderId: string | null },
@@ -154,6 +164,7 @@ async function missing(
     select below.id from below
     where below.kind = 'file' and not exists (select 1 from collection_file member
       where member.collection_id = ${collectionId}::uuid and member.file_id = below.id)
+      and ${isNotExcluded(sql`${collectionId}::uuid`, sql`below.id`)}
     order by below.id limit ${filesPerTransaction + 1}`)
   return rows.map((row) => row.id)
 }
@@ -161,14 +172,14 @@ async function missing(
 async function addFollowed(
   transaction: Transaction,
   collectionId: string,
-  fileIds: readonly string[],
+  { fileIds, sharedBy }: { fileIds: readonly string[]; sharedBy: string | null },
   following: Following,
 ): Promise<void> {
   const now = fileIds.slice(0, filesPerTransaction)
   if (now.length === 0) return
   await lockFiles(transaction, now)
-  const [known] = await transaction.execute<{ owner_id: string }>(sql`
-    select owner_id from collection where id = ${collectionId}::uuid for share`)
+  const [known] = await transaction.execute<{ owner_id: string; shared_by: string }>(sql`
+    select owner_id, coalesce(folder_shared_by, owner_id) as shared_by from collection where id = ${collectionId}::uuid for share`)
   if (known === undefined) return
   await addMembers(
     transaction,
@@ -178,6 +189,7 @@ async function addFollowed(
       isFollowed: true,
       batchId: null,
       addedBy: known.owner_id,
+      sharedBy: sharedBy ?? known.shared_by,
     },
     following,
   )

@@ -55,7 +55,7 @@ export function memberTables(
   const hasRole = sql`${rankOnCollection(caller)} is not null`
   const conditions = filters.map((filter) => sql`and ${conditionOf(filter)}`)
   const isOfFile = filters.some(({ field }) => !fieldsOfNode.has(field))
-  const { readable, held, nodes, places } =
+  const { readable, opened, nodes, places } =
     among === 'candidates' ? candidatesOf(caller) : allOf(caller)
   return sql`
     readable as materialized (${readable}),
@@ -67,15 +67,12 @@ export function memberTables(
       join ${collection} on collection.id = wanted.id::uuid
       where ${hasRole}),
     entry as materialized (
-      select searched.*, held.file_id, held.attributes
-      from searched ${held}
-      where searched.access_mode = 'collection'
+      ${opened}
       union all
       select searched.*, held.file_id, held.attributes
       from searched cross join readable
       join ${collectionFile} held
-        on held.collection_id = searched.id and held.file_id = readable.node_id
-      where searched.access_mode = 'files'),
+        on held.collection_id = searched.id and held.file_id = readable.node_id),
     member as materialized (
       select distinct on (entry.file_id) entry.file_id, entry.id as collection_id,
         progress.index_id, progress.chunks
@@ -95,7 +92,13 @@ export function memberTables(
 function allOf(caller: Caller) {
   return {
     readable: sql`select node_id from node_roles(${asCaller(caller)})`,
-    held: sql`join ${collectionFile} held on held.collection_id = searched.id`,
+    opened: sql`
+      select searched.*, held.file_id, held.attributes
+      from searched
+      cross join lateral opened_files(searched.id) opened
+      join ${collectionFile} held
+        on held.collection_id = searched.id and held.file_id = opened.file_id
+      where searched.access_mode = 'collection'`,
     nodes: sql`${node}`,
     places: sql`${fileIndex}`,
   }
@@ -110,10 +113,14 @@ function candidatesOf(caller: Caller) {
     readable: sql`
       select file_id as node_id from candidate
       where node_role(file_id, ${asCaller(caller)}) is not null`,
-    held: sql`
+    opened: sql`
+      select searched.*, held.file_id, held.attributes
+      from searched
       cross join candidate
       join ${collectionFile} held
-        on held.collection_id = searched.id and held.file_id = candidate.file_id`,
+        on held.collection_id = searched.id and held.file_id = candidate.file_id
+      where searched.access_mode = 'collection'
+        and may_share_node(held.file_id, coalesce(held.shared_by, held.added_by))`,
     nodes: sql`lateral (select * from ${node} one where one.id = entry.file_id offset 0) node`,
     places: sql`
       lateral (select * from ${fileIndex} one where one.file_id = entry.file_id offset 0)`,

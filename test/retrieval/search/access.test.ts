@@ -23,7 +23,15 @@ type Node = {
   isTrashed: boolean
 }
 type Share = Parameters<typeof storeShares>[1][number]
-type Collection = { id: string; name: string; ownerId: string; isOpen: boolean; files: Set<Node> }
+type Collection = {
+  id: string
+  name: string
+  ownerId: string
+  isOpen: boolean
+  files: Set<Node>
+  /** Who has added the files. */
+  addedBy: Caller
+}
 type Caller = { userId: string; groups: readonly string[] }
 
 const dice = createDice(11)
@@ -45,10 +53,12 @@ const collections: Collection[] = Array.from({ length: 5 }, (_, at) => ({
   id: crypto.randomUUID(),
   name: `collection-${at}`,
   ownerId: pick(callers).userId,
+  addedBy: pick(callers),
   isOpen: chance(40),
   files: new Set(files.filter(() => chance(50))),
 }))
 let shares: Share[] = []
+const disabled = new Set<string>()
 
 let database: TestDatabase
 /** By what is found out first. */
@@ -116,7 +126,7 @@ function expectedFor(caller: Caller, asked: readonly Collection[]) {
       const first = asked.find(
         (collection) =>
           collection.files.has(file) &&
-          (collection.isOpen ? !file.isTrashed : isReadable(file, caller)),
+          ((collection.isOpen && mayShare(file, collection.addedBy)) || isReadable(file, caller)),
       )
       return first === undefined ? [] : [`${file.id} in ${first.name}`]
     })
@@ -127,14 +137,19 @@ function isSeen({ id, ownerId }: Collection, caller: Caller): boolean {
   return ownerId === caller.userId || shares.some((share) => isOn(share, id, caller))
 }
 
-function isReadable(file: Node, caller: Caller): boolean {
+function isReadable(file: Node, caller: Caller, roleMin = 1): boolean {
   if (file.isTrashed) return false
   if (file.ownerId === caller.userId) return true
   for (let node: Node | null = file; node !== null; node = node.parent) {
     const { id } = node
-    if (shares.some((share) => isOn(share, id, caller))) return true
+    if (shares.some((share) => share.role >= roleMin && isOn(share, id, caller))) return true
   }
   return false
+}
+
+function mayShare(file: Node, sharer: Caller): boolean {
+  if (file.ownerId === sharer.userId) return !file.isTrashed
+  return !disabled.has(sharer.userId) && isReadable(file, sharer, 3)
 }
 
 function isOn(share: Share, resourceId: string, { userId, groups: own }: Caller): boolean {
@@ -175,7 +190,17 @@ async function store(): Promise<void> {
   const idsOf = (members: Iterable<Node>) => Array.from(members, ({ id }) => id)
   for (const collection of collections) {
     const fileIds = idsOf(collection.files)
-    await storeCollection(database, { ...collection, indexId: index.id, fileIds })
+    const addedBy = collection.addedBy.userId
+    await storeCollection(database, { ...collection, addedBy, indexId: index.id, fileIds })
+  }
+  for (const { userId, groups: own } of callers) {
+    await drizzle.execute(sql`
+      insert into app_user (id, subject) values (${userId}::uuid, ${userId})`)
+    for (const name of own) {
+      await drizzle.execute(sql`
+        insert into group_member (user_id, group_name, source)
+        values (${userId}::uuid, ${name}, 'manual')`)
+    }
   }
   await storeIngested(database, { indexId: index.id, fileIds: idsOf(files), chunksPerFile: 1 })
   for (const [at, { id }] of files.entries()) {
@@ -192,9 +217,16 @@ async function store(): Promise<void> {
   }
 }
 
-/** Moves, shares, opens and throws away at random. */
+/** Moves, shares, opens, disables and throws away at random. */
 async function change(): Promise<void> {
   const { drizzle } = database
+  disabled.clear()
+  for (const { userId } of callers) {
+    if (chance(20)) disabled.add(userId)
+    await drizzle.execute(sql`
+      update app_user set disabled_at = case when ${disabled.has(userId)} then now() end
+      where id = ${userId}::uuid`)
+  }
   for (const node of nodes) {
     const folders = nodes.filter(
       (folder) => folder.isFolder && folder.ownerId === node.ownerId && !isBelow(folder, node),

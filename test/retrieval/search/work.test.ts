@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { type SearchTuning, searchTuning } from '#retrieval/search/hit-store.ts'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { storeNodes, storeShares } from '#test/support/stored-files.ts'
 import { searchPassages, storePassages } from '#test/support/stored-passages.ts'
 
 /**
@@ -58,11 +59,39 @@ test.skipIf(serverUrl !== undefined)(
   },
 )
 
+test.skipIf(serverUrl !== undefined)(
+  'files that a manager has added to an open collection cost as much',
+  async () => {
+    const [manager, stranger] = [crypto.randomUUID(), crypto.randomUUID()]
+    const folderId = Bun.randomUUIDv7()
+    const node = { id: folderId, ownerId: owner, parentId: null, isFolder: true }
+    await storeNodes(database, [node])
+    const [row] = await database.drizzle.execute<{ id: string }>(sql`select id from collection`)
+    const shared = { principalType: 'user', principalId: manager, role: 3 } as const
+    await storeShares(database, [
+      { ...shared, resourceType: 'node', resourceId: folderId },
+      { ...shared, resourceType: 'collection', resourceId: row?.id ?? '', principalId: stranger },
+    ])
+    await database.drizzle.execute(sql`
+      update node set parent_id = ${folderId}::uuid where kind = 'file'`)
+    await database.drizzle.execute(sql`update collection set access_mode = 'collection'`)
+    await database.drizzle.execute(sql`
+      update collection_file set shared_by = ${manager}::uuid`)
+    const read = await rowsReadBy(searchTuning, stranger)
+    for (const table of ['file_index', 'collection_file', 'node']) {
+      expect(read(table), table).toBeWithin(fileCount, 30 * fileCount)
+    }
+  },
+)
+
 /** The rows of each table that are read by a search in each mode. */
-async function rowsReadBy(tuning: SearchTuning): Promise<(table: string) => number> {
+async function rowsReadBy(
+  tuning: SearchTuning,
+  userId = owner,
+): Promise<(table: string) => number> {
   const before = await rowsRead()
   for (const mode of ['hybrid', 'keyword', 'vector'] as const) {
-    const asked = { userId: owner, query: 'word', mode, topK: 10, tuning, vector: vectorOf(7) }
+    const asked = { userId, query: 'word', mode, topK: 10, tuning, vector: vectorOf(7) }
     expect(await searchPassages(database, asked)).toHaveLength(10)
   }
   const after = await rowsRead()
