@@ -1,10 +1,17 @@
-import type { Language } from './languages.ts'
+/** The languages of the API, as ISO 639-1 codes; each engine serves some of them. */
+export const languages = ['cs', 'de', 'el', 'en', 'fr', 'sk'] as const
+
+export type Language = (typeof languages)[number]
+
+export function isLanguage(code: string): code is Language {
+  return languages.some((language) => language === code)
+}
 
 /**
- * What turns speech into text: a program, a server or what is built in. An adapter is one file (or
- * folder) under `engines/` and one line in its registry; it knows this contract and nothing else of
- * speech. Audio is mono PCM of 16 bit at `sampleRateHz`; times are milliseconds from the first
- * sample that was written to the session.
+ * Converts speech to text: a program, a server, or the built-in demo. An adapter is one file (or
+ * folder) under `engines/` plus one line in its registry, and depends on nothing else of speech.
+ * Audio is mono 16-bit PCM at `sampleRateHz`. Times are milliseconds from the first sample written
+ * to the session.
  */
 export type Engine = {
   readonly name: string
@@ -13,59 +20,59 @@ export type Engine = {
   readonly features: EngineFeatures
   readonly limits: EngineLimits
   /**
-   * A session that takes audio. Rejects with an `EngineError` when the engine cannot be had in time
-   * (`openMs` of the settings) or when `signal` aborts; nothing is left behind then.
+   * Opens a session that accepts audio. Rejects with an `EngineError` if the engine is not ready
+   * within its `openMs` or `signal` aborts; nothing stays allocated then.
    */
   open(options: EngineOpenOptions): Promise<EngineSession>
-  /** Ends what has a lifetime of its own, such as warm processes. */
+  /** Releases resources that outlive sessions, such as warm processes. */
   close(): Promise<void>
 }
 
-/** What callers are told that they can expect. */
+/** Capabilities that are announced to clients. */
 export type EngineFeatures = {
   readonly partials: boolean
   readonly words: boolean
   readonly confidence: boolean
-  /** Whether `finalize` is answered without a pause of silence. */
+  /** Whether `finalize` works without a pause in the audio. */
   readonly finalize: boolean
 }
 
 type EngineLimits = {
-  /** Sessions at once in this process. */
+  /** Concurrent sessions in this process. */
   readonly sessionsMax: number
-  /** How long one session may be in audio; longer ones go on in a fresh session. */
+  /** Audio per session; a longer recognition continues in a new session. */
   readonly sessionMsMax: number
 }
 
 export type EngineOpenOptions = {
   readonly language: Language
-  /** Words that are likely to be said; an engine that cannot use them ignores them. */
+  /** Likely words and phrases; engines without support ignore them. */
   readonly vocabulary: readonly string[]
-  /** The silence after which an utterance is over, for engines that can be told. */
+  /** Silence that ends an utterance, for engines where it is configurable. */
   readonly endpointingMs: number
   readonly signal: AbortSignal
-  /** Called synchronously and in order, never before `open` has resolved, never after an ending. */
+  /** Called synchronously and in order; never before `open` resolves, never after an ending. */
   readonly listener: (event: EngineEvent) => void
 }
 
 /**
- * One stream of audio. The caller keeps what was written and is not processed yet within a limit in
- * milliseconds of audio, so an adapter needs no queue of its own; it never blocks.
+ * One audio stream. The caller limits how much audio is written but not processed, so adapters
+ * need no queue and never block.
  */
 export type EngineSession = {
-  /** The samples may be kept by the engine; the caller does not change them. */
+  /** The engine may keep the samples; the caller does not modify them. */
   write(samples: Int16Array): void
-  /** Asks for finals of all that was written; `finalized` follows them. One at a time. */
+  /** Requests finals of all audio written so far; `finalized` follows them. One at a time. */
   finalize(): void
-  /** No more audio comes. The remaining finals follow, then `ended`. */
+  /** Marks the end of the audio. The remaining finals follow, then `ended`. */
   end(): void
-  /** Ends it now; no event follows. Harmless after an ending, and when called twice. */
+  /** Ends the session immediately; no event follows. Idempotent, also after an ending. */
   abort(): void
 }
 
 /**
- * At most one utterance is open: a `partial` replaces the one before, a `final` closes it. An
- * adapter whose server answers in another order puts it in order. Texts are never empty: a final
+ * At most one utterance is open: each `partial` replaces the one before, a `final` closes it. An
+ * adapter whose server responds out of order restores the order. Texts are never empty: a final
  * without text is an `utterance-dropped`, which withdraws the partials before it.
  */
 export type EngineEvent =
@@ -73,28 +80,28 @@ export type EngineEvent =
   | ({
       readonly type: 'final'
       readonly words: readonly Word[]
-      /** 0 to 1, null where the engine does not say. */
+      /** 0 to 1; null if the engine reports none. */
       readonly confidence: number | null
-      /** Whether the speaker paused here; false where the engine cut a long utterance. */
+      /** True if the speaker paused here; false if the engine split a long utterance. */
       readonly speechFinal: boolean
     } & Span)
   | { readonly type: 'utterance-dropped' }
   | { readonly type: 'speech-start'; readonly atMs: number }
   /**
-   * Audio before this time has been taken in by the engine; it never runs backwards. `estimated`
-   * where the engine does not tell and the adapter reckons, by what was sent and a bound on its pace.
+   * The engine has processed the audio before this time; it never decreases. `estimated` if the
+   * engine does not report it and the adapter derives it from what was sent.
    */
   | { readonly type: 'progress'; readonly processedMs: number; readonly estimated: boolean }
-  /** The answer to `finalize`. */
+  /** The response to `finalize`. */
   | { readonly type: 'finalized' }
-  /** An ending: all that was written before `end` has been answered. */
+  /** An ending: the results of all audio written before `end` were delivered. */
   | { readonly type: 'ended' }
-  /** An ending: the engine broke off. */
+  /** An ending: the session failed. */
   | { readonly type: 'failed'; readonly error: EngineError }
 
 export type Span = {
   readonly text: string
-  /** Null where the engine gives no times; the caller reckons them. */
+  /** Null if the engine reports no times; the caller estimates them. */
   readonly startMs: number | null
   readonly endMs: number | null
 }
@@ -107,18 +114,18 @@ export type Word = {
 }
 
 export type EngineErrorKind =
-  /** No connection, no process, not ready in time. */
+  /** No connection, no process, or not ready in time. */
   | 'unreachable'
-  /** All of its sessions are taken. */
+  /** All sessions are in use. */
   | 'busy'
-  /** It refused the session or the audio: trying again would not help. */
+  /** The engine rejected the session or the audio; a retry would not help. */
   | 'refused'
-  /** It went away, or said what its protocol does not know. */
+  /** The engine crashed, disconnected or violated its protocol. */
   | 'broken'
-  /** Its own limit of a session was reached. */
+  /** The engine's own session limit was reached. */
   | 'limit'
 
-/** `message` is for the log; callers are told the kind alone, since engines quote addresses. */
+/** `message` is for the log. Clients receive only the kind, because engines quote addresses. */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
   readonly kind: EngineErrorKind
@@ -127,4 +134,13 @@ export class EngineError extends Error {
     super(message, options)
     this.kind = kind
   }
+}
+
+/** The duration of samples in whole milliseconds, rounded down. */
+export function samplesToMs(samples: number, sampleRateHz: number): number {
+  return Math.floor((samples * 1000) / sampleRateHz)
+}
+
+export function msToSamples(ms: number, sampleRateHz: number): number {
+  return Math.floor((ms * sampleRateHz) / 1000)
 }

@@ -2,14 +2,14 @@ import { expect } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
-import { openRecognition } from '#speech/recognition/recognition.ts'
+import { openRecognition } from '#speech/recognition/open-recognition.ts'
 import type {
   Recognition,
   RecognitionEvent,
   RecognitionOptions,
   RecognitionStats,
   Transcript,
-} from '#speech/recognition/recognition-events.ts'
+} from '#speech/recognition/recognition.ts'
 import { engineDeps } from './engine-session.ts'
 import { eventually } from './eventually.ts'
 import type { ScriptedEngine } from './scripted-engine.ts'
@@ -86,7 +86,7 @@ export async function hearPool(
     warnings: () => of('warning').map(({ code }) => code),
     async write(samples, pieceOf = () => 1_600) {
       for (let from = 0; from < samples.length && !isOver(); ) {
-        await eventually('there is room', () => recognition.room() > 0 || isOver())
+        await eventually('there is room', () => recognition.writableMs() > 0 || isOver())
         const piece = samples.subarray(from, from + pieceOf())
         recognition.write(piece)
         from += piece.length

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import type { Transcript } from '#speech/recognition/recognition-events.ts'
+import type { Transcript } from '#speech/recognition/recognition.ts'
 
 /** What holds for the transcripts of every session, in the order in which they came. */
 export function checkTranscripts(transcripts: readonly Transcript[]): void {

@@ -5,8 +5,9 @@ import {
   type EngineEvent,
   type EngineOpenOptions,
   type EngineSession,
+  type Language,
+  languages,
 } from '#speech/engine.ts'
-import { type Language, languages } from '#speech/languages.ts'
 import type { Log } from '#telemetry/log.ts'
 import { restMs } from './back-off.ts'
 import { builtInEngine } from './demo.ts'

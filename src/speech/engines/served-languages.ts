@@ -1,5 +1,5 @@
 import type { EngineConfig } from '#config/schema.ts'
-import { type Language, languages } from '#speech/languages.ts'
+import { type Language, languages } from '#speech/engine.ts'
 
 /** The languages that an engine serves; a configuration that names none means every one. */
 export function servedLanguages({ languages: codes }: EngineConfig): readonly Language[] {

@@ -1,128 +1,122 @@
-import type { Gap } from './recognition-events.ts'
-import type { SpeechMap } from './speech-map.ts'
+import type { RecognitionStats, TimeSpan } from './recognition.ts'
+import { type SpeechSpans, totalMs } from './speech-activity.ts'
 
-/**
- * What became of every millisecond: covered by a final, silence, or untranscribed; never two of
- * them. Finals come in order, so all before the newest one is settled and only sums are kept of it.
- * Times are whole milliseconds of the session.
- */
-export type Ledger = {
-  /** Until here everything is settled. */
-  edgeMs(): number
-  /** `pausedAfter`: the speaker paused at its end, so what still sounds there belongs to it. */
-  addFinal(startMs: number, endMs: number, pausedAfter: boolean): void
-  /** Nobody will transcribe what comes before this time: returns the speech in it. */
-  giveUp(untilMs: number): readonly Gap[]
-  /** Where speech begins that has no final; null where there is none. */
-  pendingFromMs(): number | null
-  totals(receivedMs: number): LedgerTotals
-}
-
-type LedgerTotals = {
+type LedgerTotals = Pick<RecognitionStats, 'silenceMs' | 'untranscribedMs' | 'gaps'> & {
   readonly coveredMs: number
-  readonly silenceMs: number
-  readonly untranscribedMs: number
-  /** The first `gapsMax` of them. */
-  readonly gaps: readonly Gap[]
 }
+
+/** Speech of a span, classified; the rest of the span is silence. */
+type ClassifiedSpan = { readonly coveredMs: number; readonly gaps: readonly TimeSpan[] }
 
 const gapsMax = 100
-/** What still sounds for so long after a final is the end of its last word, */
+/** Sound of up to this length after a final with a pause is the end of its last word. */
 const afterPauseMs = 200
-/** and after a final amid speech it is only that speech is heard in coarse steps. */
+/** After a final during speech only the detector's resolution is tolerated. */
 const afterCutMs = 40
-/** So much before a final is the beginning of its first word. */
+/** Sound of up to this length before a final is the beginning of its first word. */
 const beforeMs = 400
 
-/** The speech of a span, told apart; the rest of the span is silence. */
-type Judgement = { readonly coveredMs: number; readonly gaps: readonly Gap[] }
+/**
+ * Accounts for every millisecond of a session: covered by a final, silence, or untranscribed, and
+ * never two of them. Finals arrive in order, so only sums are kept before the newest one. Times are
+ * whole milliseconds of the session.
+ */
+export class AudioLedger {
+  readonly #speech: SpeechSpans
+  readonly #gaps: TimeSpan[] = []
+  #settledMs = 0
+  /** Sound after the settled position that still belongs to the last final. */
+  #trailingMs = 0
+  /** The speech before the settled position was lost. */
+  #hasLost = false
+  #coveredMs = 0
+  #silenceMs = 0
+  #untranscribedMs = 0
 
-export function createLedger(speech: SpeechMap): Ledger {
-  let edgeMs = 0
-  let soundsOnMs = 0
-  /** The speech before the edge was given up. */
-  let hasLost = false
-  let coveredMs = 0
-  let silenceMs = 0
-  let untranscribedMs = 0
-  const gaps: Gap[] = []
+  constructor(speech: SpeechSpans) {
+    this.#speech = speech
+  }
 
-  // What is left of speech that was given up was not heard as what it was.
-  const goesOnFromLoss = (span: Gap) => hasLost && span.startMs === edgeMs
-  const judge = (untilMs: number, precedesFinal: boolean): Judgement => {
-    let covered = 0
-    const missing: Gap[] = []
-    for (const span of speech.within(edgeMs, untilMs)) {
-      const lengthMs = span.endMs - span.startMs
-      const allowedMs =
-        (span.startMs === edgeMs ? soundsOnMs : 0) +
-        (precedesFinal && span.endMs === untilMs && !goesOnFromLoss(span) ? beforeMs : 0)
-      if (lengthMs <= allowedMs) covered += lengthMs
-      else missing.push(span)
+  /** All audio before this time is accounted for. */
+  settledMs(): number {
+    return this.#settledMs
+  }
+
+  /** `pausedAfter`: the speaker paused at the end, so trailing sound belongs to this final. */
+  addFinal(startMs: number, endMs: number, pausedAfter: boolean): void {
+    this.#settle(Math.max(this.#settledMs, startMs), true)
+    const end = Math.max(this.#settledMs, endMs)
+    this.#coveredMs += end - this.#settledMs
+    this.#settledMs = end
+    this.#trailingMs = pausedAfter ? afterPauseMs : afterCutMs
+    this.#hasLost = false
+    this.#speech.dropBefore(end)
+  }
+
+  /** Marks the speech before this time as untranscribed and returns it. */
+  writeOff(untilMs: number): readonly TimeSpan[] {
+    if (untilMs <= this.#settledMs) return []
+    const missing = this.#settle(untilMs, false)
+    this.#trailingMs = 0
+    this.#hasLost = missing.at(-1)?.endMs === untilMs
+    return missing
+  }
+
+  /** Where speech without a final starts; null if there is none. */
+  pendingFromMs(): number | null {
+    const [first, second] = this.#speech.within(this.#settledMs, Number.POSITIVE_INFINITY)
+    if (first === undefined) return null
+    const isTrailing =
+      first.startMs === this.#settledMs &&
+      first.endMs - this.#settledMs <= this.#trailingMs &&
+      !this.#speech.isInProgressAt(first.endMs)
+    return isTrailing ? (second?.startMs ?? null) : first.startMs
+  }
+
+  totals(receivedMs: number): LedgerTotals {
+    const untilMs = Math.max(this.#settledMs, receivedMs)
+    const pending = this.#classify(untilMs, false)
+    const missingMs = totalMs(pending.gaps)
+    const gaps = [...this.#gaps]
+    for (const gap of pending.gaps) addGap(gaps, gap)
+    return {
+      coveredMs: this.#coveredMs + pending.coveredMs,
+      silenceMs: this.#silenceMs + untilMs - this.#settledMs - pending.coveredMs - missingMs,
+      untranscribedMs: this.#untranscribedMs + missingMs,
+      gaps,
     }
-    return { coveredMs: covered, gaps: missing }
-  }
-  const settle = (untilMs: number, precedesFinal: boolean): readonly Gap[] => {
-    const judged = judge(untilMs, precedesFinal)
-    const missingMs = lengthOf(judged.gaps)
-    coveredMs += judged.coveredMs
-    untranscribedMs += missingMs
-    silenceMs += untilMs - edgeMs - judged.coveredMs - missingMs
-    for (const gap of judged.gaps) addGap(gaps, gap)
-    edgeMs = untilMs
-    speech.dropBefore(edgeMs)
-    return judged.gaps
   }
 
-  return {
-    edgeMs: () => edgeMs,
-    addFinal(startMs, endMs, pausedAfter) {
-      settle(Math.max(edgeMs, startMs), true)
-      const end = Math.max(edgeMs, endMs)
-      coveredMs += end - edgeMs
-      edgeMs = end
-      soundsOnMs = pausedAfter ? afterPauseMs : afterCutMs
-      hasLost = false
-      speech.dropBefore(edgeMs)
-    },
-    giveUp(untilMs) {
-      if (untilMs <= edgeMs) return []
-      const missing = settle(untilMs, false)
-      soundsOnMs = 0
-      hasLost = missing.at(-1)?.endMs === untilMs
-      return missing
-    },
-    pendingFromMs() {
-      const [first, second] = speech.within(edgeMs, Number.POSITIVE_INFINITY)
-      if (first === undefined) return null
-      const soundsOn =
-        first.startMs === edgeMs &&
-        first.endMs - edgeMs <= soundsOnMs &&
-        !speech.isGoingOnAt(first.endMs)
-      return soundsOn ? (second?.startMs ?? null) : first.startMs
-    },
-    totals(receivedMs) {
-      const untilMs = Math.max(edgeMs, receivedMs)
-      const pending = judge(untilMs, false)
-      const missingMs = lengthOf(pending.gaps)
-      const told = [...gaps]
-      for (const gap of pending.gaps) addGap(told, gap)
-      return {
-        coveredMs: coveredMs + pending.coveredMs,
-        silenceMs: silenceMs + untilMs - edgeMs - pending.coveredMs - missingMs,
-        untranscribedMs: untranscribedMs + missingMs,
-        gaps: told,
-      }
-    },
+  #classify(untilMs: number, precedesFinal: boolean): ClassifiedSpan {
+    let coveredMs = 0
+    const gaps: TimeSpan[] = []
+    for (const span of this.#speech.within(this.#settledMs, untilMs)) {
+      const isFirst = span.startMs === this.#settledMs
+      // The remainder of lost speech is not the beginning of the next final.
+      const isLeading = precedesFinal && span.endMs === untilMs && !(this.#hasLost && isFirst)
+      const toleratedMs = (isFirst ? this.#trailingMs : 0) + (isLeading ? beforeMs : 0)
+      const lengthMs = span.endMs - span.startMs
+      if (lengthMs <= toleratedMs) coveredMs += lengthMs
+      else gaps.push(span)
+    }
+    return { coveredMs, gaps }
+  }
+
+  #settle(untilMs: number, precedesFinal: boolean): readonly TimeSpan[] {
+    const { coveredMs, gaps } = this.#classify(untilMs, precedesFinal)
+    const missingMs = totalMs(gaps)
+    this.#coveredMs += coveredMs
+    this.#untranscribedMs += missingMs
+    this.#silenceMs += untilMs - this.#settledMs - coveredMs - missingMs
+    for (const gap of gaps) addGap(this.#gaps, gap)
+    this.#settledMs = untilMs
+    this.#speech.dropBefore(untilMs)
+    return gaps
   }
 }
 
-function addGap(gaps: Gap[], gap: Gap): void {
+function addGap(gaps: TimeSpan[], gap: TimeSpan): void {
   const last = gaps.at(-1)
   if (last?.endMs === gap.startMs) gaps.splice(-1, 1, { ...last, endMs: gap.endMs })
   else if (gaps.length < gapsMax) gaps.push(gap)
-}
-
-function lengthOf(gaps: readonly Gap[]): number {
-  return gaps.reduce((sum, gap) => sum + gap.endMs - gap.startMs, 0)
 }

@@ -1,14 +1,10 @@
 import type { Config } from '#config/schema.ts'
 import type { EngineEvent } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
-import { EngineLine } from './engine-line.ts'
-import type { EngineRun, RunRequest } from './engine-run.ts'
-import { createHearing, type Hearing } from './hearing.ts'
-import { createLagWatch, type LagWatch } from './lag-watch.ts'
-import { createLatencyMeter } from './latency.ts'
-import { createLedger, type Ledger } from './ledger.ts'
-import { createMuteWatch, type MuteWatch } from './mute-watch.ts'
-import { clampWord, type Place, placeSpan } from './reckoning.ts'
+import type { EngineConnection, EngineRequest } from './engine-connection.ts'
+import { EngineFailover } from './engine-failover.ts'
+import { LagMeter, LatencyMeter } from './latency.ts'
+import { AudioLedger } from './ledger.ts'
 import type {
   Recognition,
   RecognitionEvent,
@@ -16,95 +12,108 @@ import type {
   RecognitionOptions,
   RecognitionProgress,
   RecognitionStats,
-} from './recognition-events.ts'
-import type { EngineLineHooks, Rollover } from './rollover.ts'
-import { createTimescale } from './timescale.ts'
-import { createTranscriptWriter, type TranscriptWriter } from './transcript-writer.ts'
-import { audioLost, engineLagging, engineMute, engineRollover, engineWaiting } from './warnings.ts'
-
-export type LiveDeps = {
-  readonly settings: Config['speech']
-  readonly log: Log
-  readonly request: Omit<RunRequest, 'signal'>
-}
+} from './recognition.ts'
+import { SilenceDetector } from './silence-detection.ts'
+import { clampWord, type EstimatedSpan, estimateSpan } from './span-estimation.ts'
+import { SpeechActivity } from './speech-activity.ts'
+import { TranscriptWriter } from './transcript-writer.ts'
+import {
+  audioLost,
+  engineLagging,
+  engineMute,
+  engineRollover,
+  engineWaiting,
+  type Rollover,
+} from './warnings.ts'
 
 type Partial = Extract<EngineEvent, { type: 'partial' }>
 type Final = Extract<EngineEvent, { type: 'final' }>
 
-/** What is kept of silence for a fresh engine, in case that it was none. */
+/** Silence kept before speech for a new engine, in case the detector missed its beginning. */
 const keptSilenceMs = 2_000
 
-/** One session: what its engines say, on one timeline, and what became of every millisecond. */
+/**
+ * The recognition of one session, from its first engine to its ending. Owns the timeline: speech
+ * activity, ledger, latency and lag, transcripts, and the engine failover.
+ */
 export class LiveRecognition implements Recognition {
   readonly engine: Recognition['engine']
   readonly sampleRateHz: number
   readonly #options: RecognitionOptions
   readonly #settings: Config['speech']
-  readonly #hearing: Hearing
-  readonly #ledger: Ledger
-  readonly #mute: MuteWatch
-  readonly #lag: LagWatch
-  readonly #latency = createLatencyMeter()
+  readonly #activity: SpeechActivity
+  readonly #ledger: AudioLedger
+  readonly #silence: SilenceDetector
+  readonly #lag: LagMeter
+  readonly #latency = new LatencyMeter()
   readonly #transcripts: TranscriptWriter
-  readonly #line: EngineLine
-  readonly #follow = () => void this.abort()
+  readonly #failover: EngineFailover
+  readonly #onAbort = () => void this.abort()
   #processedMs = 0
   #finalMs = 0
   #isEstimated = false
   #partialText = ''
-  /** The end of the last final is our reckoning. */
-  #isEndReckoned = false
-  #isWaitTold = false
+  /** The end of the last final is our estimate. */
+  #isEndEstimated = false
+  #hasWarnedWaiting = false
   #isEnding = false
   #isOver = false
-  #finalizeTimer: ReturnType<typeof setTimeout> | undefined
+  #finalizeTimer: Timer | undefined
 
-  constructor(run: EngineRun, { settings, log, request }: LiveDeps, options: RecognitionOptions) {
-    const { name, features, sampleRateHz } = run.engine
-    const timescale = createTimescale(sampleRateHz)
+  constructor(
+    connection: EngineConnection,
+    request: Omit<EngineRequest, 'signal'>,
+    { settings, log }: { readonly settings: Config['speech']; readonly log: Log },
+    options: RecognitionOptions,
+  ) {
+    const { name, features, sampleRateHz } = connection.engine
     this.engine = { name, features }
     this.sampleRateHz = sampleRateHz
     this.#options = options
     this.#settings = settings
-    this.#hearing = createHearing(timescale)
-    this.#ledger = createLedger(this.#hearing.speech)
-    this.#mute = createMuteWatch(settings.muteMs, this.#hearing.speech)
-    this.#lag = createLagWatch(options.live, settings.lagMsMax)
-    this.#transcripts = createTranscriptWriter(options, (event) => this.#emit(event))
-    this.#line = new EngineLine(
-      run,
+    this.#activity = new SpeechActivity(sampleRateHz)
+    this.#ledger = new AudioLedger(this.#activity.spans)
+    this.#silence = new SilenceDetector(settings.muteMs, this.#activity.spans)
+    this.#lag = new LagMeter(options.live, settings.lagMsMax)
+    this.#transcripts = new TranscriptWriter(options, (event) => this.#emit(event))
+    this.#failover = new EngineFailover(
+      connection,
+      { ...settings, request, sampleRateHz, log },
       {
-        supply: { ...request, limitMs: settings.engineStallMs },
-        timescale,
-        inFlightMsMax: settings.inFlightMsMax,
-        replayMsMax: settings.replayMsMax,
-        stallMs: settings.engineStallMs,
-        rolloversMax: settings.rolloversMax,
-        log,
+        received: (event) => this.#onEvent(event),
+        flushed: (untilMs) => this.#onFlushed(untilMs),
+        finalized: (id, audioMs) => this.#emit({ type: 'finalized', id, audioMs }),
+        writable: () => this.#onWritable(),
+        rolledOver: (rollover) => this.#onRollover(rollover),
+        waiting: () => this.#onWaiting(),
+        lost: (untilMs) => this.#onLost(untilMs),
+        ended: () => this.#onEnded(),
+        failed: (reason) => this.#fail(reason === 'stalled' ? 'engine_stalled' : 'engine_failed'),
+        uncoveredFromMs: () => this.#ledger.settledMs(),
+        isQuietAt: (atMs) => this.#activity.isQuietAt(atMs),
       },
-      this.#hooks(),
     )
-    options.signal.addEventListener('abort', this.#follow, { once: true })
+    options.signal.addEventListener('abort', this.#onAbort, { once: true })
     if (options.signal.aborted) this.abort()
   }
 
-  room(): number {
-    return this.#isEnding || this.#isOver ? 0 : this.#line.roomMs()
+  writableMs(): number {
+    return this.#isEnding || this.#isOver ? 0 : this.#failover.writableMs()
   }
 
   write(samples: Int16Array): void {
     if (this.#isEnding || this.#isOver || samples.length === 0) return
-    this.#hearing.write(samples)
-    const receivedMs = this.#hearing.receivedMs()
+    this.#activity.write(samples)
+    const receivedMs = this.#activity.receivedMs()
     this.#latency.wrote(receivedMs)
     this.#lag.wrote(receivedMs)
-    this.#line.write(samples)
-    this.#lag.room(this.#line.roomMs() > 0)
-    this.#forget()
+    this.#failover.write(samples)
+    this.#lag.setWritable(this.#failover.writableMs() > 0)
+    this.#dropSettled()
   }
 
   finalize(id: string): void {
-    if (!this.#isEnding && !this.#isOver) this.#line.finalize(id)
+    if (!this.#isEnding && !this.#isOver) this.#failover.finalize(id)
   }
 
   end(): void {
@@ -112,7 +121,7 @@ export class LiveRecognition implements Recognition {
     this.#isEnding = true
     const expire = () => this.#fail('finalize_timeout')
     this.#finalizeTimer = setTimeout(expire, this.#settings.finalizeMs)
-    this.#line.end()
+    this.#failover.end()
   }
 
   abort(): RecognitionStats {
@@ -121,16 +130,17 @@ export class LiveRecognition implements Recognition {
   }
 
   progress(): RecognitionProgress {
+    const receivedMs = this.#activity.receivedMs()
     const pendingFromMs = this.#ledger.pendingFromMs() ?? Number.POSITIVE_INFINITY
-    const { receivedMs, knownMs } = this.#hearing
-    const silentUntilMs = Math.min(pendingFromMs, this.#isEnding ? receivedMs() : knownMs())
-    this.#finalMs = Math.max(this.#finalMs, this.#ledger.edgeMs(), silentUntilMs)
-    return { receivedMs: receivedMs(), processedMs: this.#processedMs, finalMs: this.#finalMs }
+    const knownMs = this.#isEnding ? receivedMs : this.#activity.knownMs()
+    const silentUntilMs = Math.min(pendingFromMs, knownMs)
+    this.#finalMs = Math.max(this.#finalMs, this.#ledger.settledMs(), silentUntilMs)
+    return { receivedMs, processedMs: this.#processedMs, finalMs: this.#finalMs }
   }
 
   stats(): RecognitionStats {
-    const sessions = this.#line.sessions()
-    const { silenceMs, untranscribedMs, gaps } = this.#ledger.totals(this.#hearing.receivedMs())
+    const { sessions, engine } = this.#failover
+    const { silenceMs, untranscribedMs, gaps } = this.#ledger.totals(this.#activity.receivedMs())
     return {
       ...this.progress(),
       silenceMs,
@@ -139,42 +149,12 @@ export class LiveRecognition implements Recognition {
       processedIsEstimated: this.#isEstimated,
       ...this.#transcripts.counts(),
       lagMsMax: this.#lag.lagMsMax(),
-      engine: { name: this.#line.engine().name, sessions, rollovers: sessions - 1 },
+      engine: { name: engine.name, sessions, rollovers: sessions - 1 },
       latencyMs: this.#latency.summary(),
     }
   }
 
-  #hooks(): EngineLineHooks {
-    return {
-      heard: (event) => this.#hear(event),
-      drained: (untilMs) => this.#onDrained(untilMs),
-      finalized: (requests) => {
-        for (const request of requests) this.#emit({ type: 'finalized', ...request })
-      },
-      room: () => {
-        this.#lag.room(true)
-        this.#emit({ type: 'room' })
-      },
-      rolledOver: (rollover) => this.#onRollover(rollover),
-      waiting: () => {
-        if (!this.#isWaitTold) this.#emit(engineWaiting())
-        this.#isWaitTold = true
-      },
-      lost: (untilMs) => {
-        const lost = this.#ledger.giveUp(untilMs)
-        if (lost.length > 0) this.#emit(audioLost(lost))
-      },
-      ended: () => {
-        this.#processedMs = this.#hearing.receivedMs()
-        this.#finish((stats) => ({ type: 'ended', stats }))
-      },
-      failed: (reason) => this.#fail(reason === 'stalled' ? 'engine_stalled' : 'engine_failed'),
-      uncoveredFromMs: () => this.#ledger.edgeMs(),
-      isQuietAt: (atMs) => this.#hearing.isQuietAt(atMs),
-    }
-  }
-
-  #hear(event: EngineEvent): void {
+  #onEvent(event: EngineEvent): void {
     switch (event.type) {
       case 'partial':
         this.#onPartial(event)
@@ -186,7 +166,7 @@ export class LiveRecognition implements Recognition {
         this.#transcripts.withdraw()
         break
       case 'speech-start':
-        this.#transcripts.begin(Math.max(event.atMs, this.#ledger.edgeMs()))
+        this.#transcripts.start(Math.max(event.atMs, this.#ledger.settledMs()))
         break
       case 'progress':
         this.#isEstimated ||= event.estimated
@@ -197,21 +177,25 @@ export class LiveRecognition implements Recognition {
   }
 
   #onPartial(partial: Partial): void {
-    const { startMs, endMs } = this.#place(partial)
-    // An engine that repeats itself says nothing.
-    if (partial.text !== this.#partialText) this.#mute.token(this.#line.processedMs() ?? 0)
+    const { startMs, endMs } = this.#estimateSpan(partial)
+    // A repeated partial is not new text.
+    if (partial.text !== this.#partialText) {
+      this.#silence.textReturned(this.#failover.processedMs() ?? 0)
+    }
     this.#partialText = partial.text
     this.#latency.partial(endMs)
     this.#transcripts.partial({ text: partial.text, startMs, endMs })
   }
 
   #onFinal(final: Final): void {
-    const { startMs, endMs, isReckoned } = this.#place(final)
+    const { startMs, endMs, isEstimated } = this.#estimateSpan(final)
     const { text, speechFinal, confidence } = final
+    const words = final.words.map((word) => clampWord(word, startMs, endMs))
+    const fromFinalize = this.#failover.finalizingId()
     this.#ledger.addFinal(startMs, endMs, speechFinal)
-    this.#isEndReckoned = isReckoned
+    this.#isEndEstimated = isEstimated
     this.#partialText = ''
-    this.#mute.token(this.#line.processedMs() ?? endMs)
+    this.#silence.textReturned(this.#failover.processedMs() ?? endMs)
     this.#latency.final(endMs)
     this.#transcripts.final({
       text,
@@ -219,61 +203,77 @@ export class LiveRecognition implements Recognition {
       endMs,
       speechFinal,
       confidence,
-      words: final.words.map((word) => clampWord(word, startMs, endMs)),
-      fromFinalize: this.#line.askedId(),
+      words,
+      fromFinalize,
     })
   }
 
-  #place(span: Partial | Final): Place {
+  #estimateSpan(span: Partial | Final): EstimatedSpan {
     const bounds = {
-      fromMs: this.#ledger.edgeMs(),
-      processedMs: this.#line.processedMs() ?? this.#processedMs,
-      writtenMs: this.#line.writtenMs(),
+      fromMs: this.#ledger.settledMs(),
+      processedMs: this.#failover.processedMs() ?? this.#processedMs,
+      sentMs: this.#failover.sentMs(),
       endpointingMs: this.#options.endpointingMs,
     }
-    return placeSpan(span, bounds, this.#hearing.speech)
+    return estimateSpan(span, bounds, this.#activity.spans)
   }
 
   #onProgress(hasFinal: boolean): void {
-    const processedMs = this.#line.processedMs()
+    const processedMs = this.#failover.processedMs()
     if (processedMs === null) return
-    const hasMoved = processedMs > this.#processedMs
+    const hasAdvanced = processedMs > this.#processedMs
     this.#processedMs = Math.max(this.#processedMs, processedMs)
-    this.#forget()
-    if (hasMoved || hasFinal) this.#emit({ type: 'progress' })
-    const lagMs = this.#lag.check(this.#hearing.receivedMs(), processedMs)
+    this.#dropSettled()
+    if (hasAdvanced || hasFinal) this.#emit({ type: 'progress' })
+    const lagMs = this.#lag.check(this.#activity.receivedMs(), processedMs)
     if (lagMs !== null) this.#emit(engineLagging(lagMs))
-    this.#checkMute(processedMs)
+    const silent = this.#silence.check(processedMs, this.#failover.engine.features.partials)
+    if (silent === null) return
+    const isReplaced = !silent.isConfirmed && this.#failover.mayReplace()
+    this.#emit(engineMute(silent, isReplaced))
+    if (isReplaced) this.#failover.replace('mute')
   }
 
-  #checkMute(processedMs: number): void {
-    const mute = this.#mute.check(processedMs, this.#line.engine().features.partials)
-    if (mute === null) return
-    const isReplaced = !mute.isAgreed && this.#line.mayReplace()
-    this.#emit(engineMute(mute, isReplaced))
-    if (isReplaced) this.#line.replace('mute')
+  /** An engine without times has returned all text before this time. */
+  #onFlushed(untilMs: number): void {
+    if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs(), untilMs, true)
+    this.#isEndEstimated = false
   }
 
-  /** An engine that gives no times has said all of what is before this time. */
-  #onDrained(untilMs: number): void {
-    const edgeMs = this.#ledger.edgeMs()
-    if (this.#isEndReckoned) this.#ledger.addFinal(edgeMs, untilMs, true)
-    this.#isEndReckoned = false
+  #onWritable(): void {
+    this.#lag.setWritable(true)
+    this.#emit({ type: 'writable' })
   }
 
   #onRollover(rollover: Rollover): void {
-    this.#isWaitTold = false
-    this.#isEndReckoned = false
-    this.#mute.restart(rollover.atMs)
+    this.#hasWarnedWaiting = false
+    this.#isEndEstimated = false
+    this.#silence.restart(rollover.atMs)
     this.#emit(engineRollover(rollover))
   }
 
-  /** Silence need not be kept, unless an engine hears words in it. */
-  #forget(): void {
-    const edgeMs = this.#ledger.edgeMs()
-    const wordsFromMs = this.#ledger.pendingFromMs() ?? this.#hearing.receivedMs()
-    const isSilence = !this.#transcripts.isOpen()
-    this.#line.forgetBefore(isSilence ? Math.max(edgeMs, wordsFromMs - keptSilenceMs) : edgeMs)
+  #onWaiting(): void {
+    if (!this.#hasWarnedWaiting) this.#emit(engineWaiting())
+    this.#hasWarnedWaiting = true
+  }
+
+  #onLost(untilMs: number): void {
+    const lost = this.#ledger.writeOff(untilMs)
+    if (lost.length > 0) this.#emit(audioLost(lost))
+  }
+
+  #onEnded(): void {
+    this.#processedMs = this.#activity.receivedMs()
+    this.#finish((stats) => ({ type: 'ended', stats }))
+  }
+
+  /** Releases settled audio; silence is kept only if the engine has found text in it. */
+  #dropSettled(): void {
+    const settledMs = this.#ledger.settledMs()
+    const speechFromMs = this.#ledger.pendingFromMs() ?? this.#activity.receivedMs()
+    const keepsSilence = this.#transcripts.isOpen()
+    const silentUntilMs = Math.max(settledMs, speechFromMs - keptSilenceMs)
+    this.#failover.dropBefore(keepsSilence ? settledMs : silentUntilMs)
   }
 
   #fail(code: RecognitionFailure): void {
@@ -289,9 +289,9 @@ export class LiveRecognition implements Recognition {
   #stop(): void {
     this.#isOver = true
     clearTimeout(this.#finalizeTimer)
-    this.#options.signal.removeEventListener('abort', this.#follow)
+    this.#options.signal.removeEventListener('abort', this.#onAbort)
     this.#transcripts.stop()
-    this.#line.close()
+    this.#failover.close()
   }
 
   #emit(event: RecognitionEvent): void {

@@ -1,11 +1,25 @@
-import type { Gap, RecognitionWarning } from './recognition-events.ts'
-import type { Rollover } from './rollover.ts'
+import type { ConnectionFailure } from './engine-connection.ts'
+import type { RecognitionWarning, TimeSpan } from './recognition.ts'
+
+/** `limit`: the engine's own session limit was near or reached; nothing failed. */
+export type RolloverReason = ConnectionFailure | 'mute' | 'limit'
+
+export type Rollover = {
+  readonly reason: RolloverReason
+  /** Engine names. */
+  readonly from: string
+  readonly to: string
+  /** Where the new engine starts. */
+  readonly atMs: number
+  /** Earlier audio that the new engine receives again. */
+  readonly replayedMs: number
+}
 
 const rolloverMessages = {
-  failed: 'The engine broke off; the session goes on with a fresh one.',
-  stalled: 'The engine made no progress; the session goes on with a fresh one.',
-  mute: 'The engine found no words in speech; the session goes on with a fresh one.',
-  limit: 'The engine has reached the limit of its session; the session goes on with a fresh one.',
+  failed: 'The speech engine failed; the session continues on a new engine.',
+  stalled: 'The speech engine made no progress; the session continues on a new engine.',
+  mute: 'The speech engine returned no text for speech; the session continues on a new engine.',
+  limit: "The speech engine's session limit was reached; the session continues on a new engine.",
 } as const
 
 export function engineRollover(rollover: Rollover): RecognitionWarning {
@@ -18,17 +32,17 @@ export function engineRollover(rollover: Rollover): RecognitionWarning {
   }
 }
 
-/** `isReplaced`: another engine is to hear the same speech. */
+/** `isReplaced`: another engine will receive the same audio. */
 export function engineMute(
-  span: Gap & { speechMs: number },
+  span: TimeSpan & { speechMs: number },
   isReplaced: boolean,
 ): RecognitionWarning {
   return {
     type: 'warning',
     code: 'engine_mute',
     message: isReplaced
-      ? 'The engine finds no words in what sounds like speech; another one is tried.'
-      : 'No words were found in what sounds like speech.',
+      ? 'The speech engine returns no text for audio that sounds like speech; trying another engine.'
+      : 'No text was recognised in audio that sounds like speech.',
     details: {
       start_ms: span.startMs,
       end_ms: span.endMs,
@@ -42,7 +56,7 @@ export function engineLagging(lagMs: number): RecognitionWarning {
   return {
     type: 'warning',
     code: 'engine_lagging',
-    message: 'Transcripts are far behind what is being said.',
+    message: 'Transcripts lag far behind the live audio.',
     details: { lag_ms: lagMs },
   }
 }
@@ -51,17 +65,17 @@ export function engineWaiting(): RecognitionWarning {
   return {
     type: 'warning',
     code: 'engine_waiting',
-    message: 'No engine is free just now; the session waits for one.',
+    message: 'No speech engine is available; the session is waiting for one.',
     details: {},
   }
 }
 
-/** The speech that was lost, in order. */
-export function audioLost(spans: readonly Gap[]): RecognitionWarning {
+/** `spans`: the lost speech, in order. */
+export function audioLost(spans: readonly TimeSpan[]): RecognitionWarning {
   return {
     type: 'warning',
     code: 'audio_lost',
-    message: 'Speech in this audio was lost with its engine and is not transcribed.',
+    message: 'Speech was lost in an engine failure and will not be transcribed.',
     details: {
       start_ms: spans[0]?.startMs,
       end_ms: spans.at(-1)?.endMs,

@@ -1,6 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import type { AudioFormat } from '#speech/decoders/decoder.ts'
-import type { RecognitionProgress } from '#speech/recognition/recognition-events.ts'
+import type { RecognitionProgress } from '#speech/recognition/recognition.ts'
 import { createCredit } from './credit.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import { type AudioBudget, createIntake } from './intake.ts'

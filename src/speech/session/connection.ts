@@ -1,6 +1,6 @@
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
-import type { Language } from '#speech/languages.ts'
+import type { Language } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
 import { handshakeRequired, type ResumeClaim, readHandshake } from './client-frames.ts'
 import { type Closer, createCloser } from './closer.ts'

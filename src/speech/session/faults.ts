@@ -1,7 +1,7 @@
 import { toAppError } from '#lib/errors.ts'
 import { AudioError } from '#speech/decoders/decoder.ts'
 import { EngineError } from '#speech/engine.ts'
-import type { RecognitionFailure } from '#speech/recognition/recognition-events.ts'
+import type { RecognitionFailure } from '#speech/recognition/recognition.ts'
 import { SessionError } from './session-error.ts'
 import type { Verdict } from './watch.ts'
 

@@ -4,7 +4,7 @@ import type {
   Recognition,
   RecognitionEvent,
   RecognitionStats,
-} from '#speech/recognition/recognition-events.ts'
+} from '#speech/recognition/recognition.ts'
 import type { ClientAudio } from './client-audio.ts'
 import { type Handshake, readControl } from './client-frames.ts'
 import { audioFault, internalFault, recognitionFault, tooManyFinalizes } from './faults.ts'
@@ -191,7 +191,7 @@ export class Listening {
       return
     }
     switch (event.type) {
-      case 'room':
+      case 'writable':
         this.wake()
         break
       case 'progress':

@@ -1,5 +1,5 @@
 import type { AudioDecoder } from '#speech/decoders/decoder.ts'
-import type { Recognition } from '#speech/recognition/recognition-events.ts'
+import type { Recognition } from '#speech/recognition/recognition.ts'
 import type { Inbox } from './inbox.ts'
 
 /**
@@ -62,7 +62,7 @@ export function createPump(deps: PumpDeps): Pump {
   }
 
   function passOn(pieces: Iterator<Int16Array>): boolean {
-    if (recognition.room() <= 0) return false
+    if (recognition.writableMs() <= 0) return false
     const next = pieces.next()
     if (!next.done) {
       if (next.value.length === 0) return true

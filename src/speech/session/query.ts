@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { type Encoding, encodings } from '#speech/decoders/decoder.ts'
-import { isLanguage, type Language, languages } from '#speech/languages.ts'
+import { isLanguage, type Language, languages } from '#speech/engine.ts'
 import { SessionError } from './session-error.ts'
 
 /** What the address of a session says. */

@@ -1,11 +1,7 @@
 import type { Config } from '#config/schema.ts'
 import type { AudioFaults } from '#speech/decoders/decoder.ts'
-import type { Language } from '#speech/languages.ts'
-import type {
-  Recognition,
-  RecognitionStats,
-  Transcript,
-} from '#speech/recognition/recognition-events.ts'
+import type { Language } from '#speech/engine.ts'
+import type { Recognition, RecognitionStats, Transcript } from '#speech/recognition/recognition.ts'
 import type { Handshake } from './client-frames.ts'
 import type { SessionStats, UnsentFrame } from './server-frames.ts'
 import type { SessionError } from './session-error.ts'

@@ -3,7 +3,7 @@ import type {
   Recognition,
   RecognitionEvent,
   RecognitionStats,
-} from '#speech/recognition/recognition-events.ts'
+} from '#speech/recognition/recognition.ts'
 import type { ClientAudio } from './client-audio.ts'
 import type { Handshake } from './client-frames.ts'
 import type { Outbox } from './outbox.ts'

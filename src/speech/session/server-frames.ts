@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { containers, encodings } from '#speech/decoders/decoder.ts'
-import { languages } from '#speech/languages.ts'
+import { languages } from '#speech/engine.ts'
 
 /**
  * The text frames of the server, in the words of the wire. Points in time are seconds from the

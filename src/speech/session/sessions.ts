@@ -1,5 +1,5 @@
 import type { Config } from '#config/schema.ts'
-import type { Language } from '#speech/languages.ts'
+import type { Language } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createAdmission } from './admission.ts'
 import { Connection, type ConnectionDeps, type Knock } from './connection.ts'

@@ -4,7 +4,7 @@ import type {
   Recognition,
   RecognitionOptions,
   RecognitionStats,
-} from '#speech/recognition/recognition-events.ts'
+} from '#speech/recognition/recognition.ts'
 import { audioFault, engineFault } from './faults.ts'
 import type { Inbox } from './inbox.ts'
 import { createPump, type PumpDeps } from './pump.ts'

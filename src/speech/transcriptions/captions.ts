@@ -1,4 +1,4 @@
-import type { Transcript } from '#speech/recognition/recognition-events.ts'
+import type { Transcript } from '#speech/recognition/recognition.ts'
 
 type Cue = Pick<Transcript, 'text' | 'startMs' | 'endMs'>
 

@@ -1,8 +1,8 @@
 import { AppError } from '#lib/errors.ts'
 import { AudioError } from '#speech/decoders/decoder.ts'
+import type { Language } from '#speech/engine.ts'
 import { EngineError } from '#speech/engine.ts'
-import type { Language } from '#speech/languages.ts'
-import type { RecognitionFailure } from '#speech/recognition/recognition-events.ts'
+import type { RecognitionFailure } from '#speech/recognition/recognition.ts'
 
 /** What goes wrong with a transcription, as its caller is told. */
 

@@ -1,4 +1,4 @@
-import type { RecognitionStats, Transcript } from '#speech/recognition/recognition-events.ts'
+import type { RecognitionStats, Transcript } from '#speech/recognition/recognition.ts'
 import type { TranscriptionEvent } from './answer-schema.ts'
 import type { TranscriptionRequest } from './read-request.ts'
 import { renderLogprobs, renderMissing, renderSpan, renderUsage, textOf } from './render.ts'

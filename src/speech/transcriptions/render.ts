@@ -1,5 +1,5 @@
 import { deflateSync } from 'node:zlib'
-import type { RecognitionStats, Transcript } from '#speech/recognition/recognition-events.ts'
+import type { RecognitionStats, Transcript } from '#speech/recognition/recognition.ts'
 import type {
   Logprobs,
   Missing,

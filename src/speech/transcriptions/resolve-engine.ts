@@ -1,5 +1,5 @@
+import { isLanguage } from '#speech/engine.ts'
 import type { EngineChoice, EnginePool } from '#speech/engines/pool.ts'
-import { isLanguage } from '#speech/languages.ts'
 import { unknownModel, unsupportedLanguage } from './failures.ts'
 
 /**

@@ -1,14 +1,14 @@
 import { AppError } from '#lib/errors.ts'
 import type { Encoding } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
-import type { Language } from '#speech/languages.ts'
+import type { Language } from '#speech/engine.ts'
 import type {
   Recognition,
   RecognitionEvent,
   RecognitionOptions,
   RecognitionStats,
   Transcript,
-} from '#speech/recognition/recognition-events.ts'
+} from '#speech/recognition/recognition.ts'
 import { audioLost, callerGone, noAudio, recognitionFailed } from './failures.ts'
 import type { SpooledAudio } from './spooled-audio.ts'
 
@@ -87,7 +87,7 @@ async function* feedFile(
 
   async function* feed(pieces: Iterable<Int16Array>): FileParts {
     for (const piece of pieces) {
-      while (recognition.room() <= 0) {
+      while (recognition.writableMs() <= 0) {
         await listening.changed()
         if (listening.hasFinals()) yield listening.takeFinals()
       }

@@ -83,15 +83,15 @@ test('an engine that takes in nothing gets two seconds, and no more is taken fro
   const { recognition, of } = await hearEngines({ engines: [engine] })
   const piece = new Int16Array(1_600)
   let written = 0
-  while (recognition.room() > 0) {
+  while (recognition.writableMs() > 0) {
     recognition.write(piece)
     written += piece.length
   }
   expect(written).toBe(2 * sampleRateHz)
   recognition.write(piece)
-  expect(recognition.room()).toBe(0)
+  expect(recognition.writableMs()).toBe(0)
   expect(engine.inFlightMsMax()).toBe(2_000)
-  expect(of('room')).toEqual([])
+  expect(of('writable')).toEqual([])
   recognition.abort()
 })
 
@@ -100,10 +100,10 @@ test('room is told when an engine gets on, and only after there was none', async
   const { samples } = speak([{ silenceMs: 3_000, words: 10 }], 2_000)
   heard.recognition.write(samples.subarray(0, 1_600))
   await eventually('it took that in', () => heard.recognition.progress().processedMs === 100)
-  expect(heard.of('room')).toEqual([])
+  expect(heard.of('writable')).toEqual([])
   await heard.write(samples.subarray(1_600))
   await heard.end()
-  expect(heard.of('room').length).toBeGreaterThan(0)
+  expect(heard.of('writable').length).toBeGreaterThan(0)
 })
 
 test('finals can be asked for several times, and each asker is told', async () => {

@@ -1,0 +1,300 @@
+import type { Engine, EngineError, EngineEvent } from '#speech/engine.ts'
+import type { Log } from '#telemetry/log.ts'
+import { AudioSender, type AudioSenderSettings } from './audio-sender.ts'
+import type { ConnectionFailure, EngineConnection, EngineRequest } from './engine-connection.ts'
+import { EngineSearch } from './engine-search.ts'
+import type { Rollover, RolloverReason } from './warnings.ts'
+
+export type FailoverSettings = AudioSenderSettings & {
+  readonly request: Omit<EngineRequest, 'signal'>
+  /** How long an engine may stall, and how long to search for the next one. */
+  readonly engineStallMs: number
+  readonly rolloversMax: number
+  readonly log: Log
+}
+
+/** Callbacks of `EngineFailover`, and two questions that only the recognition can answer. */
+export type FailoverHooks = {
+  /** Every event except endings and `finalized`, with times of the session. */
+  received(event: EngineEvent): void
+  /** The engine has returned all finals of the audio before this time. */
+  flushed(untilMs: number): void
+  finalized(id: string, audioMs: number): void
+  writable(): void
+  rolledOver(rollover: Rollover): void
+  /** No engine is available yet. */
+  waiting(): void
+  /** Audio before this time without a final is no longer buffered. */
+  lost(untilMs: number): void
+  ended(): void
+  failed(reason: RolloverReason): void
+  /** Where the audio without a final starts. */
+  uncoveredFromMs(): number
+  /** Whether there was no speech for a moment before this time. */
+  isQuietAt(atMs: number): boolean
+}
+
+/** Audio that an engine may hold back until more arrives. */
+const idleMsMax = 500
+/** The last part of an engine's session limit, in which a pause is awaited to change engines. */
+const limitMarginShare = 1 / 8
+const limitMarginMsMax = 30_000
+/**
+ * How far the next engine starts before the end of the previous one: in a pause because speech is
+ * detected late, during speech because the last word is cut.
+ */
+const quietOverlapMs = 200
+const speechOverlapMs = 1_500
+
+/**
+ * Sends the audio of one session through consecutive engine connections. After a failure a new
+ * engine continues where finals end. Before an engine's session limit it is replaced in a pause:
+ * the old connection returns its last finals while the new one opens. Owns the current connection,
+ * the search for the next one, and the audio sender.
+ */
+export class EngineFailover {
+  /** The current engine, or the last one. */
+  engine: Engine
+  /** Connections so far. */
+  sessions = 0
+  readonly #settings: FailoverSettings
+  readonly #hooks: FailoverHooks
+  readonly #sender: AudioSender
+  readonly #search: EngineSearch
+  #connection: EngineConnection | null = null
+  /** `end` was called on the connection. */
+  #isConnectionEnding = false
+  /** Where the next engine starts if this one ends normally; null: where finals end. */
+  #seam: number | null = null
+  #reason: RolloverReason = 'failed'
+  #isOver = false
+  #wasFull = false
+
+  constructor(first: EngineConnection, settings: FailoverSettings, hooks: FailoverHooks) {
+    this.#settings = settings
+    this.#hooks = hooks
+    this.engine = first.engine
+    this.#sender = new AudioSender(settings, (connection) => this.#leaveNearLimit(connection))
+    this.#search = new EngineSearch({
+      request: settings.request,
+      limitMs: settings.engineStallMs,
+      failuresMax: settings.rolloversMax,
+      found: () => this.#takeOver(),
+      retrying: () => {
+        if (this.#connection === null) hooks.waiting()
+      },
+      failed: (error) => this.#onSearchFailed(error),
+    })
+    this.#start(first, 0)
+  }
+
+  /** What the current engine has processed; null without one. */
+  processedMs(): number | null {
+    return this.#connection?.processedMs() ?? null
+  }
+
+  /** What the current engine has received. */
+  sentMs(): number {
+    return this.#sender.toMs(this.#sender.sentUntil())
+  }
+
+  /** The id of the finalize request that the engine is processing. */
+  finalizingId(): string | null {
+    return this.#sender.finalizingId()
+  }
+
+  writableMs(): number {
+    const writableMs = this.#sender.writableMs()
+    this.#wasFull ||= writableMs === 0
+    return writableMs
+  }
+
+  write(samples: Int16Array): void {
+    this.#sender.append(samples)
+    this.#send()
+  }
+
+  finalize(id: string): void {
+    this.#sender.requestFinals(id)
+    this.#send()
+  }
+
+  end(): void {
+    this.#sender.setEnd()
+    this.#send()
+  }
+
+  /** Drops audio before this time once the engine has received it. */
+  dropBefore(atMs: number): void {
+    this.#sender.dropBefore(this.#sender.toSamples(atMs))
+  }
+
+  /** Whether the failure budget allows another engine. */
+  mayReplace(): boolean {
+    return this.#search.hasBudget()
+  }
+
+  /** Aborts the current engine and replays audio without a final to a new one. */
+  replace(reason: RolloverReason): void {
+    this.#connection?.abort()
+    this.#onLost(reason)
+  }
+
+  close(): void {
+    this.#isOver = true
+    this.#search.stop()
+    this.#connection?.abort()
+    this.#detach()
+  }
+
+  #start(connection: EngineConnection, position: number): void {
+    const { sampleRateHz, engineStallMs, inFlightMsMax } = this.#settings
+    this.#connection = connection
+    this.engine = connection.engine
+    this.sessions += 1
+    this.#sender.attach(connection, position)
+    connection.start({
+      position,
+      sampleRateHz,
+      stallMs: engineStallMs,
+      idleMs: Math.min(idleMsMax, inFlightMsMax / 2),
+      listener: {
+        received: (event) => this.#onEvent(event),
+        ended: () => this.#onEnded(),
+        failed: (failure, error) => this.#onFailed(failure, error),
+      },
+    })
+  }
+
+  #detach(): void {
+    this.#connection = null
+    this.#isConnectionEnding = false
+    this.#sender.detach()
+  }
+
+  #send(): void {
+    const isComplete = !this.#isConnectionEnding && this.#sender.send()
+    if (isComplete && !this.#isConnectionEnding) this.#endConnection()
+    if (!this.#wasFull || this.#sender.writableMs() === 0) return
+    this.#wasFull = false
+    this.#hooks.writable()
+  }
+
+  #endConnection(): void {
+    this.#isConnectionEnding = true
+    this.#connection?.end()
+  }
+
+  #leaveNearLimit(connection: EngineConnection): boolean {
+    if (this.#isConnectionEnding) return true
+    const limitMs = connection.engine.limits.sessionMsMax
+    const remainingMs = limitMs - connection.writtenMs()
+    if (remainingMs > Math.min(limitMarginMsMax, limitMs * limitMarginShare)) return false
+    const sentMs = this.sentMs()
+    const isQuiet = this.#hooks.isQuietAt(sentMs)
+    if (!isQuiet && remainingMs > 0) return false
+    this.#reason = 'limit'
+    // During speech the next engine receives the whole utterance, so that no word is cut, unless
+    // the utterance is too long to be worth replaying.
+    if (isQuiet || sentMs - this.#hooks.uncoveredFromMs() > limitMs / 2) {
+      const overlapMs = Math.min(isQuiet ? quietOverlapMs : speechOverlapMs, limitMs / 4)
+      this.#seam = this.#sender.sentUntil() - this.#sender.toSamples(overlapMs)
+      this.#endConnection()
+    } else {
+      this.#seam = null
+      connection.abort()
+      this.#detach()
+    }
+    this.#search.start()
+    return true
+  }
+
+  #onEvent(event: EngineEvent): void {
+    if (event.type === 'finalized') {
+      const position = this.#sender.finalizeAnswered()
+      this.#hooks.flushed(this.#sender.toMs(position))
+      this.#reportFinalized(position)
+    } else {
+      this.#hooks.received(event)
+    }
+    this.#send()
+  }
+
+  #onEnded() {
+    if (!this.#isConnectionEnding) return this.#onLost('failed')
+    this.#hooks.flushed(this.sentMs())
+    this.#reportFinalized(this.#sender.sentUntil())
+    this.#detach()
+    if (this.#sender.isComplete()) this.#finish()
+    else this.#takeOver()
+  }
+
+  #onFailed(failure: ConnectionFailure, error: EngineError): void {
+    const engine = this.engine.name
+    this.#settings.log.warn('speech engine session failed', { engine, how: failure, error })
+    this.#onLost(error.kind === 'limit' ? 'limit' : failure)
+  }
+
+  /** The connection is gone without having answered all audio that it received. */
+  #onLost(reason: RolloverReason): void {
+    if (this.#isOver) return
+    const wasComplete = this.#sender.isComplete()
+    this.#detach()
+    this.#seam = null
+    this.#reason = reason
+    if (wasComplete && this.#uncoveredFrom() >= this.#sender.end()) {
+      this.#finish()
+    } else if (this.mayReplace()) {
+      this.#search.startAfterFailure(this.engine.name)
+      this.#takeOver()
+    } else {
+      this.#hooks.failed(reason)
+    }
+  }
+
+  /** Continues with the next connection, if one was found and the previous one has ended. */
+  #takeOver() {
+    if (this.#connection !== null || this.#isOver) return
+    const connection = this.#search.take()
+    if (connection === null) return
+    const { name: from } = this.engine
+    if (connection.isOver()) {
+      this.engine = connection.engine
+      return this.#onLost('failed')
+    }
+    const wanted = Math.max(this.#seam ?? 0, this.#uncoveredFrom())
+    const position = Math.max(wanted, this.#sender.start())
+    const atMs = this.#sender.toMs(position)
+    const replayedMs = this.#sender.toMs(this.#sender.end() - position)
+    this.#seam = null
+    this.#start(connection, position)
+    if (position > wanted) this.#hooks.lost(atMs)
+    const to = connection.engine.name
+    this.#hooks.rolledOver({ reason: this.#reason, from, to, atMs, replayedMs })
+    this.#reportFinalized(position)
+    this.#send()
+  }
+
+  #onSearchFailed(error: EngineError): void {
+    this.#settings.log.error('no speech engine available', { error })
+    // While the previous connection still returns finals there is time for another search.
+    if (this.#connection === null) this.#hooks.failed(this.#reason)
+    else this.#search.start()
+  }
+
+  #finish(): void {
+    this.#search.stop()
+    this.#reportFinalized(this.#sender.end())
+    this.#hooks.ended()
+  }
+
+  #reportFinalized(position: number): void {
+    for (const { id, position: at } of this.#sender.takeFinalizes(position)) {
+      this.#hooks.finalized(id, this.#sender.toMs(at))
+    }
+  }
+
+  #uncoveredFrom(): number {
+    return this.#sender.toSamples(this.#hooks.uncoveredFromMs())
+  }
+}
