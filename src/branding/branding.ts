@@ -2,17 +2,17 @@ import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { contrastOf, type PairContrast } from './colors/contrast.ts'
-import { defaultLogo } from './logo/default-logo.ts'
-import type { LogoImage } from './logo/image.ts'
+import { contrastOf } from './colors.ts'
+import { defaultLogo, type LogoImage } from './logo/image.ts'
+import { contrastMessage, contrastParam } from './render.ts'
 import { type BrandingDatabase, createBrandingStore, type PartHead } from './store.ts'
 import { defaultTheme, type Theme } from './theme.ts'
 
 export type ThemeView = {
   readonly theme: Theme
-  /** The name of the tag of the theme alone. */
+  /** The entity tag of the theme, without the logo. */
   readonly tag: string
-  /** The path of the logo, with a signature: whoever has it needs no credential. */
+  /** A signed path: it needs no credential. */
   readonly logoUrl: string
 }
 
@@ -20,31 +20,28 @@ type Logo = LogoImage & { readonly sha256: string }
 export type LogoHead = Omit<Logo, 'content'>
 
 type Change = {
-  /** The id of the user who does it. */
-  readonly by: string
-  /** Whether it is meant for what has this tag. */
+  readonly userId: string
+  /** The `If-Match` condition. */
   isExpected(tag: string): boolean
 }
 
 /**
- * How the portal looks. Nothing is kept in memory: what one replica changed, all of them tell. Changes
- * throw an `AppError` of status 412 where they were meant for something else.
+ * The theme and logo of the portal. Nothing is cached, so a change is visible on all replicas at once.
+ * Changes throw `precondition_failed` if their `If-Match` condition does not hold.
  */
 export type Branding = {
   theme(): Promise<ThemeView>
-  /** Throws `contrast_too_low` where that is not allowed. */
+  /** Throws `contrast_too_low` if contrast is enforced. */
   setTheme(theme: Theme, change: Change): Promise<ThemeView>
   resetTheme(change: Change): Promise<ThemeView>
   logo(): Promise<Logo>
-  /** The same without its bytes. */
   logoHead(): Promise<LogoHead>
   setLogo(image: LogoImage, change: Change): Promise<Logo & { readonly url: string }>
   removeLogo(change: Change): Promise<void>
-  /** Whether we have made this link. */
   hasSigned(link: LogoLink): boolean
 }
 
-/** The parameters of a link: the beginning of the hash of the logo, and our signature of that. */
+/** The parameters of a signed logo link: a prefix of the logo's hash, and its signature. */
 export type LogoLink = { readonly version: string; readonly signature: string }
 
 const versionChars = 12
@@ -62,29 +59,35 @@ export function createBranding(
   },
 ): Branding {
   const store = createBrandingStore(database)
-  const urlOf = (sha256: string) => {
+  const logoUrl = (sha256: string) => {
     const version = sha256.slice(0, versionChars)
     return `/v1/branding/logo?v=${version}&sig=${sealer.sign('logo', version)}`
   }
   const viewOf = (heads: readonly PartHead[]): ThemeView => ({
     ...themeOf(heads),
-    logoUrl: urlOf(logoHeadOf(heads).sha256),
+    logoUrl: logoUrl(logoHeadOf(heads).sha256),
   })
-  const written = ({ by }: Change) => ({ updatedBy: by, updatedAt: now() })
-  const demandTheme = (change: Change) => (heads: readonly PartHead[]) =>
-    demand(change, themeOf(heads).tag, 'The theme has changed since.')
-  const demandLogo = (change: Change) => (heads: readonly PartHead[]) =>
-    demand(change, logoHeadOf(heads).sha256, 'The logo has changed since.')
+  const replaceTheme = async (
+    row: { description: string; sha256: string } | null,
+    change: Change,
+  ) =>
+    viewOf(
+      await store.replace(
+        'theme',
+        row && { part: 'theme', content: null, updatedBy: change.userId, updatedAt: now(), ...row },
+        (heads) => requireExpected(change, themeOf(heads).tag, 'The theme has changed.'),
+      ),
+    )
+  const requireExpectedLogo = (change: Change) => (heads: readonly PartHead[]) =>
+    requireExpected(change, logoHeadOf(heads).sha256, 'The logo has changed.')
   return {
     theme: async () => viewOf(await store.heads()),
     async setTheme(theme, change) {
-      if (settings.enforceContrast) demandContrast(contrastOf(theme))
+      if (settings.enforceContrast) requireContrast(theme)
       const description = JSON.stringify(theme)
-      const sha256 = hash(description)
-      const row = { part: 'theme' as const, description, content: null, sha256, ...written(change) }
-      return viewOf(await store.replace('theme', row, demandTheme(change)))
+      return await replaceTheme({ description, sha256: hash(description) }, change)
     },
-    resetTheme: async (change) => viewOf(await store.replace('theme', null, demandTheme(change))),
+    resetTheme: (change) => replaceTheme(null, change),
 
     async logo() {
       const row = await store.find('logo')
@@ -93,26 +96,32 @@ export function createBranding(
     },
     logoHead: async () => logoHeadOf(await store.heads()),
     async setLogo(image, change) {
-      const { content, ...told } = image
+      const { content, ...metadata } = image
       const sha256 = hash(content)
-      const description = JSON.stringify(told)
-      const row = { part: 'logo' as const, description, content, sha256, ...written(change) }
-      await store.replace('logo', row, demandLogo(change))
-      return { ...image, sha256, url: urlOf(sha256) }
+      const row = {
+        part: 'logo' as const,
+        description: JSON.stringify(metadata),
+        content,
+        sha256,
+        updatedBy: change.userId,
+        updatedAt: now(),
+      }
+      await store.replace('logo', row, requireExpectedLogo(change))
+      return { ...image, sha256, url: logoUrl(sha256) }
     },
     async removeLogo(change) {
-      await store.replace('logo', null, demandLogo(change))
+      await store.replace('logo', null, requireExpectedLogo(change))
     },
     hasSigned: ({ version, signature }) => sealer.hasSigned('logo', version, signature),
   }
 }
 
-/** Whether a link was made for the logo with this hash. */
+/** Whether the link is for the logo with this hash. */
 export function isLinkTo(sha256: string, { version }: LogoLink): boolean {
   return version === sha256.slice(0, versionChars)
 }
 
-/** A field that a stored theme does not know yet is the one of the default theme. */
+/** Fields that an older release did not store have their default. */
 function themeOf(heads: readonly PartHead[]): Pick<ThemeView, 'theme' | 'tag'> {
   const head = heads.find(({ part }) => part === 'theme')
   if (head === undefined) return { theme: defaultTheme, tag: hash(JSON.stringify(defaultTheme)) }
@@ -125,29 +134,18 @@ const builtInLogo: Logo = { ...defaultLogo, sha256: hash(defaultLogo.content) }
 function logoHeadOf(heads: readonly PartHead[]): LogoHead {
   const head = heads.find(({ part }) => part === 'logo')
   if (head === undefined) return builtInLogo
-  const told: Omit<LogoImage, 'content'> = JSON.parse(head.description)
-  return { ...told, sha256: head.sha256 }
+  const metadata: Omit<LogoImage, 'content'> = JSON.parse(head.description)
+  return { ...metadata, sha256: head.sha256 }
 }
 
-function demand({ isExpected }: Change, tag: string, sentence: string): void {
+function requireExpected({ isExpected }: Change, tag: string, sentence: string): void {
   if (!isExpected(tag)) throw new AppError('precondition_failed', sentence)
 }
 
-function demandContrast(pairs: readonly PairContrast[]): void {
-  const failing = pairs.find(({ passes }) => !passes)
+function requireContrast(theme: Theme): void {
+  const failing = contrastOf(theme).find(({ passes }) => !passes)
   if (failing === undefined) return
-  throw refused(pathOf(failing), describe(failing), 'contrast_too_low')
-}
-
-/** The field of the colour that lies on the other one. */
-export function pathOf({ scheme, foreground }: PairContrast): string {
-  return `colors.${scheme}.${foreground}`
-}
-
-export function describe({ scheme, ...pair }: PairContrast): string {
-  const { foreground, background, ratio, required, suggestion } = pair
-  const cure = suggestion === null ? '' : ` ${suggestion} would do.`
-  return `In the ${scheme} scheme "${foreground}" on "${background}" has a contrast of ${ratio}, and ${required} are needed.${cure}`
+  throw refused(contrastParam(failing), contrastMessage(failing), 'contrast_too_low')
 }
 
 function hash(content: string | Uint8Array): string {

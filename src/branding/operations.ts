@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
 import { designTokensRecord, themePreview, themeRecord } from './answer-schema.ts'
-import { renderTheme } from './render.ts'
+import { cssVariables, renderTheme, styleSheet } from './render.ts'
 import { emptyBody, themeBody, themeQuery } from './schema.ts'
-import { cssVariables, styleSheet } from './style-sheet.ts'
+
 import { defaultTheme } from './theme.ts'
 
 const tag = 'Branding'

@@ -1,11 +1,9 @@
-import type { PlainTheme, ThemePreview } from './answer-schema.ts'
-import { describe, pathOf } from './branding.ts'
-import { contrastOf } from './colors/contrast.ts'
-import type { ReadTheme } from './schema.ts'
-import { cssVariables } from './style-sheet.ts'
-import type { Theme } from './theme.ts'
+import type { DesignTokens, PlainTheme, ThemePreview } from './answer-schema.ts'
+import { channelsOfHex, contrastOf, type PairContrast } from './colors.ts'
+import type { ParsedTheme } from './schema.ts'
+import { type ColorName, colorNames, type Scheme, type Theme } from './theme.ts'
 
-/** The theme as callers read and write it. */
+/** The theme as the API returns it, without the logo. */
 export function renderTheme(theme: Theme): PlainTheme {
   const { productName, mode, colors, radiusPx, fonts, fontScale } = theme
   return {
@@ -18,30 +16,123 @@ export function renderTheme(theme: Theme): PlainTheme {
   }
 }
 
-export function renderPreview({ theme, reduced }: ReadTheme): ThemePreview {
+export function renderPreview({ theme, outOfGamut }: ParsedTheme): ThemePreview {
   const pairs = contrastOf(theme)
-  const dull = pairs.filter(({ passes }) => !passes)
   return {
     theme: renderTheme(theme),
     css_variables: cssVariables(theme),
-    contrast: pairs.map(({ scheme, foreground, background, ratio, required, ...rest }) => ({
+    contrast: pairs.map(({ scheme, foreground, background, passes, ...pair }) => ({
       pair: `${scheme}.${foreground}/${background}`,
-      ratio,
-      required,
-      pass: rest.passes,
-      suggestion: rest.suggestion,
+      ratio: pair.ratio,
+      required: pair.required,
+      pass: passes,
+      suggestion: pair.suggestion,
     })),
     warnings: [
-      ...dull.map((pair) => ({
-        code: 'contrast_too_low' as const,
-        param: pathOf(pair),
-        message: describe(pair),
-      })),
-      ...reduced.map((param) => ({
+      ...pairs
+        .filter(({ passes }) => !passes)
+        .map((pair) => ({
+          code: 'contrast_too_low' as const,
+          param: contrastParam(pair),
+          message: contrastMessage(pair),
+        })),
+      ...outOfGamut.map((param) => ({
         code: 'color_out_of_gamut' as const,
         param,
-        message: `Screens cannot show "${param}"; the nearest colour of the same hue is taken.`,
+        message: `"${param}" is outside the sRGB gamut; its chroma was reduced.`,
       })),
     ],
+  }
+}
+
+/** The body field of the foreground colour. */
+export function contrastParam({ scheme, foreground }: PairContrast): string {
+  return `colors.${scheme}.${foreground}`
+}
+
+export function contrastMessage({ scheme, ...pair }: PairContrast): string {
+  const { foreground, background, ratio, required, suggestion } = pair
+  const hint = suggestion === null ? '' : ` ${suggestion} would pass.`
+  return `In the ${scheme} scheme, "${foreground}" on "${background}" has a contrast of ${ratio}; at least ${required} is required.${hint}`
+}
+
+/** CSS custom properties by name. */
+type CssVariables = Readonly<Record<string, string>>
+
+/** The variables of each scheme; `root` has the ones that both share. */
+export function cssVariables(theme: Theme): Record<'root' | Scheme, CssVariables> {
+  const colorVariables = (scheme: Scheme) =>
+    Object.fromEntries(
+      colorNames.map((name) => [`--brand-${name.replace('_', '-')}`, theme.colors[scheme][name]]),
+    )
+  return {
+    root: {
+      '--brand-radius': `${theme.radiusPx}px`,
+      '--brand-font-family': theme.fonts.map(quoteFont).join(', '),
+      '--brand-font-scale': String(theme.fontScale),
+    },
+    light: colorVariables('light'),
+    dark: colorVariables('dark'),
+  }
+}
+
+/** A style sheet that a portal may link to. */
+export function styleSheet(theme: Theme): string {
+  const { root, light, dark } = cssVariables(theme)
+  switch (theme.mode) {
+    case 'light':
+      return rootRule({ 'color-scheme': 'light', ...root, ...light })
+    case 'dark':
+      return rootRule({ 'color-scheme': 'dark', ...root, ...dark })
+    case 'system':
+      return (
+        rootRule({ 'color-scheme': 'light dark', ...root, ...light }) +
+        `@media (prefers-color-scheme: dark) {\n${rootRule(dark)}}\n`
+      )
+  }
+}
+
+/** Keywords of CSS; in quotes they would be names of ordinary families. */
+const genericFonts: ReadonlySet<string> = new Set([
+  ...['serif', 'sans-serif', 'monospace', 'cursive', 'fantasy', 'math', 'emoji', 'system-ui'],
+  ...['ui-serif', 'ui-sans-serif', 'ui-monospace', 'ui-rounded', '-apple-system'],
+])
+
+function quoteFont(name: string): string {
+  return genericFonts.has(name) ? name : `"${name}"`
+}
+
+function rootRule(declarations: CssVariables): string {
+  const lines = Object.entries(declarations).map(([name, value]) => `  ${name}: ${value};\n`)
+  return `:root {\n${lines.join('')}}\n`
+}
+
+/** The theme in the format of the Design Tokens Community Group, 2025.10. */
+export function designTokens({ colors, radiusPx, fonts, fontScale }: Theme): DesignTokens {
+  const group = (scheme: Scheme) =>
+    Object.fromEntries(
+      colorNames.map((name) => [name, { $value: colorToken(colors[scheme][name]) }]),
+    ) as Record<ColorName, { $value: ReturnType<typeof colorToken> }>
+  return {
+    color: { $type: 'color', light: group('light'), dark: group('dark') },
+    radius: { $type: 'dimension', $value: { value: radiusPx, unit: 'px' } },
+    font: {
+      family: { $type: 'fontFamily', $value: [...fonts] },
+      scale: { $type: 'number', $value: fontScale },
+    },
+  }
+}
+
+/** Enough to tell eight-bit values apart. */
+const tokenDecimals = 4
+
+function colorToken(hex: string) {
+  const { rgb, alpha } = channelsOfHex(hex)
+  const rounded = (part: number) => Number(part.toFixed(tokenDecimals))
+  return {
+    colorSpace: 'srgb' as const,
+    components: rgb.map(rounded),
+    alpha: rounded(alpha),
+    hex: hex.slice(0, 7),
   }
 }

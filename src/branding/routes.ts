@@ -7,12 +7,11 @@ import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import type { ThemeRecord } from './answer-schema.ts'
 import type { Branding, ThemeView } from './branding.ts'
-import { designTokens } from './design-tokens.ts'
+
 import { logoRoutes } from './logo/routes.ts'
 import { themeOperations } from './operations.ts'
-import { renderPreview, renderTheme } from './render.ts'
-import { readFormat, readNothing, readTheme, type ThemeFormat } from './schema.ts'
-import { styleSheet } from './style-sheet.ts'
+import { designTokens, renderPreview, renderTheme, styleSheet } from './render.ts'
+import { parseFormat, parseTheme, requireEmptyBody, type ThemeFormat } from './schema.ts'
 
 export type BrandingRoutesDeps = {
   auth: Auth
@@ -29,7 +28,7 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
     requestBytesMax: Math.min(config.limits.requestBytesMax, bodyBytesMax),
   }
   const changeOf = (principal: { userId: string }, request: Request) => ({
-    by: principal.userId,
+    userId: principal.userId,
     isExpected: readIfMatch(request.headers.get('if-match'), withoutSuffix),
   })
   const currentTag = async () => tagOf(await branding.theme(), 'json')
@@ -38,7 +37,7 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
     .get(
       '/theme',
       async ({ query, request: { headers } }) => {
-        const format = readFormat(query)
+        const format = parseFormat(query)
         const view = await branding.theme()
         const isUnchanged = isKnown(headers.get('if-none-match'), tagOf(view, format))
         return isUnchanged ? unchanged(view, format) : answer(view, format)
@@ -48,7 +47,7 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
     .put(
       '/theme',
       async ({ principal, request, set }) => {
-        const { theme } = readTheme(await readJsonBody(request, limits))
+        const { theme } = parseTheme(await readJsonBody(request, limits))
         const change = changeOf(principal, request)
         const view = await withCurrentTag(set, currentTag, () => branding.setTheme(theme, change))
         return answer(view, 'json')
@@ -57,13 +56,13 @@ export function brandingRoutes({ auth, branding, config }: BrandingRoutesDeps) {
     )
     .post(
       '/theme/preview',
-      async ({ request }) => renderPreview(readTheme(await readJsonBody(request, limits))),
+      async ({ request }) => renderPreview(parseTheme(await readJsonBody(request, limits))),
       { requires: 'can_edit_config', parse: 'none', detail: themeOperations.preview },
     )
     .post(
       '/theme/reset',
       async ({ principal, request, set }) => {
-        readNothing(request.body === null ? {} : await readJsonBody(request, limits))
+        requireEmptyBody(request.body === null ? {} : await readJsonBody(request, limits))
         const change = changeOf(principal, request)
         const view = await withCurrentTag(set, currentTag, () => branding.resetTheme(change))
         return answer(view, 'json')

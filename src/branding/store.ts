@@ -7,10 +7,10 @@ export type BrandingDatabase = Pick<Database, 'drizzle'>
 
 type Row = typeof branding.$inferSelect
 export type Part = Row['part']
-/** What is told of a part, without its bytes. */
+/** A part without its bytes. */
 export type PartHead = Pick<Row, 'part' | 'description' | 'sha256'>
 
-/** The table of branding: at most one row for each part. */
+/** The branding table has at most one row per part. */
 export function createBrandingStore({ drizzle }: BrandingDatabase) {
   const ask = createQueryRunner()
   type Handle = Pick<typeof drizzle, 'select' | 'execute' | 'delete' | 'insert'>
@@ -22,8 +22,8 @@ export function createBrandingStore({ drizzle }: BrandingDatabase) {
         sha256: branding.sha256,
       })
       .from(branding)
-  /** A row that is not there cannot be locked. */
-  const alone = <T>(work: (handle: Handle) => Promise<T>): Promise<T> =>
+  /** An advisory lock, since a missing row cannot be locked. */
+  const exclusively = <T>(work: (handle: Handle) => Promise<T>): Promise<T> =>
     ask(() =>
       drizzle.transaction(async (transaction) => {
         await transaction.execute(
@@ -42,15 +42,15 @@ export function createBrandingStore({ drizzle }: BrandingDatabase) {
       }),
 
     /**
-     * Puts a row, or none, in the place of the one of its part. What `check` throws is thrown, and
-     * nothing is changed. Answers with what there is then.
+     * Replaces the row of a part, or deletes it for null, and returns all heads. Changes nothing and
+     * rethrows if `check` throws.
      */
     replace: (
       part: Part,
       row: Row | null,
-      check: (known: readonly PartHead[]) => void,
+      check: (current: readonly PartHead[]) => void,
     ): Promise<PartHead[]> =>
-      alone(async (handle) => {
+      exclusively(async (handle) => {
         check(await readHeads(handle))
         await handle.delete(branding).where(eq(branding.part, part))
         if (row !== null) await handle.insert(branding).values(row)

@@ -1,13 +1,13 @@
-/** What a portal wears. */
+/** The look of the portal. */
 export type Theme = {
   readonly productName: string
-  /** `system`: what the reader's device prefers. */
+  /** `system` follows the preference of the device. */
   readonly mode: Mode
   readonly colors: Readonly<Record<Scheme, Palette>>
   readonly radiusPx: number
-  /** Names of font families, in the order in which they are tried. */
+  /** Font families in order of preference. */
   readonly fonts: readonly string[]
-  /** A factor of the size of all text. */
+  /** Multiplies all text sizes. */
   readonly fontScale: number
 }
 
@@ -31,7 +31,7 @@ export const colorNames = [
   'danger',
 ] as const
 
-/** As it comes. Every pair of it that is checked is easy to read. */
+/** Passes every contrast check. */
 export const defaultTheme: Theme = {
   productName: 'Sluice',
   mode: 'system',

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import {
+  errorOf,
   outcome,
   startPortalGateway,
-  told,
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
-
-/** What a theme would look like, and whether it could be read. */
 
 const world = usePortalGateway()
 const preview = (json: unknown) =>
@@ -26,7 +24,7 @@ async function pairsOf(colors: object): Promise<Map<string, Pair>> {
   return new Map(pairs.map((pair) => [pair.pair, pair]))
 }
 
-test('nothing of it is saved', async () => {
+test('a preview saves nothing', async () => {
   const before = await world.gateway.send('users', 'GET /v1/branding/theme')
   expect(outcome(await preview({ product_name: 'Portal', mode: 'dark' }))).toBe('200')
   const after = await world.gateway.send('users', 'GET /v1/branding/theme')
@@ -34,7 +32,7 @@ test('nothing of it is saved', async () => {
   expect(after.headers.get('etag')).toBe(before.headers.get('etag'))
 })
 
-test('it shows the theme, its variables, its contrast and no warning for what comes with us', async () => {
+test('a preview has the theme, CSS variables and contrast; the default theme has no warnings', async () => {
   const { body } = await preview({})
   expect(Object.keys(body)).toEqual(['theme', 'css_variables', 'contrast', 'warnings'])
   expect(body['warnings']).toEqual([])
@@ -49,7 +47,7 @@ test('it shows the theme, its variables, its contrast and no warning for what co
   for (const pair of pairs) expect(pair).toMatchObject({ pass: true, suggestion: null })
 })
 
-describe('contrast is what WCAG says it is', () => {
+describe('contrast follows WCAG 2.2', () => {
   const known: [string, string, number][] = [
     ['#000000', '#ffffff', 21],
     ['#ffffff', '#ffffff', 1],
@@ -57,7 +55,7 @@ describe('contrast is what WCAG says it is', () => {
     ['#767676', '#ffffff', 4.54],
     ['#ff0000', '#ffffff', 3.99],
     ['#0000ff', '#ffff00', 8],
-    // Half of black over white is the grey #7f7f7f.
+    // Half-transparent black on white is #7f7f7f.
     ['#00000080', '#ffffff', 4],
   ]
   test.each(known)('%s on %s: %d', async (text, background, ratio) => {
@@ -65,22 +63,22 @@ describe('contrast is what WCAG says it is', () => {
     expect(pairs.get('light.text/background')?.ratio).toBe(ratio)
   })
 
-  test('4.5 is needed for text, 3 for what is pressed', async () => {
+  test('text requires 4.5, controls 3', async () => {
     const pairs = await pairsOf({
       light: { text: '#777777', muted: '#767676', primary: '#949494', danger: '#959595' },
     })
-    const seen = (name: string) => {
+    const outcomeOf = (name: string) => {
       const pair = pairs.get(`light.${name}/background`)
       return [pair?.required, pair?.pass]
     }
-    expect(seen('text')).toEqual([4.5, false])
-    expect(seen('muted')).toEqual([4.5, true])
-    expect(seen('primary')).toEqual([3, true])
-    expect(seen('danger')).toEqual([3, false])
+    expect(outcomeOf('text')).toEqual([4.5, false])
+    expect(outcomeOf('muted')).toEqual([4.5, true])
+    expect(outcomeOf('primary')).toEqual([3, true])
+    expect(outcomeOf('danger')).toEqual([3, false])
   })
 })
 
-test('for each pair that fails the nearest colour that would do is proposed, and does', async () => {
+test('each failing pair has the nearest passing colour as a suggestion', async () => {
   const colors = {
     light: { text: '#9aa0a6', muted: '#ffff00', primary: '#00ffff', on_primary: '#ffffff' },
     dark: { text: '#444444', muted: '#0000aa', danger: '#300000', background: '#101010' },
@@ -94,12 +92,12 @@ test('for each pair that fails the nearest colour that would do is proposed, and
     const palette = { ...Object(colors)[scheme], [name]: suggestion }
     const again = (await pairsOf({ ...colors, [scheme]: palette })).get(pair)
     expect(again?.pass, pair).toBe(true)
-    // No more than it takes: a little nearer to what was asked for would fail.
+    // A colour slightly nearer to the requested one would fail.
     expect(again?.ratio).toBeLessThan((again?.required ?? 0) + 0.35)
   }
 })
 
-test('warnings name the field, what is wrong and what would do', async () => {
+test('warnings name the field, the problem and a passing colour', async () => {
   const { body } = await preview({
     colors: { light: { text: '#999' }, dark: { primary: 'oklch(0.7 0.4 150)' } },
   })
@@ -109,16 +107,18 @@ test('warnings name the field, what is wrong and what would do', async () => {
     ['contrast_too_low', 'colors.light.text'],
     ['color_out_of_gamut', 'colors.dark.primary'],
   ])
-  expect(warnings[0]?.message).toMatch(/a contrast of 2\.84, and 4\.5 are needed\. #\w{6} would do/)
+  expect(warnings[0]?.message).toMatch(
+    /a contrast of 2\.84; at least 4\.5 is required\. #\w{6} would pass/,
+  )
   expect(Object(body['theme']).colors.dark.primary).toMatch(/^#[0-9a-f]{6}$/)
 })
 
-test('where the contrast is enforced, what cannot be read is refused and a preview still shows it', async () => {
+test('enforced contrast refuses a theme and still allows its preview', async () => {
   const strict = await startPortalGateway(world.database, { branding: { enforceContrast: true } })
   const json = { colors: { dark: { muted: '#222' } } }
   const refusal = await strict.send('admins', 'PUT /v1/branding/theme', { json })
-  expect(told(refusal)).toEqual([422, 'contrast_too_low', 'colors.dark.muted'])
-  expect(Object(refusal.body['error']).message).toContain('would do')
+  expect(errorOf(refusal)).toEqual([422, 'contrast_too_low', 'colors.dark.muted'])
+  expect(Object(refusal.body['error']).message).toContain('would pass')
   expect(outcome(await strict.send('admins', 'POST /v1/branding/theme/preview', { json }))).toBe(
     '200',
   )

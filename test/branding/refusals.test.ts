@@ -1,24 +1,22 @@
 import { describe, expect, test } from 'bun:test'
-import { outcome, told, usePortalGateway } from '#test/support/portal-gateway.ts'
-
-/** What is no theme, whether it is to be set or to be previewed. */
+import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
 const world = usePortalGateway()
 
-const ways = ['PUT /v1/branding/theme', 'POST /v1/branding/theme/preview']
+const endpoints = ['PUT /v1/branding/theme', 'POST /v1/branding/theme/preview']
 
-describe.each(ways)('%s', (how) => {
-  const ask = (json: unknown) => world.gateway.send('admins', how, { json })
+describe.each(endpoints)('%s', (endpoint) => {
+  const ask = (json: unknown) => world.gateway.send('admins', endpoint, { json })
 
-  test.each(['[]', '"x"', 'null', '7'])('takes an object, not %s', async (text) => {
+  test.each(['[]', '"x"', 'null', '7'])('requires an object, not %s', async (text) => {
     expect(outcome(await ask(text))).toBe('422 unprocessable')
   })
 
-  test.each(['{', ' ', '{"mode":"dark"}}'])('takes JSON, not %p', async (text) => {
+  test.each(['{', ' ', '{"mode":"dark"}}'])('requires JSON, not %p', async (text) => {
     expect(outcome(await ask(text))).toBe('400 malformed_json')
   })
 
-  test('takes 64 KiB', async () => {
+  test('accepts at most 64 KiB', async () => {
     const padded = (bytes: number) => `${' '.repeat(bytes - 2)}{}`
     expect(outcome(await ask(padded(65_536)))).toBe('200')
     expect(outcome(await ask(padded(65_537)))).toBe('413 request_too_large')
@@ -32,8 +30,8 @@ describe.each(ways)('%s', (how) => {
     [{ colors: { light: { accent: '#fff' } } }, 'colors.light.accent'],
     ['{"colors":{"light":{"__proto__":"#fff"}}}', 'colors.light.__proto__'],
   ]
-  test.each(unknown)('knows no other field: %j', async (json, param) => {
-    expect(told(await ask(json))).toEqual([422, 'unknown_field', param])
+  test.each(unknown)('refuses unknown fields: %j', async (json, param) => {
+    expect(errorOf(await ask(json))).toEqual([422, 'unknown_field', param])
   })
 
   const wrong: [object, string][] = [
@@ -64,22 +62,22 @@ describe.each(ways)('%s', (how) => {
     expect([status, Object(body['error']).param]).toEqual([422, param])
   })
 
-  const noColors = [
+  const invalidColors = [
     ...['', 'red', '#', '#12', '#1234', '#12345', '#1234567', '#123456789', '#ggg', 'fff'],
     ...['rgb(0,0,0)', 'var(--x)', 'url(#x)', 'transparent', '#fff;', '#fff}', '#fff/**/'],
     ...['oklch()', 'oklch(1 0)', 'oklch(1,0,0)', 'oklch(1 0 0', 'oklch(a b c)', 'oklch(1 0 0 0)'],
     ...['oklch(1e999 0 0)', 'oklch(50% 1e999 0)', 'oklch(from red l c h)', 'oklch(1 0 0deg;)'],
     ...['oklch(1 0 0px)', `oklch(1 0 0${' '.repeat(100)})`, 'oklch(1. 0 0)', 'expression(1)'],
   ]
-  test.each(noColors)('takes %p for no colour', async (text) => {
-    expect(told(await ask({ colors: { dark: { danger: text } } }))).toEqual([
+  test.each(invalidColors)('%p is not a colour', async (text) => {
+    expect(errorOf(await ask({ colors: { dark: { danger: text } } }))).toEqual([
       422,
       'invalid_color',
       'colors.dark.danger',
     ])
   })
 
-  const noFonts = [
+  const invalidFonts = [
     ...[
       '',
       ' ',
@@ -97,17 +95,17 @@ describe.each(ways)('%s', (how) => {
     ],
     ...['a\nb', '@import', '<b>', 'var(--x)', '3 Sans', 'a,b,c,d,e,f,g,h,i', 'a  b', 'a!important'],
   ]
-  test.each(noFonts)('takes %p for no font family', async (text) => {
-    expect(told(await ask({ font_family: text }))).toEqual([
+  test.each(invalidFonts)('%p is not a font family', async (text) => {
+    expect(errorOf(await ask({ font_family: text }))).toEqual([
       422,
       'invalid_font_family',
       'font_family',
     ])
   })
 
-  test('takes 300 characters of font families', async () => {
+  test('accepts at most 300 characters of font families', async () => {
     expect(outcome(await ask({ font_family: 'x'.repeat(300) }))).toBe('200')
-    expect(told(await ask({ font_family: 'x'.repeat(301) }))).toEqual([
+    expect(errorOf(await ask({ font_family: 'x'.repeat(301) }))).toEqual([
       422,
       'unprocessable',
       'font_family',
@@ -120,7 +118,7 @@ describe.each(ways)('%s', (how) => {
     { font_family: 'a, b, c, d, e, f, g, h' },
     { font_family: '-apple-system, ヒラギノ角ゴ Pro W3' },
   ]
-  test.each(edges)('takes %j', async (json) => {
+  test.each(edges)('accepts %j', async (json) => {
     expect(outcome(await ask(json))).toBe('200')
   })
 })

@@ -2,40 +2,38 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { renderTheme } from '#branding/render.ts'
 import { defaultTheme } from '#branding/theme.ts'
 import {
+  errorOf,
   outcome,
-  type PortalCaller,
+  type PortalUser,
   startPortalGateway,
-  told,
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-/** What a portal wears: read by everybody, replaced by administrators. */
-
 const world = usePortalGateway()
-const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
 const put = (json: unknown, headers: Record<string, string> = {}) =>
   send('admins', 'PUT /v1/branding/theme', { json, headers })
 const read = (query = '') => send('users', `GET /v1/branding/theme${query}`)
-const asItComes = { ...renderTheme(defaultTheme), logo_url: expect.any(String) }
+const rendered = { ...renderTheme(defaultTheme), logo_url: expect.any(String) }
 
 beforeEach(async () => {
   expect(outcome(await send('admins', 'POST /v1/branding/theme/reset'))).toBe('200')
 })
 
-test('it is the default theme until somebody sets another', async () => {
+test('the default theme is returned until one is set', async () => {
   const answer = await read()
-  expect([answer.status, answer.body]).toEqual([200, asItComes])
+  expect([answer.status, answer.body]).toEqual([200, rendered])
 })
 
-test('it is replaced as a whole: what is not named is as it comes', async () => {
+test('PUT replaces the whole theme: omitted fields have their default', async () => {
   await put({ product_name: 'Portal', radius_px: 0, colors: { light: { primary: '#00f' } } })
   const answer = await put({ mode: 'dark', font_scale: 1.25, product_name: null })
-  const expected = { ...asItComes, mode: 'dark', font_scale: 1.25 }
+  const expected = { ...rendered, mode: 'dark', font_scale: 1.25 }
   expect([answer.status, answer.body]).toEqual([200, expected])
   expect((await read()).body).toEqual(expected)
 })
 
-test('every field is set, and told in its canonical spelling', async () => {
+test('every field is stored and returned in canonical form', async () => {
   const json = {
     product_name: '  Müller & Söhne <b> 📏 ',
     mode: 'light',
@@ -61,23 +59,25 @@ test('every field is set, and told in its canonical spelling', async () => {
   })
 })
 
-test('what was read may be sent back', async () => {
+test('a theme can be sent back as it was read', async () => {
   await put({ product_name: 'Portal' })
   const { body } = await read()
   expect((await put(body)).body).toEqual(body)
 })
 
-test('a reset goes back to the default theme', async () => {
+test('reset restores the default theme', async () => {
   await put({ product_name: 'Portal' })
   const answer = await send('admins', 'POST /v1/branding/theme/reset', { json: {} })
-  expect([answer.status, answer.body]).toEqual([200, asItComes])
-  expect((await read()).body).toEqual(asItComes)
-  const surplus = await send('admins', 'POST /v1/branding/theme/reset', { json: { mode: 'dark' } })
-  expect(told(surplus)).toEqual([422, 'unknown_field', 'mode'])
+  expect([answer.status, answer.body]).toEqual([200, rendered])
+  expect((await read()).body).toEqual(rendered)
+  const unknownField = await send('admins', 'POST /v1/branding/theme/reset', {
+    json: { mode: 'dark' },
+  })
+  expect(errorOf(unknownField)).toEqual([422, 'unknown_field', 'mode'])
 })
 
 describe('as a style sheet', () => {
-  test('it holds the variables of both schemes where the device decides', async () => {
+  test('mode system has the variables of both schemes', async () => {
     await put({ colors: { dark: { primary: '#abcdef' } }, font_family: 'Inter, system-ui' })
     const sheet = await read('?format=css')
     expect(sheet.headers.get('content-type')).toBe('text/css; charset=utf-8')
@@ -89,16 +89,19 @@ describe('as a style sheet', () => {
     expect(dark).toContain('--brand-primary: #abcdef;')
   })
 
-  test.each(['light', 'dark'] as const)('it holds those of the %s scheme alone', async (mode) => {
-    await put({ mode })
-    const { text } = await read('?format=css')
-    expect(text).toContain(`color-scheme: ${mode};`)
-    expect(text).toContain(`--brand-primary: ${defaultTheme.colors[mode].primary};`)
-    expect(text).not.toContain('@media')
-  })
+  test.each(['light', 'dark'] as const)(
+    'mode %s has the variables of that scheme only',
+    async (mode) => {
+      await put({ mode })
+      const { text } = await read('?format=css')
+      expect(text).toContain(`color-scheme: ${mode};`)
+      expect(text).toContain(`--brand-primary: ${defaultTheme.colors[mode].primary};`)
+      expect(text).not.toContain('@media')
+    },
+  )
 })
 
-test('as design tokens it says what each value is', async () => {
+test('design tokens have the type of each value', async () => {
   await put({ colors: { light: { primary: '#33669980' } }, radius_px: 3, font_family: 'Inter' })
   const { body } = await read('?format=dtcg')
   expect(Object(body).color.$type).toBe('color')
@@ -112,13 +115,13 @@ test('as design tokens it says what each value is', async () => {
   expect(Object(body).font.family).toEqual({ $type: 'fontFamily', $value: ['Inter'] })
 })
 
-test('it comes in no other form', async () => {
+test('other formats are refused', async () => {
   for (const format of ['xml', '', 'CSS']) {
-    expect(told(await read(`?format=${format}`))).toEqual([422, 'unprocessable', 'format'])
+    expect(errorOf(await read(`?format=${format}`))).toEqual([422, 'unprocessable', 'format'])
   }
 })
 
-describe('who may do what', () => {
+describe('permissions', () => {
   const routes = [
     'GET /v1/branding/theme',
     'PUT /v1/branding/theme',
@@ -128,9 +131,9 @@ describe('who may do what', () => {
     'DELETE /v1/branding/logo',
     'POST /v1/branding/logo',
   ]
-  const callers: [PortalCaller, string[]][] = [
-    ['nobody', routes.map(() => '401 missing_credentials')],
-    ['strangers', routes.map(() => '403 permission_denied')],
+  const callers: [PortalUser, string[]][] = [
+    ['anonymous', routes.map(() => '401 missing_credentials')],
+    ['unpermitted', routes.map(() => '403 permission_denied')],
     ['users', routes.map((route) => (route.startsWith('GET') ? '200' : '403 permission_denied'))],
     ['admins', ['200', '200', '200', '200', '200', '204', '415 unsupported_image_type']],
   ]
@@ -144,20 +147,20 @@ describe('who may do what', () => {
   })
 })
 
-describe('the tag', () => {
+describe('the entity tag', () => {
   const tagOf = async (query = '') => (await read(query)).headers.get('etag') ?? ''
 
-  test('is another one for each form and each theme', async () => {
-    const forms = ['', '?format=css', '?format=dtcg']
-    const first = await Promise.all(forms.map(tagOf))
+  test('differs by format and theme', async () => {
+    const formats = ['', '?format=css', '?format=dtcg']
+    const first = await Promise.all(formats.map(tagOf))
     await put({ product_name: 'Portal' })
-    const second = await Promise.all(forms.map(tagOf))
+    const second = await Promise.all(formats.map(tagOf))
     expect(new Set([...first, ...second]).size).toBe(6)
     await send('admins', 'POST /v1/branding/theme/reset')
-    expect(await Promise.all(forms.map(tagOf))).toEqual(first)
+    expect(await Promise.all(formats.map(tagOf))).toEqual(first)
   })
 
-  test('spares a client what it has', async () => {
+  test('lets clients revalidate', async () => {
     for (const query of ['', '?format=css', '?format=dtcg']) {
       const tag = await tagOf(query)
       const headers = { 'if-none-match': tag }
@@ -166,7 +169,7 @@ describe('the tag', () => {
     }
   })
 
-  test('keeps a change from a theme that it was not meant for', async () => {
+  test('prevents lost updates', async () => {
     const stale = await tagOf()
     const { headers } = await put({ product_name: 'One' }, { 'if-match': stale })
     const late = await put({ product_name: 'Two' }, { 'if-match': stale })
@@ -183,16 +186,16 @@ describe('the tag', () => {
     }
   })
 
-  test('lets one of eight through who have read the same', async () => {
+  test('admits one of eight concurrent changes', async () => {
     const headers = { 'if-match': await tagOf() }
     const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, at) => put({ product_name: `Portal ${at}` }, headers)),
+      Array.from({ length: 8 }, (_, index) => put({ product_name: `Portal ${index}` }, headers)),
     )
     const late = Array(7).fill('412 precondition_failed')
     expect(answers.map(outcome).toSorted()).toEqual(['200', ...late])
   })
 
-  test('is still good for the theme when only the logo has changed', async () => {
+  test('stays valid for the theme when only the logo changes', async () => {
     const tag = await tagOf()
     const body = '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'
     const headers = { 'content-type': 'image/svg+xml' }
@@ -203,7 +206,7 @@ describe('the tag', () => {
   })
 })
 
-test('another replica tells the same theme at once, and the same link', async () => {
+test('another replica returns the new theme and the same link at once', async () => {
   const other = await startPortalGateway(world.database)
   const { body } = await put({ product_name: 'Portal' })
   expect((await other.send('users', 'GET /v1/branding/theme')).body).toEqual(body)

@@ -15,31 +15,32 @@ import { createTranslations } from '#translations/translations.ts'
 import { openTestDatabase, quietLog, type TestDatabase } from './database.ts'
 import { signWithSecret } from './identity-provider.ts'
 
-/** The routes of branding and translations on a real port. */
+/** Branding and translations on a real port. */
 export type PortalGateway = {
   readonly url: string
-  send(who: PortalCaller, how: string, options?: SendOptions): Promise<PortalAnswer>
+  /** `endpoint` is a method and a path: `GET /v1/translations`. */
+  send(user: PortalUser, endpoint: string, options?: SendOptions): Promise<PortalResponse>
   stop(): Promise<void>
 }
 
-/** By the group of the caller; `nobody` has no credential. */
-export type PortalCaller = 'admins' | 'users' | 'strangers' | 'nobody'
+/** Named by their group; `unpermitted` have no permission, `anonymous` no credential. */
+export type PortalUser = 'admins' | 'users' | 'unpermitted' | 'anonymous'
 
 export type SentBody = NonNullable<RequestInit['body']>
 
 type SendOptions = {
-  /** A text is sent as it is. */
+  /** A string is sent verbatim. */
   json?: unknown
   body?: SentBody
   headers?: Record<string, string>
 }
 
-export type PortalAnswer = {
+export type PortalResponse = {
   readonly status: number
   readonly headers: Headers
   readonly bytes: Uint8Array
   readonly text: string
-  /** Empty where the answer is no JSON. */
+  /** Empty unless the response is JSON. */
   readonly body: Record<string, unknown>
 }
 
@@ -84,7 +85,7 @@ export async function startPortalGateway(
   const url = `http://127.0.0.1:${app.server?.port}`
   return {
     url,
-    send: (who, how, given) => ask(url, who, { how, ...given }),
+    send: (user, endpoint, sendOptions) => sendRequest(url, user, { endpoint, ...sendOptions }),
     async stop() {
       await app.stop(true)
       await auth.close()
@@ -92,48 +93,47 @@ export async function startPortalGateway(
   }
 }
 
-/** `how` is a method and a path: `GET /v1/translations`. */
-async function ask(
+async function sendRequest(
   url: string,
-  who: PortalCaller,
-  { how, json, body, headers }: SendOptions & { how: string },
-): Promise<PortalAnswer> {
-  const [method = 'GET', path = '/'] = how.split(' ')
+  user: PortalUser,
+  { endpoint, json, body, headers }: SendOptions & { endpoint: string },
+): Promise<PortalResponse> {
+  const [method = 'GET', path = '/'] = endpoint.split(' ')
   const sent = json === undefined ? body : typeof json === 'string' ? json : JSON.stringify(json)
-  const answer = await fetch(url + path, {
+  const response = await fetch(url + path, {
     method,
     headers: {
-      ...(who === 'nobody' ? {} : { authorization: `Bearer ${tokenOf(who)}` }),
+      ...(user === 'anonymous' ? {} : { authorization: `Bearer ${tokenOf(user)}` }),
       ...(json === undefined ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
     ...(sent === undefined ? {} : { body: sent }),
   })
-  const bytes = await answer.bytes()
+  const bytes = await response.bytes()
   const text = new TextDecoder().decode(bytes)
-  const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
-  const { status } = answer
-  return { status, headers: answer.headers, bytes, text, body: isJson ? JSON.parse(text) : {} }
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
+  const { status } = response
+  return { status, headers: response.headers, bytes, text, body: isJson ? JSON.parse(text) : {} }
 }
 
-function tokenOf(group: PortalCaller): string {
+function tokenOf(group: PortalUser): string {
   const nowS = Math.floor(Date.now() / 1_000)
-  const claims = { sub: `one of ${group}`, groups: [group], iat: nowS, exp: nowS + 3_600 }
+  const claims = { sub: `member of ${group}`, groups: [group], iat: nowS, exp: nowS + 3_600 }
   return signWithSecret(secret, { claims })
 }
 
-/** `409 conflict`, or `200` for what was done. */
-export function outcome({ status, body }: PortalAnswer): string {
+/** `200`, or `409 conflict`: the error code follows. */
+export function outcome({ status, body }: PortalResponse): string {
   return status < 400 ? String(status) : `${status} ${Object(body['error']).code}`
 }
 
-/** The status, code and field of a refusal. */
-export function told({ status, body }: PortalAnswer): unknown[] {
+/** The status, code and field of an error response. */
+export function errorOf({ status, body }: PortalResponse): unknown[] {
   const { code, param } = Object(body['error'])
   return [status, code, param]
 }
 
-/** One gateway, and the database behind it, for the tests of a file. */
+/** One gateway and its database for all tests of a file. */
 export function usePortalGateway(options: PortalOptions = {}) {
   const world: { gateway: PortalGateway; database: TestDatabase } = Object.create(null)
   beforeAll(async () => {

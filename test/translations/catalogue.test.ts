@@ -3,9 +3,9 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
+  errorOf,
   outcome,
   startPortalGateway,
-  told,
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
@@ -66,9 +66,9 @@ describe('a text that lacks one, or has another, is refused unless it is forced'
   ]
   test.each(bad)('%s: %s', async (key, text, named) => {
     const refusal = await patch({ [key]: text })
-    expect(told(refusal)).toEqual([422, 'placeholder_mismatch', `common.${key}`])
+    expect(errorOf(refusal)).toEqual([422, 'placeholder_mismatch', `common.${key}`])
     expect(Object(refusal.body['error']).message).toContain(named)
-    expect(told(await patch({ [key]: text }, 'fr?force=false'))[1]).toBe('placeholder_mismatch')
+    expect(errorOf(await patch({ [key]: text }, 'fr?force=false'))[1]).toBe('placeholder_mismatch')
     expect(outcome(await patch({ [key]: text }, 'fr?force=true'))).toBe('200')
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { outcome, told, usePortalGateway } from '#test/support/portal-gateway.ts'
+import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
 /** How much may be translated; the last that fits, and one more. */
 
@@ -18,7 +18,11 @@ test('a text has 4,096 bytes, whatever its letters', async () => {
     ['📏'.repeat(1_024), 'x'],
   ]) {
     expect(outcome(await patch({ a: { x: text } }))).toBe('200')
-    expect(told(await patch({ a: { x: `${text}${more}` } }))).toEqual([422, 'text_too_long', 'a.x'])
+    expect(errorOf(await patch({ a: { x: `${text}${more}` } }))).toEqual([
+      422,
+      'text_too_long',
+      'a.x',
+    ])
   }
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { outcome, told, usePortalGateway } from '#test/support/portal-gateway.ts'
+import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
 /** What is no translation. */
 
@@ -13,14 +13,14 @@ describe('a language', () => {
   const noTags = ['d', 'de_DE', 'deutsch!', '__proto__', 'constructor', 'prototype', 'de-', '%00']
   test.each([...noTags, 'de-'.repeat(30), 'x-private', '%E2%82%AC'])('is not %s', async (tag) => {
     const refusal = [422, 'invalid_language', 'language']
-    expect(told(await patch({ a: { x: '1' } }, tag))).toEqual(refusal)
-    expect(told(await send('users', `GET /v1/translations?language=${tag}`))).toEqual(refusal)
+    expect(errorOf(await patch({ a: { x: '1' } }, tag))).toEqual(refusal)
+    expect(errorOf(await send('users', `GET /v1/translations?language=${tag}`))).toEqual(refusal)
     const json = { language: decodeURIComponent(tag) }
-    expect(told(await send('admins', 'POST /v1/translations/reset', { json }))).toEqual(refusal)
+    expect(errorOf(await send('admins', 'POST /v1/translations/reset', { json }))).toEqual(refusal)
   })
 
   test('must be one of those that are configured, however it is spelled', async () => {
-    expect(told(await patch({ a: { x: '1' } }, 'el'))).toEqual([
+    expect(errorOf(await patch({ a: { x: '1' } }, 'el'))).toEqual([
       422,
       'language_not_supported',
       'language',
@@ -55,7 +55,7 @@ describe('a patch', () => {
     [{ a: { ['k'.repeat(501)]: 'x' } }, 'a'],
   ]
   test.each(faults)('is refused where it is %j', async (json, param) => {
-    expect(told(await patch(json))).toEqual([422, 'unprocessable', param])
+    expect(errorOf(await patch(json))).toEqual([422, 'unprocessable', param])
   })
 
   test.each(['', 'n'.repeat(101), 'a\0b'])('has no namespace %p', async (namespace) => {
@@ -78,10 +78,10 @@ describe('a name that is an object’s own machinery', () => {
   test.each(paths)('%s is refused as a namespace and as a key', async (name) => {
     const spelled = JSON.stringify(name)
     for (const text of [`{${spelled}:{"x":"1"}}`, `{${spelled}:null}`]) {
-      expect(told(await patch(text))).toEqual([422, 'forbidden_name', name])
+      expect(errorOf(await patch(text))).toEqual([422, 'forbidden_name', name])
     }
     for (const text of [`{"a":{${spelled}:"1"}}`, `{"a":{${spelled}:null}}`]) {
-      expect(told(await patch(text))).toEqual([422, 'forbidden_name', `a.${name}`])
+      expect(errorOf(await patch(text))).toEqual([422, 'forbidden_name', `a.${name}`])
     }
   })
 
@@ -101,9 +101,9 @@ describe('a name that is an object’s own machinery', () => {
 describe('the body of a reset', () => {
   const reset = (json: unknown) => send('admins', 'POST /v1/translations/reset', { json })
   test('names a language, or nothing', async () => {
-    expect(told(await reset({ languages: ['de'] }))).toEqual([422, 'unknown_field', 'languages'])
+    expect(errorOf(await reset({ languages: ['de'] }))).toEqual([422, 'unknown_field', 'languages'])
     for (const language of [null, 5, ['de']]) {
-      expect(told(await reset({ language }))).toEqual([422, 'unprocessable', 'language'])
+      expect(errorOf(await reset({ language }))).toEqual([422, 'unprocessable', 'language'])
     }
     expect(outcome(await reset('[]'))).toBe('422 unprocessable')
     expect(outcome(await reset('{'))).toBe('400 malformed_json')
@@ -116,5 +116,5 @@ describe('the body of a reset', () => {
 
 test('whether a patch is forced is true or false', async () => {
   const asked = await send('admins', 'PATCH /v1/translations/de?force=yes', { json: {} })
-  expect(told(asked)).toEqual([422, 'unprocessable', 'force'])
+  expect(errorOf(asked)).toEqual([422, 'unprocessable', 'force'])
 })

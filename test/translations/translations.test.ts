@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import {
   outcome,
-  type PortalCaller,
+  type PortalUser,
   startPortalGateway,
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
@@ -95,9 +95,9 @@ describe('who may do what', () => {
     'PATCH /v1/translations/de',
     'POST /v1/translations/reset',
   ]
-  const callers: [PortalCaller, string[]][] = [
-    ['nobody', routes.map(() => '401 missing_credentials')],
-    ['strangers', routes.map(() => '403 permission_denied')],
+  const callers: [PortalUser, string[]][] = [
+    ['anonymous', routes.map(() => '401 missing_credentials')],
+    ['unpermitted', routes.map(() => '403 permission_denied')],
     ['users', ['200', '200', ...Array(3).fill('403 permission_denied')]],
     ['admins', routes.map(() => '200')],
   ]

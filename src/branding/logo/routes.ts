@@ -17,7 +17,7 @@ type LogoRoutesDeps = { auth: Auth; branding: Branding }
  */
 export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
   const changeOf = (principal: { userId: string }, request: Request) => ({
-    by: principal.userId,
+    userId: principal.userId,
     isExpected: readIfMatch(request.headers.get('if-match')),
   })
   const currentTag = async () => (await branding.logoHead()).sha256
@@ -45,7 +45,7 @@ export function logoRoutes({ auth, branding }: LogoRoutesDeps) {
         const change = changeOf(principal, request)
         // Only when it is needed: a start has no time for what reads drawings.
         const { inspectLogo } = await import('./inspect.ts')
-        const image = inspectLogo(await receiveLogo(request))
+        const image = await inspectLogo(await receiveLogo(request))
         const logo = await withCurrentTag(set, currentTag, () => branding.setLogo(image, change))
         set.headers['etag'] = entityTag(logo.sha256)
         return renderLogo(logo)

@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { lossyChunk, pngOf, pngOfBytes, svgOf, webpOf } from '#test/support/pictures.ts'
-import { outcome, type SentBody, told, usePortalGateway } from '#test/support/portal-gateway.ts'
-import { seeHarmless } from './svg/parsed-svg.ts'
-
-/** The logo: sent by administrators, shown to everybody. */
+import { errorOf, outcome, type SentBody, usePortalGateway } from '#test/support/portal-gateway.ts'
+import { pngOf, pngOfBytes, svgOf, webpFrame, webpOf } from '#test/support/sample-images.ts'
+import { parseHarmless } from './svg/harmless-svg.ts'
 
 const world = usePortalGateway()
-const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
 const show = (headers: Record<string, string> = {}) =>
   send('users', 'GET /v1/branding/logo', { headers })
 const bytesMax = 524_288
@@ -28,10 +26,10 @@ beforeEach(async () => {
   expect(outcome(await send('admins', 'DELETE /v1/branding/logo'))).toBe('204')
 })
 
-test('there is one before anybody has sent one, and after it was deleted', async () => {
+test('there is a default logo before the first upload and after a deletion', async () => {
   const before = await show()
   expect([before.status, before.headers.get('content-type')]).toEqual([200, 'image/svg+xml'])
-  seeHarmless(before.text)
+  parseHarmless(before.text)
   await postBare(pngOf(3, 2))
   expect((await show()).headers.get('content-type')).toBe('image/png')
   const removed = await send('admins', 'DELETE /v1/branding/logo')
@@ -39,17 +37,17 @@ test('there is one before anybody has sent one, and after it was deleted', async
   expect((await show()).text).toBe(before.text)
 })
 
-describe('a picture is shown as it was sent', () => {
-  const pictures: [string, Buffer][] = [
+describe('an uploaded image is returned byte for byte', async () => {
+  const images: [string, Buffer][] = [
     ['image/png', pngOf(3, 2)],
-    ['image/webp', webpOf(lossyChunk(3, 2))],
+    ['image/webp', webpOf(await webpFrame(3, 2))],
   ]
   const ways: [string, (bytes: Buffer, type: string) => ReturnType<typeof postBare>][] = [
-    ['bare', postBare],
+    ['as a raw body', postBare],
     ['as the field "file"', (bytes, type) => postForm(bytes, { type })],
     ['as the field "logo"', (bytes, type) => postForm(bytes, { field: 'logo', type })],
   ]
-  for (const [type, bytes] of pictures) {
+  for (const [type, bytes] of images) {
     test.each(ways)(`${type}, %s`, async (_, post) => {
       const answer = await post(bytes, type)
       const sha256 = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
@@ -76,9 +74,9 @@ describe('a picture is shown as it was sent', () => {
   }
 })
 
-test('a drawing is shown without what could act, and it is told what that was', async () => {
-  const drawing = svgOf('<script>alert(1)</script><path onclick="x" d="M0 0h1"/>')
-  const answer = await postForm(drawing, { name: 'logo.svg', type: 'image/svg+xml' })
+test('an SVG is sanitised, and the removals are reported', async () => {
+  const svg = svgOf('<script>alert(1)</script><path onclick="x" d="M0 0h1"/>')
+  const answer = await postForm(svg, { name: 'logo.svg', type: 'image/svg+xml' })
   expect(answer.body).toMatchObject({
     content_type: 'image/svg+xml',
     width: 10,
@@ -86,14 +84,14 @@ test('a drawing is shown without what could act, and it is told what that was', 
     sanitized: ['<script>', 'onclick of <path>'],
   })
   const shown = await show()
-  expect(seeHarmless(shown.text)).toEqual([
+  expect(parseHarmless(shown.text)).toEqual([
     { name: 'svg', attributes: { viewBox: '0 0 10 20' } },
     { name: 'path', attributes: { d: 'M0 0h1' } },
   ])
   expect(Object(answer.body).bytes).toBe(shown.bytes.length)
 })
 
-describe('its bytes say what it is, whatever it is called', () => {
+describe('the type comes from the bytes, not from the name', () => {
   test('a PNG named .svg is a PNG', async () => {
     const answer = await postForm(pngOf(3, 2), { name: 'logo.svg', type: 'image/svg+xml' })
     expect(answer.body).toMatchObject({ content_type: 'image/png', width: 3 })
@@ -101,24 +99,24 @@ describe('its bytes say what it is, whatever it is called', () => {
     expect((await postBare(pngOf(4, 2), 'image/svg+xml')).body).toMatchObject({ width: 4 })
   })
 
-  test('a drawing named .png is a drawing, and cleaned as one', async () => {
+  test('an SVG named .png is sanitised as an SVG', async () => {
     const answer = await postForm(svgOf('<script/>'), { name: 'logo.png' })
     expect(answer.body).toMatchObject({ content_type: 'image/svg+xml', sanitized: ['<script>'] })
   })
 
   test('HTML named .png is refused', async () => {
     const html = '<html><script>alert(1)</script></html>'
-    expect(told(await postForm(html))).toEqual([415, 'unsupported_image_type', 'file'])
-    expect(told(await postBare(html))).toEqual([415, 'unsupported_image_type', 'file'])
+    expect(errorOf(await postForm(html))).toEqual([415, 'unsupported_image_type', 'file'])
+    expect(errorOf(await postBare(html))).toEqual([415, 'unsupported_image_type', 'file'])
   })
 })
 
-describe('it has 524,288 bytes at most', () => {
+describe('a logo may have at most 524,288 bytes', () => {
   const oversized = [413, 'logo_too_large', 'file']
   async function* slices(bytes: Buffer) {
     for (let at = 0; at < bytes.length; at += 40_000) yield bytes.subarray(at, at + 40_000)
   }
-  /** Without a length that is told in advance. */
+  /** Without a Content-Length. */
   const streamed = (bytes: Buffer) =>
     new ReadableStream({
       async start(controller) {
@@ -127,27 +125,27 @@ describe('it has 524,288 bytes at most', () => {
       },
     })
 
-  test('a PNG of as many is taken, of one more refused', async () => {
+  test('a PNG at the limit is accepted, one byte more is refused', async () => {
     for (const post of [postBare, postForm, (bytes: Buffer) => postBare(streamed(bytes))]) {
-      const taken = await post(pngOfBytes(bytesMax))
-      expect([taken.status, Object(taken.body).bytes]).toEqual([200, bytesMax])
+      const accepted = await post(pngOfBytes(bytesMax))
+      expect([accepted.status, Object(accepted.body).bytes]).toEqual([200, bytesMax])
       expect((await show()).bytes.length).toBe(bytesMax)
-      expect(told(await post(pngOfBytes(bytesMax + 1)))).toEqual(oversized)
+      expect(errorOf(await post(pngOfBytes(bytesMax + 1)))).toEqual(oversized)
     }
   })
 
-  test('a drawing of as many is taken, of one more refused', async () => {
-    const drawing = (bytes: number) => {
-      const bare = svgOf('<!---->')
-      return svgOf(`<!--${'x'.repeat(bytes - bare.length)}-->`)
+  test('an SVG at the limit is accepted, one byte more is refused', async () => {
+    const svgOfBytes = (bytes: number) => {
+      const smallest = svgOf('<!---->')
+      return svgOf(`<!--${'x'.repeat(bytes - smallest.length)}-->`)
     }
-    expect(outcome(await postBare(drawing(bytesMax), 'image/svg+xml'))).toBe('200')
-    expect(told(await postBare(drawing(bytesMax + 1), 'image/svg+xml'))).toEqual(oversized)
-    expect(outcome(await postForm(drawing(bytesMax)))).toBe('200')
-    expect(told(await postForm(drawing(bytesMax + 1)))).toEqual(oversized)
+    expect(outcome(await postBare(svgOfBytes(bytesMax), 'image/svg+xml'))).toBe('200')
+    expect(errorOf(await postBare(svgOfBytes(bytesMax + 1), 'image/svg+xml'))).toEqual(oversized)
+    expect(outcome(await postForm(svgOfBytes(bytesMax)))).toBe('200')
+    expect(errorOf(await postForm(svgOfBytes(bytesMax + 1)))).toEqual(oversized)
   })
 
-  test('one that never ends is refused as soon as it is too long', async () => {
+  test('an endless body is refused at the limit', async () => {
     let sent = 0
     const endless = new ReadableStream({
       async pull(controller) {
@@ -156,11 +154,11 @@ describe('it has 524,288 bytes at most', () => {
         await Bun.sleep(1)
       },
     })
-    expect(told(await postBare(endless))).toEqual(oversized)
+    expect(errorOf(await postBare(endless))).toEqual(oversized)
     expect(sent).toBeLessThan(64 * 1_048_576)
   })
 
-  test('what was refused changes nothing', async () => {
+  test('a refused upload changes nothing', async () => {
     await postBare(pngOf(3, 2))
     await postBare(pngOfBytes(bytesMax + 1))
     await postBare('GIF89a')
@@ -169,11 +167,11 @@ describe('it has 524,288 bytes at most', () => {
   })
 })
 
-describe('a body that is no logo is refused', () => {
+describe('a body that is not a logo is refused', () => {
   test.each(['application/json', 'text/plain', 'application/octet-stream'])(
-    'of the type %s',
+    'content type %s',
     async (type) => {
-      expect(told(await postBare(pngOf(1, 1), type))).toEqual([
+      expect(errorOf(await postBare(pngOf(1, 1), type))).toEqual([
         415,
         'unsupported_image_type',
         'file',
@@ -181,7 +179,7 @@ describe('a body that is no logo is refused', () => {
     },
   )
 
-  test('without any bytes', async () => {
+  test('an empty body', async () => {
     expect(outcome(await postBare(new Uint8Array(0)))).toBe('415 unsupported_image_type')
     expect(outcome(await postForm(new Uint8Array(0)))).toBe('415 unsupported_image_type')
     expect(outcome(await send('admins', 'POST /v1/branding/logo'))).toBe(
@@ -189,8 +187,8 @@ describe('a body that is no logo is refused', () => {
     )
   })
 
-  test('as a form of other fields', async () => {
-    expect(told(await postForm(pngOf(1, 1), { field: 'image' }))).toEqual([
+  test('a form with other fields', async () => {
+    expect(errorOf(await postForm(pngOf(1, 1), { field: 'image' }))).toEqual([
       422,
       'unknown_field',
       'image',
@@ -199,14 +197,14 @@ describe('a body that is no logo is refused', () => {
     both.append('colour', 'red')
     both.append('file', new File([pngOf(1, 1)], 'x.png'))
     const answer = await send('admins', 'POST /v1/branding/logo', { body: both })
-    expect(told(answer)).toEqual([422, 'unknown_field', 'colour'])
+    expect(errorOf(answer)).toEqual([422, 'unknown_field', 'colour'])
     const text = new FormData()
-    text.append('file', 'no file')
+    text.append('file', 'not a file')
     const fileless = await send('admins', 'POST /v1/branding/logo', { body: text })
-    expect(told(fileless)).toEqual([422, 'unprocessable', 'file'])
+    expect(errorOf(fileless)).toEqual([422, 'unprocessable', 'file'])
   })
 
-  test('as a form of two files', async () => {
+  test('a form with two files', async () => {
     const body = new FormData()
     for (const field of ['file', 'logo']) body.append(field, new File([pngOf(1, 1)], 'x.png'))
     expect(outcome(await send('admins', 'POST /v1/branding/logo', { body }))).toBe(
@@ -214,7 +212,7 @@ describe('a body that is no logo is refused', () => {
     )
   })
 
-  test('as a form that is cut', async () => {
+  test('a truncated form', async () => {
     const headers = { 'content-type': 'multipart/form-data; boundary=x' }
     const body = '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc'
     expect(outcome(await send('admins', 'POST /v1/branding/logo', { body, headers }))).toBe(
@@ -223,11 +221,15 @@ describe('a body that is no logo is refused', () => {
   })
 })
 
-test('it is shown with headers that keep it from doing anything', async () => {
+test('security headers make the logo inert', async () => {
   await postBare(svgOf('<path d="M0 0h1"/>'), 'image/svg+xml')
   const { headers } = await show()
-  const told = ['content-security-policy', 'x-content-type-options', 'cross-origin-resource-policy']
-  expect(told.map((name) => headers.get(name))).toEqual([
+  const names = [
+    'content-security-policy',
+    'x-content-type-options',
+    'cross-origin-resource-policy',
+  ]
+  expect(names.map((name) => headers.get(name))).toEqual([
     "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     'nosniff',
     'same-site',
@@ -242,7 +244,7 @@ test('it is shown with headers that keep it from doing anything', async () => {
   expect(known.headers.get('content-security-policy')).toContain('sandbox')
 })
 
-test('a change may name the logo that it was meant for', async () => {
+test('If-Match protects the logo from concurrent changes', async () => {
   const stale = (await show()).headers.get('etag') ?? ''
   await postBare(pngOf(3, 2))
   const headers = { 'if-match': stale }

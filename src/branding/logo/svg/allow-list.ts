@@ -1,10 +1,12 @@
-import { isValue, type ValueForm } from './value-forms.ts'
-
-/** What may stand in a drawing. Everything else is taken out of it. */
+/**
+ * Allow-list of SVG elements, attributes and attribute values. Browsers read many values as CSS, where
+ * a backslash escapes any letter and functions load resources, so no form allows a backslash and each
+ * names its functions.
+ */
 
 export const svgNamespace = 'http://www.w3.org/2000/svg'
 
-/** Left out: what acts, links, loads, or is drawn once for every point of a line (markers). */
+/** Without scripts, links, external resources, and markers, which are drawn once per vertex. */
 const elements: ReadonlySet<string> = new Set([
   ...['svg', 'g', 'defs', 'symbol', 'use', 'title', 'desc'],
   ...['path', 'rect', 'circle', 'ellipse', 'line', 'polyline', 'polygon', 'text', 'tspan'],
@@ -13,35 +15,60 @@ const elements: ReadonlySet<string> = new Set([
   ...['feGaussianBlur', 'feMerge', 'feMergeNode', 'feOffset'],
 ])
 
-/** Not kept themselves; what is in them is. */
+/** Removed, with their children kept. */
 const wrappers: ReadonlySet<string> = new Set(['a', 'switch'])
 
-/** In these, text is part of the drawing. */
 const textElements: ReadonlySet<string> = new Set(['text', 'tspan', 'title', 'desc'])
 
-export type Place = 'kept' | 'opened' | 'style' | 'dropped'
+export type ElementClass = 'kept' | 'unwrapped' | 'style' | 'removed'
 
-export function placeOf(name: string): Place {
+export function classifyElement(name: string): ElementClass {
   if (elements.has(name)) return 'kept'
-  if (wrappers.has(name)) return 'opened'
-  return name === 'style' ? 'style' : 'dropped'
+  if (wrappers.has(name)) return 'unwrapped'
+  return name === 'style' ? 'style' : 'removed'
 }
 
 export function holdsText(name: string): boolean {
   return textElements.has(name)
 }
 
-/** Attributes that a style sheet may set as well, which becomes such an attribute. */
-const presentation: Readonly<Record<ValueForm, readonly string[]>> = {
+type ValueForm = keyof typeof forms
+
+const identifier = '[\\p{L}\\p{N}_][\\p{L}\\p{N}_.:-]{0,127}'
+const localUrl = `url\\(\\s*(?:#${identifier}|'#${identifier}'|"#${identifier}")\\s*\\)`
+const color =
+  '(?:#[0-9a-fA-F]{3,8}|[A-Za-z-]{1,40}|(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch)\\([\\w\\s.,%/+-]{1,100}\\))'
+const transform = '(?:matrix|translate|scale|rotate|skewX|skewY)\\s*\\([\\d\\s.,eE+-]{0,400}\\)'
+
+const forms = {
+  keywords: /^[\w\s.,%+-]*$/,
+  path: /^[\s\d.,+MmZzLlHhVvCcSsQqTtAaEe-]*$/,
+  identifier: new RegExp(`^${identifier}$`, 'u'),
+  fonts: /^[\p{L}\p{N}\s,'"._-]*$/u,
+  color: new RegExp(`^\\s*${color}\\s*$`),
+  paint: new RegExp(`^\\s*(?:${color}|${localUrl}(?:\\s+${color})?)\\s*$`, 'u'),
+  reference: new RegExp(`^\\s*(?:none|${localUrl})\\s*$`, 'u'),
+  transform: new RegExp(`^\\s*(?:none|(?:${transform}[\\s,]*)*)$`),
+}
+
+const fragment = new RegExp(`^#${identifier}$`, 'u')
+
+const localUrlTarget = new RegExp(`url\\(\\s*['"]?#(${identifier})`, 'u')
+
+/** The id that a value of `url(#…)` points at. */
+export function targetOf(value: string | undefined): string | undefined {
+  return value === undefined ? undefined : localUrlTarget.exec(value)?.[1]
+}
+
+type FormTable = Readonly<Partial<Record<ValueForm, readonly string[]>>>
+
+/** CSS properties; style sheet declarations become attributes of these names. */
+const presentationAttributes: FormTable = {
   paint: ['fill', 'stroke'],
   color: ['color', 'stop-color', 'flood-color'],
   reference: ['clip-path', 'mask', 'filter'],
   fonts: ['font-family'],
-  path: [],
-  transform: [],
-  identifier: [],
-  target: [],
-  words: [
+  keywords: [
     ...['fill-opacity', 'fill-rule', 'stroke-width', 'stroke-linecap', 'stroke-linejoin'],
     ...['stroke-miterlimit', 'stroke-opacity', 'stroke-dasharray', 'stroke-dashoffset'],
     ...['opacity', 'clip-rule', 'stop-opacity', 'flood-opacity', 'display', 'visibility'],
@@ -52,16 +79,11 @@ const presentation: Readonly<Record<ValueForm, readonly string[]>> = {
   ],
 }
 
-const further: Readonly<Record<ValueForm, readonly string[]>> = {
-  paint: [],
-  color: [],
-  reference: [],
-  fonts: [],
+const otherAttributes: FormTable = {
   path: ['d'],
   transform: ['transform', 'gradientTransform', 'patternTransform'],
   identifier: ['id', 'in', 'in2', 'result'],
-  target: [],
-  words: [
+  keywords: [
     ...['x', 'y', 'x1', 'y1', 'x2', 'y2', 'cx', 'cy', 'r', 'rx', 'ry', 'fx', 'fy', 'fr'],
     ...['width', 'height', 'dx', 'dy', 'rotate', 'points', 'pathLength', 'textLength'],
     ...['lengthAdjust', 'viewBox', 'preserveAspectRatio', 'offset', 'spreadMethod'],
@@ -71,33 +93,32 @@ const further: Readonly<Record<ValueForm, readonly string[]>> = {
   ],
 }
 
-const presentationForms = formsOf(presentation)
-const attributeForms = new Map([...presentationForms, ...formsOf(further)])
+const presentationForms = formsOf(presentationAttributes)
+const attributeForms = new Map([...presentationForms, ...formsOf(otherAttributes)])
 
-/** Elements that may point at another one by its id. */
-const pointers: ReadonlySet<string> = new Set([
+/** Elements whose `href` may point at another element of the document. */
+const referencingElements: ReadonlySet<string> = new Set([
   'use',
   'linearGradient',
   'radialGradient',
   'pattern',
 ])
 
-/** Whether an attribute may stay as it is. */
 export function isAllowed(element: string, attribute: string, value: string): boolean {
-  if (attribute === 'href') return pointers.has(element) && isValue('target', value)
+  if (attribute === 'href') return referencingElements.has(element) && fragment.test(value)
   const form = attributeForms.get(attribute)
-  return form !== undefined && isValue(form, value)
+  return form !== undefined && forms[form].test(value)
 }
 
-/** Whether a declaration of a style sheet may become an attribute. */
-export function isStyle(property: string, value: string): boolean {
+/** Whether a style sheet declaration may become an attribute. */
+export function isAllowedStyle(property: string, value: string): boolean {
   const form = presentationForms.get(property)
-  return form !== undefined && isValue(form, value)
+  return form !== undefined && forms[form].test(value)
 }
 
-function formsOf(names: Readonly<Record<ValueForm, readonly string[]>>): Map<string, ValueForm> {
+function formsOf(table: FormTable): Map<string, ValueForm> {
   return new Map(
-    Object.entries(names).flatMap(([form, attributes]) =>
+    Object.entries(table).flatMap(([form, attributes]) =>
       attributes.map((attribute): [string, ValueForm] => [attribute, form as ValueForm]),
     ),
   )

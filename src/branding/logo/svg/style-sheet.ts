@@ -1,77 +1,68 @@
-import { isStyle } from './allow-list.ts'
-import type { Removals } from './removals.ts'
+import { isAllowedStyle } from './allow-list.ts'
+import type { Removals } from './parse.ts'
 
-/** Property → value, of those that may become attributes. */
-export type Declarations = ReadonlyMap<string, string>
+/** Property → value. */
+type Declarations = ReadonlyMap<string, string>
 
-/** The declarations for an element, in the order in which they take effect. */
+/** Returns the declarations that match an element, weakest first. */
 export type StyleSheet = (element: {
   readonly name: string
   readonly id: string | undefined
   readonly classes: readonly string[]
 }) => Iterable<readonly [property: string, value: string]>
 
-type Rule = { readonly order: number; readonly value: string }
-type Rules = Map<string, Map<string, Rule>>
+type Declaration = { readonly order: number; readonly value: string }
 
 /**
- * Reads the part of CSS that drawing programs write: rules for a class, an id, an element or all of
- * them. Whatever else there is, is left out; so nothing that a browser takes for CSS stays.
+ * Reads the subset of CSS that drawing programs write: rules for a class, an id, an element name or
+ * `*`. Everything else is removed, so no text that a browser may read as CSS is left.
  */
 export function readStyleSheet(css: string, removals: Removals): StyleSheet {
-  const rules: Rules = new Map()
+  const rules = new Map<string, Map<string, Declaration>>()
   let order = 0
   for (const { selectors, body } of readRules(withoutComments(css), removals)) {
     order += 1
     const declarations = readDeclarations(body, 'style', removals)
     for (const selector of selectors.split(',').map((one) => one.trim())) {
-      if (simpleSelector.test(selector)) addRule(rules, { selector, declarations, order })
-      else removals.add(`style rule ${selector}`)
+      if (!simpleSelector.test(selector)) {
+        removals.add(`style rule ${selector}`)
+        continue
+      }
+      const rule = rules.get(selector) ?? new Map<string, Declaration>()
+      for (const [property, value] of declarations) rule.set(property, { order, value })
+      rules.set(selector, rule)
     }
   }
   return ({ name, id, classes }) => {
     const ofClasses = classes
       .flatMap((one) => [...(rules.get(`.${one}`) ?? [])])
       .toSorted(([, one], [, other]) => one.order - other.order)
-    const found = [
+    const matches = [
       ...(rules.get('*') ?? []),
       ...(rules.get(name) ?? []),
       ...ofClasses,
       ...((id !== undefined && rules.get(`#${id}`)) || []),
     ]
-    return found.map(([property, { value }]) => [property, value] as const)
+    return matches.map(([property, { value }]) => [property, value] as const)
   }
 }
 
 const simpleSelector = /^(?:\*|[.#]?[A-Za-z_][\w-]*)$/
 
-function addRule(
-  rules: Rules,
-  {
-    selector,
-    declarations,
-    order,
-  }: { selector: string; declarations: Declarations; order: number },
-): void {
-  const known = rules.get(selector) ?? new Map<string, Rule>()
-  for (const [property, value] of declarations) known.set(property, { order, value })
-  rules.set(selector, known)
-}
-
-/** Of a rule, or of a `style` attribute. */
+/** Reads the body of a rule or a `style` attribute. */
 export function readDeclarations(text: string, where: string, removals: Removals): Declarations {
   const declarations = new Map<string, string>()
   for (const declaration of text.split(';')) {
     const colon = declaration.indexOf(':')
     const property = declaration.slice(0, Math.max(0, colon)).trim().toLowerCase()
     const value = declaration.slice(colon + 1).trim()
-    if (colon !== -1 && isStyle(property, value)) declarations.set(property, value)
+    if (colon !== -1 && isAllowedStyle(property, value)) declarations.set(property, value)
     else if (declaration.trim() !== '') removals.add(`${property || 'a declaration'} in ${where}`)
   }
   return declarations
 }
 
-/** Never goes back, whatever is open and never closed. */
+/** Linear in the length of the text, even with unclosed comments. */
 export function withoutComments(css: string): string {
   const kept: string[] = []
   let at = 0
@@ -96,7 +87,7 @@ function* readRules(
     }
     const open = css.indexOf('{', at)
     if (open === -1) {
-      removals.add('a style rule that is cut off')
+      removals.add('an incomplete style rule')
       return
     }
     const close = endOfBlock(css, open)
@@ -113,7 +104,7 @@ function skipSpace(css: string, from: number): number {
   return at
 }
 
-/** Behind the semicolon, or behind the block. */
+/** The offset after the semicolon or block of the rule. */
 function endOfAtRule(css: string, at: number): number {
   for (let end = at; end < css.length; end++) {
     if (css[end] === ';') return end + 1
@@ -122,7 +113,7 @@ function endOfAtRule(css: string, at: number): number {
   return css.length
 }
 
-/** Behind the brace that closes the one at `open`. */
+/** The offset after the brace that closes the one at `open`. */
 function endOfBlock(css: string, open: number): number {
   let depth = 0
   for (let end = open; end < css.length; end++) {

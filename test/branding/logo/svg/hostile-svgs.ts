@@ -1,24 +1,24 @@
-/** Tricks that have worked somewhere, each with what is told to have been taken out. */
+/** Attacks that have worked on other sanitisers, each with the removals that are reported. */
 
-export type Trick = readonly [name: string, inside: string, sanitized: readonly string[]]
+type Attack = readonly [name: string, content: string, sanitized: readonly string[]]
 
 const xhtml = 'xmlns="http://www.w3.org/1999/xhtml"'
 
-export const tricks: readonly Trick[] = [
+export const attacks: readonly Attack[] = [
   ['a script', '<script>alert(1)</script>', ['<script>']],
   ['a script in CDATA', '<script><![CDATA[alert(1)]]></script>', ['<script>']],
-  ['a script from elsewhere', '<script href="https://evil.example/x.js"/>', ['<script>']],
+  ['an external script', '<script href="https://evil.example/x.js"/>', ['<script>']],
   [
-    'a script under a prefix',
+    'a prefixed script',
     '<x:script xmlns:x="http://www.w3.org/2000/svg">alert(1)</x:script>',
     ['<x:script>'],
   ],
-  ['a script of HTML', `<script ${xhtml}>alert(1)</script>`, ['<script>']],
-  ['a script in other letters', '<SCRIPT>alert(1)</SCRIPT>', ['<SCRIPT>']],
+  ['an HTML script', `<script ${xhtml}>alert(1)</script>`, ['<script>']],
+  ['an upper-case script', '<SCRIPT>alert(1)</SCRIPT>', ['<SCRIPT>']],
   ['a handler', '<rect width="1" height="1" onclick="alert(1)"/>', ['onclick of <rect>']],
-  ['a handler in other letters', '<rect OnLoad="alert(1)"/>', ['OnLoad of <rect>']],
+  ['a mixed-case handler', '<rect OnLoad="alert(1)"/>', ['OnLoad of <rect>']],
   [
-    'a handler under a prefix',
+    'a prefixed handler',
     '<rect x:onload="alert(1)" xmlns:x="http://www.w3.org/2000/svg"/>',
     ['x:onload of <rect>'],
   ],
@@ -28,38 +28,46 @@ export const tricks: readonly Trick[] = [
     ['<foreignObject>'],
   ],
   [
-    'HTML in the drawing',
+    'HTML in the SVG',
     `<h:iframe xmlns:h="http://www.w3.org/1999/xhtml" src="//e.example"/>`,
     ['<h:iframe>'],
   ],
   ['an image', '<image href="https://evil.example/x.png" width="1" height="1"/>', ['<image>']],
-  ['an old image', '<image xlink:href="//evil.example/x.png"/>', ['<image>']],
-  ['an image in itself', '<image href="data:image/svg+xml;base64,PHN2Zz4="/>', ['<image>']],
+  ['an xlink image', '<image xlink:href="//evil.example/x.png"/>', ['<image>']],
+  ['an image in a data URL', '<image href="data:image/svg+xml;base64,PHN2Zz4="/>', ['<image>']],
   ['use of another document', '<use href="https://evil.example/x.svg#a"/>', ['href of <use>']],
-  ['old use of another document', '<use xlink:href="x.svg#a"/>', ['href of <use>']],
-  ['use of data', '<use href="data:image/svg+xml,&lt;svg/&gt;#a"/>', ['href of <use>']],
-  ['use of a script', '<use href="&#106;avascript:alert(1)"/>', ['href of <use>']],
-  ['a pattern elsewhere', '<pattern href="//evil.example/x#p"/>', ['href of <pattern>']],
+  ['xlink use of another document', '<use xlink:href="x.svg#a"/>', ['href of <use>']],
+  ['use of a data URL', '<use href="data:image/svg+xml,&lt;svg/&gt;#a"/>', ['href of <use>']],
+  ['use of a script URL', '<use href="&#106;avascript:alert(1)"/>', ['href of <use>']],
+  ['an external pattern', '<pattern href="//evil.example/x#p"/>', ['href of <pattern>']],
   ['a link', '<a href="javascript:alert(1)"><rect width="3"/></a>', ['<a>']],
   [
-    'a link that looks safe',
+    'a link with an encoded scheme',
     '<a xlink:href=" java&#10;script:alert(1)"><rect width="3"/></a>',
     ['<a>'],
   ],
   ['an animation', '<rect><animate attributeName="x" to="1"/></rect>', ['<animate>']],
   [
-    'an animation that makes a link',
+    'an animation that sets a link',
     '<g><set attributeName="href" to="javascript:alert(1)"/></g>',
     ['<set>'],
   ],
   ['a handler of an animation', '<animate onbegin="alert(1)" attributeName="x"/>', ['<animate>']],
-  ['a paint elsewhere', '<rect fill="url(https://evil.example/#a)"/>', ['fill of <rect>']],
+  ['an external paint', '<rect fill="url(https://evil.example/#a)"/>', ['fill of <rect>']],
   ['a paint of another file', '<rect fill="url(x.svg#a)"/>', ['fill of <rect>']],
-  ['a paint in escapes', '<rect fill="\\75rl(https://evil.example/#a)"/>', ['fill of <rect>']],
-  ['a paint that ends early', '<rect fill="url(#a) url(//evil.example)"/>', ['fill of <rect>']],
-  ['a colour that loads', '<rect fill="image-set(\'//evil.example\' 1x)"/>', ['fill of <rect>']],
-  ['a filter elsewhere', '<rect filter="url(\'//evil.example/f#x\')"/>', ['filter of <rect>']],
-  ['a mask elsewhere', '<rect mask="url(&quot;//evil.example/m#x&quot;)"/>', ['mask of <rect>']],
+  [
+    'a paint with CSS escapes',
+    '<rect fill="\\75rl(https://evil.example/#a)"/>',
+    ['fill of <rect>'],
+  ],
+  ['a paint with a second URL', '<rect fill="url(#a) url(//evil.example)"/>', ['fill of <rect>']],
+  [
+    'a colour that loads an image',
+    '<rect fill="image-set(\'//evil.example\' 1x)"/>',
+    ['fill of <rect>'],
+  ],
+  ['an external filter', '<rect filter="url(\'//evil.example/f#x\')"/>', ['filter of <rect>']],
+  ['an external mask', '<rect mask="url(&quot;//evil.example/m#x&quot;)"/>', ['mask of <rect>']],
   [
     'an image in a filter',
     '<filter id="f"><feImage href="//evil.example"/></filter>',
@@ -68,17 +76,17 @@ export const tricks: readonly Trick[] = [
   ['a cursor', '<rect cursor="url(//evil.example/c.cur)"/>', ['cursor of <rect>']],
   ['a marker', '<path marker-end="url(#m)" d="M0 0"/>', ['marker-end of <path>']],
   [
-    'a style that loads',
+    'a style that loads a paint',
     '<rect style="fill:url(//evil.example/#a)"/>',
     ['fill in style of <rect>'],
   ],
   [
-    'a style that shows a picture',
+    'a style that loads an image',
     '<rect style="background-image:url(//evil.example)"/>',
     ['background-image in style of <rect>'],
   ],
   [
-    'a style in escapes and comments',
+    'a style with escapes and comments',
     '<rect style="fi/**/ll:red;fill:u\\72l(//evil.example)"/>',
     ['fi ll in style of <rect>', 'fill in style of <rect>'],
   ],
@@ -89,29 +97,29 @@ export const tricks: readonly Trick[] = [
     ['style rule @import'],
   ],
   [
-    'a font from elsewhere',
+    'an external font',
     '<style>@font-face{font-family:x;src:url(//evil.example/f)}</style>',
     ['style rule @font-face'],
   ],
   [
-    'a rule that loads',
+    'a rule that loads paints',
     '<style>rect{fill:url(//evil.example/#a);stroke:url( //evil.example )}</style><rect/>',
     ['fill in style', 'stroke in style'],
   ],
   [
-    'a rule that tells what it sees',
+    'a rule that leaks content',
     '<style>text[id^="a"]{fill:red}</style>',
     ['style rule text[id^="a"]'],
   ],
   [
-    'a rule inside of a rule',
+    'a nested rule',
     '<style>rect{fill:red;&amp; g{fill:url(//evil.example)}}</style>',
     ['a nested style rule'],
   ],
-  ['a rule that never ends', '<style>rect{fill:url(//evil.example</style>', ['fill in style']],
-  ['a comment that never ends', '<style>/* /* rect{fill:red}</style>', []],
+  ['an unclosed rule', '<style>rect{fill:url(//evil.example</style>', ['fill in style']],
+  ['an unclosed comment', '<style>/* /* rect{fill:red}</style>', []],
   [
-    'a style sheet under a prefix',
+    'a prefixed style sheet',
     `<h:style xmlns:h="http://www.w3.org/1999/xhtml">x</h:style>`,
     ['<h:style>'],
   ],
@@ -119,7 +127,7 @@ export const tricks: readonly Trick[] = [
   ['a handler element', '<handler type="text/ecmascript">alert(1)</handler>', ['<handler>']],
   ['a listener', '<ev:listener xmlns:ev="http://www.w3.org/2001/xml-events"/>', ['<ev:listener>']],
   [
-    'an inclusion',
+    'XInclude',
     '<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="/etc/passwd"/>',
     ['<xi:include>'],
   ],
@@ -136,21 +144,25 @@ export const tricks: readonly Trick[] = [
     ['<switch>', '<foreignObject>', '<script>'],
   ],
   ['text that looks like a script', '<text>&lt;script&gt;alert(1)&lt;/script&gt;</text>', []],
-  ['a title that ends early', '<title>&lt;/title&gt;&lt;script&gt;</title>', []],
-  ['an instruction', '<?xml-stylesheet href="//evil.example/x.css"?>', ['<?xml-stylesheet?>']],
-  ['an id that ends early', '<g id="a&quot; onload=&quot;alert(1)"/>', ['id of <g>']],
-  ['a path that ends early', '<path d="M0 0&quot;/&gt;&lt;script&gt;"/>', ['d of <path>']],
-  ['a transform that loads', '<g transform="url(//evil.example)"/>', ['transform of <g>']],
+  ['a title that closes itself', '<title>&lt;/title&gt;&lt;script&gt;</title>', []],
   [
-    'a font that loads',
+    'a processing instruction',
+    '<?xml-stylesheet href="//evil.example/x.css"?>',
+    ['<?xml-stylesheet?>'],
+  ],
+  ['an id that closes its quotes', '<g id="a&quot; onload=&quot;alert(1)"/>', ['id of <g>']],
+  ['a path that closes its quotes', '<path d="M0 0&quot;/&gt;&lt;script&gt;"/>', ['d of <path>']],
+  ['a transform with a URL', '<g transform="url(//evil.example)"/>', ['transform of <g>']],
+  [
+    'a font with a URL',
     '<text font-family="url(//evil.example)">x</text>',
     ['font-family of <text>'],
   ],
   ['a variable', '<g fill="var(--x, url(//evil.example))"/>', ['fill of <g>']],
 ]
 
-/** What cannot be trusted at all. */
-export const refusedDrawings: readonly (readonly [name: string, drawing: string])[] = (() => {
+/** SVGs that are refused as a whole. */
+export const invalidSvgs: readonly (readonly [name: string, svg: string])[] = (() => {
   const svg = 'xmlns="http://www.w3.org/2000/svg"'
   return [
     [
@@ -158,52 +170,48 @@ export const refusedDrawings: readonly (readonly [name: string, drawing: string]
       `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://x/svg11.dtd"><svg ${svg}/>`,
     ],
     ['an entity', `<!DOCTYPE svg [<!ENTITY x "y">]><svg ${svg}><text>&x;</text></svg>`],
+    ['an external entity', `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg ${svg}/>`],
     [
-      'an entity of a file',
-      `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg ${svg}/>`,
-    ],
-    [
-      'entities of entities',
+      'nested entities',
       `<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;">]><svg ${svg}><text>&c;</text></svg>`,
     ],
     [
       'a parameter entity',
       `<!DOCTYPE svg [<!ENTITY % x SYSTEM "//evil.example">%x;]><svg ${svg}/>`,
     ],
-    ['an entity that nobody knows', `<svg ${svg}><text>&nbsp;</text></svg>`],
-    ['a tag that is not closed', `<svg ${svg}><g></svg>`],
-    ['an end that is missing', `<svg ${svg}><g/>`],
+    ['an undeclared entity', `<svg ${svg}><text>&nbsp;</text></svg>`],
+    ['an unclosed tag', `<svg ${svg}><g></svg>`],
+    ['a missing end', `<svg ${svg}><g/>`],
     ['two roots', `<svg ${svg}/><svg ${svg}/>`],
-    ['text behind the end', `<svg ${svg}/>x`],
-    ['an attribute that is given twice', `<svg ${svg} id="a" id="b"/>`],
-    ['a prefix that nobody knows', `<svg ${svg}><x:g/></svg>`],
-    ['a character that XML does not know', `<svg ${svg}><text>\u0001</text></svg>`],
+    ['text after the root', `<svg ${svg}/>x`],
+    ['a duplicate attribute', `<svg ${svg} id="a" id="b"/>`],
+    ['an undeclared prefix', `<svg ${svg}><x:g/></svg>`],
+    ['a character outside XML', `<svg ${svg}><text>\u0001</text></svg>`],
     ['NUL', `<svg ${svg}><text>\0</text></svg>`],
     ['a reference to NUL', `<svg ${svg}><text>&#0;</text></svg>`],
-    ['use of what it stands in', `<svg ${svg}><g id="a"><use href="#a"/></g></svg>`],
+    ['use of an ancestor', `<svg ${svg}><g id="a"><use href="#a"/></g></svg>`],
     [
-      'use in a ring',
+      'circular use',
       `<svg ${svg}><g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g></svg>`,
     ],
     [
-      'a pattern that is filled with itself',
+      'a pattern filled with itself',
       `<svg ${svg}><pattern id="p"><rect fill="url(#p)"/></pattern></svg>`,
     ],
   ]
 })()
 
-/** What is no drawing at all. */
 export const otherDocuments: readonly (readonly [name: string, content: string])[] = [
   ['nothing', ''],
   ['spaces', '  \n '],
   ['a word', 'logo'],
   ['HTML', '<!DOCTYPE html><html><body><svg xmlns="http://www.w3.org/2000/svg"/></body></html>'],
   ['HTML without a DOCTYPE', '<html><script>alert(1)</script></html>'],
-  ['XML of another kind', '<feed xmlns="http://www.w3.org/2005/Atom"/>'],
+  ['other XML', '<feed xmlns="http://www.w3.org/2005/Atom"/>'],
   ['svg without a namespace', '<svg viewBox="0 0 1 1"><path d="M0 0"/></svg>'],
-  ['svg of another namespace', '<svg xmlns="http://www.w3.org/1999/xhtml"/>'],
-  ['another element of SVG', '<g xmlns="http://www.w3.org/2000/svg"/>'],
-  ['a cut comment', '<!-- <svg xmlns="http://www.w3.org/2000/svg"/>'],
+  ['svg in another namespace', '<svg xmlns="http://www.w3.org/1999/xhtml"/>'],
+  ['another SVG element as root', '<g xmlns="http://www.w3.org/2000/svg"/>'],
+  ['an unclosed comment', '<!-- <svg xmlns="http://www.w3.org/2000/svg"/>'],
   ['a GIF', 'GIF89a\u0001\u0000\u0001\u0000'],
   ['a PDF', '%PDF-1.7'],
   ['JSON', '{"svg": true}'],

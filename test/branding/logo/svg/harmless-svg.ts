@@ -1,9 +1,7 @@
 import { expect } from 'bun:test'
 import { SaxesParser } from 'saxes'
 
-/** A drawing as another parser's user sees it: checked against rules that know nothing of ours. */
-
-export type SeenElement = { readonly name: string; readonly attributes: Record<string, string> }
+export type ParsedElement = { readonly name: string; readonly attributes: Record<string, string> }
 
 const harmless = new Set([
   ...['svg', 'g', 'defs', 'symbol', 'use', 'title', 'desc', 'text', 'tspan'],
@@ -15,9 +13,9 @@ const harmless = new Set([
 const references = new Set(['fill', 'stroke', 'clip-path', 'mask', 'filter'])
 const localUrl = /^\s*url\(\s*(['"]?)#[\p{L}\p{N}_.:-]+\1\s*\)(\s+[\w#(),.%\s-]+)?\s*$/u
 
-/** Reads a drawing again, and holds every single thing in it against what is harmless. */
-export function seeHarmless(drawing: string): SeenElement[] {
-  const seen: SeenElement[] = []
+/** Parses a sanitised SVG and checks every part of it, by rules that are independent of the sanitiser. */
+export function parseHarmless(svg: string): ParsedElement[] {
+  const elements: ParsedElement[] = []
   const parser = new SaxesParser({ xmlns: true })
   for (const event of [
     'doctype',
@@ -26,8 +24,8 @@ export function seeHarmless(drawing: string): SeenElement[] {
     'cdata',
     'xmldecl',
   ] as const) {
-    parser.on(event, (what: unknown) => {
-      throw new Error(`${event}: ${JSON.stringify(what)}`)
+    parser.on(event, (content: unknown) => {
+      throw new Error(`${event}: ${JSON.stringify(content)}`)
     })
   }
   parser.on('error', (error) => {
@@ -36,16 +34,16 @@ export function seeHarmless(drawing: string): SeenElement[] {
   parser.on('opentag', ({ name, local, uri, attributes }) => {
     expect([uri, name]).toEqual(['http://www.w3.org/2000/svg', local])
     expect(harmless, `<${local}>`).toContain(local)
-    const told = Object.values(attributes).filter((attribute) => attribute.name !== 'xmlns')
-    for (const attribute of told) checkAttribute(local, attribute)
-    seen.push({
+    const own = Object.values(attributes).filter((attribute) => attribute.name !== 'xmlns')
+    for (const attribute of own) checkAttribute(local, attribute)
+    elements.push({
       name: local,
-      attributes: Object.fromEntries(told.map((attribute) => [attribute.name, attribute.value])),
+      attributes: Object.fromEntries(own.map((attribute) => [attribute.name, attribute.value])),
     })
   })
-  parser.write(drawing).close()
-  expect(drawing).toStartWith('<svg xmlns="http://www.w3.org/2000/svg"')
-  return seen
+  parser.write(svg).close()
+  expect(svg).toStartWith('<svg xmlns="http://www.w3.org/2000/svg"')
+  return elements
 }
 
 function checkAttribute(
@@ -61,9 +59,9 @@ function checkAttribute(
     expect(references, where).toContain(name)
     expect(value, where).toMatch(localUrl)
   }
-  // What is no reference may call what computes a colour or a transform.
-  for (const [, called] of value.matchAll(/([\w-]+)\s*\(/g)) {
-    expect(called, where).toMatch(
+  // Other functions may only compute a colour or a transform.
+  for (const [, functionName] of value.matchAll(/([\w-]+)\s*\(/g)) {
+    expect(functionName, where).toMatch(
       /^(url|rgba?|hsla?|hwb|lab|lch|oklab|oklch|matrix|translate|scale|rotate|skewX|skewY)$/,
     )
   }

@@ -3,22 +3,22 @@ import { designTokensRecord, themeRecord } from '#branding/answer-schema.ts'
 import { schemaFaults } from '#test/support/described-answers.ts'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-/** What branding answers is what its routes say. */
-
 const world = useDescribedGateway()
-const pale = { colors: { light: { primary: '#ffff00' }, dark: { text: 'oklch(0.7 0.4 150)' } } }
+const lowContrast = {
+  colors: { light: { primary: '#ffff00' }, dark: { text: 'oklch(0.7 0.4 150)' } },
+}
 const svg = '<svg xmlns="http://www.w3.org/2000/svg" onload="x()"><path d="M0 0h9"/></svg>'
 
-test('of the theme', async () => {
+test('theme responses match their documentation', async () => {
   const { ask } = world
-  const { body, headers } = await ask('PUT /v1/branding/theme', { json: pale })
+  const { body, headers } = await ask('PUT /v1/branding/theme', { json: lowContrast })
   expect(schemaFaults(themeRecord, body)).toEqual([])
   const known = { headers: { 'if-none-match': headers.get('etag') ?? '' } }
   expect((await ask('GET /v1/branding/theme', known)).status).toBe(304)
   expect((await ask('GET /v1/branding/theme?format=css', { as: 'ann' })).text).toStartWith(':root')
   const tokens = await ask('GET /v1/branding/theme?format=dtcg')
   expect(schemaFaults(designTokensRecord, tokens.body)).toEqual([])
-  const preview = await ask('POST /v1/branding/theme/preview', { json: pale })
+  const preview = await ask('POST /v1/branding/theme/preview', { json: lowContrast })
   const codes = [{ code: 'contrast_too_low' }, { code: 'color_out_of_gamut' }]
   for (const code of codes) {
     expect(preview.body['warnings']).toContainEqual(expect.objectContaining(code))
@@ -26,7 +26,7 @@ test('of the theme', async () => {
   expect((await ask('POST /v1/branding/theme/reset')).status).toBe(200)
 })
 
-test('of the logo', async () => {
+test('logo responses match their documentation', async () => {
   const { ask } = world
   const file = new File([svg], 'logo.svg')
   const form = new FormData()
@@ -37,12 +37,12 @@ test('of the logo', async () => {
   expect((await ask('GET /v1/branding/logo')).text).toStartWith('<svg')
   const known = { headers: { 'if-none-match': tag } }
   expect((await ask('GET /v1/branding/logo', known)).status).toBe(304)
-  const meant = { headers: { 'if-match': tag } }
-  expect((await ask('DELETE /v1/branding/logo', meant)).status).toBe(204)
-  expect((await ask('DELETE /v1/branding/logo', meant)).status).toBe(412)
+  const expected = { headers: { 'if-match': tag } }
+  expect((await ask('DELETE /v1/branding/logo', expected)).status).toBe(204)
+  expect((await ask('DELETE /v1/branding/logo', expected)).status).toBe(412)
 })
 
-test('of what they refuse', async () => {
+test('error responses match their documentation', async () => {
   const { ask } = world
   const themes = [{ radius_px: 33 }, { colors: { light: { text: 'red' } } }, { colour: 1 }]
   for (const json of [...themes, { font_family: 'a;b' }]) {
