@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { listFastTests } from '#test/support/fast-tests.ts'
 
 /** The house rules that a linter cannot see. Each failure names the file, the rule and the cure. */
 const root = join(import.meta.dir, '..')
@@ -75,13 +76,21 @@ test('work that is left over is not left in the code', () => {
   expect(wrong).toEqual([])
 })
 
-test('the map in the README and the folders of src are the same', () => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const mapped = [...readme.matchAll(/^\| `src\/([a-z-]+)`/gm)].map((match) => match[1])
+test('the map in CONTRIBUTING.md lists the folders of src', () => {
+  const guide = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
+  const mapped = [...guide.matchAll(/^\| `src\/([a-z-]+)`/gm)].map((match) => match[1])
   const folders = readdirSync(join(root, 'src'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
   expect(mapped.toSorted()).toEqual(folders.toSorted())
+})
+
+test('a test that can start a gateway, database or process is not a fast test', () => {
+  const fast = listFastTests()
+  expect(fast).toContain('test/lib/json.test.ts')
+  expect(fast).not.toContain('test/routes.test.ts')
+  expect(fast).not.toContain('test/db/client.test.ts')
+  expect(fast).not.toContain('test/telemetry/line-writer.test.ts')
 })
 
 test('the changelog has an Unreleased section and known headings', () => {

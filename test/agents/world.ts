@@ -1,10 +1,11 @@
 import { agentEndpoints } from '#agents/endpoints.ts'
 import { agentRecord } from '#agents/record.ts'
 import { openDatabase } from '#db/client.ts'
-import { openTestDatabase, quietLog } from '#test/support/database.ts'
+import { openTestDatabase } from '#test/support/database.ts'
 import { answerSchema, bodySchema, checkDescribed } from '#test/support/described-shapes.ts'
 import { operationsOf } from '#test/support/endpoints.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Two gateways over one database, and callers of several groups. */
 export type AgentWorld = {

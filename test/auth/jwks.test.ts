@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from 'bun:test'
 import { createKeySet, type KeySet, type KeySetOptions } from '#auth/jwks.ts'
-import { quietLog } from '#test/support/database.ts'
 import {
   createSigningKey,
   type IdentityProvider,
   startIdentityProvider,
 } from '#test/support/identity-provider.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 const [first, second] = [createSigningKey('first'), createSigningKey('second')]
 const firstHeader = { alg: 'RS256', kid: 'first' }

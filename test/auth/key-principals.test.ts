@@ -4,8 +4,9 @@ import { createGroupRights, type GroupRights } from '#auth/groups.ts'
 import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 const now = () => new Date()
 let database: TestDatabase

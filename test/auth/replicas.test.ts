@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createApiKey } from '#auth/api-keys.ts'
 import { type Database, openDatabase } from '#db/client.ts'
-import { openTestDatabase, quietLog, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
 import { startWorld, type World } from './world.ts'
 

@@ -7,8 +7,8 @@ import { apiKeyRoutes } from '#auth/routes.ts'
 import { type Config, configSchema } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import { quietLog } from '#test/support/database.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Authentication behind a small application on a real port, with a clock that can be moved. */
 export type World = {

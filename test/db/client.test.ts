@@ -3,13 +3,8 @@ import { sql } from 'drizzle-orm'
 import { type Database, openDatabase } from '#db/client.ts'
 import { appGroup } from '#db/schema/auth.ts'
 import { DatabaseStartError } from '#db/start-error.ts'
-import {
-  createBarePlace,
-  onServer,
-  quietLog,
-  serverUrl,
-  type TestPlace,
-} from '#test/support/database.ts'
+import { createBarePlace, onServer, serverUrl, type TestPlace } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
 
 const places: TestPlace[] = []

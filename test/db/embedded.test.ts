@@ -6,7 +6,8 @@ import postgres from 'postgres'
 import { openDatabase } from '#db/client.ts'
 import { startEmbeddedServer } from '#db/embedded.ts'
 import { appGroup } from '#db/schema/auth.ts'
-import { createEmbeddedPlace, quietLog } from '#test/support/database.ts'
+import { createEmbeddedPlace } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 const removals: (() => Promise<void> | void)[] = []
 

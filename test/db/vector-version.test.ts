@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { openDatabase } from '#db/client.ts'
-import { createTestPlace, quietLog } from '#test/support/database.ts'
+import { createTestPlace } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** What the database says of pgvector is what a start goes by. */
 async function startWith(version: string): Promise<string> {

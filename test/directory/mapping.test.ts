@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createGroupRights } from '#auth/groups.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
-import { openTestDatabase, quietLog } from '#test/support/database.ts'
+import { openTestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { makeKey, outcome, startTwo } from './world.ts'
 
 describe('what the words of a token mean', () => {

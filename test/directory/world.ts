@@ -12,9 +12,10 @@ import { createDirectory } from '#directory/directory.ts'
 import { directoryRoutes } from '#directory/routes.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { describedAnswers } from '#test/support/described-answers.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** The routes of the directory, the audit log and API keys, on a real port. */
 export type World = {

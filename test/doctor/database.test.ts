@@ -5,11 +5,11 @@ import {
   createBarePlace,
   createEmbeddedPlace,
   createTestPlace,
-  quietLog,
   serverUrl,
   type TestPlace,
 } from '#test/support/database.ts'
 import { stopProcesses, temporaryFolder } from '#test/support/process.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { type DoctorRun, runDoctor } from './run-doctor.ts'
 
 /** What the doctor says of databases, which it looks at and does not change. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { type Database, openDatabase } from '#db/client.ts'
-import { openTestDatabase, quietLog, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import {
   callerOf,
@@ -9,6 +9,7 @@ import {
   outcome,
   startFileGateway,
 } from '#test/support/file-gateway.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { ann, bob, fresh } from './world.ts'
 
 /** Many at once, over two gateways where the database allows it. */

@@ -6,7 +6,7 @@ import { AppError } from '#lib/errors.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createFileSearch } from '#retrieval/file-search/file-search.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { parse } from '#test/surfaces/responses/parsing.ts'
 
 /** The hosted tools of requests, as their bodies ask for them. */

@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { type Commitment, commit, isAtHand } from '#installer/commit.ts'
 import { createLayout, type Layout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { sha256Of } from './installer-world.ts'
 
 let folder: string

@@ -16,10 +16,11 @@ import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { newId } from '#lib/id.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { resolveHost } from '#outbound/resolve.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 
 /** A machine that models are installed on, with any number of processes, and a host that has them. */

@@ -1,7 +1,7 @@
 /** A program: adds two pieces of work, takes one up, and stays at it until it is killed. */
 import { openDatabase } from '#db/client.ts'
 import { createJobs } from '#jobs/jobs.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 const [dataFolder = '', databaseUrl = ''] = Bun.argv.slice(2)
 const database = await openDatabase({

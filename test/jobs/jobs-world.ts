@@ -5,7 +5,8 @@ import {
   type JobTimings,
   type RunningJob,
 } from '#jobs/jobs.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Queues on a database of their own, each as another process would have it. */
 export type JobsWorld = {

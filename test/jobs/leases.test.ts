@@ -2,8 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { fileURLToPath } from 'node:url'
 import { openDatabase } from '#db/client.ts'
 import { createJobs } from '#jobs/jobs.ts'
-import { createTestPlace, quietLog, serverUrl, type TestPlace } from '#test/support/database.ts'
+import { createTestPlace, serverUrl, type TestPlace } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
 import { type JobsWorld, startJobsWorld, untilAborted, worker } from './jobs-world.ts'
 

@@ -20,8 +20,9 @@ import {
   renderQueued,
   renderTerminalFrames,
 } from '#surfaces/responses/render.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { openSeal, testSeals } from '#test/support/sealing.ts'
 import { ann, message } from './store-world.ts'
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { type Database, openDatabase } from '#db/client.ts'
 import { createSealer, type Sealer } from '#sealing/sealer.ts'
-import { createTestPlace, quietLog, serverUrl } from '#test/support/database.ts'
+import { createTestPlace, serverUrl } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 const configured = 'a configured secret, thirty-two or more'
 const other = 'another configured secret, as long too'

@@ -3,7 +3,8 @@ import { sql } from 'drizzle-orm'
 import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import { createSettings } from '#settings/settings.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { dora, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
 
 let database: TestDatabase

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { openDatabase } from '#db/client.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { bodyWith, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
 
 let database: TestDatabase

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { type Database, openDatabase } from '#db/client.ts'
-import { openTestDatabase, quietLog, serverUrl, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
 import { at, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
 

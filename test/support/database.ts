@@ -12,7 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { type Database, openDatabase } from '#db/client.ts'
-import { createLog, type Log } from '#telemetry/log.ts'
+import type { Log } from '#telemetry/log.ts'
+import { quietLog } from './quiet-log.ts'
 
 /** The server that the tests use; without it they use the embedded database. */
 export const serverUrl = process.env['DATABASE_URL']
@@ -33,13 +34,6 @@ export type TestPlace = {
 }
 
 export type TestDatabase = Database & { readonly place: TestPlace }
-
-export const quietLog: Log = createLog({
-  level: 'error',
-  format: 'json',
-  write: () => {},
-  now: () => new Date(),
-})
 
 /** Does what only the first database of a machine needs, and what takes longer than a test may. */
 export async function prepareDatabases(): Promise<void> {

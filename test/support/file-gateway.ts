@@ -19,8 +19,8 @@ import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import type { Storage } from '#storage/storage.ts'
-import { quietLog } from './database.ts'
 import { signWithSecret } from './identity-provider.ts'
+import { quietLog } from './quiet-log.ts'
 
 /** The routes of files and folders on a real port, over a database that others may use as well. */
 export type FileGateway = {

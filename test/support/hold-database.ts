@@ -1,7 +1,7 @@
 /** A program: opens the database of a data folder, adds a group, and keeps it open until killed. */
 import { openDatabase } from '#db/client.ts'
 import { appGroup } from '#db/schema/auth.ts'
-import { quietLog } from './database.ts'
+import { quietLog } from './quiet-log.ts'
 
 const dataFolder = Bun.argv[2] ?? ''
 const database = await openDatabase({ dataFolder, connectionsMax: 1, log: quietLog })

@@ -12,8 +12,9 @@ import { newId } from '#lib/id.ts'
 import { createSealer } from '#sealing/sealer.ts'
 import { translationRoutes } from '#translations/routes.ts'
 import { createTranslations } from '#translations/translations.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from './database.ts'
+import { openTestDatabase, type TestDatabase } from './database.ts'
 import { signWithSecret } from './identity-provider.ts'
+import { quietLog } from './quiet-log.ts'
 
 /** Branding and translations on a real port. */
 export type PortalGateway = {

@@ -28,10 +28,10 @@ import { searchRoutes } from '#retrieval/search/routes.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import { vectorStoreRoutes } from '#retrieval/vector-stores/routes.ts'
-import { quietLog } from './database.ts'
 import { eventually } from './eventually.ts'
 import { type Answer, type FileGateway, type Person, startFileGateway } from './file-gateway.ts'
 import { signWithSecret } from './identity-provider.ts'
+import { quietLog } from './quiet-log.ts'
 
 /** Files, collections, vector stores and search on a real port, with a plain ingest. */
 export type RetrievalGateway = {

@@ -5,7 +5,7 @@ import {
   type ExtractionLimits,
 } from '#retrieval/extraction/extraction.ts'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Reading as it is configured, but for these limits. */
 export function extractionWith(limits: Partial<ExtractionLimits> = {}): Extraction {

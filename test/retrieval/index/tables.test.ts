@@ -3,8 +3,9 @@ import { sql } from 'drizzle-orm'
 import { createJobs, type Jobs } from '#jobs/jobs.ts'
 import type { ChunkIndex, ChunkTables, EmbeddedChunk } from '#retrieval/index/chunk.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { storeNodes } from '#test/support/stored-files.ts'
 
 let database: TestDatabase

@@ -2,12 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'drizzle-orm'
 import { openDatabase } from '#db/client.ts'
-import {
-  createTestPlace,
-  prepareDatabases,
-  quietLog,
-  type TestPlace,
-} from '#test/support/database.ts'
+import { createTestPlace, prepareDatabases, type TestPlace } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** A process that is killed at any step loses nothing and leaves nothing twice. */
 

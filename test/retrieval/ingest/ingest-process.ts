@@ -4,7 +4,7 @@
  */
 import { openDatabase } from '#db/client.ts'
 import type { IngestDeps } from '#retrieval/ingest/ingest.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { startIngestWorld } from './ingest-world.ts'
 
 const [dataFolder = '', databaseUrl = '', step = '', name = '', ...texts] = Bun.argv.slice(2)

@@ -13,8 +13,8 @@ import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createIngest, type Ingest, type IngestDeps } from '#retrieval/ingest/ingest.ts'
 import { createDiskStorage } from '#storage/disk.ts'
-import { quietLog } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Files, a collection named `docs`, and the ingest, as one process has them. */
 export type IngestWorld = {

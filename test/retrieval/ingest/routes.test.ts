@@ -6,7 +6,7 @@ import { loadConfig } from '#config/load.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { ingestRoutes } from '#retrieval/ingest/routes.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import {
   callerOf,
   type FileGateway,
@@ -15,6 +15,7 @@ import {
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { type IngestWorld, startIngestWorld } from './ingest-world.ts'
 
 const secret = 'the secret of a test of routes alone'

@@ -5,8 +5,8 @@ import { loadConfig } from '#config/load.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { reindexRoutes } from '#retrieval/reindex/routes.ts'
-import { quietLog } from '#test/support/database.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import type { ReindexWorld } from './reindex-world.ts'
 
 /** The routes of reindexes on a real port. */

@@ -19,8 +19,9 @@ import { isEnded, type Reindex, type Reindexes } from '#retrieval/reindex/reinde
 import { createSearch } from '#retrieval/search/create-search.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import { createDiskStorage } from '#storage/disk.ts'
-import { openTestDatabase, quietLog, type TestDatabase } from '#test/support/database.ts'
+import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { mortalDatabase } from './mortal-database.ts'
 
 /** Files, collections, search and reindexes, worked on by any number of processes. */

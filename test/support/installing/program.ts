@@ -6,7 +6,7 @@ import { createSources } from '#installer/sources/create-sources.ts'
 import { createTransfer } from '#installer/transfer/create-transfer.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { resolveHost } from '#outbound/resolve.ts'
-import { quietLog } from '#test/support/database.ts'
+import { quietLog } from '#test/support/quiet-log.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 import type { ProcessTask } from './install-process.ts'
 
