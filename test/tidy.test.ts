@@ -87,10 +87,10 @@ test('the map in CONTRIBUTING.md lists the folders of src', () => {
 
 test('a test that can start a gateway, database or process is not a fast test', () => {
   const fast = listFastTests()
-  expect(fast).toContain('test/lib/json.test.ts')
+  expect(fast).toContain('test/layers.test.ts')
   expect(fast).not.toContain('test/routes.test.ts')
   expect(fast).not.toContain('test/db/client.test.ts')
-  expect(fast).not.toContain('test/telemetry/line-writer.test.ts')
+  expect(fast).not.toContain('test/process/first-start.test.ts')
 })
 
 test('the changelog has an Unreleased section and known headings', () => {
