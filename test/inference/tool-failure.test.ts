@@ -32,7 +32,7 @@ test('a Responses upstream is told it in the output, which stays one text', () =
     parts: [text('No such city.')],
     isError: true,
   }
-  expect(encodeItem(item, { quirks: defaultQuirks, maker: 'x/m' })).toEqual([
+  expect(encodeItem(item, { quirks: defaultQuirks, targetName: 'x/m' })).toEqual([
     {
       type: 'function_call_output',
       call_id: 'a',

@@ -114,7 +114,7 @@ function openDecoder(protocol: DecodedProtocol): Decoder {
   }
   return createDecoder({
     logprobs: true,
-    maker: 'upstream/m',
+    sealedBy: 'upstream/m',
     mayCall: () => true,
     mintCallId: () => newId('call_'),
     ...limits,

@@ -1,28 +1,57 @@
+import { askCounter, readCount } from '#inference/ask-counter.ts'
 import { postGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
+import type { GenerationRequest } from '#inference/request.ts'
 import { mayCall } from '#inference/tool-choice.ts'
-import type { Adapter } from '#inference/upstream.ts'
+import type { Adapter, AdapterContext } from '#inference/upstream.ts'
 import { newId } from '#lib/id.ts'
-import { countTokens } from './count.ts'
+import { targetName } from '../shared/read.ts'
 import { createDecoder } from './decode.ts'
 import { encodeRequest } from './encode.ts'
+import type { ResponsesBody } from './wire.ts'
 
-/** Upstreams that speak the Responses format themselves. */
+/** Upstreams that speak the Responses format natively. */
 export const responses: Adapter = {
   generate: (request, context) =>
-    postGeneration(context, '/responses', () => {
-      const { upstream, model, limits } = context
-      const maker = `${upstream.name}/${model}`
-      const body = JSON.stringify(encodeRequest(request, { model, maker, quirks: upstream.quirks }))
-      const decoder = createDecoder({
+    postGeneration(context, '/responses', () => ({
+      body: JSON.stringify(encode(request, context)),
+      decoder: createDecoder({
         logprobs: request.sampling.topLogprobs !== null,
-        toolArgumentCharsMax: limits.toolArgumentCharsMax,
-        maker,
+        toolArgumentCharsMax: context.limits.toolArgumentCharsMax,
+        sealedBy: targetName(context),
         mayCall: (tool) => mayCall(request.toolChoice, tool),
         mintCallId: () => newId('call_'),
-      })
-      return { body, decoder }
-    }),
+      }),
+    })),
   listModels: fetchModelList,
   countTokens,
+}
+
+function encode(request: GenerationRequest, context: AdapterContext): ResponsesBody {
+  const { model, upstream } = context
+  return encodeRequest(request, { model, targetName: targetName(context), quirks: upstream.quirks })
+}
+
+/** The fields of a request that POST /responses/input_tokens accepts. */
+const countedFields = [
+  'model',
+  'instructions',
+  'input',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'text',
+  'reasoning',
+] as const
+
+async function countTokens(
+  request: GenerationRequest,
+  context: AdapterContext,
+): Promise<number | null> {
+  const encoded = encode(request, context)
+  const counted = await askCounter(context, {
+    url: `${context.upstream.baseUrl}/responses/input_tokens`,
+    body: Object.fromEntries(countedFields.map((name) => [name, encoded[name]])),
+  })
+  return counted === null ? null : readCount(counted['input_tokens'])
 }

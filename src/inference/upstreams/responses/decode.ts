@@ -1,33 +1,35 @@
 import type { ServerSentEvent } from '#inference/event-stream.ts'
-import type { GenerationEvent } from '#inference/events.ts'
+import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import type { ToolName } from '#inference/request.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { finishGeneration } from './finish.ts'
-import { takeItemEvent } from './item-events.ts'
-import type { Items } from './items.ts'
-import { createSequence } from './sequence.ts'
+import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { isDoneMarker, reportedError, truncatedResponse } from '../shared/errors.ts'
+import { readRecords, readText } from '../shared/read.ts'
+import { finishItem, handleItemEvent } from './item-events.ts'
+import { compareOutput, createItem, type Item, type Items, sentCharsOf } from './items.ts'
+import { readUsage, textCharsOf } from './read.ts'
+import { createBlockSequence, endLane, endSequence, type Outcome } from './sequence.ts'
 import { type EndStatus, eventMeanings } from './wire.ts'
 
 export type DecoderOptions = {
-  /** Whether log probabilities were asked for; LM Studio sends them unasked. */
+  /** Whether log probabilities were requested; LM Studio sends them in any case. */
   logprobs: boolean
   /** The most argument text of all tool calls together, in characters. */
   toolArgumentCharsMax: number
-  /** Whose the sealed payloads of this answer are. */
-  maker: string
-  /** Whether a call of this tool is an answer to the request; every other one is a failure. */
+  /** `sealedBy` of the reasoning in this response. */
+  sealedBy: string
+  /** Whether the request allows a call of this tool; a call that it does not allow is a failure. */
   mayCall: (tool: ToolName) => boolean
-  /** Makes a call id where the upstream gives none, or gives one twice. */
+  /** Returns a call id for a call whose id is missing or already used. */
   mintCallId: () => string
 }
 
 /**
- * Decodes the answer to POST /responses, streamed or whole, of any server that speaks the format.
- * What it says may come as deltas, as whole parts, as whole items or only in the last event; each
- * text is passed on as soon as it is known, and once.
+ * Decodes the response to POST /responses, streamed or whole, of any server that speaks the format.
+ * Content may arrive as deltas, as whole parts, as whole items or only in the final event; each text
+ * is emitted once, as soon as it is known.
  */
 export function createDecoder(options: DecoderOptions): Decoder {
   return new ResponseDecoder(options)
@@ -39,55 +41,58 @@ class ResponseDecoder implements Decoder {
   #state: Decoder['state'] = 'open'
 
   constructor(options: DecoderOptions) {
-    this.#items = openItems(options)
+    this.#items = createItems(options)
   }
 
   get state() {
     return this.#state
   }
 
-  push(event: ServerSentEvent, out: GenerationEvent[]) {
+  push({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
     if (this.#state === 'done') return
-    if (event.data === '[DONE]') throw truncated()
+    const payload = parseJson(data)
+    if (!isRecord(payload)) {
+      if (isDoneMarker(data)) throw truncated()
+      // A proxy's keep-alive, or the end of a truncated body.
+      return
+    }
     this.#items.sequence.sink = out
-    this.#decodeEvent(event, out)
+    const type = typeof payload['type'] === 'string' ? payload['type'] : event
+    const meaning = eventMeanings.get(type)
+    if (meaning === undefined) {
+      this.#handleUnknown(type, payload, out)
+      return
+    }
+    if (meaning.about === 'error') throw reportedError({ ...payload, type: 'error' })
+    this.#start(out)
+    if (meaning.about === 'end') {
+      const response = asRecord(payload['response'])
+      this.#finish(worseOf(meaning.status, response['status']), response, out)
+    } else {
+      handleItemEvent(this.#items, meaning, payload)
+    }
   }
 
   pushBody(body: string, out: GenerationEvent[]) {
     const response = parseJson(body)
     if (!isRecord(response)) return
-    if (!isResponse(response)) {
+    if (response['object'] !== 'response' && !Array.isArray(response['output'])) {
       throwIfError(response)
       return
     }
     this.#items.sequence.sink = out
     this.#start(out)
-    this.#finish(statusOfWhole(response), response, out)
+    this.#finish(statusOf(response), response, out)
   }
 
   end() {
     if (this.#state !== 'done') throw truncated()
   }
 
-  #decodeEvent(event: ServerSentEvent, out: GenerationEvent[]) {
-    const payload = parseJson(event.data)
-    // Anything but a JSON object is a proxy's keep-alive or the end of a truncated body.
-    if (!isRecord(payload)) return
-    const type = typeof payload['type'] === 'string' ? payload['type'] : event.event
-    const meaning = eventMeanings.get(type)
-    if (meaning === undefined) {
-      if (type.startsWith('response.')) this.#start(out)
-      else if (isUntyped(type) || payload['object'] === 'error') throwIfError(payload)
-      return
-    }
-    if (meaning.about === 'error') throw failure({ ...payload, type: 'error' })
-    this.#start(out)
-    if (meaning.about === 'end') {
-      const response = isRecord(payload['response']) ? payload['response'] : {}
-      this.#finish(worstOf(meaning.status, response['status']), response, out)
-    } else {
-      takeItemEvent(this.#items, meaning, payload)
-    }
+  /** Only an error object without a type of its own ends the generation. */
+  #handleUnknown(type: string, payload: JsonObject, out: GenerationEvent[]) {
+    if (type.startsWith('response.')) this.#start(out)
+    else if (isUntyped(type) || payload['object'] === 'error') throwIfError(payload)
   }
 
   #start(out: GenerationEvent[]) {
@@ -97,26 +102,28 @@ class ResponseDecoder implements Decoder {
   }
 
   #finish(status: EndStatus, response: JsonObject, out: GenerationEvent[]) {
-    if (status === 'failed') throw failure({ error: response['error'] })
-    if (status === 'cancelled') throw cancelled()
+    if (status === 'failed') throw reportedError({ error: response['error'] })
+    if (status === 'cancelled') {
+      throw new AppError('upstream_error', 'The upstream cancelled the response.')
+    }
     out.push(finishGeneration(this.#items, status, response))
     this.#state = 'done'
   }
 }
 
-function openItems(options: DecoderOptions): Items {
+function createItems(options: DecoderOptions): Items {
   return {
     all: [],
     byId: new Map(),
-    sequence: createSequence(),
-    ledger: {
+    sequence: createBlockSequence(),
+    calls: {
       takenCallIds: new Set(),
       mayCall: options.mayCall,
       mintCallId: options.mintCallId,
-      charsLeft: options.toolArgumentCharsMax,
+      argumentCharsLeft: options.toolArgumentCharsMax,
     },
     logprobs: options.logprobs,
-    maker: options.maker,
+    sealedBy: options.sealedBy,
   }
 }
 
@@ -125,28 +132,94 @@ function isUntyped(type: string): boolean {
   return type === '' || type === 'message'
 }
 
-function isResponse(body: JsonObject): boolean {
-  return body['object'] === 'response' || Array.isArray(body['output'])
-}
-
-function statusOfWhole(response: JsonObject): EndStatus {
-  const { status } = response
-  if (status === undefined || status === null) return 'completed'
-  if (isEndStatus(status)) return status
-  throw new AppError('upstream_invalid_answer', 'The upstream answered before it was complete.')
-}
-
-/** From the best end to the worst. */
+/** From the best status to the worst. */
 const endStatuses: readonly EndStatus[] = ['completed', 'incomplete', 'cancelled', 'failed']
-
-/** Of the event's name and the response's own word, the one that promises less. */
-function worstOf(named: EndStatus, said: unknown): EndStatus {
-  if (!isEndStatus(said)) return named
-  return endStatuses.indexOf(said) > endStatuses.indexOf(named) ? said : named
-}
 
 function isEndStatus(value: unknown): value is EndStatus {
   return endStatuses.some((status) => status === value)
+}
+
+function statusOf({ status }: JsonObject): EndStatus {
+  if (status === undefined || status === null) return 'completed'
+  if (isEndStatus(status)) return status
+  throw new AppError('upstream_invalid_answer', 'The upstream responded before it was complete.')
+}
+
+/** Where the event's name and the status of its response contradict each other, the worse one counts. */
+function worseOf(named: EndStatus, status: unknown): EndStatus {
+  if (!isEndStatus(status)) return named
+  return endStatuses.indexOf(status) > endStatuses.indexOf(named) ? status : named
+}
+
+/**
+ * Ends a response that completed or was cut short: emits what only its final event contains, ends
+ * every item and returns the closing event.
+ */
+function finishGeneration(
+  items: Items,
+  status: 'completed' | 'incomplete',
+  response: JsonObject,
+): GenerationEvent {
+  const output = readRecords(response['output'])
+  const { finals, missing } = compareOutput(items, output)
+  for (const item of items.all.filter(({ done }) => !done)) {
+    endItem(item, status, finals.get(item) ?? item.announced)
+  }
+  for (const final of missing) {
+    const type = readText(final['type']) ?? ''
+    const isStreamed = isAlreadyStreamed(items, type, output)
+    const item = createItem(items, type)
+    if (item !== null) endItem(item, status, isStreamed ? withoutText(final) : final)
+  }
+  endSequence(items.sequence)
+  const { reason } = asRecord(response['incomplete_details'])
+  const rawReason = (status === 'incomplete' ? readText(reason) : null) ?? status
+  return {
+    type: 'finish',
+    reason: finishReason(items, status, rawReason),
+    rawReason,
+    usage: readUsage(response['usage']),
+  }
+}
+
+function endItem(item: Item, status: 'completed' | 'incomplete', final: JsonObject): void {
+  const outcome = outcomeOf(item, status, final)
+  finishItem(item, final)
+  endLane(item.body.lane, outcome)
+}
+
+/** The item's own status counts; without one, whether its text is known to be complete. */
+function outcomeOf(item: Item, status: 'completed' | 'incomplete', final: JsonObject): Outcome {
+  if (final['status'] === 'completed') return 'complete'
+  if (final['status'] === 'incomplete') return 'incomplete'
+  return status === 'completed' || item.body.lane.settled ? 'complete' : 'incomplete'
+}
+
+/**
+ * Whether all text of this item type was streamed, only divided into other items. Repeating it would
+ * be worse than the wrong division.
+ */
+function isAlreadyStreamed(items: Items, type: string, output: readonly JsonObject[]): boolean {
+  if (type !== 'message' && type !== 'reasoning') return false
+  let chars = 0
+  for (const final of output) if (final['type'] === type) chars += textCharsOf(final)
+  for (const { body } of items.all) if (body.kind === type) chars -= sentCharsOf(body)
+  return chars <= 0
+}
+
+/** Leaves the sealed payload of reasoning, or nothing. */
+function withoutText(item: JsonObject): JsonObject {
+  const { summary: _summary, content: _content, ...rest } = item
+  return rest
+}
+
+function finishReason(
+  items: Items,
+  status: 'completed' | 'incomplete',
+  rawReason: string,
+): FinishReason {
+  if (status === 'incomplete') return rawReason === 'content_filter' ? 'content-filter' : 'length'
+  return items.all.some(({ body }) => body.kind === 'tool-call') ? 'tool-calls' : 'stop'
 }
 
 function throwIfError(payload: JsonObject): void {
@@ -154,17 +227,6 @@ function throwIfError(payload: JsonObject): void {
   if (error !== null) throw error
 }
 
-function failure(payload: JsonObject): AppError {
-  return (
-    errorFromPayload(payload) ??
-    new AppError('upstream_error', 'The upstream failed to answer this request.')
-  )
-}
-
-function cancelled(): AppError {
-  return new AppError('upstream_error', 'The upstream cancelled the response.')
-}
-
 function truncated(): AppError {
-  return new AppError('upstream_truncated', 'The upstream ended its answer before it was complete.')
+  return truncatedResponse('a final event')
 }

@@ -2,13 +2,14 @@ import type { ContentPart, ReasoningItem, RequestItem, Role } from '#inference/r
 import { markFailure } from '#inference/tool-failure.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
+import { reasoningText } from '../shared/parts.ts'
 import type { WireItem, WirePart } from './wire.ts'
 
-/** `maker` names who will read the items, as `ReasoningItem.sealedBy` does. */
-type ItemTarget = { quirks: UpstreamQuirks; maker: string }
+/** `targetName`: the target that reads the items, as `ReasoningItem.sealedBy` names it. */
+type ItemTarget = { quirks: UpstreamQuirks; targetName: string }
 
-/** One item of the history as the Responses format has it; none where it would say nothing. */
-export function encodeItem(item: RequestItem, { quirks, maker }: ItemTarget): WireItem[] {
+/** One item of the history in the Responses format; none where it would be empty. */
+export function encodeItem(item: RequestItem, { quirks, targetName }: ItemTarget): WireItem[] {
   switch (item.type) {
     case 'message':
       return [encodeMessage(item, quirks)]
@@ -22,11 +23,11 @@ export function encodeItem(item: RequestItem, { quirks, maker }: ItemTarget): Wi
     case 'tool-result': {
       const type = item.form === 'function' ? 'function_call_output' : 'custom_tool_call_output'
       const parts = markFailure(item)
-      const output = textIfAlone(parts) ?? parts.map(inputPart)
+      const output = soleText(parts) ?? parts.map(inputPart)
       return [{ type, call_id: item.callId, output }]
     }
     case 'reasoning':
-      return encodeReasoning(item, { quirks, maker })
+      return encodeReasoning(item, { quirks, targetName })
     default:
       return assertNever(item)
   }
@@ -41,9 +42,9 @@ function encodeMessage(
     const role = wireRole(item.role, quirks)
     return { type: 'message', role, content: item.parts.map(inputPart), ...phase }
   }
-  // Servers that check assistant parts against OpenAI's types want an id with them (vLLM did), but
-  // all take a string; a message of one text, which is nearly every one, goes as that.
-  const text = textIfAlone(item.parts)
+  // Servers that check assistant parts against OpenAI's types require an id (vLLM did), but all
+  // accept a string, which carries nearly every message.
+  const text = soleText(item.parts)
   return text === null
     ? {
         type: 'message',
@@ -59,7 +60,7 @@ function wireRole(role: Role, quirks: UpstreamQuirks): Role {
   return role === 'developer' && !quirks.developerRole ? 'system' : role
 }
 
-function textIfAlone(parts: readonly ContentPart[]): string | null {
+function soleText(parts: readonly ContentPart[]): string | null {
   const [first, second] = parts
   if (first === undefined) return ''
   return first.type === 'text' && second === undefined ? first.text : null
@@ -71,7 +72,7 @@ function inputPart(part: ContentPart): WirePart {
     case 'refusal':
       return { type: 'input_text', text: part.text }
     case 'image':
-      // OpenAI's types say that `detail` is required, and vLLM checks it.
+      // OpenAI's types require `detail`, and vLLM checks it.
       return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' }
     case 'file':
       return {
@@ -92,25 +93,25 @@ function outputPart(part: ContentPart): WirePart {
 }
 
 /**
- * A sealed payload goes back without the raw text: it holds that already, and OpenAI refuses an item
- * that has `content`. Without it the text is all there is, and llama.cpp refuses an item that has
- * none, so what only a summary holds is given as the text too.
+ * A sealed payload is sent without the raw text, which it contains: OpenAI rejects an item that has
+ * both. Without a payload, the text is required by llama.cpp, so the summary serves as the text
+ * where there is no other.
  */
-function encodeReasoning(item: ReasoningItem, { quirks, maker }: ItemTarget): WireItem[] {
+function encodeReasoning(item: ReasoningItem, { quirks, targetName }: ItemTarget): WireItem[] {
   const summary = item.summary.map((text) => ({ type: 'summary_text' as const, text }))
-  if (isSealedFor(maker, item)) {
+  if (isSealedFor(targetName, item)) {
     return [{ type: 'reasoning', summary, encrypted_content: item.sealed }]
   }
-  const text = item.text === '' ? item.summary.join('\n\n') : item.text
+  const text = reasoningText(item)
   if (text === '' || quirks.reasoningFields.length === 0) return []
   return [{ type: 'reasoning', summary, content: [{ type: 'reasoning_text', text }] }]
 }
 
-/** A payload that somebody else made would be refused, and the whole request with it. */
+/** The upstream rejects a request with a payload that another one sealed. */
 export function isSealedFor(
-  maker: string,
+  targetName: string,
   item: ReasoningItem,
 ): item is ReasoningItem & { sealed: string } {
-  const { sealed = '', sealedBy = maker } = item
-  return sealed !== '' && sealedBy === maker
+  const { sealed = '', sealedBy = targetName } = item
+  return sealed !== '' && sealedBy === targetName
 }

@@ -24,17 +24,17 @@ import type {
 } from './wire.ts'
 
 /**
- * The body of POST /responses for a request. It always carries the whole context and asks the
- * upstream to keep nothing: its ids would be state that another upstream does not have, so no id is
- * ever sent. (vLLM fills in the ids that it wants where the key is absent.)
+ * The body of POST /responses for a request. It always carries the whole context and no ids, and
+ * asks the upstream to store nothing: stored state would bind the conversation to one upstream.
+ * (vLLM generates the ids that it requires where the key is absent.)
  */
 export function encodeRequest(
   request: GenerationRequest,
-  target: { model: string; maker: string; quirks: UpstreamQuirks },
+  target: { model: string; targetName: string; quirks: UpstreamQuirks },
 ): ResponsesBody {
   refusePrefill(request)
   const { quirks } = target
-  const include = included(request, target)
+  const include = encodeInclude(request, target)
   return {
     model: target.model,
     ...(request.instructions === null ? {} : { instructions: request.instructions }),
@@ -52,7 +52,7 @@ export function encodeRequest(
 
 type ToolFields = Pick<ResponsesBody, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
 
-/** Nothing is said about calls where there is no tool: some servers refuse a choice among none. */
+/** No call options are sent without tools: some servers reject a choice among none. */
 function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): ToolFields {
   if (request.tools.length === 0) return {}
   return {
@@ -62,7 +62,7 @@ function toolFields(request: GenerationRequest, quirks: UpstreamQuirks): ToolFie
   }
 }
 
-/** Tools of one namespace go under it again, at the place of the first of them. */
+/** Groups tools by namespace, at the position of the first tool of each. */
 function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): WireTool[] {
   const wire: WireTool[] = []
   const groups = new Map<string, WireNamespaceTool>()
@@ -76,7 +76,7 @@ function encodeTools(tools: readonly Tool[], quirks: UpstreamQuirks): WireTool[]
     } else if (group !== undefined) {
       group.tools.push(encoded)
     } else {
-      // The format demands a description.
+      // The format requires a description.
       const opened: WireNamespaceTool = {
         type: 'namespace',
         name: namespace,
@@ -186,22 +186,22 @@ function reasoningField(
 }
 
 /**
- * Since the upstream stores nothing, reasoning that is to be continued must come back sealed. It is
- * asked for only where reasoning plays a part (it is asked for, or was replayed), because models
- * that do not reason refuse the word with 400.
+ * Since the upstream stores nothing, reasoning can only be continued from a sealed payload. It is
+ * requested only where the request asks for reasoning or replays some, because models that do not
+ * reason reject the field with 400.
  */
-function included(
+function encodeInclude(
   request: GenerationRequest,
-  { quirks, maker }: { quirks: UpstreamQuirks; maker: string },
+  { quirks, targetName }: { quirks: UpstreamQuirks; targetName: string },
 ): string[] {
   const { effort, summary } = request.reasoning
-  const asked = summary !== null || (effort !== null && effort !== 'none')
-  const replayed = request.items.some(
-    (item) => item.type === 'reasoning' && isSealedFor(maker, item),
+  const isRequested = summary !== null || (effort !== null && effort !== 'none')
+  const isReplayed = request.items.some(
+    (item) => item.type === 'reasoning' && isSealedFor(targetName, item),
   )
-  const reasons = (asked && quirks.reasoningEffort !== 'none') || replayed
+  const needsPayload = (isRequested && quirks.reasoningEffort !== 'none') || isReplayed
   return [
-    ...(reasons ? ['reasoning.encrypted_content'] : []),
+    ...(needsPayload ? ['reasoning.encrypted_content'] : []),
     ...(request.sampling.topLogprobs === null ? [] : ['message.output_text.logprobs']),
   ]
 }
@@ -228,10 +228,10 @@ function vendorFields(request: GenerationRequest): Partial<ResponsesBody> {
 function withoutNulls<T extends Record<string, unknown>>(
   fields: T,
 ): { [K in keyof T]?: NonNullable<T[K]> } {
-  const given: { [K in keyof T]?: NonNullable<T[K]> } = {}
+  const present: { [K in keyof T]?: NonNullable<T[K]> } = {}
   for (const name in fields) {
     const value = fields[name]
-    if (value !== null && value !== undefined) given[name] = value
+    if (value !== null && value !== undefined) present[name] = value
   }
-  return given
+  return present
 }

@@ -1,11 +1,12 @@
 import { assertNever } from '#lib/assert.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
+import { readNumber, readText } from '../shared/read.ts'
 import { announceHostedTool, progressHostedTool } from './hosted-tool.ts'
 import {
   announceItem,
-  endingItem,
-  findGrowingItem,
   findItem,
+  findItemToEnd,
+  findOrCreateItem,
   type Item,
   type Items,
 } from './items.ts'
@@ -17,9 +18,8 @@ import {
   completeText,
   finishMessage,
 } from './message.ts'
-import { readIndex, readText } from './read.ts'
 import { addReasoning, announceParagraph, completeReasoning, finishReasoning } from './reasoning.ts'
-import { end, type LaneKind, settle } from './sequence.ts'
+import { endLane, type LaneKind, settleLane } from './sequence.ts'
 import {
   addToolInput,
   announceToolCall,
@@ -31,37 +31,37 @@ import type { EventMeaning } from './wire.ts'
 
 export type ItemMeaning = Exclude<EventMeaning, { about: 'end' } | { about: 'error' }>
 
-/** Takes an event that is about one output item or a part of it. */
-export function takeItemEvent(items: Items, meaning: ItemMeaning, event: JsonObject): void {
+/** Handles an event about one output item or a part of it. */
+export function handleItemEvent(items: Items, meaning: ItemMeaning, event: JsonObject): void {
   switch (meaning.about) {
     case 'text':
-      takeText(items, meaning, event)
+      handleText(items, meaning, event)
       break
     case 'reasoning':
-      takeReasoning(items, meaning, event)
+      handleReasoning(items, meaning, event)
       break
     case 'part':
-      takePart(items, meaning, event)
+      handlePart(items, meaning, event)
       break
     case 'tool-input':
-      takeToolInput(items, meaning, event)
+      handleToolInput(items, meaning, event)
       break
     case 'annotation':
-      takeAnnotation(items, event)
+      handleAnnotation(items, event)
       break
     case 'hosted-tool':
-      takeProgress(items, meaning, event)
+      handleHostedToolProgress(items, meaning, event)
       break
     case 'item':
-      if (meaning.step === 'added') takeAnnouncement(items, event)
-      else takeEnd(items, event)
+      if (meaning.step === 'added') handleItemAdded(items, event)
+      else handleItemDone(items, event)
       break
     default:
       assertNever(meaning)
   }
 }
 
-/** Ends an item with what it finally is. */
+/** Ends an item with its final state. */
 export function finishItem(item: Item, final: JsonObject): void {
   const { body } = item
   item.done = true
@@ -86,7 +86,7 @@ export function finishItem(item: Item, final: JsonObject): void {
 
 type MeaningOf<About extends EventMeaning['about']> = Extract<EventMeaning, { about: About }>
 
-function takeText(items: Items, meaning: MeaningOf<'text'>, event: JsonObject): void {
+function handleText(items: Items, meaning: MeaningOf<'text'>, event: JsonObject): void {
   const { form, step } = meaning
   const text = readText(event[step === 'delta' ? 'delta' : form === 'refusal' ? 'refusal' : 'text'])
   if (text === null) return
@@ -101,29 +101,29 @@ function takeText(items: Items, meaning: MeaningOf<'text'>, event: JsonObject): 
   }
   if (body.kind === 'message') completeText(body, piece)
   else if (body.kind === 'reasoning') completeReasoning(body, 'raw', text)
-  settle(body.lane)
+  settleLane(body.lane)
 }
 
-function takeReasoning(items: Items, meaning: MeaningOf<'reasoning'>, event: JsonObject): void {
+function handleReasoning(items: Items, meaning: MeaningOf<'reasoning'>, event: JsonObject): void {
   const { carrier, step } = meaning
   const text = readText(event[step === 'delta' ? 'delta' : 'text'])
   if (text === null) return
   const body = itemFor(items, event, { type: 'reasoning', kind: 'reasoning', step })?.body
   if (body?.kind !== 'reasoning') return
   if (step === 'delta') {
-    addReasoning(body, { carrier, index: readIndex(event['summary_index']), text })
+    addReasoning(body, { carrier, index: readNumber(event['summary_index']), text })
   } else {
     completeReasoning(body, carrier, text)
-    settle(body.lane)
+    settleLane(body.lane)
   }
 }
 
-function takePart(items: Items, meaning: MeaningOf<'part'>, event: JsonObject): void {
+function handlePart(items: Items, meaning: MeaningOf<'part'>, event: JsonObject): void {
   const part = isRecord(event['part']) ? event['part'] : {}
   const text = readText(part['text']) ?? readText(part['refusal'])
   const isReasoning = meaning.of !== 'content' || part['type'] === 'reasoning_text'
   const kind = isReasoning ? 'reasoning' : 'message'
-  // Only a part that holds text is a reason to make an item of it.
+  // Only a part that carries text may create an item.
   const isKnown = meaning.step === 'added' || text === null
   const item = isKnown
     ? findItem(items, event, kind)
@@ -132,18 +132,18 @@ function takePart(items: Items, meaning: MeaningOf<'part'>, event: JsonObject): 
   const { body } = item
   if (body.kind === 'reasoning') {
     const carrier = meaning.of === 'summary' ? 'summary' : 'raw'
-    const index = readIndex(event[carrier === 'summary' ? 'summary_index' : 'content_index'])
+    const index = readNumber(event[carrier === 'summary' ? 'summary_index' : 'content_index'])
     if (meaning.step === 'added') announceParagraph(body, carrier, index)
     else if (text !== null) completeReasoning(body, carrier, text)
   } else if (body.kind === 'message') {
     const form = part['type'] === 'refusal' ? 'refusal' : 'answer'
-    const index = readIndex(event['content_index'])
+    const index = readNumber(event['content_index'])
     if (meaning.step === 'added') announceTextPart(body, form, index)
     else if (text !== null) completeText(body, { form, text, logprobs: part['logprobs'] })
   }
 }
 
-function takeToolInput(items: Items, meaning: MeaningOf<'tool-input'>, event: JsonObject): void {
+function handleToolInput(items: Items, meaning: MeaningOf<'tool-input'>, event: JsonObject): void {
   const { itemType, step } = meaning
   const body = itemFor(items, event, { type: itemType, kind: 'tool-call', step })?.body
   if (body?.kind !== 'tool-call') return
@@ -151,46 +151,50 @@ function takeToolInput(items: Items, meaning: MeaningOf<'tool-input'>, event: Js
     addToolInput(body, readText(event['delta']) ?? '')
   } else {
     completeToolInput(body, event, readText(event[inputFields[itemType]]) ?? '')
-    settle(body.lane)
+    settleLane(body.lane)
   }
 }
 
-function takeAnnotation(items: Items, event: JsonObject): void {
+function handleAnnotation(items: Items, event: JsonObject): void {
   const item = findItem(items, event, 'message')
   if (item?.body.kind === 'message' && !item.done) annotate(item.body, event['annotation'])
 }
 
-function takeProgress(items: Items, meaning: MeaningOf<'hosted-tool'>, event: JsonObject): void {
+function handleHostedToolProgress(
+  items: Items,
+  meaning: MeaningOf<'hosted-tool'>,
+  event: JsonObject,
+): void {
   const item = findItem(items, event, 'hosted-tool')
   if (item === null || item.done || item.type !== meaning.itemType) return
   if (item.body.kind === 'hosted-tool') progressHostedTool(item.body, meaning.stage)
 }
 
-function takeAnnouncement(items: Items, event: JsonObject): void {
+function handleItemAdded(items: Items, event: JsonObject): void {
   const source = event['item']
   const body = isRecord(source) ? announceItem(items, event, source)?.body : undefined
   if (body === undefined || !isRecord(source)) return
-  // What an announced item already holds is told again by its events, so it is not passed on here.
+  // Content in the announcement is repeated by later events, so it is not emitted here.
   if (body.kind === 'message') announceMessage(body, source)
   else if (body.kind === 'tool-call') announceToolCall(body, source)
   else if (body.kind === 'hosted-tool') announceHostedTool(body, source)
 }
 
-function takeEnd(items: Items, event: JsonObject): void {
+function handleItemDone(items: Items, event: JsonObject): void {
   const source = event['item']
   if (!isRecord(source)) return
-  const item = endingItem(items, event, source)
+  const item = findItemToEnd(items, event, source)
   if (item === null) return
   finishItem(item, source)
-  end(item.body.lane, source['status'] === 'incomplete' ? 'incomplete' : 'complete')
+  endLane(item.body.lane, source['status'] === 'incomplete' ? 'incomplete' : 'complete')
 }
 
-/** The item that an event adds to or completes; null where the event repeats what has ended. */
+/** The item that an event adds to or completes; null where it repeats an item that has ended. */
 function itemFor(
   items: Items,
   event: JsonObject,
   wanted: { type: string; kind: LaneKind; step: 'delta' | 'done' },
 ): Item | null {
   if (wanted.step === 'done' && findItem(items, event, wanted.kind)?.done) return null
-  return findGrowingItem(items, event, wanted)
+  return findOrCreateItem(items, event, wanted)
 }

@@ -1,27 +1,28 @@
 import type { TextForm, TokenLogprob } from '#inference/events.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { createPart, extendsPart, missingText, notePiece, opensNewPart, type Part } from './part.ts'
-import { readCitation, readLogprobs, readMessageContent, readText } from './read.ts'
-import { begin, createLane, type Lane, put, type Sequence } from './sequence.ts'
+import { readLogprobs, readText } from '../shared/read.ts'
+import { createPart, extendsPart, opensNewPart, type Part, recordSent, unsentText } from './part.ts'
+import { charsOf, readCitation, readMessageContent } from './read.ts'
+import { appendEvent, type BlockSequence, beginBlock, createLane, type Lane } from './sequence.ts'
 
-/** A message item: each of its parts becomes a text block. */
+/** A message item; each of its parts becomes a text block. */
 export type Message = {
   readonly kind: 'message'
   readonly lane: Lane
-  /** Whether log probabilities are passed on. */
+  /** Whether log probabilities are emitted. */
   readonly logprobs: boolean
   current: Part<TextForm> | null
   isOpen: boolean
   phase: string | null
   sentChars: number
-  /** Parts that gave text, which is how the finished item's parts are told apart. */
+  /** Parts that carried text; they identify the parts of the finished item. */
   sentParts: number
   annotationsSeen: number
 }
 
 export type TextPiece = { form: TextForm; text: string; logprobs: unknown }
 
-export function createMessage(sequence: Sequence, options: { logprobs: boolean }): Message {
+export function createMessage(sequence: BlockSequence, options: { logprobs: boolean }): Message {
   const message: Message = {
     kind: 'message',
     lane: createLane(sequence, 'message', (complete) => closeBlock(message, complete)),
@@ -47,17 +48,17 @@ export function announceTextPart(message: Message, form: TextForm, index: number
 }
 
 /**
- * Passes a delta on. It belongs to the current part, whatever index it carries: vLLM counts content
- * parts on from item to item, and others leave the number out.
+ * Emits a delta. It belongs to the current part, whatever its index: vLLM continues the numbers of
+ * content parts from item to item, and other servers omit them.
  */
 export function addText(message: Message, piece: TextPiece): void {
   const { current } = message
-  const goesOn = current !== null && current.label === piece.form && !current.done
-  const part = goesOn ? current : openPart(message, piece.form)
+  const isContinued = current !== null && current.label === piece.form && !current.done
+  const part = isContinued ? current : openPart(message, piece.form)
   send(message, part, piece)
 }
 
-/** Takes the whole text of a part and passes on what was not streamed of it. */
+/** Completes a part: emits what was not streamed of its text. */
 export function completeText(message: Message, piece: TextPiece): void {
   const { current } = message
   const isCurrent =
@@ -65,8 +66,8 @@ export function completeText(message: Message, piece: TextPiece): void {
     current.label === piece.form &&
     (!current.done || extendsPart(current, piece.text))
   const part = isCurrent ? current : openPart(message, piece.form)
-  const text = missingText(part, piece.text)
-  // Of a part that was streamed in part only, nobody knows which tokens are the missing ones.
+  const text = unsentText(part, piece.text)
+  // Which tokens of a partly streamed text are missing is unknown.
   send(message, part, { ...piece, text, logprobs: part.sentChars === 0 ? piece.logprobs : null })
   part.done = true
 }
@@ -78,30 +79,31 @@ export function annotate(message: Message, annotation: unknown): void {
   if (citation === null) return
   if (!message.isOpen) {
     const part = message.current ?? openPart(message, 'answer')
-    // Of a text that gave up the floor, no more is told.
+    // The block of this text was closed when its lane yielded.
     if (part.sentChars > 0) return
     openBlock(message, part)
   }
-  put(lane, { type: 'citation', block: lane.block, citation })
+  appendEvent(lane, { type: 'citation', block: lane.block, citation })
 }
 
-/** Passes on what the finished item has beyond that which was streamed: parts, text, citations. */
+/** Emits the parts, text and citations of the finished item that were not streamed. */
 export function finishMessage(message: Message, item: JsonObject): void {
   announceMessage(message, item)
   const contents = readMessageContent(item)
-  const chars = contents.reduce((sum, { text }) => sum + text.length, 0)
-  const isMissing = chars > message.sentChars
+  const isMissing = charsOf(contents.map(({ text }) => text)) > message.sentChars
   const { sentParts, annotationsSeen } = message
   let annotations = 0
-  for (const [place, content] of contents.entries()) {
-    if (isMissing && place >= sentParts) addPart(message, content)
-    else if (isMissing && place === sentParts - 1) completeText(message, content)
+  for (const [index, content] of contents.entries()) {
+    if (isMissing && index >= sentParts) addPart(message, content)
+    else if (isMissing && index === sentParts - 1) completeText(message, content)
     for (const annotation of content.annotations) {
       const isNew = annotations++ >= annotationsSeen
-      if (isNew && message.isOpen && place >= sentParts - 1) annotate(message, annotation)
+      if (isNew && message.isOpen && index >= sentParts - 1) annotate(message, annotation)
     }
   }
 }
+
+const noLogprobs: readonly TokenLogprob[] = []
 
 function addPart(message: Message, piece: TextPiece): void {
   const part = openPart(message, piece.form)
@@ -119,7 +121,7 @@ function openPart(message: Message, form: TextForm): Part<TextForm> {
 function openBlock(message: Message, part: Part<TextForm>): void {
   const { lane, phase } = message
   message.isOpen = true
-  begin(lane, {
+  beginBlock(lane, {
     type: 'text-start',
     block: lane.block,
     form: part.label,
@@ -133,13 +135,13 @@ function send(message: Message, part: Part<TextForm>, piece: TextPiece): void {
   if (!message.isOpen) openBlock(message, part)
   if (part.sentChars === 0) message.sentParts++
   message.sentChars += text.length
-  notePiece(part, text)
+  recordSent(part, text)
   const { lane } = message
   const { block } = lane
-  const logprobs: TokenLogprob[] | null = message.logprobs ? readLogprobs(piece.logprobs) : null
-  put(
+  const logprobs = message.logprobs ? readLogprobs(piece.logprobs) : noLogprobs
+  appendEvent(
     lane,
-    logprobs === null
+    logprobs.length === 0
       ? { type: 'text-delta', block, text }
       : { type: 'text-delta', block, text, logprobs },
   )
@@ -147,6 +149,6 @@ function send(message: Message, part: Part<TextForm>, piece: TextPiece): void {
 
 function closeBlock(message: Message, complete: boolean): void {
   const { lane } = message
-  if (message.isOpen) put(lane, { type: 'text-end', block: lane.block, complete })
+  if (message.isOpen) appendEvent(lane, { type: 'text-end', block: lane.block, complete })
   message.isOpen = false
 }

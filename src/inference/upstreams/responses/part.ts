@@ -1,12 +1,12 @@
-/** One part of an item (a text, a summary paragraph) as far as it was passed on. */
+/** One part of an item (a text, a summary paragraph) and how much of it was emitted. */
 export type Part<Label extends string> = {
   readonly label: Label
-  /** As the upstream numbers it, where it does. */
+  /** The upstream's number of the part; null where it sends none. */
   index: number | null
   sentChars: number
-  /** The last piece of text that was passed on. */
+  /** The last piece of text that was emitted. */
   lastPiece: string
-  /** The upstream said that it is complete. */
+  /** The upstream declared it complete. */
   done: boolean
 }
 
@@ -14,29 +14,29 @@ export function createPart<Label extends string>(label: Label): Part<Label> {
   return { label, index: null, sentChars: 0, lastPiece: '', done: false }
 }
 
-export function notePiece(part: Part<string>, piece: string): void {
+export function recordSent(part: Part<string>, piece: string): void {
   part.sentChars += piece.length
   part.lastPiece = piece
 }
 
 /**
- * What `whole` has beyond that which was passed on; '' when nothing is missing or when the two
- * contradict each other, since what was sent cannot be taken back.
+ * The end of `whole` that was not emitted; '' when nothing is missing, or when the two contradict
+ * each other, since emitted text cannot be retracted.
  */
-export function missingText(part: Part<string>, whole: string): string {
+export function unsentText(part: Part<string>, whole: string): string {
   return extendsPart(part, whole) ? whole.slice(part.sentChars) : ''
 }
 
 /**
- * Whether `whole` begins with what was passed on. That is not kept: its length, and its last piece
- * at its place, tell well enough.
+ * Whether `whole` begins with the emitted text. That text is not kept: its length and the position
+ * of its last piece are compared.
  */
 export function extendsPart(part: Part<string>, whole: string): boolean {
   const { sentChars, lastPiece } = part
   return whole.length >= sentChars && whole.startsWith(lastPiece, sentChars - lastPiece.length)
 }
 
-/** Whether what is announced or given as this part is another one than `current`. */
+/** Whether an event with this label and index opens a part other than `current`. */
 export function opensNewPart<Label extends string>(
   current: Part<Label>,
   label: Label,

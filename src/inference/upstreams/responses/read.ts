@@ -1,24 +1,6 @@
-import type { Citation, TextForm, TokenLogprob, Usage } from '#inference/events.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
-
-/** A text that says something; null where it is absent, empty or not a text. */
-export function readText(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
-}
-
-export function readIndex(value: unknown): number | null {
-  return typeof value === 'number' ? value : null
-}
-
-export function readRecords(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isRecord) : []
-}
-
-/** Arguments of a call: JSON text, or the value itself where a server does not write it as text. */
-export function readToolInput(value: unknown): string {
-  if (typeof value === 'string') return value
-  return value === null || value === undefined ? '' : JSON.stringify(value)
-}
+import type { Citation, TextForm, Usage } from '#inference/events.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { readCount, readNumber, readRecords, readString, readText } from '../shared/read.ts'
 
 export type TextContent = {
   form: TextForm
@@ -27,15 +9,10 @@ export type TextContent = {
   logprobs: unknown
 }
 
-/** The parts of a message that hold text, in order. */
-export function readMessageContent(item: JsonObject): TextContent[] {
-  const { content } = item
-  if (typeof content === 'string') {
-    return [{ form: 'answer' as const, text: content, annotations: [], logprobs: null }].filter(
-      ({ text }) => text !== '',
-    )
-  }
-  return readRecords(content).flatMap((part) => {
+/** The parts of a message that carry text, in order. */
+export function readMessageContent({ content }: JsonObject): TextContent[] {
+  const parts = typeof content === 'string' ? [{ text: content }] : readRecords(content)
+  return parts.flatMap((part: JsonObject) => {
     const refusal = readText(part['refusal'])
     const text = refusal ?? readText(part['text'])
     if (text === null) return []
@@ -55,78 +32,53 @@ export function readTexts(value: unknown): string[] {
   return readRecords(value).flatMap((part) => readText(part['text']) ?? [])
 }
 
-/** How much text a message or reasoning item holds; of two carriers, the longer one counts. */
+export function charsOf(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0)
+}
+
+/** The characters of text in a message or reasoning item; of the two carriers, the longer counts. */
 export function textCharsOf(item: JsonObject): number {
-  const chars = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
-  if (item['type'] === 'message') return chars(readMessageContent(item).map(({ text }) => text))
-  return Math.max(chars(readTexts(item['summary'])), chars(readTexts(item['content'])))
+  if (item['type'] === 'message') return charsOf(readMessageContent(item).map(({ text }) => text))
+  return Math.max(charsOf(readTexts(item['summary'])), charsOf(readTexts(item['content'])))
 }
 
 export function readCitation(annotation: unknown): Citation | null {
   if (!isRecord(annotation)) return null
-  const text = (name: string) => readText(annotation[name]) ?? ''
-  const index = (name: string) => readIndex(annotation[name]) ?? 0
+  const index = (name: string) => readNumber(annotation[name]) ?? 0
   switch (annotation['type']) {
     case 'url_citation':
       return {
         kind: 'url',
-        url: text('url'),
-        title: text('title'),
+        url: readString(annotation['url']),
+        title: readString(annotation['title']),
         startIndex: index('start_index'),
         endIndex: index('end_index'),
       }
     case 'file_citation':
-      return {
-        kind: 'file',
-        fileId: text('file_id'),
-        filename: text('filename'),
-        index: index('index'),
-      }
     case 'container_file_citation':
       return {
         kind: 'file',
-        fileId: text('file_id'),
-        filename: text('filename'),
-        index: index('start_index'),
+        fileId: readString(annotation['file_id']),
+        filename: readString(annotation['filename']),
+        index: index(annotation['type'] === 'file_citation' ? 'index' : 'start_index'),
       }
     default:
       return null
   }
 }
 
-/** null where there are none, so that an event carries the field only when it says something. */
-export function readLogprobs(value: unknown): TokenLogprob[] | null {
-  const tokens = readRecords(value)
-  if (tokens.length === 0) return null
-  return tokens.map((token) => ({
-    ...readLogprob(token),
-    top: readRecords(token['top_logprobs']).map(readLogprob),
-  }))
-}
-
-function readLogprob(value: JsonObject): { token: string; logprob: number; bytes: number[] } {
-  const token = readText(value['token']) ?? ''
-  const { bytes } = value
-  return {
-    token,
-    logprob: readIndex(value['logprob']) ?? 0,
-    bytes: Array.isArray(bytes)
-      ? bytes.filter((byte) => typeof byte === 'number')
-      : [...new TextEncoder().encode(token)],
-  }
-}
-
 export function readUsage(value: unknown): Usage | null {
   if (!isRecord(value)) return null
-  const count = (of: unknown, name: string) => (isRecord(of) ? (readIndex(of[name]) ?? 0) : 0)
-  const inputTokens = count(value, 'input_tokens')
-  const outputTokens = count(value, 'output_tokens')
+  const inputTokens = readCount(value['input_tokens']) ?? 0
+  const outputTokens = readCount(value['output_tokens']) ?? 0
+  const inputDetails = asRecord(value['input_tokens_details'])
+  const outputDetails = asRecord(value['output_tokens_details'])
   return {
     inputTokens,
-    cachedTokens: count(value['input_tokens_details'], 'cached_tokens'),
-    cacheWriteTokens: count(value['input_tokens_details'], 'cache_write_tokens'),
+    cachedTokens: readCount(inputDetails['cached_tokens']) ?? 0,
+    cacheWriteTokens: readCount(inputDetails['cache_write_tokens']) ?? 0,
     outputTokens,
-    reasoningTokens: count(value['output_tokens_details'], 'reasoning_tokens'),
-    totalTokens: readIndex(value['total_tokens']) ?? inputTokens + outputTokens,
+    reasoningTokens: readCount(outputDetails['reasoning_tokens']) ?? 0,
+    totalTokens: readCount(value['total_tokens']) ?? inputTokens + outputTokens,
   }
 }

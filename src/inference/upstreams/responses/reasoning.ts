@@ -1,10 +1,11 @@
 import type { JsonObject } from '#lib/json.ts'
-import { createPart, extendsPart, missingText, notePiece, opensNewPart, type Part } from './part.ts'
-import { readText, readTexts } from './read.ts'
-import { begin, createLane, type Lane, put, type Sequence } from './sequence.ts'
+import { readText } from '../shared/read.ts'
+import { createPart, extendsPart, opensNewPart, type Part, recordSent, unsentText } from './part.ts'
+import { charsOf, readTexts } from './read.ts'
+import { appendEvent, type BlockSequence, beginBlock, createLane, type Lane } from './sequence.ts'
 import type { ReasoningCarrier } from './wire.ts'
 
-/** A reasoning item: one block, whose parts are the paragraphs of either carrier. */
+/** A reasoning item: one block, whose parts are the paragraphs of both carriers. */
 export type Reasoning = {
   readonly kind: 'reasoning'
   readonly lane: Lane
@@ -12,15 +13,16 @@ export type Reasoning = {
   isOpen: boolean
   /** The number of the paragraph within the open block; -1 before the first. */
   paragraph: number
-  /** The opaque payload, between the end of the item and the end of its block. */
+  /** The sealed payload, between the end of the item and the end of its block. */
   sealed: string | null
-  readonly maker: string
+  /** `sealedBy` of the payload. */
+  readonly sealedBy: string
   readonly sent: Readonly<Record<ReasoningCarrier, { chars: number; parts: number }>>
 }
 
 export type Paragraph = { carrier: ReasoningCarrier; index: number | null; text: string }
 
-export function createReasoning(sequence: Sequence, maker: string): Reasoning {
+export function createReasoning(sequence: BlockSequence, sealedBy: string): Reasoning {
   const reasoning: Reasoning = {
     kind: 'reasoning',
     lane: createLane(sequence, 'reasoning', (complete) => closeBlock(reasoning, complete)),
@@ -28,7 +30,7 @@ export function createReasoning(sequence: Sequence, maker: string): Reasoning {
     isOpen: false,
     paragraph: -1,
     sealed: null,
-    maker,
+    sealedBy,
     sent: { raw: { chars: 0, parts: 0 }, summary: { chars: 0, parts: 0 } },
   }
   return reasoning
@@ -52,7 +54,7 @@ export function addReasoning(reasoning: Reasoning, piece: Paragraph): void {
   if (reasoning.current !== null) send(reasoning, reasoning.current, piece.text)
 }
 
-/** Takes the whole text of a paragraph and passes on what was not streamed of it. */
+/** Completes a paragraph: emits what was not streamed of its text. */
 export function completeReasoning(
   reasoning: Reasoning,
   carrier: ReasoningCarrier,
@@ -62,20 +64,20 @@ export function completeReasoning(
   const isCurrent =
     current !== null && current.label === carrier && (!current.done || extendsPart(current, text))
   const part = isCurrent ? current : openPart(reasoning, carrier)
-  send(reasoning, part, missingText(part, text))
+  send(reasoning, part, unsentText(part, text))
   part.done = true
 }
 
-/** Passes on what the finished item has beyond that which was streamed, and its sealed payload. */
+/** Emits the paragraphs of the finished item that were not streamed, and its sealed payload. */
 export function finishReasoning(reasoning: Reasoning, item: JsonObject): void {
   const { sent } = reasoning
   const texts = { raw: readTexts(item['content']), summary: readTexts(item['summary']) }
-  const isTwice = withoutSpace(texts.raw) === withoutSpace(texts.summary)
+  const isSame = withoutSpace(texts.raw) === withoutSpace(texts.summary)
   for (const carrier of ['raw', 'summary'] as const) {
     const other = carrier === 'raw' ? 'summary' : 'raw'
-    // Some servers tell the same text in both carriers, or stream it in one and end with the other.
-    const wasOther = sent[carrier].chars === 0 && sent[other].chars > 0
-    if (wasOther && (isTwice || texts[other].length === 0)) continue
+    // Some servers send the same text in both carriers, or stream it in one and end with the other.
+    const isInOther = sent[carrier].chars === 0 && sent[other].chars > 0
+    if (isInOther && (isSame || texts[other].length === 0)) continue
     finishCarrier(reasoning, carrier, texts[carrier])
   }
   reasoning.sealed = readText(item['encrypted_content'])
@@ -89,12 +91,12 @@ function finishCarrier(
 ): void {
   const { chars, parts } = reasoning.sent[carrier]
   if (charsOf(texts) <= chars) return
-  for (const [place, text] of texts.entries()) {
-    if (place >= parts) {
+  for (const [index, text] of texts.entries()) {
+    if (index >= parts) {
       const part = openPart(reasoning, carrier)
       send(reasoning, part, text)
       part.done = true
-    } else if (place === parts - 1) {
+    } else if (index === parts - 1) {
       completeReasoning(reasoning, carrier, text)
     }
   }
@@ -110,7 +112,7 @@ function openBlock(reasoning: Reasoning): void {
   const { lane } = reasoning
   reasoning.isOpen = true
   reasoning.paragraph = -1
-  begin(lane, { type: 'reasoning-start', block: lane.block })
+  beginBlock(lane, { type: 'reasoning-start', block: lane.block })
 }
 
 function send(reasoning: Reasoning, part: Part<ReasoningCarrier>, text: string): void {
@@ -121,21 +123,17 @@ function send(reasoning: Reasoning, part: Part<ReasoningCarrier>, text: string):
   if (isFirst || reasoning.paragraph === -1) reasoning.paragraph++
   if (isFirst) sent[part.label].parts++
   sent[part.label].chars += text.length
-  notePiece(part, text)
-  put(lane, { type: 'reasoning-delta', block: lane.block, part: reasoning.paragraph, text })
+  recordSent(part, text)
+  appendEvent(lane, { type: 'reasoning-delta', block: lane.block, part: reasoning.paragraph, text })
 }
 
 function closeBlock(reasoning: Reasoning, complete: boolean): void {
   if (!reasoning.isOpen) return
-  const { lane, sealed, maker } = reasoning
-  const seal = sealed === null ? {} : { sealed, sealedBy: maker }
-  put(lane, { type: 'reasoning-end', block: lane.block, complete, ...seal })
+  const { lane, sealed, sealedBy } = reasoning
+  const seal = sealed === null ? {} : { sealed, sealedBy }
+  appendEvent(lane, { type: 'reasoning-end', block: lane.block, complete, ...seal })
   reasoning.isOpen = false
   reasoning.sealed = null
-}
-
-function charsOf(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + text.length, 0)
 }
 
 function withoutSpace(texts: readonly string[]): string {

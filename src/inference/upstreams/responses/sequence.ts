@@ -1,57 +1,56 @@
-import type { GenerationEvent } from '#inference/events.ts'
-import { AppError } from '#lib/errors.ts'
+import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
+import { invalidResponse } from '../shared/errors.ts'
 
 /**
- * Makes one line of blocks out of items that may run side by side. The item that began first has
- * the floor and is passed on at once; what others give meanwhile is held back until it ends.
+ * Serialises the blocks of items that may be streamed concurrently. The item that began first is
+ * active, and its events are emitted at once; events of the others are buffered until it ends.
  */
-export type Sequence = {
-  /** Where events go; set for each message. */
+export type BlockSequence = {
+  /** Receives the events; set for each server-sent event. */
   sink: GenerationEvent[]
-  floor: Lane | null
-  /** Who begins next, in order. */
-  waiting: Lane[]
-  nextBlock: number
-  heldChars: number
-  /** After a call that was cut short nothing may follow: a caller would take it for whole. */
+  active: Lane | null
+  /** The lanes that have begun and are buffered, in order. */
+  queue: Lane[]
+  nextBlockNumber: number
+  bufferedChars: number
+  /** Nothing may follow a truncated call: a client would consider the call complete. */
   over: boolean
 }
 
-/** The way of one upstream item to the blocks that it becomes. */
+/** The path of one upstream item to the blocks that it becomes. */
 export type Lane = {
   readonly kind: LaneKind
-  readonly sequence: Sequence
-  /** Puts the end of the open block, if one is open. */
+  readonly sequence: BlockSequence
+  /** Emits the end of the open block, if one is open. */
   readonly close: (complete: boolean) => void
-  /** The number of the open block; meaningless while the lane waits. */
+  /** The number of the open block; meaningless while the lane is queued. */
   block: number
-  /** Whether it ever began a block. */
+  /** Whether it has begun a block. */
   begun: boolean
-  /** It was announced, so its end will be reported. */
+  /** `output_item.added` announced the item, so its end will be reported. */
   announced: boolean
   /** Its text is known to be complete. */
   settled: boolean
-  /** Nothing more comes; null while something may. */
+  /** How the item ended; null while it may continue. */
   outcome: Outcome | null
-  /** What it gave while another item had the floor. */
-  held: BlockEvent[]
+  /** Its events while another lane is active. */
+  buffered: BlockEvent[]
 }
 
 export type LaneKind = 'message' | 'reasoning' | 'tool-call' | 'hosted-tool'
 export type Outcome = 'complete' | 'incomplete'
-export type BlockEvent = Extract<GenerationEvent, { block: number }>
 
-/** The most that may wait for another item to end, in characters. */
-const heldCharsMax = 8_388_608
-/** What an event weighs beside its text. */
-const eventChars = 64
+/** The most that is buffered until another item ends, in characters. */
+const bufferedCharsMax = 8_388_608
+/** The assumed size of an event without its text. */
+const eventOverheadChars = 64
 
-export function createSequence(): Sequence {
-  return { sink: [], floor: null, waiting: [], nextBlock: 0, heldChars: 0, over: false }
+export function createBlockSequence(): BlockSequence {
+  return { sink: [], active: null, queue: [], nextBlockNumber: 0, bufferedChars: 0, over: false }
 }
 
 export function createLane(
-  sequence: Sequence,
+  sequence: BlockSequence,
   kind: LaneKind,
   close: (complete: boolean) => void,
 ): Lane {
@@ -64,106 +63,103 @@ export function createLane(
     announced: false,
     settled: false,
     outcome: null,
-    held: [],
+    buffered: [],
   }
 }
 
-/** Begins a block; the number in `start` is set here. */
-export function begin(lane: Lane, start: BlockEvent): void {
+/** Begins a block; its number in `start` is assigned here. */
+export function beginBlock(lane: Lane, start: BlockEvent): void {
   const { sequence } = lane
   if (sequence.over) return
   lane.begun = true
-  sequence.floor ??= lane
-  if (lane === sequence.floor) {
+  sequence.active ??= lane
+  if (lane === sequence.active) {
     emit(lane, start)
     return
   }
-  if (!sequence.waiting.includes(lane)) sequence.waiting.push(lane)
-  hold(lane, start)
+  if (!sequence.queue.includes(lane)) sequence.queue.push(lane)
+  buffer(lane, start)
   advance(sequence)
 }
 
-/** Goes on with the block that the lane began last; `event` carries `lane.block`. */
-export function put(lane: Lane, event: BlockEvent): void {
+/** Continues the block that the lane began last; `event` carries `lane.block`. */
+export function appendEvent(lane: Lane, event: BlockEvent): void {
   const { sequence } = lane
-  if (lane === sequence.floor) sequence.sink.push(event)
-  else if (!sequence.over) hold(lane, event)
+  if (lane === sequence.active) sequence.sink.push(event)
+  else if (!sequence.over) buffer(lane, event)
 }
 
-/** The text of the item is complete; if somebody waits, nothing else of it is waited for. */
-export function settle(lane: Lane): void {
+/** The text of the item is complete, which is enough for a queued lane to become active. */
+export function settleLane(lane: Lane): void {
   lane.settled = true
-  if (lane.sequence.waiting.length > 0) advance(lane.sequence)
+  if (lane.sequence.queue.length > 0) advance(lane.sequence)
 }
 
-export function end(lane: Lane, outcome: Outcome): void {
+export function endLane(lane: Lane, outcome: Outcome): void {
   lane.outcome = outcome
   advance(lane.sequence)
 }
 
 /** All items have ended: closes the block that was kept open because it might be the last. */
-export function finish(sequence: Sequence): void {
-  sequence.floor?.close(sequence.floor.outcome !== 'incomplete')
-  sequence.floor = null
+export function endSequence(sequence: BlockSequence): void {
+  sequence.active?.close(sequence.active.outcome !== 'incomplete')
+  sequence.active = null
 }
 
-/** Closes whoever has the floor, as long as there is a reason to. */
-function advance(sequence: Sequence): void {
-  while (sequence.floor !== null) {
-    const { floor } = sequence
-    const next = sequence.waiting[0]
-    if (next === undefined ? floor.outcome !== 'complete' : !mustYield(floor, next)) return
-    // Only the last block may be incomplete, so text that was cut short counts as whole here.
-    const complete = floor.outcome !== 'incomplete' || floor.kind !== 'tool-call'
-    floor.close(complete)
+/** Closes active lanes for as long as they have ended or yield to the next one. */
+function advance(sequence: BlockSequence): void {
+  while (sequence.active !== null) {
+    const { active } = sequence
+    const next = sequence.queue[0]
+    if (next === undefined ? active.outcome !== 'complete' : !yieldsTo(active, next)) return
+    // Only the last block may be incomplete, so truncated text counts as complete here.
+    const complete = active.outcome !== 'incomplete' || active.kind !== 'tool-call'
+    active.close(complete)
     if (!complete) {
       sequence.over = true
-      sequence.waiting = []
+      sequence.queue = []
     }
-    passFloor(sequence)
+    activateNext(sequence)
   }
 }
 
 /**
- * Whether the floor passes on to who waits, also where nothing said that its item has ended.
- * llama.cpp reports the end of each item only at the end of all, so that an answer would wait
- * behind the whole stream: text and reasoning give way to an item of another kind. If they go on
- * after all, they do so in a block of their own.
+ * Whether the active lane yields to the next one, even if the end of its item was not reported.
+ * llama.cpp reports the end of every item only at the end of the stream, which would delay the
+ * answer until then: text and reasoning yield to an item of another kind. If they continue
+ * nevertheless, they do so in a new block.
  */
-function mustYield(floor: Lane, next: Lane): boolean {
-  if (floor.outcome !== null || floor.settled || !floor.announced) return true
-  return (floor.kind === 'message' || floor.kind === 'reasoning') && floor.kind !== next.kind
+function yieldsTo(active: Lane, next: Lane): boolean {
+  if (active.outcome !== null || active.settled || !active.announced) return true
+  return (active.kind === 'message' || active.kind === 'reasoning') && active.kind !== next.kind
 }
 
-function passFloor(sequence: Sequence): void {
-  const floor = sequence.waiting.shift() ?? null
-  sequence.floor = floor
-  if (floor === null) return
-  const { held } = floor
-  floor.held = []
-  for (const event of held) {
-    sequence.heldChars -= weight(event)
-    emit(floor, event)
+function activateNext(sequence: BlockSequence): void {
+  const active = sequence.queue.shift() ?? null
+  sequence.active = active
+  if (active === null) return
+  const { buffered } = active
+  active.buffered = []
+  for (const event of buffered) {
+    sequence.bufferedChars -= sizeOf(event)
+    emit(active, event)
   }
 }
 
 function emit(lane: Lane, event: BlockEvent): void {
-  if (event.type.endsWith('-start')) lane.block = lane.sequence.nextBlock++
+  if (event.type.endsWith('-start')) lane.block = lane.sequence.nextBlockNumber++
   lane.sequence.sink.push({ ...event, block: lane.block })
 }
 
-function hold(lane: Lane, event: BlockEvent): void {
+function buffer(lane: Lane, event: BlockEvent): void {
   const { sequence } = lane
-  lane.held.push(event)
-  sequence.heldChars += weight(event)
-  if (sequence.heldChars > heldCharsMax) {
-    throw new AppError(
-      'upstream_invalid_answer',
-      'The upstream sent more items at once than can be put in order.',
-    )
+  lane.buffered.push(event)
+  sequence.bufferedChars += sizeOf(event)
+  if (sequence.bufferedChars > bufferedCharsMax) {
+    throw invalidResponse('sent more concurrent output items than can be buffered')
   }
 }
 
-function weight(event: BlockEvent): number {
-  return eventChars + ('text' in event ? event.text.length : 0)
+function sizeOf(event: BlockEvent): number {
+  return eventOverheadChars + ('text' in event ? event.text.length : 0)
 }

@@ -1,9 +1,9 @@
 import type { TextForm } from '#inference/events.ts'
 
 /**
- * The names of the Responses format, as data. Streams are read by this table, so that a server's
- * own event names (vLLM's `reasoning_part`, the `reasoning.delta` of Open Responses) are a line
- * here and not a branch in the decoder. A name that is not in it is ignored.
+ * What the events of the Responses format mean. Streams are decoded by this table, so a server's own
+ * event name (vLLM's `reasoning_part`, the `reasoning.delta` of Open Responses) is a line here, not
+ * a branch in the decoder. An event that is not in it is ignored.
  */
 export type EventMeaning =
   | { about: 'text'; form: TextForm; step: 'delta' | 'done' }
@@ -16,14 +16,14 @@ export type EventMeaning =
   | { about: 'end'; status: EndStatus }
   | { about: 'error' }
 
-/** A reasoning item carries raw text in `content` and what may be shown of it in `summary`. */
+/** A reasoning item carries its raw text in `content` and a summary for display in `summary`. */
 export type ReasoningCarrier = 'raw' | 'summary'
 
 export type ToolCallType = 'function_call' | 'custom_tool_call'
 
 export type EndStatus = 'completed' | 'incomplete' | 'failed' | 'cancelled'
 
-/** The items of tools that run at the upstream, each with the stages that its events report. */
+/** The item types of tools that run at the upstream, with the stages that their events report. */
 const hostedToolStages: Readonly<Record<string, readonly string[]>> = {
   additional_tools: [],
   apply_patch_call: [],
@@ -98,7 +98,7 @@ export const eventMeanings: ReadonlyMap<string, EventMeaning> = new Map<string, 
   ),
 ])
 
-/** The body of POST /responses, with the fields that we send. */
+/** The body of POST /responses: the fields that Sluice sends. */
 export type ResponsesBody = {
   model: string
   input: WireItem[]

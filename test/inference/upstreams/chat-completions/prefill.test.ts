@@ -41,7 +41,7 @@ test('says that it is to go on where the upstream wants to be told', () => {
 test('is refused where the upstream would only begin anew', () => {
   const sentence = 'This model cannot go on from the beginning of an answer'
   expect(() => encode('none')).toThrow(sentence)
-  const target = { model: 'm', maker: 'x/m', quirks: defaultQuirks }
+  const target = { model: 'm', targetName: 'x/m', quirks: defaultQuirks }
   expect(() => encodeRequest(request, target)).toThrow(sentence)
 })
 

@@ -22,7 +22,7 @@ export function openDecoder(options: Options = {}): Decoder {
   return createDecoder({
     logprobs: options.logprobs ?? false,
     toolArgumentCharsMax: options.toolArgumentCharsMax ?? 1_000_000,
-    maker: 'upstream/m',
+    sealedBy: 'upstream/m',
     mayCall: options.mayCall ?? (() => true),
     mintCallId: () => `call_minted_${++minted}`,
   })

@@ -18,6 +18,6 @@ export function body(
   request: Partial<GenerationRequest>,
   others: Partial<UpstreamQuirks> = {},
 ): unknown {
-  const target = { model: 'm', maker: 'upstream/m', quirks: { ...quirks, ...others } }
+  const target = { model: 'm', targetName: 'upstream/m', quirks: { ...quirks, ...others } }
   return JSON.parse(JSON.stringify(encodeRequest({ ...bare, ...request }, target)))
 }

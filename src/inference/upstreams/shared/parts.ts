@@ -1,0 +1,43 @@
+import type { ContentPart } from '#inference/request.ts'
+import { AppError } from '#lib/errors.ts'
+
+export type FilePart = Extract<ContentPart, { type: 'file' }>
+
+/** Precedes a system message that has to be sent as a part of a user message or a tool result. */
+const lateSystemMarker = '[System instruction]'
+
+export function markLateSystem(text: string): string {
+  return `${lateSystemMarker}\n${text}`
+}
+
+/** The text of a message whose role carries only text. Throws `invalid_request` for other content. */
+export function textOf(parts: readonly ContentPart[]): string {
+  return parts
+    .map((part) => {
+      if ('text' in part) return part.text
+      throw new AppError('invalid_request', `Only a user message can hold ${part.type} content.`, {
+        param: 'input',
+      })
+    })
+    .join('')
+}
+
+/** Reasoning of an earlier turn as one text; its summary where the raw text was not returned. */
+export function reasoningText(item: {
+  readonly text: string
+  readonly summary: readonly string[]
+}): string {
+  return item.text === '' ? item.summary.join('\n\n') : item.text
+}
+
+/** A file that the upstream cannot read. `canRead`: it reads files, but not from a URL. */
+export function unreadableFile({ filename }: FilePart, canRead: boolean): AppError {
+  const file = filename === null ? 'a file' : `the file ${filename}`
+  return new AppError(
+    'invalid_request',
+    canRead
+      ? `The model cannot fetch ${file} from a URL; send its content.`
+      : `The model does not accept files, but the input contains ${file}.`,
+    { param: 'input' },
+  )
+}
