@@ -1,10 +1,10 @@
 import { openDatabase } from '#db/client.ts'
 import type { buildApp } from './app.ts'
 import type { Config } from './config/schema.ts'
-import type { Deps } from './deps.ts'
 import { renderGreeting } from './greeting.ts'
 import { AppError } from './lib/errors.ts'
 import { type Listener, openListener, type Server } from './listener.ts'
+import type { StartedServices } from './modules.ts'
 import { cannotListen } from './start-error.ts'
 import type { WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
@@ -28,17 +28,17 @@ export async function serve(
   const toldToStop = hearStop()
   let draining = false
   // The database opens, the embedded one on a thread of its own, while this one loads the program.
-  const [database, { createDeps }, { buildApp }] = await Promise.all([
+  const [database, { startServices }, { buildApp }] = await Promise.all([
     openDatabase({
       databaseUrl: config.databaseUrl,
       dataFolder: config.data,
       connectionsMax: config.databaseConnectionsMax,
       log,
     }),
-    import('./deps.ts'),
+    import('./modules.ts'),
     import('./app.ts'),
   ])
-  const deps = await createDeps(config, { log, draining: () => draining, database })
+  const deps = await startServices(config, { log, draining: () => draining, database })
   // Whoever asks first shall see the models; an upstream that hangs does not hold up the rest.
   await Promise.race([deps.catalogue.asked, Bun.sleep(firstListsMs)])
   const app = buildApp(deps)
@@ -55,7 +55,7 @@ export async function serve(
   log.info('stopped')
 }
 
-function listen(app: ReturnType<typeof buildApp>, deps: Deps, port?: number): Server {
+function listen(app: ReturnType<typeof buildApp>, deps: StartedServices, port?: number): Server {
   const { config, log } = deps
   try {
     const { server } = app.listen({
@@ -79,7 +79,7 @@ function listen(app: ReturnType<typeof buildApp>, deps: Deps, port?: number): Se
 }
 
 /** Lets what runs finish, within the grace period; then tells the rest, and lets go of it. */
-async function drain(listener: Listener, deps: Deps): Promise<void> {
+async function drain(listener: Listener, deps: StartedServices): Promise<void> {
   const { config, generations, log, runs, sockets } = deps
   runs.drain()
   sockets.drain()

@@ -37,9 +37,9 @@ test('every adapter folder holds the same four roles', () => {
   }
 })
 
-test('the clock is named in clock.ts alone, and the global fetch in deps.ts', () => {
+test('the clock is named in clock.ts alone, and the global fetch in modules.ts', () => {
   const wrong = inside('src', 'db')
-    .filter(({ path }) => path !== 'src/deps.ts' && path !== 'src/clock.ts')
+    .filter(({ path }) => path !== 'src/modules.ts' && path !== 'src/clock.ts')
     .filter(({ text }) =>
       /\bnew Date\(\)|\bDate\.now\(\)|(?<![.\w'"`])fetch\(/.test(withoutComments(text)),
     )

@@ -2,8 +2,7 @@ import { type DocumentDecoration, Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { requirePermission } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
-import type { Config } from '#config/schema.ts'
-import { readJsonBody } from '#http/body.ts'
+import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
@@ -19,7 +18,7 @@ import { readQuery } from './query.ts'
 
 export type MountDeps = {
   auth: Pick<Auth, 'authenticate'>
-  config: Pick<Config, 'limits'>
+  config: { readonly limits: BodyLimits }
   /** The operation of an endpoint in the OpenAPI document. */
   describe: (endpoint: Endpoint) => DocumentDecoration
 }
@@ -125,7 +124,7 @@ function requireToken({ credential }: Principal): void {
 async function readBody(
   { bytesMax, isOptional, read }: JsonBody<unknown>,
   request: Request,
-  limits: Config['limits'],
+  limits: BodyLimits,
 ): Promise<unknown> {
   if (isOptional && request.body === null) return undefined
   const requestBytesMax = Math.min(bytesMax, limits.requestBytesMax)

@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { bodyTooLarge, checkEncoding, unpackBody } from './content-encoding.ts'
 
-type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
+export type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
 /**
  * The steps of reading a longer body take turns with what else waits: megabytes take tens of

@@ -1,11 +1,11 @@
-import type { GatewayMetrics } from '#telemetry/gateway-metrics.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { GenerationJob } from './generate.ts'
+import type { GenerationMetrics } from './generation-metrics.ts'
 import type { GenerationRecord } from './record.ts'
 
 /** A generation that is over, as a line of the log and in the figures. */
 export function reportGeneration(
-  { log, metrics }: { log: Pick<Log, 'info'>; metrics: Pick<GatewayMetrics, 'generationEnded'> },
+  { log, metrics }: { log: Pick<Log, 'info'>; metrics: Pick<GenerationMetrics, 'generationEnded'> },
   record: GenerationRecord,
   { targets }: Pick<GenerationJob, 'targets'>,
 ): void {

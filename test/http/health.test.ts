@@ -1,17 +1,33 @@
 import { expect, test } from 'bun:test'
-import { healthRoutes } from '#http/health.ts'
-import { livenessOperation, readinessOperation } from '#http/health-operations.ts'
+import { mountEndpoints } from '#api/mount.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
+import { operationsEndpoints } from '#operations/endpoints.ts'
 import { answerSchema, checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 
 test.each([
-  ['/livez', false, livenessOperation, 200],
-  ['/livez', true, livenessOperation, 200],
-  ['/readyz', false, readinessOperation, 200],
-  ['/readyz', true, readinessOperation, 503],
-])('%s answers as it is described (stopping: %p)', async (path, isStopping, operation, status) => {
-  const app = healthRoutes({ draining: () => isStopping })
-  const answer = await app.handle(new Request(`http://gateway${path}`))
-  expect(answer.status).toBe(status)
-  checkDescribed(answerSchema(operation, status), await answer.json())
+  ['/livez', false, 200],
+  ['/livez', true, 200],
+  ['/readyz', false, 200],
+  ['/readyz', true, 503],
+])('%s responds as documented (stopping: %p)', async (path, isStopping, status) => {
+  const metrics = { render: async () => '' }
+  const endpoints = operationsEndpoints({
+    config: { metrics: {} },
+    metrics,
+    draining: () => isStopping,
+  })
+  const app = mountEndpoints(endpoints, publicOnly)
+  const response = await app.handle(new Request(`http://gateway${path}`))
+  expect(response.status).toBe(status)
+  const operation = operationsOf(operationsEndpoints).at(`GET ${path}`)
+  checkDescribed(answerSchema(operation, status), await response.json())
   checkExamples(operation)
 })
+
+/** None of these endpoints authenticates. */
+const publicOnly = {
+  auth: { authenticate: () => Promise.reject(new Error('not public')) },
+  config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
+  describe: describeEndpoint,
+}

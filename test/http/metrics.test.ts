@@ -2,8 +2,10 @@ import { afterEach, expect, test } from 'bun:test'
 import { networkInterfaces } from 'node:os'
 import { sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
-import { metricsRoutes } from '#http/metrics-routes.ts'
+import { mountEndpoints } from '#api/mount.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { operationsEndpoints } from '#operations/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
@@ -185,7 +187,20 @@ const outside = Object.values(networkInterfaces())
 test.if(outside !== undefined)('a caller from elsewhere is refused without a token', async () => {
   const app = new Elysia()
     .use(requestLifecycle({ log: quietLog, newRequestId: () => 'req_1', draining: () => false }))
-    .use(metricsRoutes({ config: { metrics: {} }, metrics: { render: async () => '' } }))
+    .use(
+      mountEndpoints(
+        operationsEndpoints({
+          config: { metrics: {} },
+          metrics: { render: async () => '' },
+          draining: () => false,
+        }),
+        {
+          auth: { authenticate: () => Promise.reject(new Error('not public')) },
+          config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
+          describe: describeEndpoint,
+        },
+      ),
+    )
     .listen({ hostname: '0.0.0.0', port: 0 })
   const ask = async (host: string) =>
     (await fetch(`http://${host}:${app.server?.port}/metrics`)).status

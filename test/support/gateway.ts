@@ -4,8 +4,8 @@ import { buildApp } from '#app.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { createDeps, type Deps } from '#deps.ts'
 import { createHostedTools } from '#hosted-tools/hosted-tools.ts'
+import { type StartedServices, startServices } from '#modules.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createFileSearch } from '#retrieval/file-search/file-search.ts'
 import type { Search } from '#retrieval/search/search.ts'
@@ -19,7 +19,7 @@ export type Gateway = {
   /** `http://127.0.0.1:<port>` */
   url: string
   port: number
-  deps: Deps
+  deps: StartedServices
   /** Every log line so far. */
   logLines: readonly string[]
   token(groups?: readonly string[], subject?: string): Promise<string>
@@ -75,7 +75,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       ? await openTestDatabase()
       : { ...options.database, close: async () => {} }
   let draining = false
-  const created = await createDeps(config, { log, draining: () => draining, database })
+  const created = await startServices(config, { log, draining: () => draining, database })
   const deps = options.search === undefined ? created : searchingBy(options.search, created)
   const app = buildApp(deps).listen({ hostname: '127.0.0.1', port: 0, development: false })
   const port = app.server?.port ?? 0
@@ -123,7 +123,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
 }
 
-function searchingBy(search: Search, deps: Deps): Deps {
+function searchingBy(search: Search, deps: StartedServices): StartedServices {
   const { config, log } = deps
   const fileSearch = createFileSearch({ search, log })
   const hostedTools = createHostedTools({ config, fetch, resolve: resolveHost, fileSearch })

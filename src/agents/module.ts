@@ -1,0 +1,20 @@
+import { type Foundation, module } from '#module.ts'
+import { type Agents, createAgents } from './agents.ts'
+import { agentEndpoints } from './endpoints.ts'
+
+/** Stored configurations that are called like models. */
+export const agentsModule = module({
+  name: 'agents',
+  start: ({ database, now }: Foundation) => ({
+    services: { agents: createAgents(database, { now }) },
+  }),
+  endpoints: ({
+    agents,
+    modelNames,
+    modelResolver,
+  }: {
+    agents: Agents
+    modelNames: { ofAgent(id: string): string }
+    modelResolver: { agentModelName(name: string): string | undefined }
+  }) => agentEndpoints({ agents, modelNames, knownModel: modelResolver.agentModelName }),
+})

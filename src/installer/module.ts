@@ -1,0 +1,50 @@
+import type { Audit } from '#audit/audit.ts'
+import type { Auth } from '#auth/auth.ts'
+import type { Transport } from '#inference/transport.ts'
+import type { Llama } from '#inference/upstreams/llama/adapter.ts'
+import type { Jobs } from '#jobs/jobs.ts'
+import type { Catalogue, ConfiguredUpstream } from '#models/catalogue.ts'
+import { type Foundation, module } from '#module.ts'
+import { resolveHost } from '#outbound/resolve.ts'
+import { createInstaller } from './create-installer.ts'
+import type { Installer } from './installer.ts'
+import { installerRoutes } from './routes.ts'
+import { createSources } from './sources/create-sources.ts'
+import { createTransfer } from './transfer/create-transfer.ts'
+
+type Needs = Foundation & {
+  jobs: Jobs
+  transport: Transport
+  upstreams: readonly ConfiguredUpstream[]
+  catalogue: Catalogue
+  llama: Llama
+  modelsFolder: string
+}
+
+/** Downloads models to this machine, where the llama adapter finds them. */
+export const installerModule = module({
+  name: 'installer',
+  async start({ config, log, database, now, fetch, ...models }: Needs) {
+    const settings = config.installer
+    const outside = { fetch, resolve: resolveHost }
+    const installer = await createInstaller({
+      settings,
+      database,
+      jobs: models.jobs,
+      transport: models.transport,
+      log,
+      now,
+      folder: models.modelsFolder,
+      heartbeatMs: config.stream.heartbeatMs,
+      resolve: createSources(settings, outside),
+      transferFile: createTransfer(settings, outside),
+      upstreams: models.upstreams.map(({ upstream }) => upstream),
+      uses: models.llama.usesOf,
+      refreshModels: () => void models.catalogue.refresh(),
+    })
+    return { services: { installer }, close: () => installer.close() }
+  },
+  routes: (services: Foundation & { auth: Auth; audit: Audit; installer: Installer }) => [
+    installerRoutes(services),
+  ],
+})

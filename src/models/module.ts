@@ -1,0 +1,121 @@
+import { join } from 'node:path'
+import type { Agents } from '#agents/agents.ts'
+import type { Auth } from '#auth/auth.ts'
+import { computeEnvironment } from '#config/load.ts'
+import type { Config } from '#config/schema.ts'
+import { createGenerations } from '#inference/generate.ts'
+import { createGenerationMetrics } from '#inference/generation-metrics.ts'
+import { reportGeneration } from '#inference/report-generation.ts'
+import { createTokenCounter } from '#inference/token-count/counter.ts'
+import { countAnswers } from '#inference/transport/counted-transport.ts'
+import { createTransport } from '#inference/transport/create-transport.ts'
+import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
+import { createLayout } from '#installer/layout.ts'
+import { createLibrary } from '#installer/library.ts'
+import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
+import { type Foundation, module } from '#module.ts'
+import type { Log } from '#telemetry/log.ts'
+import { createCatalogue } from './catalogue.ts'
+import { createLocalModels } from './local-models.ts'
+import { createModelResolver, type ModelResolver } from './model-resolver.ts'
+import { createModelNames } from './names.ts'
+import { modelRoutes } from './routes.ts'
+import { configuredUpstreams } from './upstreams.ts'
+
+const transportLimits = {
+  /** Below the idle timeout of common servers, so that a pooled socket is rarely a dead one. */
+  idleMs: 4_000,
+  idleSocketsPerOriginMax: 256,
+  headerBytesMax: 65_536,
+  /** Received bytes of one generation that were not passed on yet. */
+  bufferBytesMax: 262_144,
+}
+
+/** The models that callers may name, the upstreams behind them, and their generations. */
+export const modelsModule = module({
+  name: 'models',
+  start(needs: Foundation & { agents: Agents }) {
+    const { config, log, now, metrics, agents } = needs
+    const { limits, retry, deadlines } = config
+    const generationMetrics = createGenerationMetrics(metrics)
+    const upstreams = configuredUpstreams(config)
+    const transport = countAnswers(
+      createTransport(config.transport, {
+        fetch: needs.fetch,
+        connectMs: deadlines.connectMs,
+        ...transportLimits,
+        log,
+      }),
+      upstreams.map(({ upstream }) => upstream),
+      generationMetrics.upstreamAnswered,
+    )
+    const modelsFolder = config.installer.folder ?? join(config.data, 'models')
+    const llama = createLocalModels(config, {
+      installed: createLibrary(createLayout(modelsFolder), log),
+      environment: computeEnvironment(),
+      log,
+    })
+    const adapters = { ...adaptersByKind, llama }
+    const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
+    const modelNames = createModelNames(config.compat)
+    const tokenCounter = createTokenCounter({
+      adapters,
+      transport,
+      limits,
+      log,
+      settings: config.tokens,
+    })
+    const generations = createGenerations({
+      adapters,
+      transport,
+      limits,
+      deadlines,
+      retry,
+      streamsWithinDescriptors: streamsWithinDescriptors(config, log),
+      settled(record, job) {
+        reportGeneration({ log, metrics: generationMetrics }, record, job)
+        tokenCounter.learn(record, job)
+      },
+    })
+    metrics.gauge(
+      { name: 'sluice_generations_running', help: 'Generations in progress.' },
+      generations.running,
+    )
+    return {
+      services: {
+        transport,
+        upstreams,
+        modelsFolder,
+        llama,
+        catalogue,
+        modelNames,
+        tokenCounter,
+        modelResolver: createModelResolver({ catalogue, agents, names: modelNames, log }),
+        generations,
+      },
+      async close() {
+        tokenCounter.close()
+        catalogue.close()
+        await llama.close()
+        transport.close()
+      },
+    }
+  },
+  routes: (services: { auth: Auth; modelResolver: ModelResolver }) => [modelRoutes(services)],
+})
+
+/** Warns once where the descriptor limit refuses streams below the configured limit. */
+function streamsWithinDescriptors(config: Config, log: Log): number {
+  const descriptors = readDescriptors()
+  if (descriptors === null) return Number.POSITIVE_INFINITY
+  const streams = streamsWithin(descriptors, config)
+  const { streamsMax } = config.limits
+  if (streams < streamsMax) {
+    log.warn('the limit of open files allows fewer streams than limits.streams_max', {
+      limit: descriptors.limit,
+      streams,
+      streams_max: streamsMax,
+    })
+  }
+  return streams
+}

@@ -1,0 +1,53 @@
+import type { AnyElysia } from 'elysia'
+import type { Database } from '#db/client.ts'
+import type { Endpoint } from './api/endpoint.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config/schema.ts'
+import type { Settings } from './settings/settings.ts'
+import type { Log } from './telemetry/log.ts'
+import type { MetricRegistry } from './telemetry/metrics.ts'
+
+/**
+ * One feature of the program: the services that it starts, and the endpoints that it serves.
+ * `src/modules.ts` lists all of them. A module names the services that it needs; the compiler checks
+ * that some module provides each.
+ */
+export type Module<Needs extends object, Services extends object, EndpointNeeds extends object> = {
+  readonly name: string
+  /** Gets the services of the modules before it in the list, and registers its metrics. */
+  readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
+  /** May use the services of every module. */
+  readonly endpoints?: (needs: EndpointNeeds) => readonly Endpoint[]
+  /** Routes that are not on the endpoint contract yet. */
+  readonly routes?: (needs: EndpointNeeds) => readonly AnyElysia[]
+}
+
+export type Started<Services extends object> = {
+  readonly services: Services
+  /** Modules are closed in the reverse order of their start. */
+  readonly close?: () => void | Promise<void>
+}
+
+/** The services that exist before any module starts. */
+export type Foundation = {
+  /** With what administrators have set, at every moment. */
+  readonly config: Config
+  readonly log: Log
+  readonly clock: Clock
+  readonly now: () => Date
+  readonly fetch: typeof fetch
+  readonly database: Database
+  readonly settings: Settings
+  readonly metrics: MetricRegistry
+  /** Whether the process was asked to stop. */
+  readonly draining: () => boolean
+}
+
+/** Declares a module; the types of its services are inferred. */
+export function module<
+  Needs extends object,
+  Services extends object = object,
+  EndpointNeeds extends object = object,
+>(declaration: Module<Needs, Services, EndpointNeeds>): Module<Needs, Services, EndpointNeeds> {
+  return declaration
+}

@@ -1,0 +1,111 @@
+import { agentsModule } from './agents/module.ts'
+import { auditModule } from './audit/module.ts'
+import { authModule } from './auth/module.ts'
+import { brandingModule } from './branding/module.ts'
+import { clock } from './clock.ts'
+import type { Config } from './config/schema.ts'
+import { directoryModule } from './directory/module.ts'
+import { embeddingModule } from './embedding/module.ts'
+import { filesModule } from './files/module.ts'
+import { hostedToolsModule } from './hosted-tools/module.ts'
+import { installerModule } from './installer/module.ts'
+import { jobsModule } from './jobs/module.ts'
+import { modelsModule } from './models/module.ts'
+import type { Foundation, Module } from './module.ts'
+import { operationsModule } from './operations/module.ts'
+import { startFetching } from './outbound/start-fetching.ts'
+import { rerankModule } from './rerank/module.ts'
+import { retrievalModule } from './retrieval/module.ts'
+import { sealingModule } from './sealing/module.ts'
+import { withSettings } from './settings/live-config.ts'
+import { settingsModule } from './settings/module.ts'
+import { createSettings } from './settings/settings.ts'
+import { speechModule } from './speech/module.ts'
+import { storageModule } from './storage/module.ts'
+import { messagesModule } from './surfaces/messages/module.ts'
+import { responsesModule } from './surfaces/responses/module.ts'
+import { createProcessMetrics } from './telemetry/process-metrics.ts'
+import { translationsModule } from './translations/module.ts'
+
+/** Every module of the program, in the order in which they start. */
+const list = [
+  auditModule,
+  authModule,
+  directoryModule,
+  sealingModule,
+  agentsModule,
+  modelsModule,
+  embeddingModule,
+  rerankModule,
+  operationsModule,
+  responsesModule,
+  messagesModule,
+  speechModule,
+  jobsModule,
+  storageModule,
+  retrievalModule,
+  filesModule,
+  hostedToolsModule,
+  installerModule,
+  settingsModule,
+  translationsModule,
+  brandingModule,
+] as const
+
+type ServicesOf<M> = M extends Module<never, infer Services, never> ? Services : never
+type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+  all: infer All,
+) => void
+  ? All
+  : never
+
+/** The services of all modules. Features take those that they need, never all of them. */
+export type Services = Foundation & Intersection<ServicesOf<(typeof list)[number]>>
+
+/** A type error here names a module with a need that no module provides. */
+export const modules: readonly Module<Services, object, Services>[] = list
+
+export type StartedServices = Services & {
+  /** Closes the modules in the reverse order of their start, then the database. */
+  close(): Promise<void>
+}
+
+/** Starts every module; `given` comes from the process, or from a test. */
+export async function startServices(
+  configured: Config,
+  given: Pick<Foundation, 'log' | 'draining' | 'database'>,
+): Promise<StartedServices> {
+  await startFetching(fetch)
+  const { log, database } = given
+  const { now } = clock
+  const settings = await createSettings({ config: configured, database, log, now })
+  const config = withSettings(configured, settings)
+  const metrics = createProcessMetrics({ worker: String(process.pid) })
+  const services: Foundation = {
+    ...given,
+    config,
+    settings,
+    metrics: metrics.registry,
+    clock,
+    now,
+    fetch,
+  }
+  const closers: (() => void | Promise<void>)[] = [
+    () => database.close(),
+    () => settings.close(),
+    metrics.close,
+  ]
+  for (const { start } of modules) {
+    // A module needs only services of modules before it, which are complete by now.
+    const started = await start?.(services as Services)
+    if (started === undefined) continue
+    Object.assign(services, started.services)
+    if (started.close !== undefined) closers.push(started.close)
+  }
+  return {
+    ...(services as Services),
+    async close() {
+      for (const close of closers.toReversed()) await close()
+    },
+  }
+}

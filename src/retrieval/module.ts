@@ -1,0 +1,90 @@
+import type { Agents } from '#agents/agents.ts'
+import type { Auth } from '#auth/auth.ts'
+import type { Embedders } from '#embedding/embedder.ts'
+import type { Shares } from '#files/shares/shares.ts'
+import type { Files } from '#files/tree.ts'
+import type { Jobs } from '#jobs/jobs.ts'
+import { type Foundation, module } from '#module.ts'
+import type { Rerankers } from '#rerank/reranker.ts'
+import { retrievalSettings } from '#settings/live-config.ts'
+import type { Storage } from '#storage/storage.ts'
+import type { Collections } from './collections/collections.ts'
+import { createCollections } from './collections/create-collections.ts'
+import {
+  collectionRoutes,
+  collectionShareRoutes,
+  fileMembershipRoutes,
+} from './collections/routes.ts'
+import { createExtraction } from './extraction/extraction.ts'
+import { createFileSearch } from './file-search/file-search.ts'
+import { createChunkTables } from './index/tables.ts'
+import { createIngest, type Ingest } from './ingest/ingest.ts'
+import { ingestRoutes } from './ingest/routes.ts'
+import { createReindexes } from './reindex/create-reindexes.ts'
+import type { Reindexes } from './reindex/reindex.ts'
+import { reindexRoutes } from './reindex/routes.ts'
+import { createSearch } from './search/create-search.ts'
+import { searchRoutes } from './search/routes.ts'
+import type { Search } from './search/search.ts'
+import { vectorStoreRoutes } from './vector-stores/routes.ts'
+
+type Needs = Foundation & {
+  agents: Agents
+  embedders: Embedders
+  rerankers: Rerankers
+  jobs: Jobs
+  storage: Storage
+}
+
+type EndpointNeeds = Foundation & {
+  auth: Auth
+  files: Files
+  shares: Shares
+  collections: Collections
+  ingest: Ingest
+  reindexes: Reindexes
+  search: Search
+}
+
+/** Collections of files, their passages, and search. */
+export const retrievalModule = module({
+  name: 'retrieval',
+  async start(needs: Needs) {
+    const { config, log, database, now, agents, embedders, jobs } = needs
+    const settings = retrievalSettings(needs.settings)
+    const chunkTables = createChunkTables({ database, jobs, now })
+    const collections = createCollections({
+      database,
+      chunkTables,
+      embedders,
+      jobs,
+      settings,
+      now,
+      limits: config.retrieval,
+      usedByAgents: agents.nameCollection,
+    })
+    const extraction = createExtraction({ limits: config.retrieval, log })
+    const ingest = createIngest({ ...needs, chunkTables, extraction })
+    const reindexes = await createReindexes({
+      ...needs,
+      chunkTables,
+      ingest,
+      settings: config.retrieval,
+    })
+    const search = createSearch({ ...needs, settings })
+    const fileSearch = createFileSearch({ search, log })
+    return {
+      services: { collections, ingest, reindexes, search, fileSearch },
+      close: () => ingest.close(),
+    }
+  },
+  routes: (services: EndpointNeeds) => [
+    ingestRoutes(services),
+    collectionRoutes(services),
+    collectionShareRoutes(services),
+    fileMembershipRoutes(services),
+    searchRoutes(services),
+    vectorStoreRoutes(services),
+    reindexRoutes(services),
+  ],
+})

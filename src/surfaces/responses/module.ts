@@ -1,0 +1,71 @@
+import type { Auth } from '#auth/auth.ts'
+import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
+import type { OpenSockets } from '#http/open-sockets.ts'
+import type { Generations } from '#inference/generate.ts'
+import type { TokenCounter } from '#inference/token-count/counter.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
+import { type Foundation, module } from '#module.ts'
+import { type Conversations, createConversations } from '#responses/conversations.ts'
+import { createResponseRuns, type ResponseRuns } from '#responses/runs.ts'
+import { createResponseStore, type ResponseStore } from '#responses/store.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { compactRoutes } from './compact-routes.ts'
+import { conversationRoutes } from './conversation-routes.ts'
+import { renderTerminalFrames } from './render.ts'
+import { responsesRoutes } from './routes.ts'
+import { storedResponseRoutes } from './stored-routes.ts'
+import { createTurns } from './turn.ts'
+import { responsesSocket } from './websocket.ts'
+
+type EndpointNeeds = Foundation & {
+  auth: Auth
+  modelResolver: ModelResolver
+  generations: Generations
+  hostedTools: HostedToolbox
+  tokenCounter: TokenCounter
+  sealer: Sealer
+  sockets: OpenSockets
+  responses: ResponseStore
+  conversations: Conversations
+  runs: ResponseRuns
+}
+
+/** The Responses API, with stored responses and conversations. */
+export const responsesModule = module({
+  name: 'responses',
+  async start({ config, log, database, now, metrics }: Foundation) {
+    const storing = { limits: config.responses, now }
+    const responses = createResponseStore(database, storing)
+    const runs = await createResponseRuns({
+      store: responses,
+      bus: database,
+      soleProcess: database.kind === 'pglite',
+      settings: config.responses,
+      heartbeatMs: config.stream.heartbeatMs,
+      renderTerminalFrames,
+      log,
+      now,
+    })
+    metrics.gauge(
+      { name: 'sluice_responses_running', help: 'Stored responses in progress.' },
+      runs.running,
+    )
+    return {
+      services: { responses, runs, conversations: createConversations(database, storing) },
+      close: () => runs.close(),
+    }
+  },
+  routes(services: EndpointNeeds) {
+    const { responses, conversations } = services
+    const { findItems, listInputItems, chain } = responses
+    const history = { findItems, chain, conversationItems: conversations.items }
+    const turns = createTurns({ ...services, history })
+    return [
+      responsesRoutes({ ...services, turns }),
+      compactRoutes({ ...services, turns }),
+      storedResponseRoutes({ ...services, listInputItems }),
+      responsesSocket({ ...services, turns }),
+      conversationRoutes({ ...services, findItems }),
+    ]
+  },
+})
