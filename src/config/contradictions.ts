@@ -17,7 +17,13 @@ export function contradictions(config: Config): string[] {
   ]
 }
 
+/** HS256 needs a key of at least the size of its hash (RFC 7518, 3.2). */
+const jwtSecretBytesMin = 32
+
 function* jwtFaults({ jwt }: Config): Generator<string> {
+  if (jwt.secret !== undefined && Buffer.byteLength(jwt.secret) < jwtSecretBytesMin) {
+    yield `jwt.secret (JWT_SECRET): at least ${jwtSecretBytesMin} bytes are required.`
+  }
   if (jwt.jwksUrl === undefined) return
   if (jwt.issuer === undefined) yield 'jwt.issuer (JWT_ISSUER): required with jwks_url.'
   if (jwt.audience === undefined) yield 'jwt.audience (JWT_AUDIENCE): required with jwks_url.'

@@ -72,7 +72,7 @@ export const configSchema = Type.Object(
     jwt: section('How bearer tokens are verified.', {
       secret: Type.Optional(
         Type.String({
-          description: 'The HS256 secret of tokens that you sign yourself; 32 characters or more.',
+          description: 'The HS256 secret of tokens that you sign yourself; at least 32 bytes.',
           minLength: 1,
           env: 'JWT_SECRET',
           secret: true,

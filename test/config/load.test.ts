@@ -205,3 +205,16 @@ test('one upstream of any protocol needs no file, and each protocol has its own 
     'upstream.0.api: expected one of chat, responses, messages, demo, llama.',
   ])
 })
+
+test.each([
+  ['short', false],
+  ['x'.repeat(31), false],
+  ['x'.repeat(32), true],
+  // 16 characters of two bytes each.
+  ['é'.repeat(16), true],
+  ['é'.repeat(15), false],
+])('a JWT secret %p of fewer than 32 bytes is refused', (secret, isAccepted) => {
+  const faults = faultsOf({ JWT_SECRET: secret })
+  const expected = 'jwt.secret (JWT_SECRET): at least 32 bytes are required.'
+  expect(faults).toEqual(isAccepted ? [] : [expected])
+})

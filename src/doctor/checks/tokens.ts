@@ -5,9 +5,6 @@ import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/words.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 
-/** HS256 wants as many bits as its hash has; of text, that is 32 characters and more. */
-const secretCharsAdvised = 32
-
 /** How bearer tokens are verified. */
 export const tokens: CheckGroup = {
   name: 'tokens',
@@ -15,21 +12,11 @@ export const tokens: CheckGroup = {
   async check(world, signal) {
     const { secret, jwksUrl } = world.config.jwt
     return [
-      ...(secret === undefined ? [] : [secretFinding(secret)]),
+      ...(secret === undefined ? [] : [ok('token secret', `${Buffer.byteLength(secret)} bytes`)]),
       ...(jwksUrl === undefined ? [] : [await keySetFinding(world, jwksUrl, signal)]),
       ...(secret === undefined && jwksUrl === undefined ? [developmentFinding(world.config)] : []),
     ]
   },
-}
-
-function secretFinding(secret: string): Finding {
-  const check = 'token secret'
-  if (secret.length >= secretCharsAdvised) return ok(check, `${secret.length} characters`)
-  return warn(
-    check,
-    `${secret.length} characters, which can be guessed`,
-    `Set JWT_SECRET to ${secretCharsAdvised} random characters or more.`,
-  )
 }
 
 /** The server then listens on loopback alone, whatever is configured. */
