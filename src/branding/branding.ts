@@ -4,7 +4,7 @@ import { refused } from '#lib/unprocessable.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { contrastOf } from './colors.ts'
 import { defaultLogo, type LogoImage } from './logo/image.ts'
-import { contrastMessage, contrastParam } from './render.ts'
+import { contrastMessage, contrastParam } from './record.ts'
 import { type BrandingDatabase, createBrandingStore, type PartHead } from './store.ts'
 import { defaultTheme, type Theme } from './theme.ts'
 

@@ -44,7 +44,6 @@ export const themeBody = strict({
 })
 export const emptyBody = strict({})
 const themeChecker = compileChecker(themeBody)
-const noFields = compileChecker(emptyBody)
 
 type ThemeFields = Static<typeof themeBody>
 
@@ -76,30 +75,16 @@ export function parseTheme(body: unknown): ParsedTheme {
   return { theme, outOfGamut }
 }
 
-/** Accepts an empty object only. */
-export function requireEmptyBody(body: unknown): void {
-  if (!isRecord(body)) throw refused('', 'The body must be an object.')
-  if (!noFields.check(body)) throw refusedBySchema(noFields.firstError(body))
-}
-
 const formats = ['json', 'css', 'dtcg'] as const
 
 export type ThemeFormat = (typeof formats)[number]
 
 export const themeQuery = Type.Object({
-  format: Type.Optional(
-    Type.Union(
-      formats.map((name) => Type.Literal(name)),
-      { description: '`dtcg`: design tokens.', default: 'json' },
-    ),
+  format: Type.Union(
+    formats.map((name) => Type.Literal(name)),
+    { description: '`dtcg`: design tokens.', default: 'json' },
   ),
 })
-
-export function parseFormat({ format = 'json' }: Readonly<Record<string, string | undefined>>) {
-  const known = formats.find((name) => name === format)
-  if (known !== undefined) return known
-  throw refused('format', `"format" must be one of ${formats.join(', ')}.`)
-}
 
 function parseName(text: string): string {
   const name = text.trim()

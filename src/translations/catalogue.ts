@@ -1,10 +1,10 @@
 import { type CatalogueTexts, readCatalogueFile } from '#config/portal.ts'
 
-/** The texts that the portal has of its own. */
-export type PortalTexts = {
+/** The portal's own texts. */
+export type Catalogue = {
   /**
-   * The text that another one stands in place of: in its language, in one that it is a kind of, or
-   * in any. Undefined where the portal has none of this name.
+   * The text that an override replaces: in its language, a more general one (`zh-Hant` for
+   * `zh-Hant-TW`), or any other. Undefined if the portal has no text of this key.
    */
   find(language: string, namespace: string, key: string): string | undefined
 }
@@ -12,16 +12,20 @@ export type PortalTexts = {
 type Keys = ReadonlyMap<string, string>
 type Namespaces = ReadonlyMap<string, Keys>
 
-/** Maps, because a name such as `constructor` shall find nothing that was not written down. */
-export function openCatalogue(path: string): PortalTexts {
-  const texts = readCatalogueFile(path)
+/** Uses maps, since objects have inherited names such as `constructor`. */
+export function openCatalogue(path: string): Catalogue {
   const languages = new Map(
-    Object.entries(texts).map(([language, namespaces]) => [language, toMaps(namespaces)]),
+    Object.entries(readCatalogueFile(path)).map(([language, namespaces]) => [
+      language,
+      toMaps(namespaces),
+    ]),
   )
-  const anyLanguage = joined([...languages.values()])
+  const anyLanguage = mergeLanguages([...languages.values()])
   return {
     find(language, namespace, key) {
-      for (const candidate of kindsOf(language)) {
+      const subtags = language.split('-')
+      for (let length = subtags.length; length > 0; length--) {
+        const candidate = subtags.slice(0, length).join('-')
         const text = languages.get(candidate)?.get(namespace)?.get(key)
         if (text !== undefined) return text
       }
@@ -39,17 +43,38 @@ function toMaps(namespaces: CatalogueTexts[string]): Namespaces {
   )
 }
 
-/** The first language that has a text gives it. */
-function joined(languages: readonly Namespaces[]): Namespaces {
-  const result = new Map<string, Map<string, string>>()
+/** The first language with a text takes precedence. */
+function mergeLanguages(languages: readonly Namespaces[]): Namespaces {
+  const merged = new Map<string, Map<string, string>>()
   for (const [namespace, keys] of languages.flatMap((namespaces) => [...namespaces])) {
-    result.set(namespace, new Map([...keys, ...(result.get(namespace) ?? [])]))
+    merged.set(namespace, new Map([...keys, ...(merged.get(namespace) ?? [])]))
   }
-  return result
+  return merged
 }
 
-/** `zh-Hant-TW` → itself, `zh-Hant`, `zh`. */
-function kindsOf(language: string): string[] {
-  const subtags = language.split('-')
-  return subtags.map((_, at) => subtags.slice(0, subtags.length - at).join('-'))
+/** Placeholders and tags, which a text must have in every language. */
+export type PlaceholderDifference = {
+  readonly missing: string[]
+  readonly unexpected: string[]
+}
+
+/** Compares an override with the text it replaces; null: no difference. */
+export function comparePlaceholders(original: string, text: string): PlaceholderDifference | null {
+  const [expected, actual] = [placeholdersOf(original), placeholdersOf(text)]
+  const missing = [...expected].filter((placeholder) => !actual.has(placeholder))
+  const unexpected = [...actual].filter((placeholder) => !expected.has(placeholder))
+  return missing.length + unexpected.length === 0 ? null : { missing, unexpected }
+}
+
+/** `{{name}}`, `{{- name, format}}`, `{name}`. */
+const value = /\{\{?-? *([\p{L}\p{N}_$.@-]+) *(?:,[^{}]*)?\}/gu
+/** `{count, plural, one {…} other {…}}`: the branches differ by language. */
+const choice = /\{ *([\p{L}\p{N}_$.@-]+) *, *(?:plural|select|selectordinal) *,/gu
+const tag = /<(\/?)([\p{L}\p{N}][\p{L}\p{N}_.:-]*)[^<>]*>/gu
+
+function placeholdersOf(text: string): ReadonlySet<string> {
+  const choices = [...text.matchAll(choice)].map(([, name]) => `{${name}}`)
+  const values = [...text.matchAll(value)].map(([, name]) => `{${name}}`)
+  const tags = [...text.matchAll(tag)].map(([, slash, name]) => `<${slash}${name}>`)
+  return new Set([...(choices.length > 0 ? choices : values), ...tags])
 }

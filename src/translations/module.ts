@@ -1,9 +1,8 @@
-import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
-import { translationRoutes } from './routes.ts'
+import { translationEndpoints } from './endpoints.ts'
 import { createTranslations, type Translations } from './translations.ts'
 
-/** Texts in place of the portal's own. */
+/** Overrides of the portal's texts. */
 export const translationsModule = module({
   name: 'translations',
   start: ({ config, database, now }: Foundation) => ({
@@ -11,7 +10,5 @@ export const translationsModule = module({
       translations: createTranslations(database, { settings: config.translations, now }),
     },
   }),
-  routes: (services: Foundation & { auth: Auth; translations: Translations }) => [
-    translationRoutes(services),
-  ],
+  endpoints: (services: { translations: Translations }) => translationEndpoints(services),
 })

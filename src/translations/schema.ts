@@ -1,69 +1,128 @@
-import { Type } from '@sinclair/typebox'
-import { isRecord, type JsonObject } from '#lib/json.ts'
-import { type Checker, compileChecker } from '#lib/schema.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { instant } from '#api/shapes.ts'
+import { isRecord } from '#lib/json.ts'
+import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
-import { readLanguage } from './language.ts'
 
-/** The wire shapes of `/v1/translations`. */
+/** The response is assembled from texts as they are stored. */
+export const translationRecord = Type.Record(
+  Type.String(),
+  Type.Record(Type.String(), Type.Record(Type.String(), Type.String())),
+  { $id: 'Translations', description: 'Language → namespace → key → text.' },
+)
 
-/** Namespace → key → text; null takes a text, or a whole namespace, away. */
+const languageStatus = Type.Object({
+  language: Type.String(),
+  texts: Type.Integer({ description: 'The number of overrides.' }),
+  supported: Type.Boolean({ description: 'Whether the configuration allows changes.' }),
+  updated_at: instant('Time of the last change'),
+  updated_by: Type.String({ format: 'uuid', description: 'The user who made it.' }),
+})
+
+const textLocation = { language: Type.String(), namespace: Type.String(), key: Type.String() }
+
+const finding = Type.Union([
+  Type.Object({
+    ...textLocation,
+    problem: Type.Literal('key_vanished', {
+      description: 'The portal has no text of this key, so the override is never shown.',
+    }),
+  }),
+  Type.Object({
+    ...textLocation,
+    problem: Type.Literal('placeholder_mismatch'),
+    missing: Type.Array(Type.String(), {
+      description: "Placeholders and tags of the portal's text that the override lacks.",
+    }),
+    unexpected: Type.Array(Type.String(), {
+      description: "Placeholders and tags that the portal's text does not have.",
+    }),
+  }),
+])
+export type TranslationFinding = Static<typeof finding>
+
+export const translationStatus = Type.Object(
+  {
+    catalogue: Type.Boolean({
+      description:
+        "Whether the portal's own texts are configured; without them nothing is checked.",
+    }),
+    languages: Type.Array(languageStatus),
+    findings: Type.Array(finding, { description: 'The first 1,000.' }),
+    has_more: Type.Boolean({ description: 'Whether there are more findings.' }),
+  },
+  { $id: 'TranslationStatus' },
+)
+export type TranslationStatus = Static<typeof translationStatus>
+
+export const emptyRecord = Type.Object({}, { additionalProperties: false })
+
+/** Documents the body of a change; `parsePatch` validates it. */
+export const translationPatch = Type.Record(
+  Type.String(),
+  Type.Union([Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])), Type.Null()]),
+  {
+    $id: 'TranslationPatch',
+    description: 'Namespace → key → text; null removes a text or a whole namespace.',
+  },
+)
+
+/** Namespace → key → text; null removes a text or a whole namespace. */
 export type TextsPatch = ReadonlyMap<string, ReadonlyMap<string, string | null> | null>
 
 const namespaceCharsMax = 100
-/** Some portals take the English sentence for the key. */
+/** Some portals use the English sentence as the key. */
 const keyCharsMax = 500
-const valueBytesMax = 4_096
+const textBytesMax = 4_096
 
-/** What JavaScript takes for an object's own machinery, were it ever assigned under such a name. */
+/** Assigning under these names would change an object's prototype in some clients. */
 const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-export function readPatch(body: unknown): TextsPatch {
+export function parsePatch(body: unknown): TextsPatch {
   if (!isRecord(body)) throw refused('', 'The body must be an object: namespace → key → text.')
   return new Map(
     Object.entries(body).map(([namespace, keys]) => {
-      checkName(namespace, 'namespace', { path: '', charsMax: namespaceCharsMax })
-      return [namespace, keys === null ? null : readKeys(keys, namespace)]
+      validateName(namespace, 'namespace', { path: '', charsMax: namespaceCharsMax })
+      return [namespace, keys === null ? null : parseKeys(keys, namespace)]
     }),
   )
 }
 
-function readKeys(keys: unknown, namespace: string): ReadonlyMap<string, string | null> {
-  if (!isRecord(keys)) {
-    throw refused(namespace, `"${namespace}" must be an object: key → text.`)
-  }
+function parseKeys(keys: unknown, namespace: string): ReadonlyMap<string, string | null> {
+  if (!isRecord(keys)) throw refused(namespace, `"${namespace}" must be an object: key → text.`)
   return new Map(
     Object.entries(keys).map(([key, text]) => {
-      checkName(key, 'key', { path: namespace, charsMax: keyCharsMax })
-      return [key, text === null ? null : readText(text, `${namespace}.${key}`)]
+      validateName(key, 'key', { path: namespace, charsMax: keyCharsMax })
+      return [key, text === null ? null : parseText(text, `${namespace}.${key}`)]
     }),
   )
 }
 
-function checkName(
+function validateName(
   name: string,
-  what: 'namespace' | 'key',
+  kind: 'namespace' | 'key',
   { path, charsMax }: { path: string; charsMax: number },
 ): void {
   if (name.length === 0 || name.length > charsMax) {
-    throw refused(path, `A ${what} must have 1 to ${charsMax} characters.`)
+    throw refused(path, `A ${kind} must have 1 to ${charsMax} characters.`)
   }
   if (/\p{Cc}/u.test(name) || !name.isWellFormed()) {
-    throw refused(path, `A ${what} must be plain text on one line.`)
+    throw refused(path, `A ${kind} must be plain text on one line.`)
   }
-  // Portals take dots and colons for steps into an object.
+  // Portals split names at dots and colons into paths of nested objects.
   const forbidden = name.split(/[.:]/).find((step) => forbiddenNames.has(step))
   if (forbidden === undefined) return
   const param = path === '' ? name : `${path}.${name}`
-  throw refused(param, `"${forbidden}" may not be the name of a ${what}.`, 'forbidden_name')
+  throw refused(param, `"${forbidden}" may not be the name of a ${kind}.`, 'forbidden_name')
 }
 
-function readText(text: unknown, param: string): string {
+function parseText(text: unknown, param: string): string {
   if (typeof text !== 'string') throw refused(param, `"${param}" must be a text or null.`)
-  if (Buffer.byteLength(text) > valueBytesMax) {
-    throw refused(param, `"${param}" must have at most ${valueBytesMax} bytes.`, 'text_too_long')
+  if (Buffer.byteLength(text) > textBytesMax) {
+    throw refused(param, `"${param}" must have at most ${textBytesMax} bytes.`, 'text_too_long')
   }
   if (text.includes('\0') || !text.isWellFormed()) {
-    throw refused(param, `"${param}" must be text without NUL and without halves of characters.`)
+    throw refused(param, `"${param}" must be well-formed text without NUL.`)
   }
   return text
 }
@@ -71,44 +130,46 @@ function readText(text: unknown, param: string): string {
 const languageTag = (description: string) => Type.Optional(Type.String({ description }))
 
 export const resetBody = Type.Object(
-  { language: languageTag('The BCP 47 tag of the one to forget; absent: all.') },
+  { language: languageTag('The BCP 47 tag of the language to reset; by default all.') },
   { additionalProperties: false },
 )
-export const readQuery = Type.Object({
-  language: languageTag('The BCP 47 tag of the one to show; absent: all.'),
-})
-export const patchQuery = Type.Object({
-  force: Type.Optional(
-    Type.Union([Type.Literal('true'), Type.Literal('false')], {
-      description: "Takes texts whose placeholders differ from those of the portal's own.",
-      default: 'false',
-    }),
-  ),
-})
 const resetChecker = compileChecker(resetBody)
-const readChecker = compileChecker(readQuery)
-const patchChecker = compileChecker(patchQuery)
 
-/** The language to forget; null: all of them. A null in its place is too close to a mistake. */
-export function readReset(body: unknown): string | null {
-  const { language } = readFields(resetChecker, body)
-  return language === undefined ? null : readLanguage(language)
+/** The language to reset; null: all. A null in the body is refused, since it may be a mistake. */
+export function parseReset(body: unknown): string | null {
+  if (!resetChecker.check(body)) throw refusedBySchema(resetChecker.firstError(body))
+  return body.language === undefined ? null : parseLanguage(body.language)
 }
 
-/** The language to show; null: all of them. */
-export function readAsked(query: unknown): string | null {
-  const { language } = readFields(readChecker, query)
-  return language === undefined ? null : readLanguage(language)
+/** The language to list; null: all. */
+export const languageQuery = {
+  schema: Type.Object({
+    language: languageTag('The BCP 47 tag of the language to list; by default all.'),
+  }),
+  read(params: URLSearchParams): string | null {
+    const language = params.getAll('language').at(-1)
+    return language === undefined ? null : parseLanguage(language)
+  },
 }
 
-export function readForce(query: unknown): boolean {
-  return readFields(patchChecker, query).force === 'true'
-}
+export const patchQuery = Type.Object({
+  force: Type.Boolean({
+    description: "Stores texts whose placeholders differ from those of the portal's own texts.",
+    default: false,
+  }),
+})
 
-function readFields<T extends JsonObject>(
-  checker: Pick<Checker<never>, 'firstError'> & { check(value: unknown): value is T },
-  value: unknown,
-): T {
-  if (checker.check(value)) return value
-  throw refusedBySchema(checker.firstError(value))
+/** Longer than any tag in use. */
+const languageCharsMax = 64
+
+/** Returns the canonical form of a BCP 47 tag; throws an `AppError` of code `invalid_language`. */
+export function parseLanguage(tag: string): string {
+  try {
+    const [language] = tag.length > languageCharsMax ? [] : Intl.getCanonicalLocales(tag)
+    if (language !== undefined) return language
+  } catch {
+    // Malformed.
+  }
+  const sentence = 'A language must be a BCP 47 tag such as "de" or "pt-BR".'
+  throw refused('language', sentence, 'invalid_language')
 }

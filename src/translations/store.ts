@@ -9,20 +9,20 @@ export type LanguageRow = typeof translation.$inferSelect
 
 /** A language without its texts. */
 export type LanguageHead = Pick<LanguageRow, 'language' | 'sha256'> & {
-  /** Of its texts as they are stored. */
+  /** The size of its stored texts. */
   readonly bytes: number
 }
 
-/** What is stored while a change has the table for itself. */
-export type Known = {
+/** The stored state, read under the lock. */
+export type StoredTexts = {
   readonly heads: readonly LanguageHead[]
-  /** The texts of the language that is changed. */
+  /** The texts of the language to change. */
   readonly texts: string | undefined
 }
 
-/** The table of texts. Changes come one after the other, because its limits are those of all of it. */
+/** Changes are serialised by a lock, since the limits apply to the whole table. */
 export function createTranslationStore({ drizzle }: TranslationDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   type Handle = Pick<typeof drizzle, 'select' | 'execute'>
   const readHeads = (handle: Handle): Promise<LanguageHead[]> =>
     handle
@@ -35,40 +35,40 @@ export function createTranslationStore({ drizzle }: TranslationDatabase) {
   const lock = (handle: Handle) =>
     handle.execute(sql`select pg_advisory_xact_lock(hashtextextended('translations', 0))`)
   return {
-    heads: (): Promise<LanguageHead[]> => ask(() => readHeads(drizzle)),
+    heads: (): Promise<LanguageHead[]> => query(() => readHeads(drizzle)),
 
-    /** Of one language, or of all of them. */
+    /** Null: all languages. */
     rows: (language: string | null): Promise<LanguageRow[]> =>
-      ask(() =>
+      query(() =>
         drizzle
           .select()
           .from(translation)
           .where(language === null ? undefined : eq(translation.language, language)),
       ),
 
-    /** Stores what `change` makes of a language, or nothing where that is null. */
+    /** Replaces the row of a language with the result of `change`; null deletes it. */
     replace: (
       language: string,
-      change: (known: Known) => LanguageRow | null,
+      change: (stored: StoredTexts) => LanguageRow | null,
     ): Promise<LanguageRow | null> =>
-      ask(() =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
           await lock(transaction)
-          const isIt = eq(translation.language, language)
-          const [row] = await transaction.select().from(translation).where(isIt)
+          const isLanguage = eq(translation.language, language)
+          const [row] = await transaction.select().from(translation).where(isLanguage)
           const changed = change({ heads: await readHeads(transaction), texts: row?.texts })
-          await transaction.delete(translation).where(isIt)
+          await transaction.delete(translation).where(isLanguage)
           if (changed !== null) await transaction.insert(translation).values(changed)
           return changed
         }),
       ),
 
-    /** Removes one language, or all of them; what `check` throws is thrown, and nothing is removed. */
+    /** Removes one language, or all for null. Removes nothing and rethrows if `check` throws. */
     remove: (
       language: string | null,
       check: (heads: readonly LanguageHead[]) => void,
     ): Promise<void> =>
-      ask(() =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
           await lock(transaction)
           check(await readHeads(transaction))

@@ -1,9 +1,8 @@
 import type { TextsPatch } from './schema.ts'
 
-/** Namespace → key → text, of one language. */
+/** The texts of one language: namespace → key → text. */
 export type Texts = ReadonlyMap<string, ReadonlyMap<string, string>>
 
-/** Of texts as they are stored. */
 export function parseTexts(json: string): Texts {
   const texts: Record<string, Record<string, string>> = JSON.parse(json)
   return new Map(
@@ -11,8 +10,8 @@ export function parseTexts(json: string): Texts {
   )
 }
 
-/** The same JSON for the same texts, whatever the order in which they came. */
-export function spellTexts(texts: Texts): string {
+/** Sorted by name, so that equal texts have equal JSON. */
+export function serializeTexts(texts: Texts): string {
   const sorted = byName(texts).map(([namespace, keys]) => [
     namespace,
     Object.fromEntries(byName(keys)),
@@ -20,11 +19,11 @@ export function spellTexts(texts: Texts): string {
   return JSON.stringify(Object.fromEntries(sorted))
 }
 
-/** RFC 7396; a namespace without texts is none. */
-export function mergeTexts(known: Texts, patch: TextsPatch): Texts {
-  const merged = new Map(known)
+/** Applies a merge patch (RFC 7396); empty namespaces are removed. */
+export function mergeTexts(current: Texts, patch: TextsPatch): Texts {
+  const merged = new Map(current)
   for (const [namespace, changes] of patch) {
-    const keys = changes === null ? new Map() : mergeKeys(known.get(namespace), changes)
+    const keys = changes === null ? new Map() : mergeKeys(current.get(namespace), changes)
     if (keys.size === 0) merged.delete(namespace)
     else merged.set(namespace, keys)
   }
@@ -32,10 +31,10 @@ export function mergeTexts(known: Texts, patch: TextsPatch): Texts {
 }
 
 function mergeKeys(
-  known: ReadonlyMap<string, string> | undefined,
+  current: ReadonlyMap<string, string> | undefined,
   changes: ReadonlyMap<string, string | null>,
 ): ReadonlyMap<string, string> {
-  const keys = new Map(known)
+  const keys = new Map(current)
   for (const [key, text] of changes) {
     if (text === null) keys.delete(key)
     else keys.set(key, text)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { designTokensRecord, themeRecord } from '#branding/answer-schema.ts'
+import { designTokensRecord, themeRecord } from '#branding/record.ts'
 import { schemaFaults } from '#test/support/described-answers.ts'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 

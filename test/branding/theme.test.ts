@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { renderTheme } from '#branding/render.ts'
+import { renderTheme } from '#branding/record.ts'
 import { defaultTheme } from '#branding/theme.ts'
 import {
   errorOf,
@@ -131,19 +131,19 @@ describe('permissions', () => {
     'DELETE /v1/branding/logo',
     'POST /v1/branding/logo',
   ]
-  const callers: [PortalUser, string[]][] = [
+  const users: [PortalUser, string[]][] = [
     ['anonymous', routes.map(() => '401 missing_credentials')],
     ['unpermitted', routes.map(() => '403 permission_denied')],
     ['users', routes.map((route) => (route.startsWith('GET') ? '200' : '403 permission_denied'))],
     ['admins', ['200', '200', '200', '200', '200', '204', '415 unsupported_image_type']],
   ]
-  test.each(callers)('%s', async (who, expected) => {
-    const seen: string[] = []
+  test.each(users)('%s', async (user, expected) => {
+    const outcomes: string[] = []
     for (const route of routes) {
       const json = route.includes('theme') && !route.startsWith('GET') ? {} : undefined
-      seen.push(outcome(await send(who, route, { json })))
+      outcomes.push(outcome(await send(user, route, { json })))
     }
-    expect(seen).toEqual(expected)
+    expect(outcomes).toEqual(expected)
   })
 })
 

@@ -1,16 +1,18 @@
 import { afterAll, beforeAll } from 'bun:test'
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { createBranding } from '#branding/branding.ts'
-import { brandingRoutes } from '#branding/routes.ts'
+import { brandingEndpoints } from '#branding/endpoints.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { createSealer } from '#sealing/sealer.ts'
-import { translationRoutes } from '#translations/routes.ts'
+import { translationEndpoints } from '#translations/endpoints.ts'
 import { createTranslations } from '#translations/translations.ts'
 import { openTestDatabase, type TestDatabase } from './database.ts'
 import { signWithSecret } from './identity-provider.ts'
@@ -80,8 +82,12 @@ export async function startPortalGateway(
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(brandingRoutes({ auth, branding, config }))
-    .use(translationRoutes({ auth, translations, config }))
+    .use(
+      mountEndpoints(
+        [...brandingEndpoints({ auth, branding }), ...translationEndpoints({ translations })],
+        { auth, config, describe: describeEndpoint },
+      ),
+    )
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   return {

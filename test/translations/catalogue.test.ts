@@ -9,8 +9,6 @@ import {
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-/** Translations held against the texts that the portal has of its own. */
-
 const catalogue = writeCatalogue({
   en: {
     common: {
@@ -30,12 +28,12 @@ function writeCatalogue(texts: unknown): string {
 }
 
 const world = usePortalGateway({ translations: { catalogue } })
-const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
 const patch = (common: object, where = 'de') =>
   send('admins', `PATCH /v1/translations/${where}`, { json: { common } })
 
-describe('a text with the same placeholders and tags is taken', () => {
-  const good: [object, string][] = [
+describe('a text with the placeholders and tags of the original is accepted', () => {
+  const accepted: [object, string][] = [
     [{ save: 'Speichern' }, 'de'],
     [{ hello: '{count} Nachrichten für {{ name }}' }, 'de'],
     [{ hello: '{{count}} Nachrichten für {name}' }, 'de-AT'],
@@ -43,17 +41,17 @@ describe('a text with the same placeholders and tags is taken', () => {
     [{ plural: '{count, plural, one {# Datei} few {x} other {# Dateien}}' }, 'de'],
     [{ formatted: '{{raw}} {{date}}' }, 'de'],
     [{ formatted: '{{raw}} {{date}}' }, 'el'],
-    [{ unheard: 'of {anything}' }, 'de'],
+    [{ unknown: 'of {anything}' }, 'de'],
     [{ constructors: 'x', valueOf: '{x}' }, 'de'],
     [{ hello: null }, 'de'],
   ]
-  test.each(good)('%j in %s', async (common, language) => {
+  test.each(accepted)('%j in %s', async (common, language) => {
     expect(outcome(await patch(common, language))).toBe('200')
   })
 })
 
-describe('a text that lacks one, or has another, is refused unless it is forced', () => {
-  const bad: [string, string, string][] = [
+describe('a text with other placeholders or tags is refused unless forced', () => {
+  const refused: [string, string, string][] = [
     ['hello', 'Hallo {{name}}', '{count}'],
     ['hello', 'Hallo {{name}} {count} {{token}}', '{token}'],
     ['hello', 'Hallo {{nmae}} {count}', '{name}'],
@@ -64,16 +62,16 @@ describe('a text that lacks one, or has another, is refused unless it is forced'
     ['plural', '{number, plural, other {# Dateien}}', '{count}'],
     ['formatted', '{{date}}', '{raw}'],
   ]
-  test.each(bad)('%s: %s', async (key, text, named) => {
+  test.each(refused)('%s: %s', async (key, text, placeholder) => {
     const refusal = await patch({ [key]: text })
     expect(errorOf(refusal)).toEqual([422, 'placeholder_mismatch', `common.${key}`])
-    expect(Object(refusal.body['error']).message).toContain(named)
+    expect(Object(refusal.body['error']).message).toContain(placeholder)
     expect(errorOf(await patch({ [key]: text }, 'fr?force=false'))[1]).toBe('placeholder_mismatch')
     expect(outcome(await patch({ [key]: text }, 'fr?force=true'))).toBe('200')
   })
 })
 
-test('the status tells what the portal has no use for, and what does not fit any more', async () => {
+test('the status lists unused keys and mismatched placeholders', async () => {
   await send('admins', 'POST /v1/translations/reset')
   await patch({ save: 'Speichern', gone: 'x', hello: 'Hallo {{nmae}} {count}' }, 'de?force=true')
   await patch({ save: 'Enregistrer' }, 'fr')
@@ -81,8 +79,8 @@ test('the status tells what the portal has no use for, and what does not fit any
   expect(body).toEqual({
     catalogue: true,
     languages: [
-      { language: 'de', texts: 3, supported: true, ...whoAndWhen(body, 0) },
-      { language: 'fr', texts: 1, supported: true, ...whoAndWhen(body, 1) },
+      { language: 'de', texts: 3, supported: true, ...lastChange(body, 0) },
+      { language: 'fr', texts: 1, supported: true, ...lastChange(body, 1) },
     ],
     findings: [
       { language: 'de', namespace: 'common', key: 'gone', problem: 'key_vanished' },
@@ -99,19 +97,23 @@ test('the status tells what the portal has no use for, and what does not fit any
   })
 })
 
-test('the status lists 1,000 findings, and says that there are more', async () => {
-  const gone = Object.fromEntries(Array.from({ length: 1_001 }, (_, at) => [`gone ${at}`, 'x']))
+test('the status lists at most 1,000 findings and sets has_more', async () => {
+  const gone = Object.fromEntries(
+    Array.from({ length: 1_001 }, (_, index) => [`gone ${index}`, 'x']),
+  )
   await patch(gone, 'el')
   const { body } = await send('admins', 'GET /v1/translations/status')
   expect(body['has_more']).toBe(true)
   expect(body['findings']).toBeArrayOfSize(1_000)
 })
 
-test('without the texts of the portal nothing is checked, and the status says so', async () => {
-  const bare = await startPortalGateway(world.database, { translations: { languages: ['fr'] } })
+test('without a catalogue nothing is checked', async () => {
+  const unchecked = await startPortalGateway(world.database, {
+    translations: { languages: ['fr'] },
+  })
   const json = { common: { save: '{anything} <b>' } }
-  expect(outcome(await bare.send('admins', 'PATCH /v1/translations/fr', { json }))).toBe('200')
-  const { body } = await bare.send('admins', 'GET /v1/translations/status')
+  expect(outcome(await unchecked.send('admins', 'PATCH /v1/translations/fr', { json }))).toBe('200')
+  const { body } = await unchecked.send('admins', 'GET /v1/translations/status')
   expect([body['catalogue'], body['findings']]).toEqual([false, []])
   const supported = Object(body['languages']).map((one: Record<string, unknown>) => [
     one['language'],
@@ -119,11 +121,11 @@ test('without the texts of the portal nothing is checked, and the status says so
   ])
   expect(supported).toContainEqual(['de', false])
   expect(supported).toContainEqual(['fr', true])
-  await bare.stop()
+  await unchecked.stop()
 })
 
-function whoAndWhen(body: Record<string, unknown>, at: number) {
-  const { updated_at, updated_by } = Object(body['languages'])[at]
+function lastChange(body: Record<string, unknown>, index: number) {
+  const { updated_at, updated_by } = Object(body['languages'])[index]
   expect(Date.parse(updated_at)).toBeGreaterThan(Date.now() - 60_000)
   expect(updated_by).toMatch(/^[0-9a-f-]{36}$/)
   return { updated_at, updated_by }

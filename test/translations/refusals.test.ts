@@ -1,25 +1,37 @@
 import { describe, expect, test } from 'bun:test'
 import { errorOf, outcome, usePortalGateway } from '#test/support/portal-gateway.ts'
 
-/** What is no translation. */
-
 const world = usePortalGateway({ translations: { languages: ['de', 'fr', 'PT-br'] } })
-const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
 const patch = (json: unknown, language = 'de') =>
   send('admins', `PATCH /v1/translations/${language}`, { json })
 const readAll = async () => (await send('users', 'GET /v1/translations')).body
 
 describe('a language', () => {
-  const noTags = ['d', 'de_DE', 'deutsch!', '__proto__', 'constructor', 'prototype', 'de-', '%00']
-  test.each([...noTags, 'de-'.repeat(30), 'x-private', '%E2%82%AC'])('is not %s', async (tag) => {
-    const refusal = [422, 'invalid_language', 'language']
-    expect(errorOf(await patch({ a: { x: '1' } }, tag))).toEqual(refusal)
-    expect(errorOf(await send('users', `GET /v1/translations?language=${tag}`))).toEqual(refusal)
-    const json = { language: decodeURIComponent(tag) }
-    expect(errorOf(await send('admins', 'POST /v1/translations/reset', { json }))).toEqual(refusal)
-  })
+  const invalidTags = [
+    'd',
+    'de_DE',
+    'deutsch!',
+    '__proto__',
+    'constructor',
+    'prototype',
+    'de-',
+    '%00',
+  ]
+  test.each([...invalidTags, 'de-'.repeat(30), 'x-private', '%E2%82%AC'])(
+    '%s is invalid',
+    async (tag) => {
+      const refusal = [422, 'invalid_language', 'language']
+      expect(errorOf(await patch({ a: { x: '1' } }, tag))).toEqual(refusal)
+      expect(errorOf(await send('users', `GET /v1/translations?language=${tag}`))).toEqual(refusal)
+      const json = { language: decodeURIComponent(tag) }
+      expect(errorOf(await send('admins', 'POST /v1/translations/reset', { json }))).toEqual(
+        refusal,
+      )
+    },
+  )
 
-  test('must be one of those that are configured, however it is spelled', async () => {
+  test('must be configured, in any spelling', async () => {
     expect(errorOf(await patch({ a: { x: '1' } }, 'el'))).toEqual([
       422,
       'language_not_supported',
@@ -31,11 +43,11 @@ describe('a language', () => {
 })
 
 describe('a patch', () => {
-  test.each(['[]', '"x"', 'null', '7'])('is an object, not %s', async (text) => {
+  test.each(['[]', '"x"', 'null', '7'])('must be an object, not %s', async (text) => {
     expect(outcome(await patch(text))).toBe('422 unprocessable')
   })
 
-  test.each(['{', ' ', '{"a":{}}}'])('is JSON, not %p', async (text) => {
+  test.each(['{', ' ', '{"a":{}}}'])('must be JSON, not %p', async (text) => {
     expect(outcome(await patch(text))).toBe('400 malformed_json')
   })
 
@@ -54,15 +66,15 @@ describe('a patch', () => {
     ['{"a":{"half \\ud83d":"x"}}', 'a'],
     [{ a: { ['k'.repeat(501)]: 'x' } }, 'a'],
   ]
-  test.each(faults)('is refused where it is %j', async (json, param) => {
+  test.each(faults)('%j is refused', async (json, param) => {
     expect(errorOf(await patch(json))).toEqual([422, 'unprocessable', param])
   })
 
-  test.each(['', 'n'.repeat(101), 'a\0b'])('has no namespace %p', async (namespace) => {
+  test.each(['', 'n'.repeat(101), 'a\0b'])('the namespace %p is refused', async (namespace) => {
     expect(outcome(await patch({ [namespace]: { x: '1' } }))).toBe('422 unprocessable')
   })
 
-  test('is refused whole', async () => {
+  test('is refused as a whole', async () => {
     const before = await readAll()
     expect(outcome(await patch({ a: { good: 'x', bad: 1 } }))).toBe('422 unprocessable')
     expect(outcome(await patch({ a: { good: 'x' }, b: { constructor: 'x' } }))).toBe(
@@ -72,7 +84,7 @@ describe('a patch', () => {
   })
 })
 
-describe('a name that is an object’s own machinery', () => {
+describe('names that could change a prototype', () => {
   const names = ['__proto__', 'constructor', 'prototype']
   const paths = names.flatMap((name) => [name, `a.${name}`, `${name}.polluted`, `a:${name}:b`])
   test.each(paths)('%s is refused as a namespace and as a key', async (name) => {
@@ -85,14 +97,14 @@ describe('a name that is an object’s own machinery', () => {
     }
   })
 
-  test.each(names)('%s is refused deeper down, too', async (name) => {
+  test.each(names)('%s is refused at a deeper level too', async (name) => {
     expect(outcome(await patch(`{"a":{"x":{"${name}":{"polluted":"1"}}}}`))).toBe(
       '422 unprocessable',
     )
     expect(Object(Object.prototype).polluted).toBeUndefined()
   })
 
-  test('a name that only looks like one is none', async () => {
+  test('similar names are accepted', async () => {
     const texts = { constructors: '1', proto: '2', 'a.prototypes': '3', hasOwnProperty: '4' }
     expect((await patch({ a: texts }, 'fr')).body).toEqual({ fr: { a: texts } })
   })
@@ -100,7 +112,7 @@ describe('a name that is an object’s own machinery', () => {
 
 describe('the body of a reset', () => {
   const reset = (json: unknown) => send('admins', 'POST /v1/translations/reset', { json })
-  test('names a language, or nothing', async () => {
+  test('may have a language and nothing else', async () => {
     expect(errorOf(await reset({ languages: ['de'] }))).toEqual([422, 'unknown_field', 'languages'])
     for (const language of [null, 5, ['de']]) {
       expect(errorOf(await reset({ language }))).toEqual([422, 'unprocessable', 'language'])
@@ -109,12 +121,12 @@ describe('the body of a reset', () => {
     expect(outcome(await reset('{'))).toBe('400 malformed_json')
   })
 
-  test('may name a language that is not supported any more', async () => {
+  test('may name a language that is no longer supported', async () => {
     expect(outcome(await reset({ language: 'el' }))).toBe('200')
   })
 })
 
-test('whether a patch is forced is true or false', async () => {
-  const asked = await send('admins', 'PATCH /v1/translations/de?force=yes', { json: {} })
-  expect(errorOf(asked)).toEqual([422, 'unprocessable', 'force'])
+test('force must be true or false', async () => {
+  const response = await send('admins', 'PATCH /v1/translations/de?force=yes', { json: {} })
+  expect(errorOf(response)).toEqual([422, 'unprocessable', 'force'])
 })

@@ -6,10 +6,8 @@ import {
   usePortalGateway,
 } from '#test/support/portal-gateway.ts'
 
-/** Texts of the portal that administrators write in place of its own, and everybody reads. */
-
 const world = usePortalGateway()
-const send: typeof world.gateway.send = (...asked) => world.gateway.send(...asked)
+const send: typeof world.gateway.send = (...args) => world.gateway.send(...args)
 const patch = (language: string, json: unknown, headers: Record<string, string> = {}) =>
   send('admins', `PATCH /v1/translations/${language}`, { json, headers })
 const readAll = () => send('users', 'GET /v1/translations')
@@ -18,13 +16,13 @@ beforeEach(async () => {
   expect(outcome(await send('admins', 'POST /v1/translations/reset'))).toBe('200')
 })
 
-test('there are none at first, and anybody who may call reads them', async () => {
+test('there are no overrides at first, and every user may read them', async () => {
   const answer = await readAll()
   expect([answer.status, answer.body]).toEqual([200, {}])
   expect(answer.headers.get('content-type')).toStartWith('application/json')
 })
 
-test('a patch is merged: what it names is set, what is null is taken away, the rest stays', async () => {
+test('a patch sets texts, removes nulls and keeps the rest', async () => {
   await patch('de', { common: { save: 'Speichern', close: 'Zu' }, chat: { hello: 'Hallo' } })
   const answer = await patch('de', { common: { close: null, open: 'Auf' } })
   const expected = { de: { chat: { hello: 'Hallo' }, common: { open: 'Auf', save: 'Speichern' } } }
@@ -32,7 +30,7 @@ test('a patch is merged: what it names is set, what is null is taken away, the r
   expect((await readAll()).body).toEqual(expected)
 })
 
-test('a namespace without texts is none, whichever way it lost them', async () => {
+test('empty namespaces are removed', async () => {
   await patch('de', { a: { x: '1' }, b: { x: '1' }, c: { x: '1' } })
   expect((await patch('de', { a: { x: null }, b: null, d: {} })).body).toEqual({
     de: { c: { x: '1' } },
@@ -42,7 +40,7 @@ test('a namespace without texts is none, whichever way it lost them', async () =
   expect((await readAll()).body).toEqual({})
 })
 
-test('one language is read alone', async () => {
+test('one language can be listed alone', async () => {
   await patch('de', { a: { x: '1' } })
   await patch('fr', { a: { x: '2' } })
   const only = await send('users', 'GET /v1/translations?language=FR')
@@ -59,17 +57,17 @@ test.each([
   expect((await patch(given, { a: { x: '1' } })).body).toEqual({ [stored]: { a: { x: '1' } } })
 })
 
-test('a merge patch may say that it is one', async () => {
+test('the content type may be application/merge-patch+json', async () => {
   const type = { 'content-type': 'application/merge-patch+json' }
   expect((await patch('de', { a: { x: '1' } }, type)).body).toEqual({ de: { a: { x: '1' } } })
 })
 
-test('keys are opaque, and texts come back as they were written', async () => {
+test('keys are opaque, and texts are returned verbatim', async () => {
   const texts = {
     'a.b:c/d': 'x',
     ' ': 'space',
     '1': 'one',
-    toString: 'a method elsewhere',
+    toString: 'an inherited name',
     'Größe 📏': 'Zeile 1\nZeile 2\t"\\" <b>&amp;</b> 📏 \u202eolleh',
     empty: '',
   }
@@ -77,7 +75,7 @@ test('keys are opaque, and texts come back as they were written', async () => {
   expect((await readAll()).body).toEqual({ de: { 'name space': texts } })
 })
 
-test('a reset forgets one language, or all', async () => {
+test('a reset deletes one language or all', async () => {
   for (const language of ['de', 'fr', 'el']) await patch(language, { a: { x: '1' } })
   const one = await send('admins', 'POST /v1/translations/reset', { json: { language: 'DE' } })
   expect([one.status, one.body]).toEqual([200, {}])
@@ -87,7 +85,7 @@ test('a reset forgets one language, or all', async () => {
   expect((await readAll()).body).toEqual({})
 })
 
-describe('who may do what', () => {
+describe('permissions', () => {
   const routes = [
     'GET /v1/translations',
     'GET /v1/translations?language=de',
@@ -95,27 +93,27 @@ describe('who may do what', () => {
     'PATCH /v1/translations/de',
     'POST /v1/translations/reset',
   ]
-  const callers: [PortalUser, string[]][] = [
+  const users: [PortalUser, string[]][] = [
     ['anonymous', routes.map(() => '401 missing_credentials')],
     ['unpermitted', routes.map(() => '403 permission_denied')],
     ['users', ['200', '200', ...Array(3).fill('403 permission_denied')]],
     ['admins', routes.map(() => '200')],
   ]
-  test.each(callers)('%s', async (who, expected) => {
-    const seen: string[] = []
+  test.each(users)('%s', async (user, expected) => {
+    const outcomes: string[] = []
     for (const route of routes) {
       const json = route.startsWith('GET') ? undefined : {}
-      seen.push(outcome(await send(who, route, { json })))
+      outcomes.push(outcome(await send(user, route, { json })))
     }
-    expect(seen).toEqual(expected)
+    expect(outcomes).toEqual(expected)
   })
 })
 
-describe('the tag', () => {
+describe('the entity tag', () => {
   const tagOf = async (path = '') =>
     (await send('users', `GET /v1/translations${path}`)).headers.get('etag') ?? ''
 
-  test('is another one after each change, and the same for the same texts', async () => {
+  test('changes with the texts, and is equal for equal texts', async () => {
     const empty = await tagOf()
     await patch('de', { a: { x: '1', y: '2' } })
     const first = await tagOf()
@@ -127,7 +125,7 @@ describe('the tag', () => {
     for (const tag of [empty, first, second]) expect(tag).toMatch(/^"[0-9a-f]{64}"$/)
   })
 
-  test('spares a client what it has', async () => {
+  test('lets clients revalidate', async () => {
     await patch('de', { a: { x: '1' } })
     for (const path of ['', '?language=de']) {
       const tag = await tagOf(path)
@@ -142,7 +140,7 @@ describe('the tag', () => {
     expect((await send('users', 'GET /v1/translations', { headers })).status).toBe(200)
   })
 
-  test('keeps a change from what it was not meant for', async () => {
+  test('prevents lost updates', async () => {
     await patch('de', { a: { x: '1' } })
     const [all, german] = [await tagOf(), await tagOf('?language=de')]
     const changed = await patch('de', { a: { x: '2' } }, { 'if-match': german })
@@ -164,7 +162,7 @@ describe('the tag', () => {
     }
   })
 
-  test('lets one of two through who have read the same', async () => {
+  test('admits one of two concurrent changes', async () => {
     const tag = await tagOf()
     const answers = await Promise.all(
       ['x', 'y'].map((key) => patch('de', { a: { [key]: '1' } }, { 'if-match': tag })),
@@ -173,13 +171,13 @@ describe('the tag', () => {
   })
 })
 
-test('patches at the same time lose nothing, on two replicas', async () => {
+test('concurrent patches on two replicas lose nothing', async () => {
   const other = await startPortalGateway(world.database)
-  const keys = Array.from({ length: 40 }, (_, at) => `key ${at}`)
+  const keys = Array.from({ length: 40 }, (_, index) => `key ${index}`)
   const answers = await Promise.all(
-    keys.map((key, at) =>
-      (at % 2 === 0 ? world.gateway : other).send('admins', 'PATCH /v1/translations/de', {
-        json: { a: { [key]: 'x' }, [`space ${at % 3}`]: { [key]: 'x' } },
+    keys.map((key, index) =>
+      (index % 2 === 0 ? world.gateway : other).send('admins', 'PATCH /v1/translations/de', {
+        json: { a: { [key]: 'x' }, [`space ${index % 3}`]: { [key]: 'x' } },
       }),
     ),
   )

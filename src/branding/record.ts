@@ -1,7 +1,103 @@
-import type { DesignTokens, PlainTheme, ThemePreview } from './answer-schema.ts'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { nullable } from '#api/shapes.ts'
 import { channelsOfHex, contrastOf, type PairContrast } from './colors.ts'
 import type { ParsedTheme } from './schema.ts'
 import { type ColorName, colorNames, type Scheme, type Theme } from './theme.ts'
+
+const ofEachColor = <T extends TSchema>(schema: T) =>
+  Type.Object(Object.fromEntries(colorNames.map((name) => [name, schema])) as Record<ColorName, T>)
+const palette = ofEachColor(Type.String({ description: '`#rrggbb` or `#rrggbbaa`.' }))
+
+const themeFields = {
+  product_name: Type.String(),
+  mode: Type.Union([Type.Literal('light'), Type.Literal('dark'), Type.Literal('system')], {
+    description: '`system` follows the preference of the device.',
+  }),
+  colors: Type.Object({ light: palette, dark: palette }),
+  radius_px: Type.Integer(),
+  font_family: Type.String({
+    description: 'Font families in order of preference, separated by commas.',
+  }),
+  font_scale: Type.Number({ description: 'Multiplies all text sizes.' }),
+}
+
+/** Without the logo. */
+const plainTheme = Type.Object(themeFields)
+type PlainTheme = Static<typeof plainTheme>
+
+export const themeRecord = Type.Object(
+  {
+    ...themeFields,
+    logo_url: Type.String({
+      description: 'The signed path of the logo; it needs no credential.',
+    }),
+  },
+  { $id: 'Theme' },
+)
+export type ThemeRecord = Static<typeof themeRecord>
+
+const colorTokens = ofEachColor(
+  Type.Object({
+    $value: Type.Object({
+      colorSpace: Type.Literal('srgb'),
+      components: Type.Array(Type.Number()),
+      alpha: Type.Number(),
+      hex: Type.String(),
+    }),
+  }),
+)
+
+export const designTokensRecord = Type.Object(
+  {
+    color: Type.Object({ $type: Type.Literal('color'), light: colorTokens, dark: colorTokens }),
+    radius: Type.Object({
+      $type: Type.Literal('dimension'),
+      $value: Type.Object({ value: Type.Number(), unit: Type.Literal('px') }),
+    }),
+    font: Type.Object({
+      family: Type.Object({
+        $type: Type.Literal('fontFamily'),
+        $value: Type.Array(Type.String()),
+      }),
+      scale: Type.Object({ $type: Type.Literal('number'), $value: Type.Number() }),
+    }),
+  },
+  {
+    $id: 'DesignTokens',
+    description: 'The theme in the format of the Design Tokens Community Group, 2025.10.',
+  },
+)
+type DesignTokens = Static<typeof designTokensRecord>
+
+const cssVariablesRecord = Type.Record(Type.String(), Type.String())
+
+export const themePreview = Type.Object(
+  {
+    theme: plainTheme,
+    css_variables: Type.Object(
+      { root: cssVariablesRecord, light: cssVariablesRecord, dark: cssVariablesRecord },
+      { description: 'CSS custom properties: `root` for both schemes, and one set for each.' },
+    ),
+    contrast: Type.Array(
+      Type.Object({
+        pair: Type.String({ description: 'Scheme, foreground and background.' }),
+        ratio: Type.Number({ description: 'WCAG 2.2 contrast ratio, from 1 to 21.' }),
+        required: Type.Number(),
+        pass: Type.Boolean(),
+        suggestion: nullable(Type.String(), 'The nearest passing colour, for a failing pair.'),
+      }),
+    ),
+    warnings: Type.Array(
+      Type.Object({
+        code: Type.Union([Type.Literal('contrast_too_low'), Type.Literal('color_out_of_gamut')]),
+        param: Type.String({ description: 'The field of the colour.' }),
+        message: Type.String(),
+      }),
+    ),
+  },
+  { $id: 'ThemePreview' },
+)
+type ThemePreview = Static<typeof themePreview>
 
 /** The theme as the API returns it, without the logo. */
 export function renderTheme(theme: Theme): PlainTheme {

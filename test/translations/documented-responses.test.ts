@@ -1,12 +1,10 @@
 import { expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-/** What translations answer is what their routes say. */
-
 const world = useDescribedGateway()
 const german = 'PATCH /v1/translations/de'
 
-test('of all that is done with them', async () => {
+test('responses match their documentation', async () => {
   const { ask } = world
   await ask(german, { json: { menu: { home: 'Start', end: 'Ende' }, form: { ok: 'Gut' } } })
   const { body, headers } = await ask(german, { json: { menu: { end: null }, form: null } })
@@ -24,7 +22,7 @@ test('of all that is done with them', async () => {
   expect(reset.body).toEqual({})
 })
 
-test('of what they refuse', async () => {
+test('error responses match their documentation', async () => {
   const { ask } = world
   const forbidden = JSON.parse('{"menu":{"__proto__":"x"}}')
   for (const json of [{ menu: 'x' }, { menu: { home: 1 } }, forbidden]) {
