@@ -8,7 +8,7 @@ import { countTokens } from './count.ts'
 import { createChatDecoder } from './decode.ts'
 import { encodeChatRequest } from './encode.ts'
 
-/** Any server that speaks chat completions: vLLM, llama.cpp, Ollama, a vendor. */
+/** Servers that speak chat completions: vLLM, llama.cpp, Ollama, hosted APIs. */
 export const chatCompletions: Adapter = {
   generate,
   listModels: fetchModelList,

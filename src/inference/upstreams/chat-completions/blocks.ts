@@ -3,13 +3,13 @@ import type { Citations } from './citations.ts'
 
 type BlockKind = 'answer' | 'refusal' | 'reasoning'
 
-/** Numbers the blocks of a generation and keeps at most one of them open. */
+/** Numbers the blocks of a generation, of which at most one is open. */
 export class Blocks {
   readonly #citations: Citations
   #open: BlockKind | null = null
   #block = -1
   #textChars = 0
-  #keptText: string | null = null
+  #citingText: string | null = null
 
   constructor(citations: Citations) {
     this.#citations = citations
@@ -19,17 +19,17 @@ export class Blocks {
     return this.#open === kind
   }
 
-  /** Opens a block and closes the one before. */
+  /** Opens a block and closes the previous one. */
   begin(kind: BlockKind, out: GenerationEvent[]) {
     const block = this.claim(out)
     this.#open = kind
     this.#textChars = 0
-    this.#keptText = this.#citations.wantsText() ? '' : null
+    this.#citingText = this.#citations.wantsText() ? '' : null
     if (kind === 'reasoning') out.push({ type: 'reasoning-start', block })
     else out.push({ type: 'text-start', block, form: kind })
   }
 
-  /** Adds to the open block; `logprobs` only to an answer. */
+  /** Appends to the open block; `logprobs` only to an answer. */
   append(text: string, out: GenerationEvent[], logprobs?: readonly TokenLogprob[]) {
     const block = this.#block
     if (this.#open === 'reasoning') {
@@ -37,7 +37,7 @@ export class Blocks {
       return
     }
     this.#textChars += text.length
-    if (this.#keptText !== null) this.#keptText += text
+    if (this.#citingText !== null) this.#citingText += text
     if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
     else out.push({ type: 'text-delta', block, text, logprobs })
   }
@@ -47,7 +47,7 @@ export class Blocks {
     if (this.#open === 'reasoning') out.push({ type: 'reasoning-end', block, complete })
     else if (this.#open !== null) {
       if (this.#open === 'answer') {
-        for (const citation of this.#citations.take(this.#keptText, this.#textChars)) {
+        for (const citation of this.#citations.take(this.#citingText, this.#textChars)) {
           out.push({ type: 'citation', block, citation })
         }
       }
@@ -56,7 +56,7 @@ export class Blocks {
     this.#open = null
   }
 
-  /** Closes the open block and gives the number of one that is opened elsewhere. */
+  /** Closes the open block and returns the number of a block that the caller opens. */
   claim(out: GenerationEvent[]): number {
     this.close(out, true)
     this.#block += 1

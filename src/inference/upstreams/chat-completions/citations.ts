@@ -1,23 +1,21 @@
 import type { Citation } from '#inference/events.ts'
-import { isRecord, type JsonObject } from '#lib/json.ts'
+import { isRecord } from '#lib/json.ts'
+import { citationsMax, readNumber, readRecords } from '../shared/read.ts'
 import type { ChatAnnotation, ChatChunk, ChatUrlCitation } from './wire.ts'
 
 type UrlCitation = Extract<Citation, { kind: 'url' }>
 
-/** More sources than any search gives. */
-const citationsMax = 1_024
-
 /**
- * Collects the sources of an answer. Two forms exist: `url_citation` annotations, which say where
- * they belong, and a list of URLs beside the text, which refers to it by markers such as [2].
+ * Collects the citations of a response. Servers send `url_citation` annotations, which contain
+ * positions, or a list of URLs, to which the text refers by markers such as [2].
  */
 export class Citations {
-  readonly #given = new Set<string>()
+  readonly #cited = new Set<string>()
   #urls: readonly unknown[] = []
   #searchResults: readonly unknown[] = []
   #annotated: UrlCitation[] = []
 
-  /** Looks at a chunk before its text is read. */
+  /** Called with each chunk, before its text is read. */
   readChunk({ citations, search_results: searchResults }: ChatChunk) {
     if (Array.isArray(citations)) this.#urls = citations
     if (Array.isArray(searchResults)) this.#searchResults = searchResults
@@ -30,19 +28,19 @@ export class Citations {
     }
   }
 
-  /** Whether the text of the block is needed to find the markers. */
+  /** Whether the text of the block has to be kept to find the markers. */
   wantsText(): boolean {
     return this.#urls.length > 0
   }
 
-  /** The citations of a text block that ends; null for text that was not kept. */
+  /** The citations of a text block that ends. `text`: null where it was not kept. */
   take(text: string | null, textChars: number): UrlCitation[] {
     const marked = [...(text ?? '').matchAll(/\[(\d{1,4})\]/g)].flatMap((marker) =>
       this.#at(Number(marker[1]) - 1, marker.index, marker.index + marker[0].length),
     )
-    // A source that the text does not mark is still a source.
+    // Sources without a marker are cited at the end of the text.
     const unmarked = this.#urls.flatMap((url, index) =>
-      typeof url === 'string' && this.#given.has(url) ? [] : this.#at(index, textChars, textChars),
+      typeof url === 'string' && this.#cited.has(url) ? [] : this.#at(index, textChars, textChars),
     )
     const taken = [...this.#annotated, ...marked, ...unmarked]
     this.#annotated = []
@@ -51,16 +49,14 @@ export class Citations {
 
   #at(index: number, startIndex: number, endIndex: number): UrlCitation[] {
     const url = this.#urls[index]
-    if (typeof url !== 'string' || this.#given.size >= citationsMax) return []
-    this.#given.add(url)
+    if (typeof url !== 'string' || this.#cited.size >= citationsMax) return []
+    this.#cited.add(url)
     return [{ kind: 'url', url, title: findTitle(this.#searchResults, url), startIndex, endIndex }]
   }
 }
 
 function findTitle(searchResults: readonly unknown[], url: string): string {
-  const found = searchResults.find(
-    (result): result is JsonObject => isRecord(result) && result['url'] === url,
-  )
+  const found = readRecords(searchResults).find((result) => result['url'] === url)
   return typeof found?.['title'] === 'string' ? found['title'] : url
 }
 
@@ -74,7 +70,7 @@ function readAnnotation(annotation: unknown): UrlCitation | null {
     kind: 'url',
     url,
     title: typeof title === 'string' ? title : url,
-    startIndex: typeof start_index === 'number' ? start_index : 0,
-    endIndex: typeof end_index === 'number' ? end_index : 0,
+    startIndex: readNumber(start_index) ?? 0,
+    endIndex: readNumber(end_index) ?? 0,
   }
 }

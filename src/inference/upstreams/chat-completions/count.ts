@@ -6,31 +6,31 @@ import type { AdapterContext } from '#inference/upstream.ts'
 import { encodeChatRequest } from './encode.ts'
 
 /**
- * The protocol has no counter, but servers have: they put a prompt together as for an answer and
- * say how many tokens it has. Images and files are left out and counted as everywhere, because no
- * server counts them without looking at them.
+ * The protocol defines no token counter, but servers have their own: they render the prompt and
+ * return its token count. Images and files are estimated by Sluice, since no server counts them
+ * without processing them.
  */
 export async function countTokens(
   request: GenerationRequest,
   context: AdapterContext,
 ): Promise<number | null> {
-  const ask = counters[context.upstream.quirks.tokenCounter]
-  if (ask === null) return null
-  const media = takeMedia(request)
-  const counted = await ask(promptOf(media.request, context), context)
+  const count = counters[context.upstream.quirks.tokenCounter]
+  if (count === null) return null
+  const media = splitMedia(request)
+  const counted = await count(encodePrompt(media.request, context), context)
   return counted === null ? null : counted + Math.ceil(media.tokens)
 }
 
-type AskCounter = (prompt: ChatPrompt, context: AdapterContext) => Promise<number | null>
+type CountPrompt = (prompt: ChatPrompt, context: AdapterContext) => Promise<number | null>
 
 const counters: Readonly<
-  Record<AdapterContext['upstream']['quirks']['tokenCounter'], AskCounter | null>
-> = { vllm: askVllm, 'llama.cpp': askLlamaCpp, native: null, none: null }
+  Record<AdapterContext['upstream']['quirks']['tokenCounter'], CountPrompt | null>
+> = { vllm: countWithVllm, 'llama.cpp': countWithLlamaCpp, native: null, none: null }
 
 type ChatPrompt = { readonly [field: string]: unknown }
 
-/** Of the body of a chat request only what the prompt is made of. */
-function promptOf(request: GenerationRequest, { upstream, model }: AdapterContext): ChatPrompt {
+/** The fields of a chat request that determine the prompt. */
+function encodePrompt(request: GenerationRequest, { upstream, model }: AdapterContext): ChatPrompt {
   const { quirks } = upstream
   const toolNames = createToolNames(request)
   const body = encodeChatRequest(request, { model, quirks, toolNames })
@@ -38,33 +38,35 @@ function promptOf(request: GenerationRequest, { upstream, model }: AdapterContex
   return Object.fromEntries(names.map((name) => [name, body[name]]))
 }
 
-async function askVllm(prompt: ChatPrompt, context: AdapterContext): Promise<number | null> {
+async function countWithVllm(prompt: ChatPrompt, context: AdapterContext): Promise<number | null> {
   const body = { ...prompt, add_generation_prompt: true }
-  const answer = await askCounter(context, { url: `${rootOf(context)}/tokenize`, body })
-  return answer === null ? null : readCount(answer['count'])
+  const response = await askCounter(context, { url: `${rootOf(context)}/tokenize`, body })
+  return response === null ? null : readCount(response['count'])
 }
 
-async function askLlamaCpp(prompt: ChatPrompt, context: AdapterContext): Promise<number | null> {
+async function countWithLlamaCpp(
+  prompt: ChatPrompt,
+  context: AdapterContext,
+): Promise<number | null> {
   const root = rootOf(context)
   const rendered = await askCounter(context, { url: `${root}/apply-template`, body: prompt })
   if (rendered === null) return null
   const body = { content: rendered['prompt'], add_special: true, parse_special: true }
-  const answer = await askCounter(context, { url: `${root}/tokenize`, body })
-  if (answer === null) return null
-  const tokens = answer['tokens']
+  const response = await askCounter(context, { url: `${root}/tokenize`, body })
+  if (response === null) return null
+  const tokens = response['tokens']
   return typeof rendered['prompt'] === 'string' && Array.isArray(tokens)
     ? tokens.length
     : Number.NaN
 }
 
-/** These stand beside the versioned paths, not below them. */
+/** The counters are not below the versioned path. */
 function rootOf({ upstream }: AdapterContext): string {
   return upstream.baseUrl.replace(/\/v1$/, '')
 }
 
-type TakenMedia = { readonly request: GenerationRequest; readonly tokens: number }
-
-function takeMedia(request: GenerationRequest): TakenMedia {
+/** The request without images and files, and their estimated tokens. */
+function splitMedia(request: GenerationRequest): { request: GenerationRequest; tokens: number } {
   let tokens = 0
   const keepTexts = (parts: readonly ContentPart[]) =>
     parts.filter((part) => {

@@ -6,22 +6,25 @@ import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import {
-  type DeltaReaderOptions,
+  invalidResponse,
+  isDoneMarker,
+  reportedError,
+  truncatedResponse,
+} from '../shared/errors.ts'
+import {
+  createDeltaState,
+  type DeltaOptions,
   type DeltaState,
   endDelta,
-  openDelta,
   readDelta,
   readText,
-  readUnseen,
+  readUnstreamed,
 } from './delta.ts'
-import { readFinishReason } from './finish-reason.ts'
-import { readLogprobs } from './logprobs.ts'
-import { plainTextOf, type TextField } from './plain-chunk.ts'
-import { readUsage } from './usage.ts'
+import { readFinishReason, readLogprobs, readPlainText, readUsage, type TextField } from './read.ts'
 import type { ChatChoice, ChatChunk } from './wire.ts'
 
-export type ChatDecoderOptions = DeltaReaderOptions & {
-  /** Whether log probabilities were asked for. */
+export type ChatDecoderOptions = DeltaOptions & {
+  /** Whether log probabilities were requested. */
   logprobs: boolean
 }
 
@@ -29,20 +32,20 @@ type State = {
   phase: Decoder['state']
   readonly wantsLogprobs: boolean
   readonly delta: DeltaState
-  /** What the last chunk looked like that brought text alone, and where it had its text. */
+  /** The frame of the last chunk that contained only text, and the field of the text. */
   readonly textFrame: TextFrame
   textField: TextField
-  started: boolean
-  /** Objects came that were no chunks. */
+  isStarted: boolean
+  /** Objects arrived that are not chunks. */
   sawForeign: boolean
-  /** The last message was JSON that breaks off; only the end of the body may follow it. */
-  broken: boolean
-  /** As the upstream gave it; the latest wins. */
+  /** The last message was truncated JSON; only the end of the body may follow it. */
+  isBroken: boolean
+  /** As the upstream sent it; the latest counts. */
   usage: unknown
   ending: { reason: FinishReason; rawReason: string }
 }
 
-/** Reads a chat-completions answer, streamed or whole. */
+/** Decodes a chat-completions response, streamed or whole. */
 export function createChatDecoder(options: ChatDecoderOptions): Decoder {
   return new ChatDecoder(options)
 }
@@ -54,12 +57,12 @@ class ChatDecoder implements Decoder {
     this.#state = {
       phase: 'open',
       wantsLogprobs: options.logprobs,
-      delta: openDelta(options),
+      delta: createDeltaState(options),
       textFrame: new TextFrame(),
       textField: 'content',
-      started: false,
+      isStarted: false,
       sawForeign: false,
-      broken: false,
+      isBroken: false,
       usage: null,
       ending: { reason: 'stop', rawReason: '' },
     }
@@ -82,31 +85,31 @@ class ChatDecoder implements Decoder {
   }
 }
 
-function push(state: State, message: ServerSentEvent, out: GenerationEvent[]): void {
+function push(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
   if (state.phase === 'done') return
-  if (state.broken) throw notAChunk()
-  if (state.phase === 'open' && message.event === '' && pushText(state, message.data, out)) return
-  const payload = parseJson(message.data)
-  if (!isRecord(payload)) pushOther(state, message, out)
-  else if (isUnknownEvent(message.event, payload)) state.sawForeign = true
-  else if (message.event !== 'error') {
+  if (state.isBroken) throw notAChunk()
+  if (state.phase === 'open' && event === '' && pushText(state, data, out)) return
+  const payload = parseJson(data)
+  if (!isRecord(payload)) pushOther(state, { event, data }, out)
+  else if (isUnknownEvent(event, payload)) state.sawForeign = true
+  else if (event !== 'error') {
     pushChunk(state, payload, out)
-    if (state.phase === 'open') learnFrame(state, payload, message.data)
+    if (state.phase === 'open') learnFrame(state, payload, data)
   } else if (state.phase === 'open') {
-    throw errorFromPayload(payload) ?? errorFromPayload({ error: payload }) ?? reportedError()
+    throw errorFromPayload(payload) ?? reportedError({ error: payload })
   }
 }
 
 /**
- * The protocol names no events. Data under any other name than `error`, or `message` (the default),
- * is a vendor's own event unless it says that it is a chunk.
+ * The protocol defines no event names. Data under a name other than `error`, or `message` (the
+ * default), is a vendor's own event unless its object type is that of a chunk.
  */
 function isUnknownEvent(event: string, { object }: JsonObject): boolean {
   if (event === '' || event === 'message' || event === 'error') return false
   return typeof object !== 'string' || !object.startsWith('chat.')
 }
 
-/** Whether the chunk was one like the chunk before, but for its text. */
+/** Whether the chunk differed from the previous one only in its text. */
 function pushText(
   { textFrame, textField, delta }: State,
   data: string,
@@ -118,22 +121,22 @@ function pushText(
   return true
 }
 
-/** The closing marker, an empty line that keeps the connection, or no JSON object at all. */
-function pushOther(state: State, message: ServerSentEvent, out: GenerationEvent[]): void {
-  const text = message.data.trim()
-  if (/^"?\[done\]"?$/i.test(text)) {
+/** The end marker, an empty keep-alive line, or anything that is not a JSON object. */
+function pushOther(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
+  const text = data.trim()
+  if (isDoneMarker(text)) {
     end(state, out)
   } else if (text !== '' && state.phase === 'open') {
-    if (message.event === 'error') throw reportedError()
+    if (event === 'error') throw reportedError()
     if (!text.startsWith('{')) throw notAChunk()
-    state.broken = true
+    state.isBroken = true
   }
 }
 
-/** Remembers what a chunk looks like that brings text alone. */
+/** Records the frame of a chunk that contains only text. */
 function learnFrame(state: State, chunk: ChatChunk, data: string): void {
   if (state.wantsLogprobs || !state.textFrame.learns) return
-  const plain = plainTextOf(chunk)
+  const plain = readPlainText(chunk)
   if (plain === null) return
   state.textField = plain.field
   state.textFrame.learn(data, plain.field, plain.text)
@@ -150,13 +153,13 @@ function pushChunk(state: State, chunk: ChatChunk, out: GenerationEvent[]): void
       return
     }
   }
-  if (!state.started) {
-    state.started = true
+  if (!state.isStarted) {
+    state.isStarted = true
     out.push({ type: 'generation-start' })
   }
   if (usage) state.usage = usage
   if (state.phase === 'finishing') {
-    // The chunk that brings usage and nothing else is the last one.
+    // A chunk that contains only usage is the last one.
     if (usage && (!hasChoices || choices.length === 0)) finish(state, out)
     return
   }
@@ -168,44 +171,40 @@ function pushChunk(state: State, chunk: ChatChunk, out: GenerationEvent[]): void
 }
 
 function readChoice(state: State, choice: ChatChoice, out: GenerationEvent[]): void {
-  const { index, delta, message, finish_reason: word, usage } = choice
-  // Never asked for, so a second choice is nobody's answer.
+  const { index, delta, message, finish_reason: rawReason, usage } = choice
+  // Only one choice was requested.
   if (typeof index === 'number' && index !== 0) return
   if (usage) state.usage = usage
-  const isLast = typeof word === 'string' && word !== ''
+  const isLast = typeof rawReason === 'string' && rawReason !== ''
   const logprobs = state.wantsLogprobs ? readLogprobs(choice.logprobs) : undefined
-  const writing = { logprobs, out }
-  if (isRecord(delta)) readDelta(state.delta, delta, writing)
+  const output = { logprobs, out }
+  if (isRecord(delta)) readDelta(state.delta, delta, output)
   if (isRecord(message)) {
-    if (isLast) readUnseen(state.delta, message, writing)
-    else if (!isRecord(delta)) readDelta(state.delta, message, writing)
+    if (isLast) readUnstreamed(state.delta, message, output)
+    else if (!isRecord(delta)) readDelta(state.delta, message, output)
   }
-  if (isLast) beginFinish(state, word, out)
+  if (isLast) beginFinish(state, rawReason, out)
 }
 
-/** The model is done; its usage may still come. */
-function beginFinish(state: State, word: string, out: GenerationEvent[]): void {
-  const reason = readFinishReason(word)
+/** The model has finished; usage may follow. */
+function beginFinish(state: State, rawReason: string, out: GenerationEvent[]): void {
+  const reason = readFinishReason(rawReason)
   if (reason === null) {
-    throw new AppError('upstream_error', 'The upstream failed in the middle of its answer.', {
-      cause: { finishReason: word },
+    throw new AppError('upstream_error', 'The upstream failed during its response.', {
+      cause: { finishReason: rawReason },
     })
   }
   endDelta(state.delta, out, reason !== 'stop')
-  // Many servers say "stop" after a tool call; the calls count for more than the word.
+  // Many servers send "stop" after a tool call; the call counts for more.
   const called = reason === 'stop' && state.delta.calls.count() > 0
-  state.ending = { reason: called ? 'tool-calls' : reason, rawReason: word }
+  state.ending = { reason: called ? 'tool-calls' : reason, rawReason }
   state.phase = 'finishing'
 }
 
 function end(state: State, out: GenerationEvent[]): void {
   if (state.phase === 'finishing') finish(state, out)
   if (state.phase === 'done') return
-  if (state.sawForeign && !state.started) throw notAChunk()
-  throw new AppError(
-    'upstream_truncated',
-    'The upstream ended its answer without a finish reason: the answer was truncated.',
-  )
+  throw state.sawForeign && !state.isStarted ? notAChunk() : truncatedResponse('a finish reason')
 }
 
 function finish(state: State, out: GenerationEvent[]): void {
@@ -214,12 +213,5 @@ function finish(state: State, out: GenerationEvent[]): void {
 }
 
 function notAChunk(): AppError {
-  return new AppError(
-    'upstream_invalid_answer',
-    'The upstream sent something that is no part of a chat completion.',
-  )
-}
-
-function reportedError(): AppError {
-  return new AppError('upstream_error', 'The upstream reported an error.')
+  return invalidResponse('sent an event that is not part of a chat completion')
 }

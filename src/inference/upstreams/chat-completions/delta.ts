@@ -2,33 +2,32 @@ import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createToolCalls, type ToolCallPiece, type ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tool-names.ts'
 import { isRecord } from '#lib/json.ts'
+import { readJsonText, readString } from '../shared/read.ts'
 import { Blocks } from './blocks.ts'
 import { Citations } from './citations.ts'
-import type { TextField } from './plain-chunk.ts'
+import type { TextField } from './read.ts'
 import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
 import type { ChatContentPart, ChatDelta, ChatFunctionPart, ChatToolCallPart } from './wire.ts'
 
-export type DeltaReaderOptions = {
+export type DeltaOptions = {
   toolNames: ToolNames
-  /** Whether reasoning comes inside the content as `<think>…</think>`. */
+  /** Whether reasoning is sent inside the content as `<think>…</think>`. */
   thinkTags: boolean
-  /** Call ids that the request's history uses. */
+  /** Call ids in the history of the request. */
   takenCallIds: ReadonlySet<string>
   toolArgumentCharsMax: number
 }
 
-type Logprobs = readonly TokenLogprob[] | undefined
-
-/** Whitespace that may turn out to stand between two blocks is held up to here. */
+/** The most whitespace that is held because it may separate two blocks, in characters. */
 const heldCharsMax = 1_024
 
-/** What was said so far, piece by piece, and the blocks that it became. */
+/** The content of the response so far and its blocks. */
 export type DeltaState = {
   readonly blocks: Blocks
   readonly calls: ToolCalls
   readonly citations: Citations
   readonly splitter: ThinkTagSplitter | null
-  /** What came before a block of its kind was worth opening: whitespace. */
+  /** Whitespace before the first other character of a block, which opens the block. */
   heldText: string
   heldLogprobs: TokenLogprob[]
   heldReasoning: string
@@ -36,7 +35,7 @@ export type DeltaState = {
   sawReasoning: boolean
 }
 
-export function openDelta(options: DeltaReaderOptions): DeltaState {
+export function createDeltaState(options: DeltaOptions): DeltaState {
   const citations = new Citations()
   const blocks = new Blocks(citations)
   return {
@@ -57,40 +56,41 @@ export function openDelta(options: DeltaReaderOptions): DeltaState {
   }
 }
 
-/** A message that repeats the whole answer: only what no delta has said is read. */
-export function readUnseen(state: DeltaState, message: ChatDelta, writing: Writing): void {
-  readDelta(state, leaveUnseen(state, message), writing)
+/** Reads a message that repeats the whole response: only content that no delta contained. */
+export function readUnstreamed(state: DeltaState, message: ChatDelta, output: Output): void {
+  readDelta(state, pickUnstreamed(state, message), output)
 }
 
-/** Closes what is open. `cut`: the model was stopped in the middle. */
+/** Closes the open block and calls. `cut`: the output was truncated. */
 export function endDelta(state: DeltaState, out: GenerationEvent[], cut: boolean): void {
   state.splitter?.end(contentReader(state, { logprobs: undefined, out }))
   state.calls.close(out, cut)
   state.blocks.close(out, !cut)
 }
 
-type Writing = { logprobs: Logprobs; out: GenerationEvent[] }
+type Output = { logprobs: readonly TokenLogprob[] | undefined; out: GenerationEvent[] }
 
-/** Reads one piece of what a choice says. */
-export function readDelta(state: DeltaState, delta: ChatDelta, writing: Writing): void {
-  // A server that sends both names sends the same text twice.
+/** Reads one increment of a choice. */
+export function readDelta(state: DeltaState, delta: ChatDelta, output: Output): void {
+  // A server that sends both fields sends the same text in both.
   const reasoning = isText(delta.reasoning_content) ? delta.reasoning_content : delta.reasoning
-  if (isText(reasoning)) writeReasoning(state, reasoning, writing.out)
+  if (isText(reasoning)) writeReasoning(state, reasoning, output.out)
   const { content } = delta
   if (typeof content === 'string') {
-    if (content !== '') readContent(state, content, writing)
+    if (content !== '') readContent(state, content, output)
   } else if (Array.isArray(content)) {
-    for (const part of content) if (isRecord(part)) readPart(state, part, writing)
+    for (const part of content) if (isRecord(part)) readPart(state, part, output)
   }
-  if (isText(delta.refusal)) writeRefusal(state, delta.refusal, writing.out)
+  if (isText(delta.refusal)) writeRefusal(state, delta.refusal, output.out)
   if (Array.isArray(delta.annotations)) state.citations.readAnnotations(delta.annotations)
-  if (Array.isArray(delta.tool_calls)) readToolCalls(state, delta.tool_calls, writing.out)
+  if (Array.isArray(delta.tool_calls)) readToolCalls(state, delta.tool_calls, output.out)
   if (isRecord(delta.function_call)) {
-    pushToolCall(state, { ...noPiece, ...readFunction(delta.function_call) }, writing.out)
+    const piece = { index: 0, indexGiven: false, id: '', ...readFunction(delta.function_call) }
+    pushToolCall(state, piece, output.out)
   }
 }
 
-/** Reads one piece of which it is known that it is text alone, and in which field. */
+/** Reads an increment that contains only text, in this field. */
 export function readText(
   state: DeltaState,
   field: TextField,
@@ -102,7 +102,7 @@ export function readText(
   else writeReasoning(state, text, out)
 }
 
-function leaveUnseen(state: DeltaState, message: ChatDelta): ChatDelta {
+function pickUnstreamed(state: DeltaState, message: ChatDelta): ChatDelta {
   const { content, refusal, reasoning, reasoning_content, annotations, ...calls } = message
   return {
     ...(state.sawText ? {} : { content, refusal }),
@@ -112,36 +112,36 @@ function leaveUnseen(state: DeltaState, message: ChatDelta): ChatDelta {
   }
 }
 
-function readContent(state: DeltaState, content: string, writing: Writing): void {
-  if (state.splitter === null) writeText(state, content, writing)
-  else state.splitter.push(content, contentReader(state, writing))
+function readContent(state: DeltaState, content: string, output: Output): void {
+  if (state.splitter === null) writeText(state, content, output)
+  else state.splitter.push(content, contentReader(state, output))
 }
 
-function contentReader(state: DeltaState, writing: Writing): ThinkTagReader {
+function contentReader(state: DeltaState, output: Output): ThinkTagReader {
   return {
-    reasoning: (text) => writeReasoning(state, text, writing.out),
-    text: (text) => writeText(state, text, writing),
+    reasoning: (text) => writeReasoning(state, text, output.out),
+    text: (text) => writeText(state, text, output),
   }
 }
 
-/** Content as a list of parts; Mistral puts its reasoning there. */
-function readPart(state: DeltaState, part: ChatContentPart, writing: Writing): void {
+/** Content as a list of parts, which Mistral uses for reasoning. */
+function readPart(state: DeltaState, part: ChatContentPart, output: Output): void {
   if (part.type === 'thinking') {
     const { thinking } = part
     const inner: unknown[] = Array.isArray(thinking) ? thinking : [{ text: thinking }]
     for (const piece of inner) {
       if (isRecord(piece) && isText(piece['text'])) {
-        writeReasoning(state, piece['text'], writing.out)
+        writeReasoning(state, piece['text'], output.out)
       }
     }
   } else if (isText(part.text)) {
-    readContent(state, part.text, writing)
+    readContent(state, part.text, output)
   } else if (isText(part.refusal)) {
-    writeRefusal(state, part.refusal, writing.out)
+    writeRefusal(state, part.refusal, output.out)
   }
 }
 
-function writeText(state: DeltaState, text: string, { logprobs, out }: Writing): void {
+function writeText(state: DeltaState, text: string, { logprobs, out }: Output): void {
   if (state.blocks.isOpen('answer')) {
     state.blocks.append(text, out, logprobs)
     return
@@ -185,7 +185,7 @@ function open(
   state.blocks.begin(kind, out)
 }
 
-/** Whitespace alone opens no block: models put it between their reasoning and a tool call. */
+/** Whitespace alone opens no block: models emit it between their reasoning and a tool call. */
 function isBlank(text: string): boolean {
   return text.length <= heldCharsMax && !/\S/.test(text)
 }
@@ -200,16 +200,14 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
-const noPiece: ToolCallPiece = { index: 0, indexGiven: false, id: '', name: '', text: '' }
-
 function readToolCalls(state: DeltaState, parts: readonly unknown[], out: GenerationEvent[]): void {
-  for (const [place, part] of parts.entries()) {
+  for (const [position, part] of parts.entries()) {
     if (!isRecord(part)) continue
     const { index, id, function: call }: ChatToolCallPart = part
     const piece: ToolCallPiece = {
-      index: typeof index === 'number' ? index : place,
+      index: typeof index === 'number' ? index : position,
       indexGiven: typeof index === 'number',
-      id: typeof id === 'string' ? id : '',
+      id: readString(id),
       ...readFunction(call),
     }
     pushToolCall(state, piece, out)
@@ -218,9 +216,8 @@ function readToolCalls(state: DeltaState, parts: readonly unknown[], out: Genera
 
 function readFunction(call: unknown): { name: string; text: string } {
   if (!isRecord(call)) return { name: '', text: '' }
-  const { name, arguments: given }: ChatFunctionPart = call
-  const text = typeof given === 'string' ? given : given == null ? '' : JSON.stringify(given)
-  return { name: typeof name === 'string' ? name : '', text }
+  const { name, arguments: input }: ChatFunctionPart = call
+  return { name: readString(name), text: readJsonText(input) }
 }
 
 function pushToolCall(state: DeltaState, piece: ToolCallPiece, out: GenerationEvent[]): void {

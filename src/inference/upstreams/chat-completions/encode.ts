@@ -1,10 +1,10 @@
 import { refusePrefill } from '#inference/prefill.ts'
-import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { GenerationRequest, OutputFormat, Tool, ToolChoice } from '#inference/request.ts'
+import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import type { ChatMessage } from './message-form.ts'
+import { isRecord } from '#lib/json.ts'
 import { encodeMessages } from './messages.ts'
-import { encodeToolChoice, encodeTools } from './tools.ts'
+import type { ChatMessage } from './wire.ts'
 
 export type ChatTarget = {
   /** The model's name at the upstream. */
@@ -14,9 +14,9 @@ export type ChatTarget = {
 }
 
 /**
- * The body of a chat-completions request. Only what the caller gave is sent, so that the defaults
- * of the upstream hold; a key whose value is undefined does not appear in the JSON. Throws
- * `invalid_request` for what chat completions, or this upstream, cannot take.
+ * The body of a chat-completions request. Only fields that the client set are sent, so the defaults
+ * of the upstream apply; a key with the value undefined is absent from the JSON. Throws
+ * `invalid_request` for content that chat completions, or this upstream, does not accept.
  */
 export function encodeChatRequest(
   request: GenerationRequest,
@@ -32,7 +32,7 @@ export function encodeChatRequest(
     stream_options: quirks.streamUsage ? { include_usage: true } : undefined,
     tools: tools.length === 0 ? undefined : tools,
     tool_choice: encodeToolChoice(request.toolChoice, toolNames),
-    // True is the default everywhere, and some servers refuse a field that they do not know.
+    // True is the default everywhere, and some servers reject unknown fields.
     parallel_tool_calls: tools.length > 0 && !request.parallelToolCalls ? false : undefined,
     response_format: encodeFormat(request.format, quirks),
     [quirks.maxTokensField]: sampling.maxOutputTokens ?? undefined,
@@ -47,7 +47,7 @@ export function encodeChatRequest(
   }
 }
 
-/** The messages, and what says that the last of them is not complete. */
+/** The messages, and the fields that make the model continue the last one. */
 function encodeConversation(
   request: GenerationRequest,
   context: Pick<ChatTarget, 'quirks' | 'toolNames'>,
@@ -70,6 +70,48 @@ function withPrefix(messages: readonly ChatMessage[]): ChatMessage[] {
   )
 }
 
+/** The tools as the `tools` of a chat request. */
+export function encodeTools(toolNames: ToolNames, quirks: UpstreamQuirks): unknown[] {
+  return toolNames.tools.map((tool) => ({
+    type: 'function',
+    function: {
+      name: toolNames.wireName(tool),
+      description: describeTool(tool) ?? undefined,
+      parameters: parametersOf(tool),
+      ...(quirks.strictTools && tool.type === 'function' ? { strict: isStrict(tool) } : {}),
+    },
+  }))
+}
+
+/** The `tool_choice` of a chat request; undefined where it is the upstream's default. */
+function encodeToolChoice(choice: ToolChoice, toolNames: ToolNames): unknown {
+  if (choice.type === 'tool') {
+    return { type: 'function', function: { name: toolNames.wireName(choice) } }
+  }
+  const isRequired =
+    choice.type === 'required' || (choice.type === 'allowed' && choice.mode === 'required')
+  return isRequired ? 'required' : undefined
+}
+
+/** Without an explicit `strict`, a tool is strict if its schema meets the requirements. */
+function isStrict(tool: Extract<Tool, { type: 'function' }>): boolean {
+  return tool.strict ?? isClosedSchema(tool.parameters, 0)
+}
+
+const schemaDepthMax = 32
+
+/** Strict mode requires every object to be closed and every property to be required. */
+function isClosedSchema(schema: unknown, depth: number): boolean {
+  if (!isRecord(schema) || depth > schemaDepthMax) return false
+  if (schema['type'] === 'array') return isClosedSchema(schema['items'], depth + 1)
+  if (schema['type'] !== 'object') return typeof schema['type'] === 'string'
+  const { properties, required } = schema
+  if (schema['additionalProperties'] !== false || !isRecord(properties)) return false
+  const names = Object.keys(properties)
+  if (!Array.isArray(required) || names.some((name) => !required.includes(name))) return false
+  return names.every((name) => isClosedSchema(properties[name], depth + 1))
+}
+
 function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): unknown {
   if (format.type === 'text') return undefined
   if (format.type === 'json-object') return { type: 'json_object' }
@@ -84,7 +126,7 @@ function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): unknown {
   }
 }
 
-/** The levels that every server with a notion of effort takes; others go to the nearest. */
+/** Maps efforts to the levels that every server with reasoning effort accepts. */
 const nearestEffort: Readonly<Record<string, string>> = {
   none: 'none',
   minimal: 'low',

@@ -13,62 +13,56 @@ import {
   type ToolResultItem,
 } from '#inference/tool-results.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { AppError } from '#lib/errors.ts'
-import { createLateTexts, type LateTexts } from './late-texts.ts'
 import {
-  type ChatMessage,
-  type ChatPart,
-  type ChatToolCall,
-  joinContent,
-  type ReasoningFields,
-} from './message-form.ts'
+  type FilePart,
+  markLateSystem,
+  reasoningText,
+  textOf,
+  unreadableFile,
+} from '../shared/parts.ts'
+import type { ChatMessage, ChatPart, ChatToolCall, ReasoningFields } from './wire.ts'
 
-type Context = { quirks: UpstreamQuirks; toolNames: ToolNames }
+type Context = { readonly quirks: UpstreamQuirks; readonly toolNames: ToolNames }
 
 type MessageItem = Extract<RequestItem, { type: 'message' }>
 
-/** What an assistant did between two items of anybody else; it becomes one message. */
+/** The items of the assistant between two items of other roles; they become one message. */
 type Turn = { reasoning: string[]; texts: string[]; calls: ToolCallItem[] }
 
+type Conversation = Context & {
+  readonly messages: ChatMessage[]
+  readonly results: Map<string, ToolResultItem[]>
+  /** Late system messages that precede the next user message. */
+  lateSystem: ChatPart[]
+  turn: Turn
+}
+
 /**
- * Items in order become messages in turns: one system message at the head, each assistant turn as
- * one message with its tool calls, and their results directly behind it.
+ * Converts items to messages: one system message at the head, each assistant turn as one message
+ * with its tool calls, and their results directly after it.
  */
 export function encodeMessages(request: GenerationRequest, context: Context): ChatMessage[] {
   const { head, rest } = splitHead(request)
-  const results = indexResults(rest)
-  const messages: ChatMessage[] = []
+  const conversation: Conversation = {
+    ...context,
+    messages: [],
+    results: indexResults(rest),
+    lateSystem: [],
+    turn: { reasoning: [], texts: [], calls: [] },
+  }
+  const { messages, results } = conversation
   if (head.texts.length > 0) {
-    messages.push({
-      role: head.isDeveloper && context.quirks.developerRole ? 'developer' : 'system',
-      content: head.texts.join('\n\n'),
-    })
+    const role = head.isDeveloper && context.quirks.developerRole ? 'developer' : 'system'
+    messages.push({ role, content: head.texts.join('\n\n') })
   }
-  const late = createLateTexts(messages)
-  let turn: Turn = { reasoning: [], texts: [], calls: [] }
-  const endTurn = () => {
-    encodeTurn(turn, { ...context, results, messages, late })
-    turn = { reasoning: [], texts: [], calls: [] }
-  }
-  for (const item of rest) {
-    if (item.type === 'reasoning') {
-      turn.reasoning.push(item.text === '' ? item.summary.join('\n\n') : item.text)
-    } else if (item.type === 'tool-call') {
-      turn.calls.push(item)
-    } else if (item.type === 'message' && item.role === 'assistant') {
-      turn.texts.push(readText(item.parts))
-    } else {
-      endTurn()
-      if (item.type === 'message') encodeMessage(item, { ...context, messages, late })
-    }
-  }
-  endTurn()
-  late.end()
+  for (const item of rest) addItem(conversation, item)
+  endTurn(conversation)
+  flushLateSystem(conversation)
   refuseOrphans(results)
   return messages
 }
 
-/** The instructions and the system texts that lead the input, which belong into one message. */
+/** The instructions and the leading system messages, which become one message, and the other items. */
 function splitHead(request: GenerationRequest): {
   head: { texts: string[]; isDeveloper: boolean }
   rest: readonly RequestItem[]
@@ -78,7 +72,7 @@ function splitHead(request: GenerationRequest): {
   let count = 0
   for (const item of request.items) {
     if (item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer')) break
-    texts.push(readText(item.parts))
+    texts.push(textOf(item.parts))
     isDeveloper &&= item.role === 'developer'
     count++
   }
@@ -88,39 +82,46 @@ function splitHead(request: GenerationRequest): {
   }
 }
 
-function encodeTurn(
-  turn: Turn,
-  context: Context & {
-    results: Map<string, ToolResultItem[]>
-    messages: ChatMessage[]
-    late: LateTexts
-  },
-): void {
-  const { messages, results, quirks, toolNames, late } = context
-  const content = turn.texts.filter((text) => text !== '').join('\n\n')
-  // Reasoning that led to nothing is not worth a message of its own.
+function addItem(conversation: Conversation, item: RequestItem): void {
+  const { turn } = conversation
+  if (item.type === 'reasoning') {
+    turn.reasoning.push(reasoningText(item))
+  } else if (item.type === 'tool-call') {
+    turn.calls.push(item)
+  } else if (item.type === 'message' && item.role === 'assistant') {
+    turn.texts.push(textOf(item.parts))
+  } else {
+    endTurn(conversation)
+    if (item.type === 'message') addMessage(conversation, item)
+  }
+}
+
+function endTurn(conversation: Conversation): void {
+  const { messages, results, quirks, toolNames, turn } = conversation
+  conversation.turn = { reasoning: [], texts: [], calls: [] }
+  const content = joinTexts(turn.texts)
+  // Reasoning without an answer or a call needs no message.
   if (content === '' && turn.calls.length === 0) return
-  const reasoning = turn.reasoning.filter((text) => text !== '').join('\n\n')
-  late.end()
+  flushLateSystem(conversation)
+  const reasoning = joinTexts(turn.reasoning)
+  const calls = turn.calls.map((call) => encodeCall(call, toolNames))
   messages.push({
     role: 'assistant',
     content,
     ...(reasoning === '' ? {} : reasoningFields(reasoning, quirks)),
-    ...(turn.calls.length === 0
-      ? {}
-      : { tool_calls: turn.calls.map((call) => encodeCall(call, toolNames)) }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
   })
   const attachments: ChatPart[] = []
   for (const call of turn.calls) {
     const result = results.get(call.callId)?.shift()
-    const content = result === undefined ? missingResult : readToolText(markFailure(result))
-    messages.push({ role: 'tool', tool_call_id: call.callId, content })
+    const text = result === undefined ? missingResult : toolResultText(markFailure(result))
+    messages.push({ role: 'tool', tool_call_id: call.callId, content: text })
     if (result !== undefined) attachments.push(...encodeAttachments(call, result, quirks))
   }
   if (attachments.length > 0) messages.push({ role: 'user', content: attachments })
 }
 
-/** Templates read either name; which ones is a quirk of the upstream. */
+/** Chat templates read either field; which ones is a quirk of the upstream. */
 function reasoningFields(reasoning: string, quirks: UpstreamQuirks): ReasoningFields {
   const fields: ReasoningFields = {}
   for (const name of quirks.reasoningFields) fields[name] = reasoning
@@ -136,22 +137,63 @@ function encodeCall(call: ToolCallItem, toolNames: ToolNames): ChatToolCall {
   }
 }
 
-function encodeMessage(
-  item: MessageItem,
-  { quirks, messages, late }: Context & { messages: ChatMessage[]; late: LateTexts },
-): void {
+function addMessage(conversation: Conversation, item: MessageItem): void {
+  const { messages, quirks } = conversation
   if (item.role === 'user') {
     const parts = item.parts.map((part) => encodePart(part, quirks))
-    messages.push({ role: 'user', content: joinContent([...late.take(), ...parts]) })
+    const content = joinContent([...conversation.lateSystem, ...parts])
+    conversation.lateSystem = []
+    messages.push({ role: 'user', content })
     return
   }
-  const text = readText(item.parts)
-  if (!quirks.lateSystemMessages) {
-    if (text !== '') late.add(text)
-    return
+  const text = textOf(item.parts)
+  if (quirks.lateSystemMessages) {
+    const isDeveloper = item.role === 'developer' && quirks.developerRole
+    messages.push({ role: isDeveloper ? 'developer' : 'system', content: text })
+  } else if (text !== '') {
+    addLateSystem(conversation, markLateSystem(text))
   }
-  const isDeveloper = item.role === 'developer' && quirks.developerRole
-  messages.push({ role: isDeveloper ? 'developer' : 'system', content: text })
+}
+
+/**
+ * Adds a system message after the head for templates that accept none there: it joins its
+ * neighbours, never the head, because a changed head would invalidate the upstream's prompt cache.
+ * It also joins tool results instead of forming a new user message after them: many templates drop
+ * the reasoning that precedes the last user message.
+ */
+function addLateSystem(conversation: Conversation, text: string): void {
+  const { messages } = conversation
+  const last = messages.at(-1)
+  if (last?.role === 'user') {
+    const before = typeof last.content === 'string' ? textParts(last.content) : last.content
+    const content = joinContent([...before, { type: 'text', text }])
+    messages.splice(-1, 1, { ...last, content })
+  } else if (last?.role === 'tool') {
+    messages.splice(-1, 1, { ...last, content: joinTexts([last.content, text]) })
+  } else {
+    conversation.lateSystem.push({ type: 'text', text })
+  }
+}
+
+/** No user message follows: the late system messages become one. */
+function flushLateSystem(conversation: Conversation): void {
+  const { lateSystem, messages } = conversation
+  conversation.lateSystem = []
+  if (lateSystem.length > 0) messages.push({ role: 'user', content: joinContent(lateSystem) })
+}
+
+function textParts(text: string): ChatPart[] {
+  return text === '' ? [] : [{ type: 'text', text }]
+}
+
+function joinTexts(texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join('\n\n')
+}
+
+/** Many servers reject a list of parts where a string would do. */
+function joinContent(parts: readonly ChatPart[]): string | ChatPart[] {
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  return texts.length === parts.length ? texts.join('\n\n') : [...parts]
 }
 
 function encodePart(part: ContentPart, quirks: UpstreamQuirks): ChatPart {
@@ -171,26 +213,14 @@ function encodePart(part: ContentPart, quirks: UpstreamQuirks): ChatPart {
   }
 }
 
-function encodeFile(
-  part: Extract<ContentPart, { type: 'file' }>,
-  quirks: UpstreamQuirks,
-): ChatPart {
+function encodeFile(part: FilePart, quirks: UpstreamQuirks): ChatPart {
   const data = part.data ?? (part.url?.startsWith('data:') ? part.url : null)
-  if (quirks.files && data !== null) {
-    const filename = part.filename === null ? {} : { filename: part.filename }
-    return { type: 'file', file: { file_data: data, ...filename } }
-  }
-  const name = part.filename === null ? 'a file' : `the file ${part.filename}`
-  throw new AppError(
-    'invalid_request',
-    quirks.files
-      ? `The model cannot fetch ${name} from a URL; send its content.`
-      : `The model does not take files, but the input holds ${name}.`,
-    { param: 'input' },
-  )
+  if (!quirks.files || data === null) throw unreadableFile(part, quirks.files)
+  const filename = part.filename === null ? {} : { filename: part.filename }
+  return { type: 'file', file: { file_data: data, ...filename } }
 }
 
-/** What a tool returned beside text; role `tool` takes text alone. */
+/** The images and files of a tool result; role `tool` accepts only text. */
 function encodeAttachments(
   call: ToolCallItem,
   result: ToolResultItem,
@@ -204,20 +234,8 @@ function encodeAttachments(
   ]
 }
 
-function readToolText(parts: readonly ContentPart[]): string {
+function toolResultText(parts: readonly ContentPart[]): string {
   const texts = parts.flatMap((part) => ('text' in part ? [part.text] : []))
   if (texts.length < parts.length) texts.push('[See the next message for what was returned.]')
   return texts.join('\n')
-}
-
-/** The text of a message whose role has nothing but text. */
-function readText(parts: readonly ContentPart[]): string {
-  return parts
-    .map((part) => {
-      if ('text' in part) return part.text
-      throw new AppError('invalid_request', `Only a user message can hold ${part.type} content.`, {
-        param: 'input',
-      })
-    })
-    .join('')
 }

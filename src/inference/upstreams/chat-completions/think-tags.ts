@@ -1,54 +1,54 @@
-/** Told what the text means, in order. */
+/** Receives the text in order. */
 export type ThinkTagReader = { reasoning(text: string): void; text(text: string): void }
 
 /**
- * Splits content that begins with `<think>…</think>` into reasoning and answer; the tags may be
- * divided over pieces. Only a tag at the very beginning counts, because an answer may speak of
- * tags. Whitespace around the tags is theirs.
+ * Splits content that begins with `<think>…</think>` into reasoning and answer; a tag may be split
+ * across pieces. Only a tag at the very beginning counts, because an answer may mention tags.
+ * Whitespace around the tags is dropped.
  */
 export type ThinkTagSplitter = {
   push(piece: string, reader: ThinkTagReader): void
-  /** The content has ended: what might have become a tag is text after all. */
+  /** The content has ended: a partial tag is text. */
   end(reader: ThinkTagReader): void
 }
 
 const openTag = '<think>'
 const closeTag = '</think>'
-/** Whitespace is held up to here while a tag may still come. */
+/** The most leading whitespace that is held while a tag may follow, in characters. */
 const heldCharsMax = 1_024
 
 export function createThinkTagSplitter(): ThinkTagSplitter {
-  let place: 'before' | 'opened' | 'inside' | 'behind' | 'answer' = 'before'
+  let position: 'before' | 'opened' | 'inside' | 'after' | 'answer' = 'before'
   let held = ''
 
   const step = (reader: ThinkTagReader): boolean => {
-    switch (place) {
+    switch (position) {
       case 'before': {
         const start = held.trimStart()
         if (start.startsWith(openTag)) {
           held = start.slice(openTag.length)
-          place = 'opened'
+          position = 'opened'
           return true
         }
         if (openTag.startsWith(start) && held.length <= heldCharsMax) return false
-        place = 'answer'
+        position = 'answer'
         return true
       }
       case 'opened':
         held = held.trimStart()
-        if (held !== '') place = 'inside'
+        if (held !== '') position = 'inside'
         return held !== ''
       case 'inside': {
         const close = held.indexOf(closeTag)
         const safe = close === -1 ? held.length - tagStartChars(held) : close
         if (safe > 0) reader.reasoning(held.slice(0, safe))
         held = held.slice(close === -1 ? safe : close + closeTag.length)
-        if (close !== -1) place = 'behind'
+        if (close !== -1) position = 'after'
         return close !== -1
       }
-      case 'behind':
+      case 'after':
         held = held.trimStart()
-        if (held !== '') place = 'answer'
+        if (held !== '') position = 'answer'
         return held !== ''
       case 'answer':
         if (held !== '') reader.text(held)
@@ -59,18 +59,18 @@ export function createThinkTagSplitter(): ThinkTagSplitter {
 
   return {
     push(piece, reader) {
-      if (place === 'answer') return reader.text(piece)
+      if (position === 'answer') return reader.text(piece)
       held += piece
       while (step(reader));
     },
     end(reader) {
-      if (held !== '') reader[place === 'inside' ? 'reasoning' : 'text'](held)
+      if (held !== '') reader[position === 'inside' ? 'reasoning' : 'text'](held)
       held = ''
     },
   }
 }
 
-/** How many characters at the end may be the start of the closing tag. */
+/** How many characters at the end may be the beginning of the closing tag. */
 function tagStartChars(text: string): number {
   for (let count = Math.min(closeTag.length - 1, text.length); count > 0; count--) {
     if (closeTag.startsWith(text.slice(-count))) return count

@@ -1,7 +1,7 @@
 /**
- * The fields of a chat-completions answer that we read. Servers disagree about every one of them,
- * so nothing is trusted: a field is `unknown` until the place that reads it has looked at it. Any
- * JSON object fits these types, which makes `isRecord` their guard and costs nothing per chunk.
+ * The fields of a chat-completions response that Sluice reads. Servers disagree about every one of
+ * them, so a field is `unknown` until its reader has checked it. Any JSON object fits these types,
+ * which makes `isRecord` their guard and costs nothing per chunk.
  */
 export type ChatChunk = {
   readonly choices?: unknown
@@ -15,13 +15,13 @@ export type ChatChunk = {
 
 export type ChatChoice = {
   readonly index?: unknown
-  /** What is new, in a stream. */
+  /** The increment, in a stream. */
   readonly delta?: unknown
-  /** Everything at once, in a whole answer and in the last chunk of some streams. */
+  /** The whole message, in a response that is not streamed and in the last chunk of some streams. */
   readonly message?: unknown
   readonly finish_reason?: unknown
   readonly logprobs?: unknown
-  /** Some servers put it here. */
+  /** Some servers send it here. */
   readonly usage?: unknown
 }
 
@@ -33,7 +33,7 @@ export type ChatDelta = {
   readonly refusal?: unknown
   /** A list of `ChatToolCallPart`. */
   readonly tool_calls?: unknown
-  /** The one call of the time before `tool_calls`: a `ChatFunctionPart`. */
+  /** The single call of older servers, before `tool_calls`: a `ChatFunctionPart`. */
   readonly function_call?: unknown
   /** A list of `ChatAnnotation`. */
   readonly annotations?: unknown
@@ -55,7 +55,7 @@ export type ChatToolCallPart = {
 
 export type ChatFunctionPart = {
   readonly name?: unknown
-  /** JSON text, or from some servers the value itself. */
+  /** JSON text, or the value itself from some servers. */
   readonly arguments?: unknown
 }
 
@@ -77,9 +77,27 @@ export type ChatUsage = {
   readonly prompt_cache_hit_tokens?: unknown
 }
 
-export type ChatTokenLogprob = {
-  readonly token?: unknown
-  readonly logprob?: unknown
-  readonly bytes?: unknown
-  readonly top_logprobs?: unknown
+/** One message of a chat request. */
+export type ChatMessage =
+  | { role: 'system' | 'developer'; content: string }
+  | { role: 'user'; content: string | ChatPart[] }
+  | ({
+      role: 'assistant'
+      content: string
+      tool_calls?: ChatToolCall[]
+      prefix?: true
+    } & ReasoningFields)
+  | { role: 'tool'; tool_call_id: string; content: string }
+
+export type ReasoningFields = { reasoning?: string; reasoning_content?: string }
+
+export type ChatToolCall = {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
 }
+
+export type ChatPart =
+  | { type: 'text'; text: string }
+  | { type: 'image_url'; image_url: { url: string; detail?: string } }
+  | { type: 'file'; file: { file_data: string; filename?: string } }

@@ -15,7 +15,10 @@ export function invalidResponse(violation: string): AppError {
 
 /** A response that ended before its protocol says that it is complete. */
 export function truncatedResponse(missing: string): AppError {
-  return new AppError('upstream_truncated', `The upstream ended its response without ${missing}.`)
+  return new AppError(
+    'upstream_truncated',
+    `The upstream ended its response without ${missing}: the response was truncated.`,
+  )
 }
 
 /** `data: [DONE]`, the end marker of chat completions, which servers of other protocols send too. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Tool, ToolChoice } from '#inference/request.ts'
 import { createToolNames } from '#inference/tool-names.ts'
-import { encodeTools } from '#inference/upstreams/chat-completions/tools.ts'
+import { encodeTools } from '#inference/upstreams/chat-completions/encode.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 
 const plain = { type: 'function', description: null, parameters: null, strict: null } as const

@@ -1,0 +1,93 @@
+import type { TokenLogprob, Usage } from '#inference/events.ts'
+import { asRecord, isRecord } from '#lib/json.ts'
+import { readCount, readLogprobs as readLogprobList } from '../shared/read.ts'
+import type { ChatChoice, ChatChunk, ChatDelta, ChatUsage } from './wire.ts'
+
+/** The fields of a delta that carry text. */
+export type TextField = (typeof textFields)[number]
+
+const textFields = ['content', 'reasoning_content', 'reasoning'] as const
+
+/**
+ * The text of a chunk without other content, or whose other content would change nothing if it was
+ * repeated; null for every other chunk.
+ */
+export function readPlainText({ choices }: ChatChunk): { field: TextField; text: string } | null {
+  if (!Array.isArray(choices) || choices.length !== 1 || !isRecord(choices[0])) return null
+  const { delta, message, finish_reason }: ChatChoice = choices[0]
+  if (isPresent(finish_reason) || isPresent(message) || !isRecord(delta)) return null
+  const { refusal, tool_calls, function_call, annotations }: ChatDelta = delta
+  if ([refusal, tool_calls, function_call, annotations].some(isPresent)) return null
+  const [field, ...others] = textFields.filter((name) => isPresent(delta[name]))
+  const text = field === undefined ? undefined : delta[field]
+  return field === undefined || others.length > 0 || typeof text !== 'string'
+    ? null
+    : { field, text }
+}
+
+/** Neither absent nor empty. */
+function isPresent(value: unknown): boolean {
+  return Boolean(value) && !(Array.isArray(value) && value.length === 0)
+}
+
+/** The log probabilities of a chunk's text. */
+export function readLogprobs(logprobs: unknown): TokenLogprob[] {
+  return readLogprobList(asRecord(logprobs)['content'])
+}
+
+type ChatFinishReason = 'stop' | 'length' | 'content-filter'
+
+/** Finish reasons by which a server reports that it failed. */
+const failureReasons: ReadonlySet<string> = new Set([
+  'error',
+  'abort',
+  'network_error',
+  'insufficient_system_resource',
+])
+
+const truncationReasons: Readonly<Record<string, ChatFinishReason>> = {
+  length: 'length',
+  max_tokens: 'length',
+  max_output_tokens: 'length',
+  model_length: 'length',
+  content_filter: 'content-filter',
+  safety: 'content-filter',
+  sensitive: 'content-filter',
+}
+
+/** Null where the upstream failed. Any other value (stop, tool_calls, eos, unknown ones) is `stop`. */
+export function readFinishReason(rawReason: string): ChatFinishReason | null {
+  const lower = rawReason.toLowerCase()
+  return failureReasons.has(lower) ? null : (truncationReasons[lower] ?? 'stop')
+}
+
+/**
+ * The token counts of an upstream; null where it sent none. Output counts include the reasoning,
+ * unless the total proves that a server counts it separately (xAI: 12 + 2 + 340 = 354).
+ */
+export function readUsage(wire: unknown): Usage | null {
+  if (!isRecord(wire)) return null
+  const usage: ChatUsage = wire
+  const inputTokens = readCount(usage.prompt_tokens)
+  const completionTokens = readCount(usage.completion_tokens)
+  if (inputTokens === null && completionTokens === null) return null
+  const input = inputTokens ?? 0
+  const completion = completionTokens ?? 0
+  const inputDetails = asRecord(usage.prompt_tokens_details)
+  const outputDetails = asRecord(usage.completion_tokens_details)
+  const reasoningTokens = readCount(outputDetails['reasoning_tokens']) ?? 0
+  const total = readCount(usage.total_tokens)
+  const isSeparate =
+    reasoningTokens > completion ||
+    (reasoningTokens > 0 && total === input + completion + reasoningTokens)
+  const outputTokens = isSeparate ? completion + reasoningTokens : completion
+  return {
+    inputTokens: input,
+    cachedTokens:
+      readCount(inputDetails['cached_tokens']) ?? readCount(usage.prompt_cache_hit_tokens) ?? 0,
+    cacheWriteTokens: readCount(inputDetails['cache_write_tokens']) ?? 0,
+    outputTokens,
+    reasoningTokens,
+    totalTokens: total ?? input + outputTokens,
+  }
+}
