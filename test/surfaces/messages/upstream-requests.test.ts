@@ -167,7 +167,7 @@ describe('a chat upstream', () => {
       messages: [user(pdf)],
     })
     expect(refused.status).toBe(400)
-    expect(await refused.text()).toContain('The model does not take files')
+    expect(await refused.text()).toContain('The model does not accept files')
   })
 
   test('is sent thinking, format, user, session and tier as far as it knows them', async () => {

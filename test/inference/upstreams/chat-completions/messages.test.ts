@@ -108,7 +108,7 @@ describe('content', () => {
       },
     ])
     expect(() => encode({ items })).toThrow(
-      'The model does not take files, but the input holds the file a.pdf.',
+      'The model does not accept files, but the input contains the file a.pdf.',
     )
     const remote: ContentPart = { ...file, data: null, url: 'https://example.com/a.pdf' }
     const remoteItems: RequestItem[] = [{ type: 'message', role: 'user', parts: [remote] }]
