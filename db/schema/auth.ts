@@ -51,6 +51,14 @@ export const appGroup = pgTable('app_group', {
 })
 
 /**
+ * The permissions that this database has been started with. One that is not here yet is new, and is
+ * granted to the shipped administrators.
+ */
+export const knownPermission = pgTable('known_permission', {
+  name: text('name').primaryKey(),
+})
+
+/**
  * No reference to `app_group`: an identity provider sends names that mean nothing here (yet). Rows
  * of source `idp` hold the words of the token; the view `user_group` says which groups they mean.
  */

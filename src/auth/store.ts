@@ -1,7 +1,7 @@
-import { and, eq, lt, sql } from 'drizzle-orm'
+import { and, eq, lt, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
-import { appGroup, appUser, groupMember } from '#db/schema/auth.ts'
+import { appGroup, appUser, groupMember, knownPermission } from '#db/schema/auth.ts'
 import { withTimeLimit } from '#lib/time-limit.ts'
 import { createKeyTable, lastSeenGrainMs } from './key-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
@@ -90,30 +90,37 @@ function messageOf({ what, id }: Change): string {
 function groupTables(drizzle: Handle, ask: QueryRunner) {
   return {
     /**
-     * Shipped groups are added where they are missing; configured ones are written over. Where no
-     * group may manage groups, as after an update from before there was such a permission, the
-     * shipped administrators get it, unless the configuration says what they may do.
+     * Adds missing shipped groups and overwrites configured ones. The shipped administrators get
+     * every permission that is new since the last start, and the permission to manage groups where
+     * no group has it, unless the configuration sets their permissions.
      */
-    async seedGroups(shipped: GroupList, configured: GroupList): Promise<void> {
-      await drizzle.insert(appGroup).values(rowsOf(shipped)).onConflictDoNothing()
-      if (Object.keys(configured).length > 0) {
-        await drizzle
-          .insert(appGroup)
-          .values(rowsOf(configured))
-          .onConflictDoUpdate({
-            target: appGroup.name,
-            set: { permissions: sql`excluded.permissions`, updatedAt: sql`now()` },
-            setWhere: sql`${appGroup.permissions} is distinct from excluded.permissions`,
-          })
-      }
-      if (Object.hasOwn(configured, shippedAdmins)) return
-      const isGiven = sql`exists (
-        select 1 from app_group other where ${groupsPermission} = any (other.permissions))`
-      await drizzle
-        .update(appGroup)
-        .set({ permissions: sql`array_append(${appGroup.permissions}, ${groupsPermission})` })
-        .where(and(eq(appGroup.name, shippedAdmins), sql`not ${isGiven}`))
-    },
+    seedGroups: (shipped: GroupList, configured: GroupList): Promise<void> =>
+      drizzle.transaction(async (transaction) => {
+        await transaction.insert(appGroup).values(rowsOf(shipped)).onConflictDoNothing()
+        if (Object.keys(configured).length > 0) {
+          await transaction
+            .insert(appGroup)
+            .values(rowsOf(configured))
+            .onConflictDoUpdate({
+              target: appGroup.name,
+              set: { permissions: sql`excluded.permissions`, updatedAt: sql`now()` },
+              setWhere: sql`${appGroup.permissions} is distinct from excluded.permissions`,
+            })
+        }
+        const names = shipped[shippedAdmins] ?? []
+        const added =
+          names.length === 0
+            ? []
+            : await transaction
+                .insert(knownPermission)
+                .values(names.map((name) => ({ name })))
+                .onConflictDoNothing()
+                .returning()
+        if (Object.hasOwn(configured, shippedAdmins)) return
+        for (const { name } of added)
+          await grantToAdmins(transaction, name, isNotHeldByAdmins(name))
+        await grantToAdmins(transaction, groupsPermission, isNotHeldByAnyGroup(groupsPermission))
+      }),
 
     loadGroups() {
       return drizzle
@@ -130,6 +137,26 @@ function groupTables(drizzle: Handle, ask: QueryRunner) {
       return ask(() => recordSighting(drizzle, sighting))
     },
   }
+}
+
+async function grantToAdmins(
+  handle: Pick<Handle, 'update'>,
+  permission: string,
+  condition: SQL,
+): Promise<void> {
+  await handle
+    .update(appGroup)
+    .set({ permissions: sql`array_append(${appGroup.permissions}, ${permission})` })
+    .where(and(eq(appGroup.name, shippedAdmins), condition))
+}
+
+function isNotHeldByAdmins(permission: string): SQL {
+  return sql`not ${permission} = any (${appGroup.permissions})`
+}
+
+function isNotHeldByAnyGroup(permission: string): SQL {
+  return sql`not exists (
+    select 1 from app_group other where ${permission} = any (other.permissions))`
 }
 
 type GroupList = Readonly<Record<string, readonly Permission[]>>

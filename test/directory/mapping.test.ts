@@ -90,6 +90,35 @@ describe('what the words of a token mean', () => {
     expect((await here.rightsOf(byToken)).groups).toEqual(['short', 'users'])
   })
 
+  test('a new permission reaches the shipped administrators of an existing database once', async () => {
+    const database = await openTestDatabase()
+    const store = createAuthStore(database)
+    const adminPermissions = async () =>
+      (await store.loadGroups()).find(({ name }) => name === 'admins')?.permissions
+    const before = ['can_access_api', 'can_manage_groups'] as const
+    const after = [...before, 'can_manage_models'] as const
+    await store.seedGroups({ admins: before }, {})
+    expect(await adminPermissions()).toEqual([...before])
+    await store.seedGroups({ admins: after }, {})
+    expect(await adminPermissions()).toEqual([...after])
+    // An administrator takes it away on purpose; the next start does not give it back.
+    await database.drizzle.execute(
+      `update app_group set permissions = '{can_access_api,can_manage_groups}'`,
+    )
+    await store.seedGroups({ admins: after }, {})
+    expect(await adminPermissions()).toEqual([...before])
+    await database.close()
+  })
+
+  test('configured administrators get no permission beyond their configuration', async () => {
+    const database = await openTestDatabase()
+    const store = createAuthStore(database)
+    const configured = { admins: ['can_access_api', 'can_manage_groups'] } as const
+    await store.seedGroups({ admins: ['can_access_api', 'can_manage_models'] }, configured)
+    expect(await store.loadGroups()).toMatchObject([{ permissions: [...configured.admins] }])
+    await database.close()
+  })
+
   test('an administrator from before there was such a permission gets it at the next start', async () => {
     const database = await openTestDatabase()
     const store = createAuthStore(database)
