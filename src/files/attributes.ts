@@ -7,15 +7,15 @@ const valueCharsMax = 512
 const keyForm = /^[A-Za-z0-9_.-]{1,64}$/
 
 /** The attributes of a new file; throws a 422. */
-export function readAttributes(value: unknown, param = 'attributes'): Attributes {
-  return readChangedAttributes({}, value, param)
+export function parseAttributes(value: unknown, param = 'attributes'): Attributes {
+  return mergeAttributes({}, value, param)
 }
 
 /**
  * What attributes are after a change: those that are given take the place of theirs, one that is
  * null is taken away, and null for all of them takes all away. Throws a 422.
  */
-export function readChangedAttributes(
+export function mergeAttributes(
   known: Attributes,
   change: unknown,
   param = 'attributes',

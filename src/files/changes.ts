@@ -5,7 +5,7 @@ import type { FileChange, FileHooks } from './files.ts'
 const filesPerChange = 1_000
 
 /** Tells what has happened to those of the nodes that are files. */
-export async function tellInBatches(
+export async function notifyInBatches(
   { changed }: Pick<FileHooks, 'changed'>,
   transaction: Transaction,
   kind: FileChange['kind'],

@@ -1,5 +1,5 @@
 import { idExample, instantExample } from '#api/shapes.ts'
-import type { FileRecord, FolderRecord } from './answer-schema.ts'
+import type { FileRecord, FolderRecord } from './record.ts'
 
 /** A file and a folder as the documentation shows them, and failures that many routes share. */
 

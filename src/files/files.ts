@@ -1,11 +1,6 @@
 import type { Transaction } from '#jobs/jobs.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { StoredContent } from '#storage/storage.ts'
-
-/** Who asks. Every question about a file or folder is asked for somebody. */
-export type Caller = {
-  readonly userId: string
-  readonly groups: readonly string[]
-}
 
 export type Role = 'viewer' | 'editor' | 'manager' | 'owner'
 
@@ -109,7 +104,7 @@ export type FileHooks = {
   /** Puts a new file into collections, as far as its caller may; throws an `AppError` where not. */
   joinCollections(
     transaction: Transaction,
-    caller: Caller,
+    caller: RequestPrincipal,
     fileId: string,
     collections: readonly string[],
   ): Promise<void>

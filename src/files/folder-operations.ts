@@ -1,6 +1,5 @@
 import { ifMatchHeader } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { folderRecord, folderWithPath, nodeDeleted } from './answer-schema.ts'
 import {
   folderExample,
   folderTooDeep,
@@ -11,6 +10,7 @@ import {
   staleVersion,
   treeFull,
 } from './examples.ts'
+import { folderRecord, folderWithPath, nodeDeleted } from './record.ts'
 import { folderChange, folderRemoval, move, newFolder, restore } from './schema.ts'
 
 const tag = 'Files'

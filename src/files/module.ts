@@ -8,7 +8,7 @@ import { listingRoutes } from './listing/routes.ts'
 import { fileRoutes, folderRoutes } from './routes.ts'
 import { fileShareRoutes, principalRoutes } from './shares/routes.ts'
 import { createShares, type Shares } from './shares/shares.ts'
-import { startFileSweep } from './sweep.ts'
+import { startFileSweep } from './trash/sweep.ts'
 import { createFiles, type Files } from './tree.ts'
 
 /** Files and folders, and whom they are shared with. */

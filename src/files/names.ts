@@ -8,7 +8,7 @@ const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u
 const invisible = /\p{Default_Ignorable_Code_Point}/gu
 
 /** A name as it is kept: in Unicode form NFC, without space around it; throws a 422 for `param`. */
-export function readName(given: string, param = 'name'): string {
+export function parseName(given: string, param = 'name'): string {
   const name = given.normalize('NFC').trim()
   const complaint = complaintAbout(name)
   if (complaint === null) return name
@@ -59,5 +59,5 @@ export function numberedName(name: string, number: number): string {
   const stem = Array.from(name.slice(0, end))
   const stemBytesMax = nameBytesMax - Buffer.byteLength(tail)
   while (stem.length > 1 && Buffer.byteLength(stem.join('')) > stemBytesMax) stem.pop()
-  return readName(stem.join('') + tail)
+  return parseName(stem.join('') + tail)
 }

@@ -2,15 +2,16 @@ import { isUuid } from '#auth/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { withCurrentTag } from '#http/precondition.ts'
 import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
-import type { NodeDeleted, NodeRecord } from './answer-schema.ts'
-import type { Caller, NodeView } from './files.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { NodeView } from './files.ts'
+import type { NodeDeleted, NodeRecord } from './record.ts'
 import { renderNode } from './render.ts'
 import { type ReadChange, readRemoval, readRestore } from './schema.ts'
-import { absent, type Kind } from './tree/place.ts'
+import { type NodeKind, nodeNotFound } from './tree/checks.ts'
 import type { Files } from './tree.ts'
 
 type Answering = {
-  readonly principal: Caller
+  readonly principal: RequestPrincipal
   readonly params: { readonly id: string }
   readonly request: Request
   readonly set: { headers: Record<string, string | number> }
@@ -19,8 +20,8 @@ type Answering = {
 type BodyLimits = Parameters<typeof readJsonBody>[1]
 
 /** What is done with files and with folders in the same way. */
-export function nodeAnswers(kind: Kind, files: Files, limits: BodyLimits) {
-  const find = async (caller: Caller, id: string): Promise<NodeView> =>
+export function nodeAnswers(kind: NodeKind, files: Files, limits: BodyLimits) {
+  const find = async (caller: RequestPrincipal, id: string): Promise<NodeView> =>
     kind === 'file' ? files.find(caller, id) : (await files.findFolder(caller, id)).folder
   /** Who is refused by the version of what they want to change is told the one that there is. */
   const unlessStale = <T>({ principal, set }: Answering, id: string, work: () => Promise<T>) =>
@@ -76,7 +77,7 @@ export function versionOf({ version }: Pick<NodeView, 'version'>): string {
   return String(version)
 }
 
-export function nodeId(kind: Kind, { id }: { id: string }): string {
+export function nodeId(kind: NodeKind, { id }: { id: string }): string {
   if (isUuid(id)) return id.toLowerCase()
-  throw absent(kind, id)
+  throw nodeNotFound(kind, id)
 }

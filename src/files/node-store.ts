@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm'
 import type { Attributes, NewContent } from '#files/files.ts'
-import type { Place } from '#files/tree/store.ts'
-import { arrayText, type Handle } from './row-store.ts'
+import type { TreeLocation } from '#files/tree/store.ts'
+import { arrayText, type Handle } from './view-store.ts'
 
 export async function insertNode(
   handle: Handle,
-  node: Place & {
+  node: TreeLocation & {
     id: string
     kind: 'file' | 'folder'
     createdBy: string
@@ -92,7 +92,7 @@ export async function touchNode(handle: Handle, id: string, now: Date): Promise<
  * Gives live nodes to another owner. What lies below them in the trash stays with the one before,
  * at the top of their tree.
  */
-export async function giveAway(
+export async function transferOwnership(
   handle: Handle,
   ids: readonly string[],
   ownerId: string,

@@ -1,6 +1,5 @@
 import { ifMatchHeader } from '#api/shapes.ts'
 import { json, operation } from '#docs/operation.ts'
-import { fileRecord, nodeDeleted } from './answer-schema.ts'
 import {
   fileExample,
   invalidName,
@@ -10,6 +9,7 @@ import {
   staleVersion,
   treeFull,
 } from './examples.ts'
+import { fileRecord, nodeDeleted } from './record.ts'
 import { copy, fileChange, fileRemoval, move, restore } from './schema.ts'
 
 const tag = 'Files'

@@ -1,5 +1,5 @@
-import type { FileRecord, FolderRecord, NodeRecord } from './answer-schema.ts'
 import type { FileView, FolderView, NodeView } from './files.ts'
+import type { FileRecord, FolderRecord, NodeRecord } from './record.ts'
 
 /** A file on the wire: what OpenAI's clients read of one, and the rest beside it. */
 export function renderFile(file: FileView): FileRecord {

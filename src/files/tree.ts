@@ -1,8 +1,8 @@
 import type { Config } from '#config/schema.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Storage } from '#storage/storage.ts'
 import type {
-  Caller,
   FileHooks,
   FileView,
   FolderView,
@@ -12,10 +12,10 @@ import type {
   OnConflict,
 } from './files.ts'
 import { createListing, type Listing } from './listing/listing.ts'
-import { deleteFile, type Removed, removeNode, restoreNode } from './trash.ts'
+import { deleteFile, type Removed, removeNode, restoreNode } from './trash/trash.ts'
 import { addFile, addFolder, copyOfFile, replaceContent } from './tree/add.ts'
 import { changeNode, type NodeChange } from './tree/change.ts'
-import type { Kind } from './tree/place.ts'
+import type { NodeKind } from './tree/checks.ts'
 import { createTreeStore, type FilesDatabase, type TreeStore } from './tree/store.ts'
 
 /**
@@ -31,38 +31,41 @@ export type Files = Listing & {
    * Files a content that the storage has, for the owner of the folder. Throws `conflict` of code
    * `name_conflict`, `unprocessable`, and `service_unavailable` where the content is no longer there.
    */
-  create(caller: Caller, file: NewFile): Promise<FileView>
+  create(caller: RequestPrincipal, file: NewFile): Promise<FileView>
   /** What `check` throws is thrown, and nothing is changed. */
   replaceContent(
-    caller: Caller,
+    caller: RequestPrincipal,
     id: string,
     content: NewContent,
     check: (known: FileView) => void,
   ): Promise<FileView>
   createFolder(
-    caller: Caller,
+    caller: RequestPrincipal,
     folder: { name: string; folderId: string | null; onConflict: OnConflict },
   ): Promise<FolderView>
   /** Needs only to read the source. */
   copy(
-    caller: Caller,
+    caller: RequestPrincipal,
     id: string,
     to: { folderId: string | null; name: string | null; onConflict: OnConflict },
   ): Promise<FileView>
-  change(caller: Caller, node: Which, change: NodeChange): Promise<NodeView>
+  change(caller: RequestPrincipal, node: Which, change: NodeChange): Promise<NodeView>
   /** Into the trash; throws `conflict` of code `folder_not_empty`. */
   remove(
-    caller: Caller,
+    caller: RequestPrincipal,
     node: Which,
     how: { isRecursive: boolean; ifVersion: IsExpected | null },
   ): Promise<Removed>
   /** For ever; needs the owner. */
-  deleteFile(caller: Caller, file: { id: string; ifVersion: IsExpected | null }): Promise<void>
+  deleteFile(
+    caller: RequestPrincipal,
+    file: { id: string; ifVersion: IsExpected | null },
+  ): Promise<void>
   /** Throws `gone` for what was in the trash for too long. */
-  restore(caller: Caller, node: Which, how: { onConflict: OnConflict }): Promise<NodeView>
+  restore(caller: RequestPrincipal, node: Which, how: { onConflict: OnConflict }): Promise<NodeView>
 }
 
-type Which = { readonly kind: Kind; readonly id: string }
+type Which = { readonly kind: NodeKind; readonly id: string }
 
 export type FilesDeps = {
   database: FilesDatabase

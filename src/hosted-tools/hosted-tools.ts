@@ -1,7 +1,7 @@
 import type { Config } from '#config/schema.ts'
-import type { Caller } from '#files/files.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import type { Resolve } from '#outbound/resolve.ts'
 import type { FileSearch } from '#retrieval/file-search/file-search.ts'
@@ -38,7 +38,7 @@ export type HostedToolbox = {
    */
   open(
     asked: HostedToolRequest,
-    context: { caller: Caller; tools: GenerationRequest['tools'] },
+    context: { caller: RequestPrincipal; tools: GenerationRequest['tools'] },
   ): Promise<HostedTools | null>
 }
 

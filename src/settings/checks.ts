@@ -1,7 +1,7 @@
 import type { Embedders } from '#embedding/embedder.ts'
-import type { Caller } from '#files/files.ts'
 import type { Files } from '#files/tree.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Flat } from './flat.ts'
@@ -22,7 +22,7 @@ export type SettingChecks = {
  */
 export async function checkNames(
   { embedders, rerankers, files }: SettingChecks,
-  caller: Caller,
+  caller: RequestPrincipal,
   values: Flat,
 ): Promise<void> {
   await checkModel('embedding_model', values, embedders.find)

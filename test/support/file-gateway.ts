@@ -8,15 +8,16 @@ import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import type { Caller, FileChange, FileHooks, NewFile } from '#files/files.ts'
+import type { FileChange, FileHooks, NewFile } from '#files/files.ts'
 import { listingRoutes } from '#files/listing/routes.ts'
 import { fileRoutes, folderRoutes } from '#files/routes.ts'
 import { fileShareRoutes, principalRoutes } from '#files/shares/routes.ts'
 import { createShares, type Shares } from '#files/shares/shares.ts'
-import { createFileSweep } from '#files/sweep.ts'
+import { createFileSweep } from '#files/trash/sweep.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import type { Storage } from '#storage/storage.ts'
 import { signWithSecret } from './identity-provider.ts'
@@ -57,7 +58,7 @@ export type Answer = {
 const secret = 'a secret that only the tests know, 32+'
 const sweepsForAll = 10
 
-export function callerOf({ subject, groups }: Person): Caller {
+export function callerOf({ subject, groups }: Person): RequestPrincipal {
   return { userId: userIdOf(subject), groups }
 }
 

@@ -2,17 +2,18 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
-import type { Caller, FileNode } from '#files/files.ts'
+import type { FileNode } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
 import { entityTag, isKnown, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Storage } from '#storage/storage.ts'
 import { contentOperations } from './operations.ts'
 import { type ByteRange, readRange } from './range.ts'
 
 export type DownloadRoutesDeps = {
   auth: Auth
-  files: { find(caller: Caller, id: string): Promise<FileNode> }
+  files: { find(caller: RequestPrincipal, id: string): Promise<FileNode> }
   storage: Pick<Storage, 'read'>
   config: Pick<Config, 'stream'>
 }
@@ -22,7 +23,7 @@ export function downloadRoutes(deps: DownloadRoutesDeps) {
   const { auth, files, config } = deps
   const stallS = Math.min(Math.ceil(config.stream.readerStallMs / 1000) + clockTurnS, stallSMax)
   type Asked = {
-    principal: Caller
+    principal: RequestPrincipal
     params: { id: string }
     request: Request
     set: { headers: Record<string, unknown> }

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { ifMatchHeader, ifNoneMatchHeader } from '#api/shapes.ts'
 import { bytes, form, json, operation } from '#docs/operation.ts'
-import { fileRecord } from '#files/answer-schema.ts'
 import { fileExample, invalidName, noFile, placeFailures, treeFull } from '#files/examples.ts'
+import { fileRecord } from '#files/record.ts'
 import { uploadFields } from './upload-fields.ts'
 
 const tag = 'Files'

@@ -1,6 +1,6 @@
 import { type SchemaOptions, Type } from '@sinclair/typebox'
 import { isUuid } from '#auth/schema.ts'
-import { readAttributes } from '#files/attributes.ts'
+import { parseAttributes } from '#files/attributes.ts'
 import type { NewFile, OnConflict } from '#files/files.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseJson } from '#lib/json.ts'
@@ -54,7 +54,7 @@ export function readUploadFields(fields: ReadonlyMap<string, string>, now: Date)
   return {
     name: fields.get('name') ?? null,
     folderId: readFolderId(fields.get('folder_id')),
-    attributes: readJsonField(fields, 'attributes', {}, readAttributes),
+    attributes: readJsonField(fields, 'attributes', {}, parseAttributes),
     collections: readJsonField(fields, 'collections', [], readCollections),
     purpose: readPurpose(fields.get('purpose') ?? 'user_data'),
     onConflict: readConflict(fields.get('on_conflict') ?? 'fail'),

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
-import type { Caller, FileView, NewContent, NewFile } from '#files/files.ts'
+import type { FileView, NewContent, NewFile } from '#files/files.ts'
 import { nodeId } from '#files/node-routes.ts'
 import { renderFile } from '#files/render.ts'
 import { readLongBody } from '#http/long-body.ts'
@@ -10,6 +10,7 @@ import { readMultipart } from '#http/multipart.ts'
 import { withCurrentTag } from '#http/precondition.ts'
 import { type IsExpected, readIfMatch } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Storage, StoredContent } from '#storage/storage.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { contentOperations } from './operations.ts'
@@ -18,10 +19,10 @@ import { readUploadFields } from './upload-fields.ts'
 export type UploadRoutesDeps = {
   auth: Auth
   files: {
-    create(caller: Caller, file: NewFile): Promise<FileView>
-    find(caller: Caller, id: string): Promise<FileView>
+    create(caller: RequestPrincipal, file: NewFile): Promise<FileView>
+    find(caller: RequestPrincipal, id: string): Promise<FileView>
     replaceContent(
-      caller: Caller,
+      caller: RequestPrincipal,
       id: string,
       content: NewContent,
       check: (known: FileView) => void,

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { instant, listOf, nullable } from '#api/shapes.ts'
-import { fileRecord, folderRecord } from '#files/answer-schema.ts'
+import { fileRecord, folderRecord } from '#files/record.ts'
 import { oneOf } from '#files/schema.ts'
 
 /** What lists of files and folders look like. */

@@ -6,7 +6,7 @@ export type Sort = 'name' | 'created_at' | 'updated_at' | 'bytes'
 export type Order = 'asc' | 'desc'
 
 /** Behind which item a page begins. What is added or taken away before it moves nothing. */
-export type Position = {
+export type PagePosition = {
   readonly kind: 'file' | 'folder'
   readonly sortKey: string
   readonly id: string
@@ -17,12 +17,12 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/
 
 /** Opaque to clients: nothing in it is a secret, and nothing in it is trusted. */
-export function writeCursor(sort: Sort, order: Order, { kind, sortKey, id }: Position): string {
+export function writeCursor(sort: Sort, order: Order, { kind, sortKey, id }: PagePosition): string {
   return Buffer.from(JSON.stringify([sort, order, kind, sortKey, id])).toString('base64url')
 }
 
 /** Throws a 422 for what was not made for this sort and order. */
-export function readCursor(text: string, sort: Sort, order: Order): Position {
+export function readCursor(text: string, sort: Sort, order: Order): PagePosition {
   const parts =
     text.length > cursorCharsMax ? null : parseJson(Buffer.from(text, 'base64url').toString())
   if (Array.isArray(parts) && parts[0] === sort && parts[1] === order) {

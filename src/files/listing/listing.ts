@@ -1,16 +1,17 @@
 import { isUuid } from '#auth/schema.ts'
-import type { Caller, FileView, FolderView, NodeView, RetrievalStatus } from '#files/files.ts'
+import type { FileView, FolderView, NodeView, RetrievalStatus } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
-import { absent } from '#files/tree/place.ts'
+import { nodeNotFound } from '#files/tree/checks.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
 import { AppError } from '#lib/errors.ts'
-import { type Order, type Position, readCursor, type Sort, writeCursor } from './cursor.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import { type Order, type PagePosition, readCursor, type Sort, writeCursor } from './cursor.ts'
 import { createListingStore } from './store.ts'
 
 /** Whose: the caller's own, what others have given them, or both. */
 export type Scope = 'mine' | 'shared_with_me' | 'all'
 
-export type ListAsk = {
+export type ListParams = {
   readonly after: string | null
   readonly before: string | null
   readonly limit: number
@@ -19,7 +20,7 @@ export type ListAsk = {
   readonly purpose: string | null
 }
 
-export type ChildrenAsk = {
+export type ChildrenParams = {
   /** Null: what is at the top of the caller's tree, and of what was given to them. */
   readonly folderId: string | null
   readonly scope: Scope
@@ -30,7 +31,7 @@ export type ChildrenAsk = {
   readonly cursor: string | null
 }
 
-export type SearchAsk = {
+export type SearchParams = {
   readonly query: string
   /** Anywhere below it. */
   readonly folderId: string | null
@@ -49,26 +50,29 @@ type Page<T> = {
   readonly next: string | null
 }
 
-export type Crumb = { readonly id: string; readonly name: string }
+export type PathFolder = { readonly id: string; readonly name: string }
 
 /** What can be read without changing anything; see `Files`. */
 export type Listing = {
-  find(caller: Caller, id: string): Promise<FileView>
+  find(caller: RequestPrincipal, id: string): Promise<FileView>
   /** Those of these ids that are files which the caller may read, and which are not in the trash. */
-  readable(caller: Caller, ids: readonly string[]): Promise<ReadonlySet<string>>
+  readable(caller: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>>
   /** `path`: the folders above it, from the top, as far as the caller may read them. */
-  findFolder(caller: Caller, id: string): Promise<{ folder: FolderView; path: readonly Crumb[] }>
+  findFolder(
+    caller: RequestPrincipal,
+    id: string,
+  ): Promise<{ folder: FolderView; path: readonly PathFolder[] }>
   /** All files in all folders, by age. */
-  list(caller: Caller, ask: ListAsk): Promise<Page<FileView>>
+  list(caller: RequestPrincipal, ask: ListParams): Promise<Page<FileView>>
   /** Folders before files. */
   children(
-    caller: Caller,
-    ask: ChildrenAsk,
+    caller: RequestPrincipal,
+    ask: ChildrenParams,
   ): Promise<Page<NodeView> & { folder: FolderView | null }>
   /** By name: what has every word of the query in its name. */
-  search(caller: Caller, ask: SearchAsk): Promise<Page<NodeView>>
+  search(caller: RequestPrincipal, ask: SearchParams): Promise<Page<NodeView>>
   /** What the caller has deleted and may restore, the latest first. */
-  trash(caller: Caller, ask: { limit: number }): Promise<readonly TrashedItem[]>
+  trash(caller: RequestPrincipal, ask: { limit: number }): Promise<readonly TrashedItem[]>
 }
 
 export type TrashedItem = {
@@ -86,17 +90,17 @@ export function createListing(
   { settings, now }: { settings: { trashS: number }; now: () => Date },
 ): Listing {
   const store = createListingStore(database)
-  const folder = async (caller: Caller, id: string, param?: string) => {
+  const folder = async (caller: RequestPrincipal, id: string, param?: string) => {
     const found = await store.view(caller, id)
-    if (found?.kind !== 'folder') throw absent('folder', id, param)
+    if (found?.kind !== 'folder') throw nodeNotFound('folder', id, param)
     return found
   }
-  const folderOrNull = (caller: Caller, id: string | null) =>
+  const folderOrNull = (caller: RequestPrincipal, id: string | null) =>
     id === null ? null : folder(caller, id, 'folder_id')
   return {
     async find(caller, id) {
       const found = await store.view(caller, id)
-      if (found?.kind !== 'file') throw absent('file', id)
+      if (found?.kind !== 'file') throw nodeNotFound('file', id)
       return found
     },
     async readable(caller, ids) {
@@ -148,7 +152,7 @@ export function wordsOf(query: string): readonly string[] {
   })
 }
 
-function positionOf(cursor: string | null, sort: Sort, order: Order): Position | null {
+function positionOf(cursor: string | null, sort: Sort, order: Order): PagePosition | null {
   return cursor === null ? null : readCursor(cursor, sort, order)
 }
 

@@ -2,10 +2,10 @@ import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
-import type { Caller } from '#files/files.ts'
 import { renderFile, renderFolder, renderNode } from '#files/render.ts'
 import type { Files } from '#files/tree.ts'
 import { readJsonBody } from '#http/body.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { ChildList, FileList, FoundList, TrashList } from './answer-schema.ts'
 import { highlight } from './highlight.ts'
 import { listingOperations } from './operations.ts'
@@ -19,8 +19,9 @@ export type ListingRoutesDeps = {
 
 /** Lists of files and folders. Children and search are asked for by a query or by a body. */
 export function listingRoutes({ auth, files, config: { limits } }: ListingRoutesDeps) {
-  const children = (caller: Caller, given: unknown) => answerChildren(files, caller, given)
-  const search = (caller: Caller, given: unknown) => answerSearch(files, caller, given)
+  const children = (caller: RequestPrincipal, given: unknown) =>
+    answerChildren(files, caller, given)
+  const search = (caller: RequestPrincipal, given: unknown) => answerSearch(files, caller, given)
   return new Elysia({ name: 'file-lists', prefix: '/v1/files' })
     .use(guard(auth))
     .get('/', ({ principal, query }) => answerList(files, principal, query), {
@@ -51,7 +52,11 @@ export function listingRoutes({ auth, files, config: { limits } }: ListingRoutes
     })
 }
 
-async function answerList(files: Files, caller: Caller, query: unknown): Promise<FileList> {
+async function answerList(
+  files: Files,
+  caller: RequestPrincipal,
+  query: unknown,
+): Promise<FileList> {
   const { items, hasMore, next } = await files.list(caller, readListAsk(query))
   return {
     object: 'list',
@@ -63,7 +68,11 @@ async function answerList(files: Files, caller: Caller, query: unknown): Promise
   }
 }
 
-async function answerChildren(files: Files, caller: Caller, given: unknown): Promise<ChildList> {
+async function answerChildren(
+  files: Files,
+  caller: RequestPrincipal,
+  given: unknown,
+): Promise<ChildList> {
   const { folder, items, hasMore, next } = await files.children(caller, readChildrenAsk(given))
   return {
     object: 'list',
@@ -74,7 +83,11 @@ async function answerChildren(files: Files, caller: Caller, given: unknown): Pro
   }
 }
 
-async function answerSearch(files: Files, caller: Caller, given: unknown): Promise<FoundList> {
+async function answerSearch(
+  files: Files,
+  caller: RequestPrincipal,
+  given: unknown,
+): Promise<FoundList> {
   const ask = readSearchAsk(given)
   const { items, hasMore, next } = await files.search(caller, ask)
   return {
@@ -88,7 +101,11 @@ async function answerSearch(files: Files, caller: Caller, given: unknown): Promi
   }
 }
 
-async function answerTrash(files: Files, caller: Caller, query: unknown): Promise<TrashList> {
+async function answerTrash(
+  files: Files,
+  caller: RequestPrincipal,
+  query: unknown,
+): Promise<TrashList> {
   const items = await files.trash(caller, readTrashAsk(query))
   const data = items.map(({ id, kind, name, trashedAt }) => ({
     id,

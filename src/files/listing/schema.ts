@@ -3,7 +3,7 @@ import { id, oneOf, optional, readFields, strict } from '#files/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
-import type { ChildrenAsk, ListAsk, SearchAsk } from './listing.ts'
+import type { ChildrenParams, ListParams, SearchParams } from './listing.ts'
 
 /** What lists are asked for, in a query or in a body; both have the same fields. */
 
@@ -84,7 +84,7 @@ const childrenChecker = compileChecker(childrenBody)
 const searchChecker = compileChecker(searchBody)
 const trashChecker = compileChecker(trash)
 
-export function readListAsk(query: unknown): ListAsk {
+export function readListAsk(query: unknown): ListParams {
   const fields = readFields(listChecker, fromQuery(query))
   if (fields.after && fields.before) {
     throw new AppError('unprocessable', '"before" does not go with "after".', { param: 'before' })
@@ -99,7 +99,7 @@ export function readListAsk(query: unknown): ListAsk {
   }
 }
 
-export function readChildrenAsk(given: unknown): ChildrenAsk {
+export function readChildrenAsk(given: unknown): ChildrenParams {
   const fields = readFields(childrenChecker, given)
   return {
     folderId: fields.folder_id ?? null,
@@ -112,7 +112,7 @@ export function readChildrenAsk(given: unknown): ChildrenAsk {
   }
 }
 
-export function readSearchAsk(given: unknown): SearchAsk {
+export function readSearchAsk(given: unknown): SearchParams {
   const fields = readFields(searchChecker, given)
   const query = fields.query ?? fields.q ?? ''
   if (/\0/.test(query) || !query.isWellFormed()) {

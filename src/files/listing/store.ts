@@ -1,32 +1,41 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
-import type { Caller, NodeView } from '#files/files.ts'
+import type { NodeView } from '#files/files.ts'
+import type { FilesDatabase } from '#files/tree/store.ts'
 import {
   arrayText,
-  asCaller,
   millis,
+  principalArguments,
   rankOfStatus,
   rankOn,
   readView,
   readViews,
   type SortedView,
   statusRankOf,
-} from '#files/row-store.ts'
-import type { FilesDatabase } from '#files/tree/store.ts'
-import type { Order, Position, Sort } from './cursor.ts'
-import type { ChildrenAsk, Crumb, ListAsk, Scope, SearchAsk, TrashedItem } from './listing.ts'
+} from '#files/view-store.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { Order, PagePosition, Sort } from './cursor.ts'
+import type {
+  ChildrenParams,
+  ListParams,
+  PathFolder,
+  Scope,
+  SearchParams,
+  TrashedItem,
+} from './listing.ts'
 
 type Rows = Promise<readonly SortedView[]>
 
 /** Lists of what a caller may read, a page at a time. */
 export function createListingStore({ drizzle }: FilesDatabase) {
   const ask = createQueryRunner()
-  const read = (caller: Caller, page: SQL): Rows => ask(() => readViews(drizzle, caller, page))
+  const read = (caller: RequestPrincipal, page: SQL): Rows =>
+    ask(() => readViews(drizzle, caller, page))
   return {
-    view: (caller: Caller, id: string): Promise<NodeView | undefined> =>
+    view: (caller: RequestPrincipal, id: string): Promise<NodeView | undefined> =>
       ask(() => readView(drizzle, caller, id)),
 
-    readable: (caller: Caller, ids: readonly string[]): Promise<ReadonlySet<string>> =>
+    readable: (caller: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>> =>
       ask(async () => {
         const rows = await drizzle.execute<{ id: string }>(sql`
           select id from node
@@ -36,9 +45,9 @@ export function createListingStore({ drizzle }: FilesDatabase) {
       }),
 
     /** The folders above one, from the top, as far as the caller may read them. */
-    path: (caller: Caller, id: string): Promise<readonly Crumb[]> =>
+    path: (caller: RequestPrincipal, id: string): Promise<readonly PathFolder[]> =>
       ask(async () =>
-        drizzle.execute<Crumb>(sql`
+        drizzle.execute<PathFolder>(sql`
           with recursive up (id, name, parent_id, height) as (
             select id, name, parent_id, 0 from node where id = ${id}::uuid
             union all
@@ -49,9 +58,14 @@ export function createListingStore({ drizzle }: FilesDatabase) {
           order by height desc`),
       ),
 
-    list: (caller: Caller, asked: ListAsk): Rows => read(caller, listPage(caller, asked)),
+    list: (caller: RequestPrincipal, asked: ListParams): Rows =>
+      read(caller, listPage(caller, asked)),
 
-    children: (caller: Caller, asked: ChildrenAsk, behind: Position | null): Rows => {
+    children: (
+      caller: RequestPrincipal,
+      asked: ChildrenParams,
+      behind: PagePosition | null,
+    ): Rows => {
       const branches =
         asked.folderId === null
           ? topBranches(caller, asked.scope)
@@ -60,9 +74,9 @@ export function createListingStore({ drizzle }: FilesDatabase) {
     },
 
     search: (
-      caller: Caller,
-      asked: SearchAsk & { words: readonly string[] },
-      behind: Position | null,
+      caller: RequestPrincipal,
+      asked: SearchParams & { words: readonly string[] },
+      behind: PagePosition | null,
     ): Rows => {
       const conditions = [...asked.words.map(hasWord), ...filters(caller, asked)]
       const matches = sql.join(conditions, sql` and `)
@@ -77,7 +91,7 @@ export function createListingStore({ drizzle }: FilesDatabase) {
     },
 
     trash: (
-      caller: Caller,
+      caller: RequestPrincipal,
       { limit, since }: { limit: number; since: Date },
     ): Promise<readonly TrashedItem[]> =>
       ask(async () => {
@@ -96,11 +110,11 @@ export function createListingStore({ drizzle }: FilesDatabase) {
 /** Conditions on `node` that, together, hold for what the caller asks for, each without the others. */
 type Branches = readonly SQL[]
 
-function isMine({ userId }: Caller): SQL {
+function isMine({ userId }: RequestPrincipal): SQL {
   return sql`node.owner_id = ${userId}::uuid and node.trashed_at is null`
 }
 
-function isOthers({ userId }: Caller): SQL {
+function isOthers({ userId }: RequestPrincipal): SQL {
   return sql`node.owner_id <> ${userId}::uuid and node.trashed_at is null`
 }
 
@@ -116,7 +130,7 @@ function inScope<T>(scope: Scope, { mine, others }: { mine: T; others: T }): rea
 }
 
 /** Own nodes at the top, and of the nodes of others the topmost that the caller may read. */
-function topBranches(caller: Caller, scope: Scope): Branches {
+function topBranches(caller: RequestPrincipal, scope: Scope): Branches {
   const zero = sql`'00000000-0000-0000-0000-000000000000'::uuid`
   return inScope(scope, {
     // As the index has it.
@@ -124,25 +138,25 @@ function topBranches(caller: Caller, scope: Scope): Branches {
     others: sql`${isOthers(caller)} and ${rankOn(sql`node.parent_id`, caller)} is null
       and node.id = any (array(select share.resource_id from share
         where share.resource_type = 'node'
-          and is_granted_to(share.principal_type, share.principal_id, ${asCaller(caller)})))`,
+          and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(caller)})))`,
   })
 }
 
 /** Who may read a folder may read what is in it. A tree has one owner. */
-function insideBranches(caller: Caller, folderId: string, scope: Scope): Branches {
+function insideBranches(caller: RequestPrincipal, folderId: string, scope: Scope): Branches {
   return [sql`node.parent_id = ${folderId}::uuid and ${whose(caller, scope)}`]
 }
 
-function whose(caller: Caller, scope: Scope): SQL {
+function whose(caller: RequestPrincipal, scope: Scope): SQL {
   if (scope === 'all') return sql`node.trashed_at is null`
   return scope === 'mine' ? isMine(caller) : isOthers(caller)
 }
 
-function readableBranches(caller: Caller, scope: Scope): Branches {
+function readableBranches(caller: RequestPrincipal, scope: Scope): Branches {
   return inScope(scope, {
     mine: isMine(caller),
     others: sql`${isOthers(caller)}
-      and node.id = any (array(select node_id from node_grants(${asCaller(caller)})))`,
+      and node.id = any (array(select node_id from node_grants(${principalArguments(caller)})))`,
   })
 }
 
@@ -158,7 +172,7 @@ function foldersBelow(folderId: string): SQL {
         where parent_id = folder.id and kind = 'folder' and trashed_at is null offset 0) child)`
 }
 
-function isBelow(caller: Caller, scope: Scope): SQL {
+function isBelow(caller: RequestPrincipal, scope: Scope): SQL {
   return sql`node.parent_id = any (array(select folder.id from folder)) and ${whose(caller, scope)}`
 }
 
@@ -166,7 +180,7 @@ function hasWord(word: string): SQL {
   return sql`node.name_key like ${`%${word.replace(/[\\%_]/g, '\\$&')}%`}`
 }
 
-function filters(caller: Caller, { mimeType, retrievalStatus }: SearchAsk): SQL[] {
+function filters(caller: RequestPrincipal, { mimeType, retrievalStatus }: SearchParams): SQL[] {
   const found: SQL[] = []
   if (mimeType?.endsWith('/*'))
     found.push(sql`starts_with(file.mime_type, ${mimeType.slice(0, -1)})`)
@@ -209,7 +223,7 @@ type PageOrder = {
  * The first nodes behind a position: all folders before all files. Each branch gives no more than a
  * page, so that where there is an index for its order no more than a page is read.
  */
-function page(branches: Branches, asked: PageOrder, behind: Position | null): SQL {
+function page(branches: Branches, asked: PageOrder, behind: PagePosition | null): SQL {
   const { column, type, text } = sortColumns[asked.sort]
   const direction = asked.order === 'asc' ? sql`asc` : sql`desc`
   const isBehind = asked.order === 'asc' ? sql`>` : sql`<`
@@ -242,7 +256,7 @@ function page(branches: Branches, asked: PageOrder, behind: Position | null): SQ
 const nothing = sql`select node.*, '' as sort_key, 1 as position from node where false`
 
 /** Files by age; asked for those before an id, the page that ends there. */
-function listPage(caller: Caller, asked: ListAsk): SQL {
+function listPage(caller: RequestPrincipal, asked: ListParams): SQL {
   const isBackward = asked.before !== null && asked.after === null
   const isUp = (asked.order === 'asc') !== isBackward
   const direction = isUp ? sql`asc` : sql`desc`

@@ -3,10 +3,10 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { isUuid } from '#auth/schema.ts'
 import type { Config } from '#config/schema.ts'
-import type { Caller } from '#files/files.ts'
-import { absent } from '#files/tree/place.ts'
+import { nodeNotFound } from '#files/tree/checks.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type {
   AccessRecord,
   PrincipalList,
@@ -17,7 +17,7 @@ import type {
 } from './answer-schema.ts'
 import { principalsOperation, shareOperations } from './operations.ts'
 import { readAccessAsk, readGrant, readPrincipalsAsk, readRoleChange } from './schema.ts'
-import type { Access, Principal, Share, Shared, Shares } from './shares.ts'
+import type { Access, Grantee, Share, Shared, Shares } from './shares.ts'
 
 export type ShareRoutesDeps = {
   auth: Auth
@@ -25,7 +25,7 @@ export type ShareRoutesDeps = {
   config: Pick<Config, 'limits'>
 }
 
-type Find = (caller: Caller, id: string) => Promise<Shared>
+type Find = (caller: RequestPrincipal, id: string) => Promise<Shared>
 
 /** What is shared, and with whom: of files and of folders. */
 export function fileShareRoutes(deps: ShareRoutesDeps) {
@@ -118,7 +118,7 @@ export function principalRoutes({
 
 function nodeOf(type: 'file' | 'folder', id: string): Shared {
   if (isUuid(id)) return { type, id: id.toLowerCase() }
-  throw absent(type, id)
+  throw nodeNotFound(type, id)
 }
 
 function shareIdOf(id: string): string {
@@ -126,7 +126,7 @@ function shareIdOf(id: string): string {
   throw new AppError('not_found', `There is no share with the id "${id}".`, { param: 'share_id' })
 }
 
-function renderPrincipal({ type, id, name }: Principal): PrincipalRecord {
+function renderPrincipal({ type, id, name }: Grantee): PrincipalRecord {
   return { type, id, name }
 }
 

@@ -1,23 +1,24 @@
-import type { Caller, Role } from '#files/files.ts'
+import type { Role } from '#files/files.ts'
 import { isAtLeast, rankOfRole } from '#files/roles.ts'
-import { demandNode, demandRole } from '#files/tree/place.ts'
+import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   changeShare,
   countShares,
   createShareStore,
   deleteShare,
   readShares,
-  type SharedPlace,
+  type ShareTarget,
   writeShare,
 } from './store.ts'
 
-export type PrincipalType = 'user' | 'group' | 'everyone'
+export type GranteeType = 'user' | 'group' | 'everyone'
 
-export type Principal = {
-  readonly type: PrincipalType
+export type Grantee = {
+  readonly type: GranteeType
   /** A user's id, a group's name, or `*`. */
   readonly id: string
   /** Null for a user who was never seen, and for everyone. */
@@ -28,7 +29,7 @@ export type GrantedRole = Exclude<Role, 'owner'>
 
 export type Share = {
   readonly id: string
-  readonly principal: Principal
+  readonly principal: Grantee
   readonly role: GrantedRole
   /** The folder above that it comes from; without its name where the reader may not read it. */
   readonly inheritedFrom: { readonly id: string; readonly name: string | null } | null
@@ -57,7 +58,7 @@ export type Access = {
 
 /** A user by the id, or by the subject that the identity provider knows. */
 export type NewGrant = {
-  readonly principal: Omit<Principal, 'name'>
+  readonly principal: Omit<Grantee, 'name'>
   /** Whether a user must have been seen before: an id that is nobody's is a mistake. */
   readonly mustBeKnown: boolean
   readonly role: GrantedRole
@@ -69,35 +70,44 @@ export type NewGrant = {
  */
 export type Shares = {
   /** Who may not share sees what gives them something, and no more. */
-  list(caller: Caller, shared: Shared): Promise<readonly Share[]>
+  list(caller: RequestPrincipal, shared: Shared): Promise<readonly Share[]>
   /** A principal has one role on a thing: the new one takes the place of the old. */
-  add(caller: Caller, shared: Shared, grant: NewGrant): Promise<{ share: Share; isNew: boolean }>
+  add(
+    caller: RequestPrincipal,
+    shared: Shared,
+    grant: NewGrant,
+  ): Promise<{ share: Share; isNew: boolean }>
   /** Throws `conflict` of code `inherited` for what has to be changed at a folder above. */
-  change(caller: Caller, shared: Shared, shareId: string, role: GrantedRole): Promise<Share>
+  change(
+    caller: RequestPrincipal,
+    shared: Shared,
+    shareId: string,
+    role: GrantedRole,
+  ): Promise<Share>
   /** One may also give back what was given to oneself. */
-  remove(caller: Caller, shared: Shared, shareId: string): Promise<void>
+  remove(caller: RequestPrincipal, shared: Shared, shareId: string): Promise<void>
   /** Why somebody has access. Of others, it takes the role `manager` to ask. */
-  access(caller: Caller, shared: Shared, userId: string): Promise<Access>
-  principals(text: string): Promise<readonly Principal[]>
+  access(caller: RequestPrincipal, shared: Shared, userId: string): Promise<Access>
+  principals(text: string): Promise<readonly Grantee[]>
 }
 
 const sharesMax = 1_000
 const principalsMax = 20
 
 /** What the caller is allowed, and whom the thing belongs to. */
-type Seen = { readonly place: SharedPlace; readonly ownerId: string; readonly role: Role }
+type Seen = { readonly place: ShareTarget; readonly ownerId: string; readonly role: Role }
 
 export function createShares(deps: { database: FilesDatabase; now: () => Date }): Shares {
   const store = createShareStore(deps.database)
   const { inTrees } = createTreeStore(deps.database)
-  const see = async (caller: Caller, shared: Shared): Promise<Seen> =>
+  const see = async (caller: RequestPrincipal, shared: Shared): Promise<Seen> =>
     shared.type === 'collection'
       ? { place: { type: 'collection', id: shared.id }, ...shared }
       : seenNode(await store.findNode(caller, shared.id), shared)
 
   /** As `see`, with what is seen staying so until the end. */
   const changing = <T>(
-    caller: Caller,
+    caller: RequestPrincipal,
     shared: Shared,
     work: (transaction: Transaction, seen: Seen) => Promise<T>,
   ): Promise<T> =>
@@ -116,10 +126,10 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       return store.list(place, { reader: caller, of: isAtLeast(role, 'manager') ? null : caller })
     },
     async add(caller, shared, { principal, mustBeKnown, role }) {
-      demandRole((await see(caller, shared)).role, 'manager', shared.type)
+      requireRole((await see(caller, shared)).role, 'manager', shared.type)
       if (mustBeKnown && (await store.findUser(principal.id)) === undefined) throw unknownUser()
       return changing(caller, shared, async (transaction, seen) => {
-        demandRole(seen.role, 'manager', shared.type)
+        requireRole(seen.role, 'manager', shared.type)
         if (principal.type === 'user' && principal.id === seen.ownerId) throw sharedWithOwner()
         const grant = { principal, role, grantedBy: caller.userId, now: deps.now() }
         const { id, isNew } = await writeShare(transaction, seen.place, grant)
@@ -130,7 +140,7 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
     change: (caller, shared, shareId, role) =>
       changing(caller, shared, async (transaction, seen) => {
         const share = await findShare(transaction, caller, seen, shareId)
-        demandRole(seen.role, 'manager', shared.type)
+        requireRole(seen.role, 'manager', shared.type)
         demandDirect(share)
         await changeShare(transaction, shareId, { role, grantedBy: caller.userId })
         return findShare(transaction, caller, seen, shareId)
@@ -139,13 +149,13 @@ export function createShares(deps: { database: FilesDatabase; now: () => Date })
       changing(caller, shared, async (transaction, seen) => {
         const share = await findShare(transaction, caller, seen, shareId)
         const isTheirs = share.principal.type === 'user' && share.principal.id === caller.userId
-        if (!isTheirs) demandRole(seen.role, 'manager', shared.type)
+        if (!isTheirs) requireRole(seen.role, 'manager', shared.type)
         demandDirect(share)
         await deleteShare(transaction, shareId)
       }),
     async access(caller, shared, userId) {
       const { place, ownerId, role } = await see(caller, shared)
-      if (userId !== caller.userId) demandRole(role, 'manager', shared.type)
+      if (userId !== caller.userId) requireRole(role, 'manager', shared.type)
       const known = await store.findUser(userId)
       const groups = userId === caller.userId ? caller.groups : (known?.groups ?? [])
       const via = await store.list(place, { reader: caller, of: { userId, groups } })
@@ -163,14 +173,14 @@ function seenNode(
   found: Awaited<ReturnType<typeof findNode>>,
   { type: kind, id }: { type: 'file' | 'folder'; id: string },
 ): Seen {
-  const { ownerId, role } = demandNode(found, { kind, id, role: 'viewer' })
+  const { ownerId, role } = requireNode(found, { kind, id, role: 'viewer' })
   return { place: { type: 'node', id }, ownerId, role }
 }
 
 /** What the caller does not see in the list is not there. */
 async function findShare(
   transaction: Transaction,
-  caller: Caller,
+  caller: RequestPrincipal,
   { place, role }: Seen,
   id: string,
 ): Promise<Share> {

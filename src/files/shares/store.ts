@@ -1,17 +1,17 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
-import type { Caller } from '#files/files.ts'
 import { rankOfRole, roleOfRank } from '#files/roles.ts'
-import { asCaller, type Handle, millis, rankOn } from '#files/row-store.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
-import type { GrantedRole, Principal, PrincipalType, Share } from './shares.ts'
+import { type Handle, millis, principalArguments, rankOn } from '#files/view-store.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { GrantedRole, Grantee, GranteeType, Share } from './shares.ts'
 
 type ShareRow = {
   readonly id: string
   readonly from_id: string
   readonly from_name: string | null
   readonly is_inherited: boolean
-  readonly principal_type: PrincipalType
+  readonly principal_type: GranteeType
   readonly principal_id: string
   readonly subject: string | null
   readonly role: number
@@ -20,13 +20,13 @@ type ShareRow = {
 }
 
 /** Where a share is: its own rows are of this type and id. */
-export type SharedPlace = { readonly type: 'node' | 'collection'; readonly id: string }
+export type ShareTarget = { readonly type: 'node' | 'collection'; readonly id: string }
 
 /** For whom shares are looked at, and whether only those that give that person something. */
-type Reading = { readonly reader: Caller; readonly of: Caller | null }
+type Reading = { readonly reader: RequestPrincipal; readonly of: RequestPrincipal | null }
 
 export type NewShare = {
-  readonly principal: Omit<Principal, 'name'>
+  readonly principal: Omit<Grantee, 'name'>
   readonly role: GrantedRole
   readonly grantedBy: string
   readonly now: Date
@@ -36,15 +36,18 @@ export type NewShare = {
 export function createShareStore({ drizzle }: FilesDatabase) {
   const ask = createQueryRunner()
   return {
-    findNode: (caller: Caller, id: string): Promise<TreeNode | undefined> =>
+    findNode: (caller: RequestPrincipal, id: string): Promise<TreeNode | undefined> =>
       ask(() => findNode(drizzle, caller, id)),
 
     /** Those of the place and of the folders above it, oldest first. */
-    list: (place: SharedPlace, reading: Reading): Promise<readonly Share[]> =>
+    list: (place: ShareTarget, reading: Reading): Promise<readonly Share[]> =>
       ask(() => readShares(drizzle, place, reading)),
 
     /** The collections of access mode `collection` that show passages of a file to a user. */
-    openedBy: (fileId: string, user: Caller): Promise<readonly { id: string; name: string }[]> =>
+    openedBy: (
+      fileId: string,
+      user: RequestPrincipal,
+    ): Promise<readonly { id: string; name: string }[]> =>
       ask(() =>
         drizzle.execute<{ id: string; name: string }>(sql`
           select collection.id, collection.name
@@ -54,13 +57,13 @@ export function createShareStore({ drizzle }: FilesDatabase) {
             and (collection.owner_id = ${user.userId}::uuid or exists (
               select 1 from share
               where share.resource_type = 'collection' and share.resource_id = collection.id
-                and is_granted_to(share.principal_type, share.principal_id, ${asCaller(user)})))
+                and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(user)})))
             and may_share_node(member.file_id, coalesce(member.shared_by, member.added_by))
           order by collection.id`),
       ),
 
     /** The groups of somebody as they were last seen, and whether anybody was. */
-    findUser: (id: string): Promise<(Caller & { subject: string }) | undefined> =>
+    findUser: (id: string): Promise<(RequestPrincipal & { subject: string }) | undefined> =>
       ask(async () => {
         const [row] = await drizzle.execute<{ subject: string; groups: readonly string[] }>(sql`
           select subject, coalesce((select json_agg(distinct group_name) from user_group
@@ -70,10 +73,10 @@ export function createShareStore({ drizzle }: FilesDatabase) {
       }),
 
     /** Users and groups whose name has the text, those that begin with it first. */
-    findPrincipals: (text: string, limit: number): Promise<readonly Principal[]> =>
+    findPrincipals: (text: string, limit: number): Promise<readonly Grantee[]> =>
       ask(async () => {
         const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-        return drizzle.execute<Principal>(sql`
+        return drizzle.execute<Grantee>(sql`
           select * from (
             select 'user' as type, id::text as id, subject as name from app_user
             union all
@@ -90,14 +93,14 @@ export function createShareStore({ drizzle }: FilesDatabase) {
 /** With `only`, one share by its id. */
 export async function readShares(
   handle: Handle,
-  place: SharedPlace,
+  place: ShareTarget,
   { reader, of }: Reading,
   only?: string,
 ): Promise<readonly Share[]> {
   const conditions = [
     ...(of === null
       ? []
-      : [sql`is_granted_to(share.principal_type, share.principal_id, ${asCaller(of)})`]),
+      : [sql`is_granted_to(share.principal_type, share.principal_id, ${principalArguments(of)})`]),
     ...(only === undefined ? [] : [sql`share.id = ${only}::uuid`]),
   ]
   const rows = await handle.execute<ShareRow>(sql`
@@ -117,7 +120,7 @@ export async function readShares(
 }
 
 /** The place itself at height 0; above a node, the folders that it is in. */
-function placesOf({ type, id }: SharedPlace): SQL {
+function placesOf({ type, id }: ShareTarget): SQL {
   if (type === 'collection') {
     return sql`place (id, name, height) as (select ${id}::uuid, null::text, 0)`
   }
@@ -149,7 +152,7 @@ function shareOf(row: ShareRow): Share {
 /** Gives a role, in place of the one that was given to the same principal; says whether it is new. */
 export async function writeShare(
   handle: Handle,
-  { type, id }: SharedPlace,
+  { type, id }: ShareTarget,
   { principal, role, grantedBy, now }: NewShare,
 ): Promise<{ id: string; isNew: boolean }> {
   const [row] = await handle.execute<{ id: string; is_new: boolean }>(sql`
@@ -178,7 +181,7 @@ export async function deleteShare(handle: Handle, id: string): Promise<void> {
   await handle.execute(sql`delete from share where id = ${id}::uuid`)
 }
 
-export async function countShares(handle: Handle, { type, id }: SharedPlace): Promise<number> {
+export async function countShares(handle: Handle, { type, id }: ShareTarget): Promise<number> {
   const [row] = await handle.execute<{ count: number }>(sql`
     select count(*)::integer as count from share
     where resource_type = ${type} and resource_id = ${id}::uuid`)

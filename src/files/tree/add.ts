@@ -1,5 +1,4 @@
 import type {
-  Caller,
   FileView,
   FolderView,
   NewContent,
@@ -7,30 +6,35 @@ import type {
   NodeView,
   OnConflict,
 } from '#files/files.ts'
-import { nameKey, readName } from '#files/names.ts'
+import { nameKey, parseName } from '#files/names.ts'
 import { copyFile, insertFile, insertNode, touchNode, writeContent } from '#files/node-store.ts'
-import { readView } from '#files/row-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
+import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
-  absent,
-  demandDepth,
-  demandNode,
-  demandRoom,
+  findDestination,
   findNamed,
-  findPlace,
   freeName,
-  type Kind,
+  type NodeKind,
   nameConflict,
-} from './place.ts'
-import { findNode, type Place } from './store.ts'
+  nodeNotFound,
+  requireDepth,
+  requireNode,
+  requireNodeQuota,
+} from './checks.ts'
+import { findNode, type TreeLocation } from './store.ts'
 
 /** A file whose content the storage has; see `Files.create`. */
-export async function addFile(deps: TreeDeps, caller: Caller, file: NewFile): Promise<FileView> {
+export async function addFile(
+  deps: TreeDeps,
+  caller: RequestPrincipal,
+  file: NewFile,
+): Promise<FileView> {
   await keepContent(deps, file)
   return inPlace(deps, caller, file.folderId, async (transaction, place) => {
-    const name = readName(file.name)
+    const name = parseName(file.name)
     if (file.onConflict === 'replace') {
       const known = await findNamed(transaction, place, name, null)
       if (known?.kind === 'folder') throw nameConflict(name)
@@ -46,16 +50,16 @@ export async function addFile(deps: TreeDeps, caller: Caller, file: NewFile): Pr
 
 export async function addFolder(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   folder: { name: string; folderId: string | null; onConflict: OnConflict },
 ): Promise<FolderView> {
   return inPlace(deps, caller, folder.folderId, async (transaction, place) => {
-    demandDepth(place, 1)
-    const name = readName(folder.name)
+    requireDepth(place, 1)
+    const name = parseName(folder.name)
     const wanted = { ...folder, name, kind: 'folder' } as const
     const id = await addNode(deps, { transaction, caller, place }, wanted)
     const view = await readView(transaction, caller, id)
-    if (view?.kind !== 'folder') throw absent('folder', id)
+    if (view?.kind !== 'folder') throw nodeNotFound('folder', id)
     return view
   })
 }
@@ -63,16 +67,16 @@ export async function addFolder(
 /** Needs no more than to read the file that is copied. */
 export async function copyOfFile(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   id: string,
   to: { folderId: string | null; name: string | null; onConflict: OnConflict },
 ): Promise<FileView> {
   const owners = to.folderId === null ? [caller.userId] : []
   return deps.store.inTrees({ nodes: [id, to.folderId], owners }, async (transaction) => {
     const found = await findNode(transaction, caller, id)
-    const source = demandNode(found, { kind: 'file', id, role: 'viewer' })
-    const place = await findPlace(transaction, caller, to.folderId)
-    const wanted = { ...to, name: readName(to.name ?? source.name), kind: 'file' } as const
+    const source = requireNode(found, { kind: 'file', id, role: 'viewer' })
+    const place = await findDestination(transaction, caller, to.folderId)
+    const wanted = { ...to, name: parseName(to.name ?? source.name), kind: 'file' } as const
     const copyId = await addNode(deps, { transaction, caller, place }, wanted)
     await copyFile(transaction, id, copyId)
     await deps.hooks.changed(transaction, { kind: 'content', fileIds: [copyId] })
@@ -82,12 +86,12 @@ export async function copyOfFile(
 
 export async function replaceContent(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   { id, content, check }: { id: string; content: NewContent; check: (known: FileView) => void },
 ): Promise<FileView> {
   await keepContent(deps, content)
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    demandNode(await findNode(transaction, caller, id), { kind: 'file', id, role: 'editor' })
+    requireNode(await findNode(transaction, caller, id), { kind: 'file', id, role: 'editor' })
     check(await fileView(transaction, caller, id))
     return replace(deps, { transaction, caller, id }, content)
   })
@@ -105,7 +109,7 @@ async function keepContent({ store, storage, now }: TreeDeps, { content }: NewCo
   })
 }
 
-type At = { transaction: Transaction; caller: Caller; id: string }
+type At = { transaction: Transaction; caller: RequestPrincipal; id: string }
 
 async function replace(deps: TreeDeps, at: At, file: NewContent & Partial<NewFile>) {
   const { transaction, caller, id } = at
@@ -123,24 +127,24 @@ async function join({ hooks }: TreeDeps, at: At, { collections = [] }: Partial<N
 
 function inPlace<T extends NodeView>(
   { store }: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   folderId: string | null,
-  work: (transaction: Transaction, place: Place & { depth: number }) => Promise<T>,
+  work: (transaction: Transaction, place: TreeLocation & { depth: number }) => Promise<T>,
 ): Promise<T> {
   const owners = folderId === null ? [caller.userId] : []
   return store.inTrees({ nodes: [folderId], owners }, async (transaction) =>
-    work(transaction, await findPlace(transaction, caller, folderId)),
+    work(transaction, await findDestination(transaction, caller, folderId)),
   )
 }
 
 async function addNode(
   { settings, now }: TreeDeps,
-  at: { transaction: Transaction; caller: Caller; place: Place },
-  wanted: { name: string; kind: Kind; onConflict: OnConflict },
+  at: { transaction: Transaction; caller: RequestPrincipal; place: TreeLocation },
+  wanted: { name: string; kind: NodeKind; onConflict: OnConflict },
 ): Promise<string> {
   const { transaction, caller, place } = at
   const name = await freeName(transaction, place, { ...wanted, exceptId: null })
-  await demandRoom(transaction, place, { added: 1, perOwnerMax: settings.perOwnerMax })
+  await requireNodeQuota(transaction, place, { added: 1, perOwnerMax: settings.perOwnerMax })
   const id = Bun.randomUUIDv7()
   const { ownerId, parentId } = place
   await insertNode(transaction, {
@@ -156,8 +160,12 @@ async function addNode(
   return id
 }
 
-async function fileView(transaction: Transaction, caller: Caller, id: string): Promise<FileView> {
+async function fileView(
+  transaction: Transaction,
+  caller: RequestPrincipal,
+  id: string,
+): Promise<FileView> {
   const view = await readView(transaction, caller, id)
-  if (view?.kind !== 'file') throw absent('file', id)
+  if (view?.kind !== 'file') throw nodeNotFound('file', id)
   return view
 }

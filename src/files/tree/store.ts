@@ -1,10 +1,11 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
-import type { Caller, Role } from '#files/files.ts'
+import type { Role } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
-import { arrayText, type Handle, rankOn } from '#files/row-store.ts'
+import { arrayText, type Handle, rankOn } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { StoredContent } from '#storage/storage.ts'
 
 /** A live node as a change of the tree needs it. */
@@ -13,14 +14,14 @@ export type TreeNode = {
   readonly kind: 'file' | 'folder'
   readonly parentId: string | null
   /** Whether the caller may read the folder that it is in; at the top: true. */
-  readonly isParentSeen: boolean
+  readonly isParentReadable: boolean
   readonly ownerId: string
   readonly name: string
   readonly version: number
   readonly role: Role
 }
 
-export type Member = { readonly id: string; readonly kind: 'file' | 'folder' }
+export type NodeRef = { readonly id: string; readonly kind: 'file' | 'folder' }
 
 export type FilesDatabase = Pick<Database, 'drizzle'>
 
@@ -103,7 +104,7 @@ type NodeRow = {
 /** Undefined where the caller may not read it. */
 export async function findNode(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   id: string,
 ): Promise<TreeNode | undefined> {
   const [row] = await handle.execute<NodeRow>(sql`
@@ -115,7 +116,7 @@ export async function findNode(
     id: row.id,
     kind: row.kind,
     parentId: row.parent_id,
-    isParentSeen: row.is_parent_seen,
+    isParentReadable: row.is_parent_seen,
     ownerId: row.owner_id,
     name: row.name,
     version: row.version,
@@ -134,10 +135,10 @@ export async function depthOf(handle: Handle, folderId: string): Promise<number>
   return row?.depth ?? 0
 }
 
-type Deep = Member & { depth: number }
+type Deep = NodeRef & { depth: number }
 
 /** The first member is its top; `height` is how many folders deep it goes. */
-export type Subtree = { readonly members: readonly Member[]; readonly height: number }
+export type Subtree = { readonly members: readonly NodeRef[]; readonly height: number }
 
 export function subtreeOf(rows: readonly Deep[]): Subtree {
   const depths = rows.map(({ kind, depth }) => (kind === 'folder' ? depth : 0))
@@ -174,15 +175,15 @@ export async function countNodes(handle: Handle, ownerId: string): Promise<numbe
 }
 
 /** A folder, or the top of a tree where `parentId` is null. */
-export type Place = { readonly ownerId: string; readonly parentId: string | null }
+export type TreeLocation = { readonly ownerId: string; readonly parentId: string | null }
 
 /** What of these keys is there already. */
 export async function findTaken(
   handle: Handle,
-  { ownerId, parentId }: Place,
+  { ownerId, parentId }: TreeLocation,
   keys: readonly string[],
-): Promise<readonly (Member & { key: string })[]> {
-  return handle.execute<Member & { key: string }>(sql`
+): Promise<readonly (NodeRef & { key: string })[]> {
+  return handle.execute<NodeRef & { key: string }>(sql`
     select id, kind, name_key as key from node
     where owner_id = ${ownerId}::uuid and trashed_at is null
       and coalesce(parent_id, '00000000-0000-0000-0000-000000000000'::uuid)

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { deleted, instant, nullable } from '#api/shapes.ts'
-import { attributes } from '#files/answer-schema.ts'
+import { attributes } from '#files/record.ts'
 import { accessMode, chunkingShape } from './schema.ts'
 
 /** What `/v1/collections` answers. */

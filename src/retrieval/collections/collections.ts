@@ -1,4 +1,5 @@
-import type { Attributes, Caller, FileHooks, Role } from '#files/files.ts'
+import type { Attributes, FileHooks, Role } from '#files/files.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 
 /** Files that are searched together. Every question about one is asked for somebody. */
 export type Collection = {
@@ -109,23 +110,23 @@ export type MemberFilter = {
  */
 export type Collections = {
   /** Throws `conflict` of code `name_conflict`, `unprocessable`, and what the model throws. */
-  create(caller: Caller, wish: NewCollection): Promise<Collection>
-  find(caller: Caller, named: string): Promise<Collection>
-  list(caller: Caller, page: PageRequest): Promise<Page<Collection>>
+  create(caller: RequestPrincipal, wish: NewCollection): Promise<Collection>
+  find(caller: RequestPrincipal, named: string): Promise<Collection>
+  list(caller: RequestPrincipal, page: PageRequest): Promise<Page<Collection>>
   /** All that the caller sees, by name: those that can be searched, and named in an agent. */
-  visible(caller: Caller): Promise<readonly { id: string; name: string }[]>
+  visible(caller: RequestPrincipal): Promise<readonly { id: string; name: string }[]>
   /**
    * `isForced`: even if agents name it. Throws `conflict` of code `collection_in_use` where a name
    * would go that agents have, and `permission_denied` where files would be opened to people that
    * the caller may not share them with.
    */
   update(
-    caller: Caller,
+    caller: RequestPrincipal,
     named: string,
     change: CollectionChange,
     how: { isForced: boolean },
   ): Promise<Collection>
-  remove(caller: Caller, named: string, how: { isForced: boolean }): Promise<Collection>
+  remove(caller: RequestPrincipal, named: string, how: { isForced: boolean }): Promise<Collection>
   readonly members: CollectionMembers
   /** The memberships of one file, for those who may share it. */
   readonly fileMemberships: FileMemberships
@@ -154,9 +155,9 @@ export type FileMembership = {
  */
 export type FileMemberships = {
   /** The first 1,000, by the id of the collection. */
-  list(caller: Caller, fileId: string): Promise<Page<FileMembership>>
+  list(caller: RequestPrincipal, fileId: string): Promise<Page<FileMembership>>
   /** A file that a collection follows stays out of it until it is added by itself. */
-  remove(caller: Caller, fileId: string, collectionId: string): Promise<void>
+  remove(caller: RequestPrincipal, fileId: string, collectionId: string): Promise<void>
 }
 
 /** Files that the caller may not read are no members to them, unless the collection says otherwise. */
@@ -167,27 +168,27 @@ export type CollectionMembers = {
    * it with.
    */
   add(
-    caller: Caller,
+    caller: RequestPrincipal,
     named: string,
     files: readonly NewMember[],
     batchId: string | null,
   ): Promise<readonly Member[]>
   list(
-    caller: Caller,
+    caller: RequestPrincipal,
     named: string,
     asked: { page: PageRequest; filter: MemberFilter },
   ): Promise<Page<Member>>
-  count(caller: Caller, named: string, filter: MemberFilter): Promise<FileCounts>
-  find(caller: Caller, named: string, fileId: string): Promise<Member>
+  count(caller: RequestPrincipal, named: string, filter: MemberFilter): Promise<FileCounts>
+  find(caller: RequestPrincipal, named: string, fileId: string): Promise<Member>
   /** `change` is told the attributes of the membership alone. */
   setAttributes(
-    caller: Caller,
+    caller: RequestPrincipal,
     named: string,
     fileId: string,
     change: (own: Attributes) => Attributes,
   ): Promise<Member>
   /** Throws `conflict` of code `file_followed` for one that is there by its folder. */
-  remove(caller: Caller, named: string, fileId: string): Promise<void>
+  remove(caller: RequestPrincipal, named: string, fileId: string): Promise<void>
 }
 
 export type NewMember = { readonly fileId: string; readonly attributes: Attributes | null }

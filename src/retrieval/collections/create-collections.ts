@@ -1,8 +1,8 @@
 import type { Config } from '#config/schema.ts'
 import type { Embedders } from '#embedding/embedder.ts'
-import type { Caller } from '#files/files.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
@@ -81,7 +81,7 @@ function withSecondTry(transact: Store['transact']): Store['transact'] {
 async function create(
   deps: CollectionsDeps,
   store: Store,
-  { caller, wish }: { caller: Caller; wish: NewCollection },
+  { caller, wish }: { caller: RequestPrincipal; wish: NewCollection },
 ): Promise<Collection> {
   const spec = await specOf(deps, wish)
   const { accessMode, folderId } = wish
@@ -137,7 +137,7 @@ async function specOf(
 async function update(
   deps: CollectionsDeps,
   store: Store,
-  asked: { caller: Caller; named: string; change: CollectionChange; isForced: boolean },
+  asked: { caller: RequestPrincipal; named: string; change: CollectionChange; isForced: boolean },
 ): Promise<Collection> {
   const { caller, change, isForced } = asked
   const seen = orAbsent(await store.find(caller, asked.named), asked.named)
@@ -168,7 +168,7 @@ type Openness = Pick<Collection, 'accessMode' | 'folderId'>
 
 async function demandChange(
   transaction: Transaction,
-  caller: Caller,
+  caller: RequestPrincipal,
   { known, changed }: { known: Openness & { id: string }; changed: Openness },
 ): Promise<{ isOpened: boolean }> {
   const { accessMode, folderId } = changed
@@ -186,7 +186,7 @@ async function demandChange(
 async function remove(
   deps: CollectionsDeps,
   store: Store,
-  asked: { caller: Caller; named: string; isForced: boolean },
+  asked: { caller: RequestPrincipal; named: string; isForced: boolean },
 ): Promise<Collection> {
   const seen = orAbsent(await store.find(asked.caller, asked.named), asked.named)
   demandRole(seen, 'owner')

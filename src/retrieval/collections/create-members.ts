@@ -1,7 +1,8 @@
 import { isUuid } from '#auth/schema.ts'
-import type { Caller, FileChange, FileHooks, Role } from '#files/files.ts'
+import type { FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { CollectionMembers, FileMemberships, Member, NewMember } from './collections.ts'
 import {
   countMembers,
@@ -128,7 +129,7 @@ export function pageOf<T>(
 }
 
 type Adding = {
-  readonly caller: Caller
+  readonly caller: RequestPrincipal
   readonly named: string
   readonly files: readonly NewMember[]
   readonly batchId: string | null
@@ -162,7 +163,7 @@ async function add(
 
 async function remove(
   transaction: Transaction,
-  { caller, named, fileId }: { caller: Caller; named: string; fileId: string },
+  { caller, named, fileId }: { caller: RequestPrincipal; named: string; fileId: string },
 ): Promise<void> {
   const collection = await place(transaction, caller, named, 'editor')
   const { isFollowed } = await readMember(transaction, caller, { collection, fileId })
@@ -191,7 +192,7 @@ async function changed(
 
 async function place(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   named: string,
   role: Role = 'viewer',
 ): Promise<CollectionPlace> {
@@ -203,7 +204,7 @@ async function place(
 
 async function readMember(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   { collection, fileId }: { collection: CollectionPlace; fileId: string },
 ): Promise<Member> {
   if (!isUuid(fileId)) throw absentFile(fileId)

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { Attributes, Caller } from '#files/files.ts'
+import type { Attributes } from '#files/files.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type {
   Collection,
   FileCounts,
@@ -19,7 +20,7 @@ type Which = Pick<Collection, 'id' | 'accessMode'>
 
 export async function listMembers(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   asked: { collection: Which; page: PageRequest; filter: MemberFilter },
 ): Promise<readonly Member[]> {
   const { where, order, isReversed } = keyset(sql`member.file_id`, asked.page)
@@ -32,7 +33,7 @@ export async function listMembers(
 
 export async function readMembers(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   asked: { collection: Which; fileIds: readonly string[] },
 ): Promise<readonly Member[]> {
   const rows = await handle.execute<MemberRow>(sql`
@@ -43,7 +44,7 @@ export async function readMembers(
 
 export async function countMembers(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   asked: { collection: Which; filter: MemberFilter },
 ): Promise<FileCounts> {
   const rows = await handle.execute<{ state: MemberState; count: number }>(sql`
@@ -144,7 +145,7 @@ type MemberRow = {
   added_ms: number
 }
 
-function members(caller: Caller, { id, accessMode }: Which): SQL {
+function members(caller: RequestPrincipal, { id, accessMode }: Which): SQL {
   const isReadable = sql`member.file_id in (select node_id from node_roles(${asCaller(caller)}))`
   const isSeen =
     accessMode === 'collection'

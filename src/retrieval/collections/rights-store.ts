@@ -1,8 +1,9 @@
 import { sql } from 'drizzle-orm'
 import { isUuid } from '#auth/schema.ts'
-import type { Caller, Role } from '#files/files.ts'
+import type { Role } from '#files/files.ts'
 import { isAtLeast, rankOfRole } from '#files/roles.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { AccessMode } from '#retrieval/collections/collections.ts'
 import type { CollectionPlace, Handle } from '#retrieval/collections/store.ts'
 import { asCaller } from '#retrieval/search/scope-store.ts'
@@ -35,7 +36,7 @@ function roleToAdd(accessMode: AccessMode): Role {
 
 export async function demandFiles(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   { fileIds, accessMode }: { fileIds: readonly string[]; accessMode: AccessMode },
 ): Promise<void> {
   const rows = await handle.execute<{ id: string; rank: number | null }>(sql`
@@ -50,7 +51,11 @@ export async function demandFiles(
 }
 
 /** Before the memberships of a file are shown or ended, whatever collections they are in. */
-export async function demandSharer(handle: Handle, caller: Caller, fileId: string): Promise<void> {
+export async function demandSharer(
+  handle: Handle,
+  caller: RequestPrincipal,
+  fileId: string,
+): Promise<void> {
   if (!isUuid(fileId)) throw absentFile(fileId, 'id')
   const [row] = await handle.execute<{ rank: number | null }>(sql`
     select node_role(node.id, ${asCaller(caller)}) as rank from node
@@ -64,7 +69,7 @@ export async function demandSharer(handle: Handle, caller: Caller, fileId: strin
 /** `folderId` becomes the folder of a collection. */
 export async function demandFolder(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   { folderId, accessMode }: { folderId: string; accessMode: AccessMode },
 ): Promise<void> {
   const [row] = await handle.execute<{ rank: number | null }>(sql`
@@ -81,7 +86,7 @@ export async function demandFolder(
 /** Before all that is in it can be found by everybody who sees it. */
 export async function demandToOpen(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   collectionId: string,
 ): Promise<void> {
   const wanted = roleToAdd('collection')

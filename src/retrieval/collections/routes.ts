@@ -3,7 +3,7 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
-import { readChangedAttributes } from '#files/attributes.ts'
+import { mergeAttributes } from '#files/attributes.ts'
 import { shareRoutes } from '#files/shares/routes.ts'
 import type { Shares } from '#files/shares/shares.ts'
 import { readJsonBody } from '#http/body.ts'
@@ -150,7 +150,7 @@ function memberRoutes({ auth, collections: { members }, config }: CollectionRout
       async ({ principal, params: { id, fileId }, request }) => {
         const change = readAttributesChange(await readJsonBody(request, config.limits))
         const changed = await members.setAttributes(principal, id, fileId, (own) =>
-          readChangedAttributes(own, change),
+          mergeAttributes(own, change),
         )
         return renderMember(changed)
       },

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { pageQuery } from '#api/shapes.ts'
 import { isUuid } from '#auth/schema.ts'
-import { readAttributes } from '#files/attributes.ts'
+import { parseAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
@@ -164,7 +164,7 @@ export function readCollectionChange(body: unknown): CollectionChange {
 
 export function readNewMember(body: unknown): NewMember {
   const { file_id: fileId, attributes } = readBody(addChecker, body)
-  return { fileId, attributes: attributes === undefined ? null : readAttributes(attributes) }
+  return { fileId, attributes: attributes === undefined ? null : parseAttributes(attributes) }
 }
 
 /** The change of attributes; null takes all of them away. */

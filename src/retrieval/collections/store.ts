@@ -3,9 +3,9 @@ import { isUuid } from '#auth/schema.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { collection } from '#db/schema/retrieval.ts'
-import type { Caller } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { rankOnCollection } from '#retrieval/search/scope-store.ts'
 import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
 
@@ -34,10 +34,10 @@ export function collectionStore({ drizzle }: CollectionDatabase) {
     transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
       ask(() => drizzle.transaction(work)),
 
-    find: (caller: Caller, named: string): Promise<Collection | undefined> =>
+    find: (caller: RequestPrincipal, named: string): Promise<Collection | undefined> =>
       ask(() => readCollection(drizzle, caller, named)),
 
-    list: (caller: Caller, page: PageRequest): Promise<readonly Collection[]> =>
+    list: (caller: RequestPrincipal, page: PageRequest): Promise<readonly Collection[]> =>
       ask(async () => {
         const { where, order, isReversed } = keyset(sql`collection.id`, page)
         const rows = await drizzle.execute<ViewRow>(sql`
@@ -46,7 +46,10 @@ export function collectionStore({ drizzle }: CollectionDatabase) {
         return isReversed ? collections.toReversed() : collections
       }),
 
-    visible: (caller: Caller, max: number): Promise<readonly { id: string; name: string }[]> =>
+    visible: (
+      caller: RequestPrincipal,
+      max: number,
+    ): Promise<readonly { id: string; name: string }[]> =>
       ask(() =>
         drizzle.execute<{ id: string; name: string }>(sql`
           select id, name from ${collection} where ${rankOnCollection(caller)} is not null
@@ -69,7 +72,7 @@ export function keyset(column: SQL, { order, after, before }: PageRequest) {
 
 export async function readCollection(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   named: string,
 ): Promise<Collection | undefined> {
   const [row] = await handle.execute<ViewRow>(sql`${views(caller)} and ${isNamed(named)}`)
@@ -82,7 +85,7 @@ export type CollectionPlace = Pick<Collection, 'id' | 'name' | 'accessMode' | 'r
 /** Without what is counted. */
 export async function readPlace(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   named: string,
 ): Promise<CollectionPlace | undefined> {
   const rank = rankOnCollection(caller)
@@ -193,7 +196,7 @@ const indexJson = (name: string) => {
 }
 
 /** Collections as the caller sees them, ready for a further condition. */
-function views(caller: Caller): SQL {
+function views(caller: RequestPrincipal): SQL {
   return sql`
     select collection.id, collection.name, collection.title, collection.description,
       collection.metadata, collection.owner_id, app_user.subject as owner_name,

@@ -1,6 +1,6 @@
-import type { Caller } from '#files/files.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createCiter } from './cite.ts'
 import { createPassageBook } from './passages.ts'
 import type { FileSearchChoice, FileSearchRequest } from './request.ts'
@@ -11,7 +11,7 @@ export type FileSearch = {
   /** For one request. `takenNames` are those of the caller's own tools. */
   open(
     asked: FileSearchRequest,
-    context: { caller: Caller; takenNames: ReadonlySet<string> },
+    context: { caller: RequestPrincipal; takenNames: ReadonlySet<string> },
   ): HostedTools
 }
 

@@ -1,8 +1,8 @@
-import type { Caller } from '#files/files.ts'
 import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tools.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { readQuery } from '#retrieval/search/schema.ts'
 import type { Search, SearchAnswer, SearchResult } from '#retrieval/search/search.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -16,7 +16,7 @@ export type SearchCallDeps = {
 
 type Asked = {
   readonly tool: FileSearchTool
-  readonly caller: Caller
+  readonly caller: RequestPrincipal
   readonly book: PassageBook
 }
 

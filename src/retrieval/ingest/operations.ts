@@ -1,6 +1,6 @@
 import { json, operation } from '#docs/operation.ts'
-import { fileRecord } from '#files/answer-schema.ts'
 import { fileExample, noFile } from '#files/examples.ts'
+import { fileRecord } from '#files/record.ts'
 
 export const ingestOperations = {
   reprocess: operation({

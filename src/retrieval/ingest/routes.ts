@@ -3,7 +3,7 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import { nodeId, tagged } from '#files/node-routes.ts'
-import { demandRole } from '#files/tree/place.ts'
+import { requireRole } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
 import type { Ingest } from './ingest.ts'
 import { ingestOperations } from './operations.ts'
@@ -20,7 +20,7 @@ export function ingestRoutes({ auth, files, ingest }: IngestRoutesDeps) {
     async ({ principal, params, set }) => {
       const id = nodeId('file', params)
       const { role } = await files.find(principal, id)
-      demandRole(role, 'editor', 'file')
+      requireRole(role, 'editor', 'file')
       await ingest.reprocess(id)
       set.status = 202
       return tagged(await files.find(principal, id), set)

@@ -2,13 +2,13 @@ import { type SQL, sql } from 'drizzle-orm'
 import { isUuid } from '#auth/schema.ts'
 import { file, node, share } from '#db/schema/files.ts'
 import { collection, collectionFile, fileIndex } from '#db/schema/retrieval.ts'
-import type { Caller } from '#files/files.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 
 /** What may be found: the one place that says which files a search looks into, and where. */
 
 export type Scope = {
-  readonly caller: Caller
+  readonly caller: RequestPrincipal
   /** The first that has a file speaks for it. */
   readonly collectionIds: readonly string[]
   readonly filters: readonly Filter[]
@@ -23,12 +23,12 @@ export function textArray(texts: readonly string[]): SQL {
 }
 
 /** As the functions of the database take who asks: two arguments. */
-export function asCaller({ userId, groups }: Caller): SQL {
+export function asCaller({ userId, groups }: RequestPrincipal): SQL {
   return sql`${userId}::uuid, ${textArray(groups)}`
 }
 
 /** The caller's rank on `collection`, 1 to 4; null where it is hidden from them. */
-export function rankOnCollection(caller: Caller): SQL {
+export function rankOnCollection(caller: RequestPrincipal): SQL {
   return sql`(
     case when ${collection.ownerId} = ${caller.userId}::uuid then 4 else (
       select max(${share.role}) from ${share}
@@ -89,7 +89,7 @@ export function memberTables(
 }
 
 /** What the caller may read by rights on files, and what the collections have of all that is there. */
-function allOf(caller: Caller) {
+function allOf(caller: RequestPrincipal) {
   return {
     readable: sql`select node_id from node_roles(${asCaller(caller)})`,
     opened: sql`
@@ -108,7 +108,7 @@ function allOf(caller: Caller) {
  * The same of the files in the table `candidate`, each asked about by itself; `offset 0` keeps it so,
  * where the planner would rather look through the whole table.
  */
-function candidatesOf(caller: Caller) {
+function candidatesOf(caller: RequestPrincipal) {
   return {
     readable: sql`
       select file_id as node_id from candidate

@@ -1,4 +1,5 @@
-import type { Attributes, Caller } from '#files/files.ts'
+import type { Attributes } from '#files/files.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 
 /** A condition on the attributes of a file, or on what is known of it. All of them must hold. */
 export type Filter =
@@ -62,7 +63,7 @@ export type SearchAnswer = {
  * Throws `not_found` for a collection, `service_unavailable` where nothing can be searched.
  */
 export type Search = (
-  caller: Caller,
+  caller: RequestPrincipal,
   request: SearchRequest,
   signal: AbortSignal,
 ) => Promise<SearchAnswer>

@@ -2,8 +2,9 @@ import { sql } from 'drizzle-orm'
 import { isUuid } from '#auth/schema.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
-import type { Attributes, Caller } from '#files/files.ts'
+import type { Attributes } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
 import type { Hit, Scored } from './fuse.ts'
 import { type AskedIndex, askIndex, type Question, type SearchTuning } from './hit-store.ts'
@@ -49,7 +50,7 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
   const ask = createQueryRunner()
   return {
     /** Those of the names or ids that the caller sees. */
-    resolve: (caller: Caller, named: readonly string[]): Promise<SearchedCollection[]> =>
+    resolve: (caller: RequestPrincipal, named: readonly string[]): Promise<SearchedCollection[]> =>
       ask(async () => {
         const rows = await drizzle.execute<CollectionRow>(sql`
           select collection.id, collection.name,

@@ -1,7 +1,7 @@
-import type { Caller } from '#files/files.ts'
 import { AppError } from '#lib/errors.ts'
 import { foldText } from '#lib/fold-text.ts'
 import { newId } from '#lib/id.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Collection, Collections } from '#retrieval/collections/collections.ts'
 import { isCollectionName } from '#retrieval/collections/schema.ts'
 import type { readNewStore } from './schema.ts'
@@ -12,7 +12,7 @@ const stemCharsMax = 40
 /** A collection by any title; its name is made of it. */
 export async function createStore(
   collections: Collections,
-  caller: Caller,
+  caller: RequestPrincipal,
   { title, description, metadata, fileIds, chunking }: ReturnType<typeof readNewStore>,
 ): Promise<Collection> {
   const wish = {

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { readAttributes } from '#files/attributes.ts'
+import { parseAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
@@ -152,7 +152,7 @@ export function readBatch(body: unknown, chunking: Chunking): readonly NewMember
 
 export function readOwnAttributes(body: unknown) {
   const { attributes } = readBody(attributesChecker, body)
-  return readAttributes(attributes ?? {})
+  return parseAttributes(attributes ?? {})
 }
 
 export function readStoreSearch(body: unknown, store: string): SearchRequest {
@@ -205,7 +205,7 @@ function memberOf(fields: MemberFields, chunking: Chunking): NewMember {
   const attributes = fields.attributes ?? null
   return {
     fileId: fields.file_id,
-    attributes: attributes === null ? null : readAttributes(attributes),
+    attributes: attributes === null ? null : parseAttributes(attributes),
   }
 }
 

@@ -3,10 +3,10 @@ import { loadConfig } from '#config/load.ts'
 import type { Database } from '#db/client.ts'
 import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
-import type { Caller } from '#files/files.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { createJobs, type Jobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { createExtraction, type ExtractionLimits } from '#retrieval/extraction/extraction.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
@@ -51,10 +51,13 @@ type Passage = {
   readonly end_char: number
 }
 
-export const ann: Caller = { userId: '00000000-0000-8000-8000-00000000000a', groups: ['users'] }
+export const ann: RequestPrincipal = {
+  userId: '00000000-0000-8000-8000-00000000000a',
+  groups: ['users'],
+}
 
 type WorldOptions = {
-  owner?: Caller
+  owner?: RequestPrincipal
   times?: Partial<JobTimings>
   limits?: Partial<ExtractionLimits>
   /** Puts something between the ingest and what it uses. */

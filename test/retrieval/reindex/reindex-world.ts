@@ -5,10 +5,10 @@ import { sql } from 'drizzle-orm'
 import { loadConfig } from '#config/load.ts'
 import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
-import type { Caller } from '#files/files.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
@@ -61,7 +61,10 @@ export type WorkingProcess = {
   close(): Promise<void>
 }
 
-export const ann: Caller = { userId: '00000000-0000-8000-8000-00000000000a', groups: ['users'] }
+export const ann: RequestPrincipal = {
+  userId: '00000000-0000-8000-8000-00000000000a',
+  groups: ['users'],
+}
 
 /** A text with it cannot be read. */
 export const unreadable = 'UNREADABLE'

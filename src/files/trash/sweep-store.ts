@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { FileHooks } from '#files/files.ts'
+import { arrayText } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import { arrayText } from './row-store.ts'
 
 const filesPerTransaction = 200
 const nodesPerStatement = 1_000

@@ -1,31 +1,38 @@
-import { tellInBatches } from '#files/changes.ts'
-import type { Caller, NodeView, OnConflict } from '#files/files.ts'
+import { notifyInBatches } from '#files/changes.ts'
+import type { NodeView, OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
+import { deleteNode, writeNode } from '#files/node-store.ts'
 import { isAtLeast } from '#files/roles.ts'
 import {
-  absent,
-  demandDepth,
-  demandNode,
-  demandVersion,
   freeName,
-  type Kind,
-} from '#files/tree/place.ts'
-import { depthOf, findNode, findSubtree, hasChildren, type Place } from '#files/tree/store.ts'
+  type NodeKind,
+  nodeNotFound,
+  requireDepth,
+  requireNode,
+  requireVersion,
+} from '#files/tree/checks.ts'
+import {
+  depthOf,
+  findNode,
+  findSubtree,
+  hasChildren,
+  type TreeLocation,
+} from '#files/tree/store.ts'
 import type { TreeDeps } from '#files/tree.ts'
+import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
-import { deleteNode, writeNode } from './node-store.ts'
-import { readView } from './row-store.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   findTrashed,
   findTrashedSubtree,
   type TrashedNode,
   trashNodes,
   untrashNodes,
-} from './trash-store.ts'
+} from './store.ts'
 
-type Which = { readonly kind: Kind; readonly id: string }
+type Which = { readonly kind: NodeKind; readonly id: string }
 
 /** How many were put into the trash, the node itself included. */
 export type Removed = { readonly files: number; readonly folders: number }
@@ -33,18 +40,18 @@ export type Removed = { readonly files: number; readonly folders: number }
 /** Puts a node, and all that is in it, into the trash of its owner. */
 export async function removeNode(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   { kind, id }: Which,
   how: { isRecursive: boolean; ifVersion: IsExpected | null },
 ): Promise<Removed> {
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
     const found = await findNode(transaction, caller, id)
-    demandVersion(demandNode(found, { kind, id, role: 'editor' }), how.ifVersion)
+    requireVersion(requireNode(found, { kind, id, role: 'editor' }), how.ifVersion)
     if (!how.isRecursive && (await hasChildren(transaction, id))) throw notEmpty()
     const { members } = await findSubtree(transaction, id)
     const ids = members.map((member) => member.id)
     await trashNodes(transaction, ids, { trashId: id, now: deps.now() })
-    await tellInBatches(deps.hooks, transaction, 'trashed', members)
+    await notifyInBatches(deps.hooks, transaction, 'trashed', members)
     const files = members.filter((member) => member.kind === 'file').length
     return { files, folders: members.length - files }
   })
@@ -53,16 +60,16 @@ export async function removeNode(
 /** Deletes a file for ever, be it in the trash or not. Its owner alone may. */
 export async function deleteFile(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   { id, ifVersion }: { id: string; ifVersion: IsExpected | null },
 ): Promise<void> {
   await deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
     const trashed = await findTrashed(transaction, caller, id)
     if (trashed?.role !== 'owner' || trashed.kind !== 'file') {
       const found = await findNode(transaction, caller, id)
-      demandVersion(demandNode(found, { kind: 'file', id, role: 'owner' }), ifVersion)
+      requireVersion(requireNode(found, { kind: 'file', id, role: 'owner' }), ifVersion)
     }
-    await tellInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
+    await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
     await deleteNode(transaction, id)
   })
 }
@@ -73,21 +80,21 @@ export async function deleteFile(
  */
 export async function restoreNode(
   deps: TreeDeps,
-  caller: Caller,
+  caller: RequestPrincipal,
   { kind, id }: Which,
   { onConflict }: { onConflict: OnConflict },
 ): Promise<NodeView> {
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
     const trashed = await findTrashed(transaction, caller, id)
     if (trashed === undefined) {
-      demandNode(await findNode(transaction, caller, id), { kind, id, role: 'editor' })
+      requireNode(await findNode(transaction, caller, id), { kind, id, role: 'editor' })
     } else {
-      if (trashed.kind !== kind || !mayRestore(trashed)) throw absent(kind, id)
+      if (trashed.kind !== kind || !mayRestore(trashed)) throw nodeNotFound(kind, id)
       demandKept(deps, trashed)
       await putBack(deps, transaction, trashed, onConflict)
     }
     const view = await readView(transaction, caller, id)
-    if (view === undefined) throw absent(kind, id)
+    if (view === undefined) throw nodeNotFound(kind, id)
     return view
   })
 }
@@ -109,17 +116,17 @@ async function putBack(
   node: TrashedNode,
   onConflict: OnConflict,
 ): Promise<void> {
-  const place: Place = { ...node, parentId: node.isParentLive ? node.parentId : null }
+  const place: TreeLocation = { ...node, parentId: node.isParentLive ? node.parentId : null }
   const { members, height } = await findTrashedSubtree(transaction, node)
   const depth = place.parentId === null ? 0 : await depthOf(transaction, place.parentId)
-  demandDepth({ depth }, height)
+  requireDepth({ depth }, height)
   const wanted = { name: node.name, onConflict, exceptId: node.id }
   const name = await freeName(transaction, place, wanted)
   const { parentId } = place
   await writeNode(transaction, node.id, { parentId, name, key: nameKey(name), now: now() })
   const ids = members.map(({ id }) => id)
   await untrashNodes(transaction, ids)
-  await tellInBatches(hooks, transaction, 'restored', members)
+  await notifyInBatches(hooks, transaction, 'restored', members)
 }
 
 function notEmpty(): AppError {

@@ -1,11 +1,12 @@
 import { sql } from 'drizzle-orm'
-import type { Caller, Role } from '#files/files.ts'
+import type { Role } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
-import { type Member, type Place, type Subtree, subtreeOf } from '#files/tree/store.ts'
-import { arrayText, asCaller, type Handle, millis, rankOn } from './row-store.ts'
+import { type NodeRef, type Subtree, subtreeOf, type TreeLocation } from '#files/tree/store.ts'
+import { arrayText, type Handle, millis, principalArguments, rankOn } from '#files/view-store.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 
-export type TrashedNode = Member &
-  Place & {
+export type TrashedNode = NodeRef &
+  TreeLocation & {
     readonly name: string
     readonly trashId: string
     readonly trashedAt: Date
@@ -28,7 +29,7 @@ type TrashedRow = {
 
 export async function findTrashed(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   id: string,
 ): Promise<TrashedNode | undefined> {
   const [row] = await handle.execute<TrashedRow>(sql`
@@ -39,7 +40,7 @@ export async function findTrashed(
         ${rankOn(sql`node.parent_id`, caller)},
         (select max(share.role) from share
           where share.resource_type = 'node' and share.resource_id = node.id
-            and is_granted_to(share.principal_type, share.principal_id, ${asCaller(caller)}))) as rank
+            and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(caller)}))) as rank
     from node left join node parent on parent.id = node.parent_id
     where node.id = ${id}::uuid and node.trashed_at is not null`)
   if (row === undefined) return undefined
@@ -73,7 +74,7 @@ export async function findTrashedSubtree(
   handle: Handle,
   { id, trashId }: Pick<TrashedNode, 'id' | 'trashId'>,
 ): Promise<Subtree> {
-  const rows = await handle.execute<Member & { depth: number }>(sql`
+  const rows = await handle.execute<NodeRef & { depth: number }>(sql`
     with recursive inside (id, kind, depth) as (
       select id, kind, 1 from node where id = ${id}::uuid
       union all

@@ -1,13 +1,14 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import type { Attributes, Caller, FileRetrieval, NodeView, RetrievalStatus } from '#files/files.ts'
+import type { Attributes, FileRetrieval, NodeView, RetrievalStatus } from '#files/files.ts'
 import { roleOfRank } from '#files/roles.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 
 /** What can run a statement: the database, or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
 
 /** As the functions of the database take who asks: two arguments. */
-export function asCaller({ userId, groups }: Caller): SQL {
+export function principalArguments({ userId, groups }: RequestPrincipal): SQL {
   return sql`${userId}::uuid, ${arrayText(groups)}::text[]`
 }
 
@@ -17,8 +18,8 @@ export function arrayText(items: readonly string[]): string {
 }
 
 /** The caller's rank on a node; null where they may not read it. */
-export function rankOn(node: SQL, caller: Caller): SQL {
-  return sql`node_role(${node}, ${asCaller(caller)})`
+export function rankOn(node: SQL, caller: RequestPrincipal): SQL {
+  return sql`node_role(${node}, ${principalArguments(caller)})`
 }
 
 /** The worse, the higher. */
@@ -35,7 +36,7 @@ export function rankOfStatus(status: RetrievalStatus): number {
 }
 
 /** The states of a file in the collections that the caller sees, as rows of a subquery. */
-function statesOf(fileId: SQL, caller: Caller): SQL {
+function statesOf(fileId: SQL, caller: RequestPrincipal): SQL {
   return sql`(
     select collection.name, state.state, state.stage, state.error_code, state.error_message,
       state.chunks, case state.state
@@ -47,11 +48,11 @@ function statesOf(fileId: SQL, caller: Caller): SQL {
     where state.file_id = ${fileId} and (collection.owner_id = ${caller.userId}::uuid or exists (
       select 1 from share
       where share.resource_type = 'collection' and share.resource_id = collection.id
-        and is_granted_to(share.principal_type, share.principal_id, ${asCaller(caller)}))))`
+        and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(caller)}))))`
 }
 
 /** The rank of a file's status; null where it has none. */
-export function statusRankOf(fileId: SQL, caller: Caller): SQL {
+export function statusRankOf(fileId: SQL, caller: RequestPrincipal): SQL {
   return sql`(select max(standing.rank) from ${statesOf(fileId, caller)} standing)`
 }
 
@@ -97,7 +98,7 @@ export type SortedView = { readonly view: NodeView; readonly sortKey: string }
  */
 export async function readViews(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   page: SQL,
 ): Promise<readonly SortedView[]> {
   const rows = await handle.execute<ViewRow>(sql`
@@ -130,7 +131,7 @@ export async function readViews(
 /** One node as the caller sees it. */
 export async function readView(
   handle: Handle,
-  caller: Caller,
+  caller: RequestPrincipal,
   id: string,
 ): Promise<NodeView | undefined> {
   const page = sql`select node.*, '' as sort_key, 1 as position from node where id = ${id}::uuid`

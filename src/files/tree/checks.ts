@@ -1,16 +1,17 @@
-import type { Caller, OnConflict, Role } from '#files/files.ts'
+import type { OnConflict, Role } from '#files/files.ts'
 import { nameKey, numberedName } from '#files/names.ts'
 import { isAtLeast } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   countNodes,
   depthOf,
   findNode,
   findTaken,
-  type Member,
-  type Place,
+  type NodeRef,
+  type TreeLocation,
   type TreeNode,
 } from './store.ts'
 
@@ -19,32 +20,32 @@ const depthMax = 32
 const numbersPerQuestion = 100
 const numbersMax = 10_000
 
-export type Kind = 'file' | 'folder'
+export type NodeKind = 'file' | 'folder'
 
 /** What the caller may not read is not found, whatever they wanted to do with it. */
-export function absent(kind: Kind, id: string, param = 'id'): AppError {
+export function nodeNotFound(kind: NodeKind, id: string, param = 'id'): AppError {
   return new AppError('not_found', `There is no ${kind} with the id "${id}".`, { param })
 }
 
 /** Throws `not_found`, or `permission_denied` for what the caller may read and no more. */
-export function demandNode(
+export function requireNode(
   found: TreeNode | undefined,
-  wanted: { kind: Kind; id: string; role: Role; param?: string },
+  wanted: { kind: NodeKind; id: string; role: Role; param?: string },
 ): TreeNode {
   if (found === undefined || found.kind !== wanted.kind) {
-    throw absent(wanted.kind, wanted.id, wanted.param)
+    throw nodeNotFound(wanted.kind, wanted.id, wanted.param)
   }
-  demandRole(found.role, wanted.role, wanted.kind)
+  requireRole(found.role, wanted.role, wanted.kind)
   return found
 }
 
-export function demandRole(held: Role, wanted: Role, what: string): void {
+export function requireRole(held: Role, wanted: Role, what: string): void {
   if (isAtLeast(held, wanted)) return
   throw new AppError('permission_denied', `This takes the role ${wanted} on the ${what}.`)
 }
 
 /** Throws `precondition_failed` where a change is not meant for the version that the node has. */
-export function demandVersion(
+export function requireVersion(
   { version }: Pick<TreeNode, 'version'>,
   ifVersion: IsExpected | null,
 ): void {
@@ -53,20 +54,20 @@ export function demandVersion(
 }
 
 /** Where the caller may put something: a folder, or null for the top of their own tree. */
-export async function findPlace(
+export async function findDestination(
   transaction: Transaction,
-  caller: Caller,
+  caller: RequestPrincipal,
   folderId: string | null,
-): Promise<Place & { depth: number }> {
+): Promise<TreeLocation & { depth: number }> {
   if (folderId === null) return { ownerId: caller.userId, parentId: null, depth: 0 }
   const wanted = { kind: 'folder', id: folderId, role: 'editor', param: 'folder_id' } as const
-  const folder = demandNode(await findNode(transaction, caller, folderId), wanted)
+  const folder = requireNode(await findNode(transaction, caller, folderId), wanted)
   const depth = await depthOf(transaction, folderId)
   return { ownerId: folder.ownerId, parentId: folderId, depth }
 }
 
 /** Throws a 422 where folders would be deeper than they may; `height` of a file is 0. */
-export function demandDepth({ depth }: { depth: number }, height: number): void {
+export function requireDepth({ depth }: { depth: number }, height: number): void {
   if (height === 0 || depth + height <= depthMax) return
   throw new AppError('unprocessable', `Folders may be ${depthMax} deep at most.`, {
     param: 'folder_id',
@@ -75,9 +76,9 @@ export function demandDepth({ depth }: { depth: number }, height: number): void 
 }
 
 /** Throws a 422 where a tree would have more than it may. */
-export async function demandRoom(
+export async function requireNodeQuota(
   transaction: Transaction,
-  { ownerId }: Place,
+  { ownerId }: TreeLocation,
   room: { added: number; perOwnerMax: number },
 ): Promise<void> {
   if ((await countNodes(transaction, ownerId)) + room.added <= room.perOwnerMax) return
@@ -91,10 +92,10 @@ export async function demandRoom(
 /** What has this name in a place, other than the node that is to get it. */
 export async function findNamed(
   transaction: Transaction,
-  place: Place,
+  place: TreeLocation,
   name: string,
   exceptId: string | null,
-): Promise<Member | undefined> {
+): Promise<NodeRef | undefined> {
   const taken = await findTaken(transaction, place, [nameKey(name)])
   return taken.find(({ id }) => id !== exceptId)
 }
@@ -102,7 +103,7 @@ export async function findNamed(
 /** A name that is free in a place: the wanted one, or with `rename` one with a number. */
 export async function freeName(
   transaction: Transaction,
-  place: Place,
+  place: TreeLocation,
   wanted: { name: string; onConflict: OnConflict; exceptId: string | null },
 ): Promise<string> {
   const { name, exceptId } = wanted
