@@ -1,176 +1,196 @@
-import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import type { Language } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
-import { handshakeRequired, type ResumeClaim, readHandshake } from './client-frames.ts'
-import { type Closer, createCloser } from './closer.ts'
-import { callerFault, draining, handshakeTimeout, tooLarge } from './faults.ts'
-import type { Wire } from './outbox.ts'
+import { type ResumeRequest, readHandshake } from './client-frames.ts'
+import type { ClientSocket } from './outbox.ts'
 import { readSessionQuery, type SessionQuery } from './query.ts'
 import { renderSessionError } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
-import type { Link, SessionStart, SpeechSession } from './session.ts'
-import { SessionError } from './session-error.ts'
+import type { AttachedConnection, SessionContext, SessionStart, SpeechSession } from './session.ts'
+import {
+  frameTooLarge,
+  fromRequestError,
+  handshakeTimeout,
+  SessionError,
+  sessionError,
+} from './session-error.ts'
 
-/** What a client brought to the upgrade. */
-export type Knock = {
+/** The upgrade request of a client. */
+export type UpgradeRequest = {
   readonly parameters: URLSearchParams
-  readonly caller: Promise<Principal>
   readonly requestId: string
+  /** Rejects if the client is not authorised. */
+  readonly context: Promise<SessionContext>
 }
 
 export type ConnectionDeps = {
   readonly settings: Config['speech']
+  /** Languages that at least one engine serves. */
   readonly languages: readonly Language[]
   readonly log: Log
-  /** Throws a `SessionError`, as the next two do; null for somebody who is not known yet. */
+  /** Throws a `SessionError` at capacity, as the next two do; null: the user is not known yet. */
   readonly admit: (userId: string | null) => void
-  readonly begin: (start: SessionStart) => SpeechSession
-  readonly find: (claim: ResumeClaim, claimant: Claimant) => SpeechSession
-  readonly closed: (connection: Connection) => void
+  readonly startSession: (start: SessionStart) => SpeechSession
+  readonly findSession: (
+    resume: ResumeRequest,
+    userId: string,
+    query: SessionQuery,
+  ) => SpeechSession
+  readonly onClosed: (connection: Connection) => void
 }
 
-type Claimant = { readonly userId: string; readonly query: SessionQuery }
-
-/** Text is short; only audio may be as long as a message may be. */
+/** Audio messages may be longer than text messages. */
 const textCharsMax = 65_536
+/**
+ * How long unread input is read before closing. Without it, the client would receive a TCP reset
+ * instead of the last frames.
+ */
+const lingerMs = 200
 
-/** One socket: who is at it, their first message, and then the session that it belongs to. */
-export class Connection {
+/**
+ * One client socket: authorisation, handshake, and then the session that it is attached to. Owns
+ * the closing of the socket.
+ */
+export class Connection implements AttachedConnection {
+  readonly socket: ClientSocket
   readonly #deps: ConnectionDeps
-  readonly #knock: Knock
-  readonly #wire: Wire
-  readonly #closer: Closer
+  readonly #request: UpgradeRequest
   #isOpen = true
-  #caller: Claimant | null = null
+  #isClosing = false
+  #closeLater: { readonly at: number; readonly close: () => void } | null = null
+  #admitted: { readonly context: SessionContext; readonly query: SessionQuery } | null = null
   #session: SpeechSession | null = null
   #handshakeBy = Number.POSITIVE_INFINITY
 
-  constructor(deps: ConnectionDeps, knock: Knock, wire: Wire) {
+  constructor(deps: ConnectionDeps, request: UpgradeRequest, socket: ClientSocket) {
     this.#deps = deps
-    this.#knock = knock
-    this.#wire = wire
-    this.#closer = createCloser(wire)
+    this.#request = request
+    this.socket = socket
   }
 
   open(): void {
-    // It may have been refused already, by a process that stops.
-    if (this.#closer.isClosing()) return
+    // A draining process may have closed it already.
+    if (this.#isClosing) return
     try {
-      const query = readSessionQuery(this.#knock.parameters, this.#deps.languages)
+      const query = readSessionQuery(this.#request.parameters, this.#deps.languages)
       this.#deps.admit(null)
-      // Nothing is read from a caller whom we do not know yet.
-      this.#wire.pause()
-      void this.#meet(query)
+      // Nothing is read before the client is authorised.
+      this.socket.pause()
+      void this.#authorize(query)
     } catch (error) {
-      this.#refuse(error)
+      this.#reject(error)
     }
   }
 
   receive(message: string | Uint8Array): void {
-    if (this.#closer.isClosing()) return
+    if (this.#isClosing) return
     try {
-      this.#take(message)
+      const { frameBytesMax } = this.#deps.settings
+      const lengthMax = typeof message === 'string' ? textCharsMax : frameBytesMax
+      if (message.length > lengthMax) throw frameTooLarge(lengthMax)
+      if (this.#session === null) this.#onHandshake(message)
+      else this.#session.receive(message)
     } catch (error) {
-      if (this.#session === null) this.#refuse(error)
+      if (this.#session === null) this.#reject(error)
       else this.#session.fail(error)
     }
   }
 
-  drained(): void {
-    this.#session?.drained()
+  onDrain(): void {
+    this.#session?.onDrain()
   }
 
-  closed(closeCode: number): void {
+  onClose(closeCode: number): void {
     this.#isOpen = false
-    this.#session?.lost(closeCode)
+    this.#session?.onDisconnect(closeCode)
     this.#session = null
-    this.#deps.closed(this)
+    this.#deps.onClosed(this)
   }
 
-  /** Takes no more work, and closes once the work that runs is over. */
+  /** Accepts no more work; closes when the work in progress has finished. */
   drain(): void {
-    if (this.#session === null) this.#refuse(draining())
+    if (this.#session === null) this.#reject(sessionError('draining'))
     else this.#session.drain()
   }
 
   isBusy(): boolean {
-    return this.#session?.isBusy() ?? (this.#isOpen && this.#wire.getBufferedAmount() > 0)
+    return this.#session?.isBusy() ?? (this.#isOpen && this.socket.getBufferedAmount() > 0)
   }
 
-  look(): void {
-    this.#closer.look()
-    // While it is live, it is looked after with all others.
-    if (this.#session?.isOver()) this.#session.look()
+  /** Checks the deadlines; called periodically. */
+  tick(): void {
+    if (this.#closeLater !== null && performance.now() >= this.#closeLater.at) {
+      this.#closeLater.close()
+    }
+    // Live sessions are checked by `SpeechSessions`.
+    if (this.#session?.isOver()) this.#session.tick()
     if (this.#session !== null || performance.now() < this.#handshakeBy) return
-    this.#refuse(handshakeTimeout(this.#deps.settings.handshakeMs))
+    this.#reject(handshakeTimeout(this.#deps.settings.handshakeMs))
   }
 
-  /** The caller, while they have not begun a session. */
-  waitingUser(): string | null {
-    if (this.#session !== null || this.#closer.isClosing()) return null
-    return this.#caller?.userId ?? null
+  /** The user of a connection that has not started a session yet. */
+  pendingUserId(): string | null {
+    if (this.#session !== null || this.#isClosing) return null
+    return this.#admitted?.context.principal.userId ?? null
   }
 
-  async #meet(query: SessionQuery): Promise<void> {
-    try {
-      const { userId } = await this.#knock.caller
-      if (!this.#isOpen || this.#closer.isClosing()) return
-      this.#deps.admit(userId)
-      this.#caller = { query, userId }
-      this.#handshakeBy = performance.now() + this.#deps.settings.handshakeMs
-      this.#wire.resume()
-    } catch (error) {
-      this.#refuse(error)
-    }
-  }
-
-  #take(message: string | Uint8Array): void {
-    const { frameBytesMax } = this.#deps.settings
-    const lengthMax = typeof message === 'string' ? textCharsMax : frameBytesMax
-    if (message.length > lengthMax) throw tooLarge(lengthMax)
-    if (this.#session === null) this.#begin(message)
-    else this.#session.receive(message)
-  }
-
-  #begin(message: string | Uint8Array): void {
-    if (this.#caller === null) return
-    if (typeof message !== 'string') throw handshakeRequired()
-    const handshake = readHandshake(message, this.#caller.query)
-    const claim = handshake.resume
-    // It is ours before it speaks, for it may close us at once.
-    if (claim === null) {
-      const { requestId } = this.#knock
-      this.#session = this.#deps.begin({ ...this.#caller, handshake, requestId })
-      this.#session.open(this.#link())
+  finish(closeCode: number, reason: string): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    const close = () => this.socket.close(closeCode, reason)
+    if (this.socket.isPaused) {
+      this.#closeLater = { at: performance.now() + lingerMs, close }
+      this.socket.resume()
     } else {
-      this.#session = this.#deps.find(claim, this.#caller)
-      this.#session.resume(this.#link(), claim.lastSeq)
+      close()
     }
   }
 
-  #link(): Link {
-    return {
-      wire: this.#wire,
-      finish: (closeCode, reason) => this.#closer.close(closeCode, reason),
-      supersede: (frame, error) => {
-        this.#session = null
-        this.#wire.sendText(frame)
-        this.#closer.close(error.closeCode, error.code)
-      },
+  supersede(frame: string, { closeCode, code }: SessionError): void {
+    this.#session = null
+    this.socket.sendText(frame)
+    this.finish(closeCode, code)
+  }
+
+  async #authorize(query: SessionQuery): Promise<void> {
+    try {
+      const context = await this.#request.context
+      if (!this.#isOpen || this.#isClosing) return
+      this.#deps.admit(context.principal.userId)
+      this.#admitted = { context, query }
+      this.#handshakeBy = performance.now() + this.#deps.settings.handshakeMs
+      this.socket.resume()
+    } catch (error) {
+      this.#reject(error)
     }
   }
 
-  #refuse(cause: unknown): void {
-    if (!this.#isOpen || this.#closer.isClosing()) return
-    const error = cause instanceof SessionError ? cause : callerFault(cause)
+  #onHandshake(message: string | Uint8Array): void {
+    if (this.#admitted === null) return
+    if (typeof message !== 'string') throw sessionError('handshake_required')
+    const { context, query } = this.#admitted
+    const handshake = readHandshake(message, query)
+    const { resume } = handshake
+    // The session is assigned before it starts, because it may close this connection immediately.
+    if (resume === null) {
+      this.#session = this.#deps.startSession({ context, query, handshake })
+      this.#session.open(this)
+    } else {
+      this.#session = this.#deps.findSession(resume, context.principal.userId, query)
+      this.#session.resume(this, resume.lastSeq)
+    }
+  }
+
+  #reject(cause: unknown): void {
+    if (!this.#isOpen || this.#isClosing) return
+    const error = cause instanceof SessionError ? cause : fromRequestError(cause)
     this.#deps.log.info('speech session refused', {
-      request_id: this.#knock.requestId,
+      request_id: this.#request.requestId,
       code: error.code,
       reason: error.message,
       ...(error.cause === undefined ? {} : { cause: error.cause }),
     })
-    this.#wire.sendText(renderFrame(renderSessionError(error, null), 1))
-    this.#closer.close(error.closeCode, error.code)
+    this.socket.sendText(renderFrame(renderSessionError(error, null), 1))
+    this.finish(error.closeCode, error.code)
   }
 }

@@ -1,9 +1,8 @@
 import type { ServerWebSocket } from 'bun'
-import { createFrameLog } from './frame-log.ts'
 import { renderFrame, type UnsentFrame } from './server-frames.ts'
 
-/** The part of Bun's socket that is used here. */
-export type Wire = Pick<
+/** The parts of Bun's socket that sessions use. */
+export type ClientSocket = Pick<
   ServerWebSocket<unknown>,
   | 'sendText'
   | 'close'
@@ -15,141 +14,153 @@ export type Wire = Pick<
   | 'getBufferedAmount'
 >
 
+type WaitingFrame = { readonly frame: UnsentFrame; readonly chars: number }
+
+/** The limit of Bun's own send buffer; further frames wait here, where they can be coalesced. */
+const bufferedBytesMax = 65_536
+
 /**
- * The frames of one session, over all of its sockets. Frames are numbered when they go out. While
- * the client does not read, frames wait here, and of partials and acknowledgements only the newest;
- * everything else is kept in order. While there is no client at all, they go to the log alone.
+ * The frames of one session, across all of its sockets. Frames are numbered when they are sent.
+ * While the client does not read, frames wait here; of partials and acknowledgements only the newest
+ * is kept, everything else stays in order. Without a socket, frames only go to the log, which keeps
+ * the newest `logCharsMax` characters for a client that resumes.
  */
-export type Outbox = {
-  push(frame: UnsentFrame): void
-  /** A new socket. What its client missed goes out first; returns what was forgotten. */
-  attach(wire: Wire, lastSeq: number): { readonly forgottenSeq: number }
-  /** The socket is gone: what waits goes to the log. */
-  detach(): void
-  drained(): void
-  /** Calls back once everything has been handed to the kernel; at once without a socket. */
-  finish(whenFlushed: () => void): void
-  /** A number for a frame that is sent beside the outbox. */
-  takeSeq(): number
-  pendingBytes(): number
-  /** Characters of the log. */
-  logChars(): number
-  readonly partials: { sent: number; dropped: number }
-}
+export class Outbox {
+  readonly partials = { sent: 0, dropped: 0 }
+  readonly #logCharsMax: number
+  readonly #log: { readonly seq: number; readonly text: string }[] = []
+  #logChars = 0
+  /** The number of the last frame dropped from the log; 0: none. */
+  #droppedSeq = 0
+  #waiting: WaitingFrame[] = []
+  #waitingChars = 0
+  #socket: ClientSocket | null = null
+  #seq = 0
+  #onFlushed: (() => void) | null = null
 
-/** So much may be in Bun's own buffer; what is more waits here, where it can be put together. */
-const handedBytesMax = 65_536
+  constructor(logCharsMax: number) {
+    this.#logCharsMax = logCharsMax
+  }
 
-/** Worth nothing any more once there is a newer one. */
-type PassingKind = 'partial' | 'ack'
+  push(frame: UnsentFrame): void {
+    if (this.#socket === null) this.#logOnly(frame)
+    else if (this.#waitingChars === 0 && this.#canSend()) this.#send(frame)
+    else this.#wait(frame)
+  }
 
-export function createOutbox(options: { logCharsMax: number }): Outbox {
-  const log = createFrameLog(options.logCharsMax)
-  const partials = { sent: 0, dropped: 0 }
-  const waiting = createWaiting(() => partials.dropped++)
-  let wire: Wire | null = null
-  let seq = 0
-  let flushed: (() => void) | null = null
+  /**
+   * Attaches a new socket and resends the logged frames after `lastSeq`. Returns the number of the
+   * last frame that is no longer in the log.
+   */
+  attach(socket: ClientSocket, lastSeq: number): { readonly droppedSeq: number } {
+    this.#socket = socket
+    // Limited by the size of the log; Bun buffers what the client does not read yet.
+    for (const { seq, text } of this.#log) if (seq > lastSeq) socket.sendText(text)
+    return { droppedSeq: this.#droppedSeq }
+  }
 
-  function number(frame: UnsentFrame): string {
-    const text = renderFrame(frame, ++seq)
-    // A client that comes back is told anew what `session_ready` says.
-    if (passingKind(frame) === null && frame.type !== 'session_ready') log.add(seq, text)
+  /** The socket has closed: waiting frames go to the log. */
+  detach(): void {
+    this.#socket = null
+    for (const { frame } of this.#waiting.splice(0)) this.#logOnly(frame)
+    this.#waitingChars = 0
+    this.flush()
+  }
+
+  /** Sends waiting frames as far as the socket accepts them. */
+  flush(): void {
+    while (this.#canSend()) {
+      const next = this.#waiting.shift()
+      if (next === undefined) break
+      this.#waitingChars -= next.chars
+      this.#send(next.frame)
+    }
+    if (this.#onFlushed === null || this.pendingBytes() > 0) return
+    const onFlushed = this.#onFlushed
+    this.#onFlushed = null
+    onFlushed()
+  }
+
+  /** Calls back once the kernel has accepted everything; immediately without a socket. */
+  finish(onFlushed: () => void): void {
+    this.#onFlushed = onFlushed
+    this.flush()
+  }
+
+  /** Reserves a number for a frame that is sent directly. */
+  takeSeq(): number {
+    return ++this.#seq
+  }
+
+  pendingBytes(): number {
+    return this.#waitingChars + (this.#socket?.getBufferedAmount() ?? 0)
+  }
+
+  logChars(): number {
+    return this.#logChars
+  }
+
+  #canSend(): boolean {
+    return this.#socket !== null && this.#socket.getBufferedAmount() <= bufferedBytesMax
+  }
+
+  #send(frame: UnsentFrame): void {
+    if (isPartial(frame)) this.partials.sent++
+    this.#socket?.sendText(this.#number(frame))
+  }
+
+  #number(frame: UnsentFrame): string {
+    const text = renderFrame(frame, ++this.#seq)
+    // A client that resumes receives a new `session_ready`.
+    if (!isReplaceable(frame) && frame.type !== 'session_ready') this.#addToLog(this.#seq, text)
     return text
   }
 
-  function send(frame: UnsentFrame): void {
-    if (passingKind(frame) === 'partial') partials.sent++
-    wire?.sendText(number(frame))
-  }
-
-  const canSend = () => wire !== null && wire.getBufferedAmount() <= handedBytesMax
-
-  function flush(): void {
-    while (canSend()) {
-      const frame = waiting.take()
-      if (frame === null) break
-      send(frame)
+  #addToLog(seq: number, text: string): void {
+    this.#log.push({ seq, text })
+    this.#logChars += text.length
+    while (this.#logChars > this.#logCharsMax) {
+      const oldest = this.#log.shift()
+      if (oldest === undefined) return
+      this.#logChars -= oldest.text.length
+      this.#droppedSeq = oldest.seq
     }
-    if (flushed === null || waiting.chars() > 0) return
-    if (wire !== null && wire.getBufferedAmount() > 0) return
-    const tell = flushed
-    flushed = null
-    tell()
   }
 
-  function shelve(frame: UnsentFrame): void {
-    const kind = passingKind(frame)
-    if (kind === null) number(frame)
-    if (kind === 'partial') partials.dropped++
+  #logOnly(frame: UnsentFrame): void {
+    if (isPartial(frame)) this.partials.dropped++
+    else if (!isReplaceable(frame)) this.#number(frame)
   }
 
-  return {
-    push(frame) {
-      if (wire === null) shelve(frame)
-      else if (waiting.chars() === 0 && canSend()) send(frame)
-      else waiting.add(frame)
-    },
-    attach(newWire, lastSeq) {
-      wire = newWire
-      // Bounded by the size of the log; what is more than the client takes waits in Bun.
-      for (const text of log.after(lastSeq)) wire.sendText(text)
-      return { forgottenSeq: log.forgottenSeq() }
-    },
-    detach() {
-      wire = null
-      for (let frame = waiting.take(); frame !== null; frame = waiting.take()) shelve(frame)
-      flush()
-    },
-    drained: flush,
-    finish(whenFlushed) {
-      flushed = whenFlushed
-      flush()
-    },
-    takeSeq: () => ++seq,
-    pendingBytes: () => waiting.chars() + (wire?.getBufferedAmount() ?? 0),
-    logChars: log.chars,
-    partials,
+  /** Queues a frame, which replaces waiting partials of its segment, or acknowledgements. */
+  #wait(frame: UnsentFrame): void {
+    if (frame.type === 'audio_ack') this.#drop((older) => older.type === 'audio_ack')
+    if (frame.type === 'transcript') {
+      const { segment } = frame
+      this.#drop((older) => isPartial(older) && older.segment === segment)
+    }
+    const chars = JSON.stringify(frame).length
+    this.#waiting.push({ frame, chars })
+    this.#waitingChars += chars
   }
-}
 
-/** Frames in their order, of which newer ones take the place of older ones that pass. */
-function createWaiting(droppedPartial: () => void) {
-  let frames: { readonly frame: UnsentFrame; readonly chars: number }[] = []
-  let chars = 0
-
-  function drop(isSuperseded: (frame: UnsentFrame) => boolean): void {
-    frames = frames.filter((waiting) => {
-      if (!isSuperseded(waiting.frame)) return true
-      chars -= waiting.chars
-      if (passingKind(waiting.frame) === 'partial') droppedPartial()
+  #drop(isReplaced: (frame: UnsentFrame) => boolean): void {
+    this.#waiting = this.#waiting.filter(({ frame, chars }) => {
+      if (!isReplaced(frame)) return true
+      this.#waitingChars -= chars
+      if (isPartial(frame)) this.partials.dropped++
       return false
     })
   }
-
-  return {
-    add(frame: UnsentFrame) {
-      if (frame.type === 'audio_ack') drop((older) => older.type === 'audio_ack')
-      if (frame.type === 'transcript') drop((older) => isPartialOf(older, frame.segment))
-      const waiting = { frame, chars: JSON.stringify(frame).length }
-      frames.push(waiting)
-      chars += waiting.chars
-    },
-    take(): UnsentFrame | null {
-      const first = frames.shift()
-      if (first === undefined) return null
-      chars -= first.chars
-      return first.frame
-    },
-    chars: () => chars,
-  }
 }
 
-function passingKind(frame: UnsentFrame): PassingKind | null {
-  if (frame.type === 'audio_ack') return 'ack'
-  return frame.type === 'transcript' && !frame.is_final ? 'partial' : null
+/** Whether a newer frame of the same kind makes this one obsolete. */
+function isReplaceable(frame: UnsentFrame): boolean {
+  return frame.type === 'audio_ack' || isPartial(frame)
 }
 
-function isPartialOf(frame: UnsentFrame, segment: number): boolean {
-  return frame.type === 'transcript' && !frame.is_final && frame.segment === segment
+function isPartial(
+  frame: UnsentFrame,
+): frame is Extract<UnsentFrame, { type: 'transcript'; is_final: false }> {
+  return frame.type === 'transcript' && !frame.is_final
 }

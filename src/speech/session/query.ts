@@ -3,25 +3,25 @@ import { type Encoding, encodings } from '#speech/decoders/decoder.ts'
 import { isLanguage, type Language, languages } from '#speech/engine.ts'
 import { SessionError } from './session-error.ts'
 
-/** What the address of a session says. */
+/** The query parameters of a session. */
 export type SessionQuery = {
   readonly language: Language
   readonly encoding: Encoding
-  /** Of the PCM encodings, which do not say it themselves; null for the others. */
+  /** Null for encodings other than PCM, which state their rate themselves. */
   readonly sampleRateHz: number | null
-  /** Names of parameters that mean nothing here. */
+  /** Names of unknown parameters. */
   readonly ignored: readonly string[]
 }
 
 const sampleRateHzMin = 8_000
 const sampleRateHzMax = 48_000
 
-/** As it is documented; what is wrong with it is told over the socket, in an order of its own. */
+/** For the document. Validation errors are sent over the socket, in a fixed order. */
 export const sessionQuery = Type.Object({
   lang: Type.Optional(
     Type.Union(
       languages.map((language) => Type.Literal(language)),
-      { description: 'As far as an engine serves it.', default: 'en' },
+      { description: 'A language that a configured engine serves.', default: 'en' },
     ),
   ),
   encoding: Type.Union(encodings.map((encoding) => Type.Literal(encoding))),
@@ -34,25 +34,25 @@ export const sessionQuery = Type.Object({
   ),
   token: Type.Optional(
     Type.String({
-      description: 'A JWT or an API key; without it `Authorization` or `X-Api-Key` count.',
+      description: 'A JWT or an API key. Without it, `Authorization` or `X-Api-Key` is used.',
     }),
   ),
 })
 const knownParameters = Object.keys(sessionQuery.properties)
-/** A value is repeated in an error up to here. */
+/** The part of an invalid value that an error repeats. */
 const valueCharsMax = 64
 
 /**
- * `served` are the languages that some engine understands. Throws a `SessionError`; the order of
- * the checks is part of the interface: `language` first, then `lang`, `encoding`, `sample_rate_hz`.
+ * `served`: the languages of all engines. Throws a `SessionError`. The order of the checks is part
+ * of the API: `language` first, then `lang`, `encoding`, `sample_rate_hz`.
  */
 export function readSessionQuery(
   parameters: URLSearchParams,
   served: readonly Language[],
 ): SessionQuery {
-  if (parameters.has('language')) throw deprecated(served)
+  if (parameters.has('language')) throw deprecatedLanguage(served)
   for (const name of knownParameters) {
-    if (parameters.getAll(name).length > 1) throw repeated(name)
+    if (parameters.getAll(name).length > 1) throw repeatedParameter(name)
   }
   const language = readLanguage(parameters.get('lang') ?? 'en', served)
   const encoding = readEncoding(parameters.get('encoding'))
@@ -76,9 +76,9 @@ function readLanguage(value: string, served: readonly Language[]): Language {
 function readEncoding(value: string | null): Encoding {
   const encoding = encodings.find((known) => known === value)
   if (encoding !== undefined) return encoding
-  const sentence =
-    value === null ? 'Say how the audio is encoded.' : 'This encoding is not supported.'
-  throw new SessionError('unsupported_encoding', sentence, {
+  const message =
+    value === null ? 'The parameter "encoding" is required.' : 'This encoding is not supported.'
+  throw new SessionError('unsupported_encoding', message, {
     param: 'encoding',
     details: { value: value?.slice(0, valueCharsMax) ?? null, supported_encodings: encodings },
   })
@@ -94,8 +94,8 @@ function readSampleRate(value: string | null, encoding: Encoding): number {
   }
   const rate = /^\d{1,6}$/.test(value) ? Number(value) : Number.NaN
   if (rate >= sampleRateHzMin && rate <= sampleRateHzMax) return rate
-  const sentence = `"${param}" must be a whole number from ${sampleRateHzMin} to ${sampleRateHzMax}.`
-  throw new SessionError('invalid_parameter', sentence, {
+  const message = `"${param}" must be a whole number from ${sampleRateHzMin} to ${sampleRateHzMax}.`
+  throw new SessionError('invalid_parameter', message, {
     param,
     details: {
       value: value.slice(0, valueCharsMax),
@@ -105,15 +105,15 @@ function readSampleRate(value: string | null, encoding: Encoding): number {
   })
 }
 
-function deprecated(served: readonly Language[]): SessionError {
-  const sentence = 'The parameter "language" is now called "lang".'
-  return new SessionError('deprecated_parameter', sentence, {
+function deprecatedLanguage(served: readonly Language[]): SessionError {
+  const message = 'The parameter "language" was renamed; use "lang".'
+  return new SessionError('deprecated_parameter', message, {
     param: 'language',
     details: { use: 'lang', supported_languages: served },
   })
 }
 
-function repeated(name: string): SessionError {
-  const sentence = `The parameter "${name}" is given more than once.`
-  return new SessionError('invalid_parameter', sentence, { param: name })
+function repeatedParameter(name: string): SessionError {
+  const message = `The parameter "${name}" is given more than once.`
+  return new SessionError('invalid_parameter', message, { param: name })
 }

@@ -1,43 +1,56 @@
 import type { Config } from '#config/schema.ts'
 import type { AudioFaults } from '#speech/decoders/decoder.ts'
 import type { Language } from '#speech/engine.ts'
-import type { Recognition, RecognitionStats, Transcript } from '#speech/recognition/recognition.ts'
+import type {
+  Recognition,
+  RecognitionEvent,
+  RecognitionStats,
+  Transcript,
+} from '#speech/recognition/recognition.ts'
 import type { Handshake } from './client-frames.ts'
+import type { SessionQuery } from './query.ts'
 import type { SessionStats, UnsentFrame } from './server-frames.ts'
 import type { SessionError } from './session-error.ts'
 
-/** Our milliseconds and events in the words of the wire. */
+/** Renders internal events and statistics as frames of the wire protocol. */
 
 export const ackIntervalMs = 250
 
-export function renderReady(session: {
-  readonly id: string
-  readonly language: Language
+type ReadySession = {
+  readonly sessionId: string
+  readonly query: SessionQuery
   readonly handshake: Handshake
-  readonly recognition: Recognition
   readonly settings: Config['speech']
+  /** Null if sessions cannot be resumed. */
   readonly resumeToken: string | null
-  readonly receivedBytes: number
-  readonly isResumed: boolean
-  readonly creditBytes: number
-}): UnsentFrame {
-  const { handshake, recognition, settings } = session
+}
+
+export function renderReady(
+  { sessionId, query, handshake, settings, resumeToken }: ReadySession,
+  state: {
+    readonly recognition: Recognition
+    readonly isResumed: boolean
+    readonly receivedBytes: number
+    readonly creditBytes: number
+  },
+): UnsentFrame {
+  const { engine, sampleRateHz: engineRateHz } = state.recognition
   const { encoding, container, channels, sampleRateHz } = handshake.format
   const { credit } = handshake.options
   return {
     type: 'session_ready',
     protocol: 1,
-    session_id: session.id,
-    resumed: session.isResumed,
-    received_bytes: session.receivedBytes,
-    lang: session.language,
-    engine: { name: recognition.engine.name, features: { ...recognition.engine.features } },
+    session_id: sessionId,
+    resumed: state.isResumed,
+    received_bytes: state.receivedBytes,
+    lang: query.language,
+    engine: { name: engine.name, features: { ...engine.features } },
     audio: {
       encoding,
       container,
       channels,
       sample_rate_hz: sampleRateHz,
-      engine_rate_hz: recognition.sampleRateHz,
+      engine_rate_hz: engineRateHz,
     },
     limits: {
       max_frame_bytes: settings.frameBytesMax,
@@ -48,16 +61,36 @@ export function renderReady(session: {
     },
     flow: {
       mode: credit ? 'credit' : 'none',
-      credit_bytes: credit ? session.creditBytes : null,
+      credit_bytes: credit ? state.creditBytes : null,
       ack_interval_ms: credit ? ackIntervalMs : null,
     },
-    resume_token: session.resumeToken,
+    resume_token: resumeToken,
   }
 }
 
-export function renderTranscript(
+export function renderEvent(
+  event: Extract<
+    RecognitionEvent,
+    { type: 'speech-start' | 'transcript' | 'finalized' | 'warning' }
+  >,
+  { query, handshake }: Pick<ReadySession, 'query' | 'handshake'>,
+): UnsentFrame {
+  switch (event.type) {
+    case 'speech-start':
+      return { type: 'speech_start', at: toSeconds(event.atMs) }
+    case 'finalized':
+      return { type: 'finalized', id: event.id, audio_ms: wholeMs(event.audioMs) }
+    case 'warning':
+      return { ...event, details: { ...event.details } }
+    case 'transcript':
+      return renderTranscript(event, query.language, handshake.options.words)
+  }
+}
+
+function renderTranscript(
   transcript: Transcript,
-  { language, words }: { language: Language; words: boolean },
+  language: Language,
+  hasWords: boolean,
 ): UnsentFrame {
   const { segment, rev, text } = transcript
   const start = toSeconds(transcript.startMs)
@@ -70,7 +103,7 @@ export function renderTranscript(
     speech_final: transcript.speechFinal,
     confidence: transcript.confidence,
     lang: language,
-    ...(words
+    ...(hasWords
       ? {
           words: transcript.words.map((word) => ({
             word: word.word,
@@ -82,6 +115,18 @@ export function renderTranscript(
       : {}),
     from_finalize: transcript.fromFinalize,
   }
+}
+
+const warnings = {
+  unknown_fields: 'The handshake contains unknown parameters or fields.',
+  frames_forgotten: 'Some of the missed frames are no longer available.',
+}
+
+export function renderWarning(
+  code: keyof typeof warnings,
+  details: Record<string, unknown>,
+): UnsentFrame {
+  return { type: 'warning', code, message: warnings[code], details }
 }
 
 export function renderSessionError(error: SessionError, stats: SessionStats | null): UnsentFrame {
@@ -100,7 +145,7 @@ export function renderSessionError(error: SessionError, stats: SessionStats | nu
   }
 }
 
-/** What the session itself has counted. */
+/** What the session counts besides the recognition. */
 export type SessionCounts = {
   readonly receivedBytes: number
   readonly takenBytes: number
@@ -113,29 +158,29 @@ export type SessionCounts = {
   readonly faults: AudioFaults
 }
 
-export function renderStats(known: RecognitionStats, counts: SessionCounts): SessionStats {
+export function renderStats(stats: RecognitionStats, counts: SessionCounts): SessionStats {
   const { faults, partials } = counts
   return {
     received_bytes: counts.receivedBytes,
     discarded_bytes: counts.receivedBytes - counts.takenBytes,
-    audio_ms: whole(known.receivedMs),
-    processed_ms: whole(known.processedMs),
-    processed_is_estimated: known.processedIsEstimated,
-    silence_ms: whole(known.silenceMs),
-    untranscribed_ms: whole(known.untranscribedMs),
-    gaps: known.gaps.map(({ startMs, endMs }) => ({
+    audio_ms: wholeMs(stats.receivedMs),
+    processed_ms: wholeMs(stats.processedMs),
+    processed_is_estimated: stats.processedIsEstimated,
+    silence_ms: wholeMs(stats.silenceMs),
+    untranscribed_ms: wholeMs(stats.untranscribedMs),
+    gaps: stats.gaps.map(({ startMs, endMs }) => ({
       start: toSeconds(startMs),
       end: toSeconds(endMs),
     })),
-    wall_ms: whole(counts.wallMs),
-    finals: known.finals,
+    wall_ms: wholeMs(counts.wallMs),
+    finals: stats.finals,
     partials_sent: partials.sent,
     partials_dropped: partials.dropped,
-    words: known.words,
+    words: stats.words,
     pauses: counts.pauses,
-    paused_ms: whole(counts.pausedMs),
-    max_queued_ms: whole(counts.queuedMsMax),
-    max_lag_ms: whole(known.lagMsMax),
+    paused_ms: wholeMs(counts.pausedMs),
+    max_queued_ms: wholeMs(counts.queuedMsMax),
+    max_lag_ms: wholeMs(stats.lagMsMax),
     resumes: counts.resumes,
     faults: {
       clipped_samples: faults.clippedSamples,
@@ -144,27 +189,27 @@ export function renderStats(known: RecognitionStats, counts: SessionCounts): Ses
       decode_gaps: faults.gaps,
     },
     engine: {
-      name: known.engine.name,
-      sessions: known.engine.sessions,
-      rollovers: known.engine.rollovers,
+      name: stats.engine.name,
+      sessions: stats.engine.sessions,
+      rollovers: stats.engine.rollovers,
     },
     latency_ms: {
-      first_partial: wholeOrNull(known.latencyMs.firstPartial),
-      final_p50: wholeOrNull(known.latencyMs.finalP50),
-      final_p95: wholeOrNull(known.latencyMs.finalP95),
+      first_partial: wholeMsOrNull(stats.latencyMs.firstPartial),
+      final_p50: wholeMsOrNull(stats.latencyMs.finalP50),
+      final_p95: wholeMsOrNull(stats.latencyMs.finalP95),
     },
   }
 }
 
-/** Seconds with three decimals; an engine's reckoning may begin before the first sample. */
-export function toSeconds(ms: number): number {
-  return whole(ms) / 1000
+/** Seconds with three decimals; an engine's estimate may be before the first sample. */
+function toSeconds(ms: number): number {
+  return wholeMs(ms) / 1000
 }
 
-export function whole(ms: number): number {
+export function wholeMs(ms: number): number {
   return Math.max(0, Math.round(ms))
 }
 
-function wholeOrNull(ms: number | null): number | null {
-  return ms === null ? null : whole(ms)
+function wholeMsOrNull(ms: number | null): number | null {
+  return ms === null ? null : wholeMs(ms)
 }

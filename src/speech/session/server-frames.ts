@@ -3,27 +3,27 @@ import { containers, encodings } from '#speech/decoders/decoder.ts'
 import { languages } from '#speech/engine.ts'
 
 /**
- * The text frames of the server, in the words of the wire. Points in time are seconds from the
- * first sample of the session, with three decimals; durations are whole milliseconds.
+ * The text frames of the server. Points in time are seconds from the first sample of the session,
+ * with three decimals; durations are whole milliseconds.
  */
 
 const strict = <T extends TProperties>(fields: T) =>
   Type.Object(fields, { additionalProperties: false })
-const oneOf = <Word extends string>(words: readonly Word[]) =>
-  Type.Union(words.map((word) => Type.Literal(word)))
+const oneOf = <Value extends string>(values: readonly Value[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)))
 const count = () => Type.Integer({ minimum: 0 })
 const seconds = () => Type.Number({ minimum: 0 })
 const nullable = <T extends ReturnType<typeof count> | ReturnType<typeof seconds>>(schema: T) =>
   Type.Union([schema, Type.Null()])
 const textOrNull = () => Type.Union([Type.String(), Type.Null()])
 
-/** Every frame is numbered: 1, 2, 3 … of its session. */
+/** Frames are numbered 1, 2, 3 … within the session. */
 const frame = <Name extends string, T extends TProperties>(type: Name, fields: T) =>
   strict({ type: Type.Literal(type), seq: Type.Integer({ minimum: 1 }), ...fields })
 
 const sessionStats = strict({
   received_bytes: count(),
-  /** Received and never decoded: the session ended before. */
+  /** Received but not decoded before the session ended. */
   discarded_bytes: count(),
   audio_ms: count(),
   processed_ms: count(),
@@ -59,7 +59,7 @@ const sessionReady = frame('session_ready', {
   protocol: Type.Literal(1),
   session_id: Type.String(),
   resumed: Type.Boolean(),
-  /** Audio bytes that have arrived: a client that resumes goes on from here. */
+  /** Audio bytes received so far: a client that resumes continues from here. */
   received_bytes: count(),
   lang: oneOf(languages),
   engine: strict({
@@ -90,13 +90,13 @@ const sessionReady = frame('session_ready', {
     credit_bytes: nullable(count()),
     ack_interval_ms: nullable(count()),
   }),
-  /** Null where sessions cannot be resumed. */
+  /** Null if sessions cannot be resumed. */
   resume_token: textOrNull(),
 })
 
 const audioAck = frame('audio_ack', {
   received_bytes: count(),
-  /** What the client may have sent in all since the session began. */
+  /** How much audio the client may have sent in total since the session started. */
   credit_bytes: count(),
   received_ms: count(),
   processed_ms: count(),
@@ -146,7 +146,7 @@ const errorFrame = frame('error', {
     details,
   }),
   close_code: count(),
-  /** Of a session that was ready. */
+  /** Absent if the session was never ready. */
   stats: Type.Optional(sessionStats),
 })
 
@@ -173,7 +173,7 @@ type WithoutSeq<Frame> = Frame extends unknown ? Omit<Frame, 'seq'> : never
 /** A frame before it is numbered. */
 export type UnsentFrame = WithoutSeq<ServerFrame>
 
-/** The text of a frame; its type and number come first. */
+/** Serialises a frame; its type and number come first. */
 export function renderFrame(frame: UnsentFrame, seq: number): string {
   const { type, ...fields } = frame
   return JSON.stringify({ type, seq, ...fields })

@@ -1,15 +1,20 @@
-/** Why a session is refused or ends early: the code that callers see, and how its socket closes. */
+import { toAppError } from '#lib/errors.ts'
+import { AudioError } from '#speech/decoders/decoder.ts'
+import { EngineError } from '#speech/engine.ts'
+import type { RecognitionFailure } from '#speech/recognition/recognition.ts'
+
+/** Error codes with the close code of the socket and whether the client may retry. */
 const kinds = {
-  // The query
+  // Query
   deprecated_parameter: { closeCode: 1008, retryable: false },
   unsupported_language: { closeCode: 1008, retryable: false },
   unsupported_encoding: { closeCode: 1008, retryable: false },
   missing_parameter: { closeCode: 1008, retryable: false },
   invalid_parameter: { closeCode: 1008, retryable: false },
-  // Who is calling
+  // Credential
   unauthorized: { closeCode: 1008, retryable: false },
   permission_denied: { closeCode: 1008, retryable: false },
-  // The messages
+  // Messages
   handshake_required: { closeCode: 1008, retryable: false },
   handshake_timeout: { closeCode: 1008, retryable: false },
   invalid_handshake: { closeCode: 1008, retryable: false },
@@ -21,12 +26,12 @@ const kinds = {
   slow_consumer: { closeCode: 1008, retryable: false },
   idle_timeout: { closeCode: 1008, retryable: true },
   max_session: { closeCode: 1008, retryable: true },
-  // The audio
+  // Audio
   wrong_encoding: { closeCode: 1008, retryable: false },
   unsupported_container: { closeCode: 1008, retryable: false },
   unsupported_audio: { closeCode: 1008, retryable: false },
   bad_audio: { closeCode: 1008, retryable: false },
-  // Ourselves, and the engine
+  // Server and engine
   capacity: { closeCode: 1013, retryable: true },
   unavailable: { closeCode: 1013, retryable: true },
   draining: { closeCode: 1001, retryable: true },
@@ -38,14 +43,14 @@ const kinds = {
 
 export type SessionErrorCode = keyof typeof kinds
 
-type ErrorDetails = {
+type SessionErrorOptions = {
   /** The parameter or field at fault. */
   readonly param?: string
   readonly details?: Readonly<Record<string, unknown>>
   readonly cause?: unknown
 }
 
-/** What ends a session or keeps it from beginning; `message` is public. */
+/** Ends a session or prevents it from starting. `message` is public. */
 export class SessionError extends Error {
   override readonly name = 'SessionError'
   readonly code: SessionErrorCode
@@ -54,12 +59,86 @@ export class SessionError extends Error {
   readonly param: string | null
   readonly details: Readonly<Record<string, unknown>>
 
-  constructor(code: SessionErrorCode, publicMessage: string, more: ErrorDetails = {}) {
-    super(publicMessage, more.cause === undefined ? undefined : { cause: more.cause })
+  constructor(code: SessionErrorCode, publicMessage: string, options: SessionErrorOptions = {}) {
+    super(publicMessage, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.closeCode = kinds[code].closeCode
     this.retryable = kinds[code].retryable
-    this.param = more.param ?? null
-    this.details = more.details ?? {}
+    this.param = options.param ?? null
+    this.details = options.details ?? {}
   }
+}
+
+/** When a client may retry after a capacity limit. */
+const capacityRetryMs = 1_000
+
+export function noCapacity(limit: 'sessions' | 'sessions_of_user' | 'audio' | 'engine') {
+  return new SessionError('capacity', 'The server has no capacity for another session; retry.', {
+    details: { limit, retry_after_ms: capacityRetryMs },
+  })
+}
+
+export function fromEngineError(cause: unknown): SessionError {
+  if (cause instanceof EngineError && cause.kind === 'busy') return noCapacity('engine')
+  return new SessionError('engine_failed', messages.engine_failed, { cause })
+}
+
+export function fromDecoderError(cause: unknown): SessionError {
+  if (cause instanceof AudioError) {
+    return new SessionError(cause.code, cause.message, { details: cause.details })
+  }
+  return new SessionError('internal_error', 'The audio could not be processed.', { cause })
+}
+
+/** Any error thrown before the session exists. */
+export function fromRequestError(cause: unknown): SessionError {
+  const { message, status } = toAppError(cause)
+  if (status === 401) return new SessionError('unauthorized', message)
+  if (status === 403) return new SessionError('permission_denied', message)
+  if (status === 503) return new SessionError('unavailable', message, { cause })
+  return new SessionError('internal_error', message, { cause })
+}
+
+export function internalError(cause: unknown): SessionError {
+  return new SessionError('internal_error', 'The server failed to process this session.', { cause })
+}
+
+const messages = {
+  engine_failed: 'No speech engine is available for this session.',
+  engine_stalled: 'The speech engine made no progress for too long.',
+  finalize_timeout: 'The last results did not arrive in time.',
+  idle_timeout: 'Neither audio nor a keepalive arrived for too long.',
+  max_session: 'The session reached its maximum duration; start another one.',
+  slow_consumer: 'The client does not read its frames fast enough.',
+  draining: 'The server is shutting down.',
+  handshake_required: 'The first message must be a JSON object of type "session_start".',
+  session_taken_over: 'Another connection has resumed this session.',
+} as const satisfies Partial<Record<SessionErrorCode, string>> & Record<RecognitionFailure, string>
+
+/** An error whose code determines its message. */
+export function sessionError(code: keyof typeof messages): SessionError {
+  return new SessionError(code, messages[code])
+}
+
+export function handshakeTimeout(handshakeMs: number): SessionError {
+  return new SessionError(
+    'handshake_timeout',
+    `The first message did not arrive within ${handshakeMs} ms.`,
+  )
+}
+
+export function frameTooLarge(lengthMax: number): SessionError {
+  const message = `A message of this kind may have at most ${lengthMax} bytes.`
+  return new SessionError('frame_too_large', message, { details: { max: lengthMax } })
+}
+
+export function flowViolation(message: string): SessionError {
+  return new SessionError('flow_violation', message)
+}
+
+/** The same response for every reason, so that it does not reveal which sessions exist. */
+export function resumeFailed(sessionId: string): SessionError {
+  return new SessionError('resume_failed', 'The session does not exist or has ended.', {
+    details: { session_id: sessionId },
+  })
 }

@@ -1,51 +1,54 @@
 import { timingSafeEqual } from 'node:crypto'
+import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import { newId } from '#lib/id.ts'
-import { type ClientAudio, createClientAudio } from './client-audio.ts'
-import type { Handshake, ResumeClaim } from './client-frames.ts'
-import { draining, verdictFault } from './faults.ts'
-import type { AudioBudget } from './intake.ts'
-import { type Ending, Listening } from './listening.ts'
-import { createOutbox, type Outbox, type Wire } from './outbox.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { OpenRecognition } from '#speech/recognition/recognition.ts'
+import { type AudioBudget, AudioQueue } from './audio-queue.ts'
+import type { Handshake, ResumeRequest } from './client-frames.ts'
+import { type ClientSocket, Outbox } from './outbox.ts'
 import type { SessionQuery } from './query.ts'
-import { renderSessionError } from './render-frames.ts'
-import { createReports, type Reports } from './reports.ts'
+import { renderSessionError, renderWarning } from './render-frames.ts'
 import { renderFrame } from './server-frames.ts'
-import { SessionError } from './session-error.ts'
-import type { TranscribingDeps } from './transcribing.ts'
-import { createWatch, type Verdict, type Watch } from './watch.ts'
+import { type ExpiredDeadline, SessionDeadlines } from './session-deadlines.ts'
+import { type SessionError, sessionError } from './session-error.ts'
+import { type SessionEnding, Transcriber } from './transcriber.ts'
 
-export type SessionDeps = TranscribingDeps & {
+export type SessionDeps = {
+  readonly openRecognition: OpenRecognition
   readonly settings: Config['speech']
-  /** How long a session may go on once the process was told to stop. */
+  /** How long a session may continue when the process drains. */
   readonly drainMs: number
   readonly budget: AudioBudget
 }
 
+/** The context of the upgrade request. It has no signal, because a session outlives its sockets. */
+export type SessionContext = Omit<RequestContext<Pick<Principal, 'userId' | 'groups'>>, 'signal'>
+
 export type SessionStart = {
+  readonly context: SessionContext
   readonly query: SessionQuery
   readonly handshake: Handshake
-  readonly userId: string
-  readonly requestId: string
 }
 
-/** The socket that a session has at the moment. */
-export type Link = {
-  readonly wire: Wire
-  /** Closes it in order. */
+/** The client connection that a session is attached to. */
+export type AttachedConnection = {
+  readonly socket: ClientSocket
+  /** Closes the socket once. */
   finish(closeCode: number, reason: string): void
-  /** Another socket has its session now, as the frame says. */
+  /** Sends the last frame and closes, because another connection has resumed the session. */
   supersede(frame: string, error: SessionError): void
 }
 
-/** Codes of clients that leave on purpose; after any other, they may come back. */
-const deliberateCodes = [1000, 1001, 1005]
-/** While a client is not read, only what is sent finds out that it has gone. */
+/** Clients that close with one of these codes do not resume. */
+const deliberateCloseCodes = [1000, 1001, 1005]
+/** While a client is not read, its disconnect is only detected by sending. */
 const pingMs = 1_000
 
 /**
- * One live session of a caller and its sockets: it is bound to one, waits for the next when that is
- * lost, and ends exactly once.
+ * One speech session, from its handshake until it can no longer be resumed. It is attached to one
+ * connection at a time, waits for the client to resume after a disconnect, and ends exactly once.
+ * Owns the transcriber, the audio queue, the outbox and the deadlines.
  */
 export class SpeechSession {
   readonly id = newId('stt_')
@@ -54,246 +57,238 @@ export class SpeechSession {
   readonly #settings: Config['speech']
   readonly #drainMs: number
   readonly #outbox: Outbox
-  readonly #audio: ClientAudio
-  readonly #reports: Reports
-  readonly #watch: Watch
-  readonly #listening: Listening
-  #link: Link | null = null
+  readonly #queue: AudioQueue
+  readonly #deadlines: SessionDeadlines
+  readonly #transcriber: Transcriber
+  #connection: AttachedConnection | null = null
   #endedAt = 0
-  #isAbandoned = false
+  #isAborted = false
   #isDraining = false
   #pingedAt = 0
   #resumes = 0
 
-  /** `ended` is called once, when it costs no engine any more. */
-  constructor(deps: SessionDeps, start: SessionStart, ended: (ending: Ending) => void) {
-    const { budget, settings } = deps
+  /** `onEnded` is called once, after the engine was released. */
+  constructor(
+    { openRecognition, settings, drainMs, budget }: SessionDeps,
+    start: SessionStart,
+    onEnded: (ending: SessionEnding) => void,
+  ) {
     const { handshake, query } = start
-    const outbox = createOutbox({ logCharsMax: settings.resumeCharsMax })
-    const audio = createClientAudio({
-      format: handshake.format,
-      usesCredit: handshake.options.credit,
-      readerIsFull: () => this.#readerIsFull(),
-      settings,
-      budget,
-    })
-    const resumeToken = settings.resumeMs > 0 ? this.#resumeToken : null
     this.start = start
     this.#settings = settings
-    this.#drainMs = deps.drainMs
-    this.#outbox = outbox
-    this.#audio = audio
-    this.#watch = createWatch(settings)
-    this.#reports = createReports({
-      id: this.id,
-      query,
-      handshake,
-      resumeToken,
-      settings,
-      outbox,
-      audio,
+    this.#drainMs = drainMs
+    this.#outbox = new Outbox(settings.resumeCharsMax)
+    this.#deadlines = new SessionDeadlines(settings)
+    this.#queue = new AudioQueue({
+      format: handshake.format,
+      usesCredit: handshake.options.credit,
+      queueBytesMax: settings.queueBytesMax,
+      budget,
+      isReaderFull: () => this.#isReaderFull(),
     })
-    this.#listening = new Listening({
-      transcribing: deps,
-      settings,
+    this.#transcriber = new Transcriber({
+      sessionId: this.id,
+      resumeToken: settings.resumeMs > 0 ? this.#resumeToken : null,
       query,
       handshake,
-      audio,
-      reports: this.#reports,
-      watch: this.#watch,
+      settings,
+      openRecognition,
+      queue: this.#queue,
+      outbox: this.#outbox,
+      deadlines: this.#deadlines,
       resumes: () => this.#resumes,
-      mayGoOn: () => !this.#readerIsFull(),
-      ended: (ending) => {
+      mayContinue: () => !this.#isReaderFull(),
+      onEnded: (ending) => {
         this.#endedAt = performance.now()
-        ended(ending)
-        this.#close(ending)
+        onEnded(ending)
+        this.#closeConnection(ending)
       },
     })
   }
 
-  /** Begins at its first socket. */
-  open(link: Link): void {
-    this.#attach(link, 0)
-    void this.#listening.begin()
+  /** Starts the session on its first connection. */
+  open(connection: AttachedConnection): void {
+    this.#attach(connection, 0)
+    void this.#transcriber.start()
   }
 
   receive(message: string | Uint8Array): void {
-    this.#watch.heard()
-    this.#listening.receive(message)
+    this.#deadlines.messageReceived()
+    this.#transcriber.receive(message)
   }
 
-  /** For what is wrong with a message as a whole. */
+  /** Fails the session because of an invalid message. */
   fail(error: unknown): void {
-    this.#listening.fail(error)
+    this.#transcriber.fail(error)
   }
 
-  drained(): void {
-    this.#outbox.drained()
-    this.#audio.checkRoom()
-    this.#listening.wake()
+  /** The socket accepts more frames. */
+  onDrain(): void {
+    this.#outbox.flush()
+    this.#queue.resumeIfDrained()
+    this.#transcriber.run()
   }
 
-  /** Its socket is gone. */
-  lost(closeCode: number): void {
+  onDisconnect(closeCode: number): void {
     this.#detach()
     if (this.isOver()) return
-    if (!this.isResumable() || deliberateCodes.includes(closeCode)) this.abort('client_left')
-    else this.#listening.wake()
+    if (!this.isResumable() || deliberateCloseCodes.includes(closeCode)) this.abort('client_left')
+    else this.#transcriber.run()
   }
 
-  /** Whether a client can come back to it, be it for its last frames. */
+  /** Whether a client may resume it, if only for its last frames. */
   isResumable(): boolean {
-    return this.#listening.wasReady() && !this.#isAbandoned && this.#settings.resumeMs > 0
+    return this.#transcriber.wasReady && !this.#isAborted && this.#settings.resumeMs > 0
   }
 
-  /** Whether this is the session that a client means, and the client the one that it belongs to. */
-  isClaimedBy(claim: ResumeClaim, claimant: { userId: string; query: SessionQuery }): boolean {
-    const { query, userId } = this.start
-    const [given, own] = [Buffer.from(claim.token), Buffer.from(this.#resumeToken)]
+  /** Whether this client may resume this session. */
+  matches(resume: ResumeRequest, userId: string, query: SessionQuery): boolean {
+    const { context, query: own } = this.start
+    const [token, ownToken] = [Buffer.from(resume.token), Buffer.from(this.#resumeToken)]
     return (
       this.isResumable() &&
-      given.length === own.length &&
-      timingSafeEqual(given, own) &&
-      claimant.userId === userId &&
-      claimant.query.language === query.language &&
-      claimant.query.encoding === query.encoding &&
-      claimant.query.sampleRateHz === query.sampleRateHz
+      token.length === ownToken.length &&
+      timingSafeEqual(token, ownToken) &&
+      userId === context.principal.userId &&
+      query.language === own.language &&
+      query.encoding === own.encoding &&
+      query.sampleRateHz === own.sampleRateHz
     )
   }
 
-  /** Goes on at another socket. What was missed comes first, then `session_ready`. */
-  resume(link: Link, lastSeq: number): void {
-    this.#supersede()
-    const { forgottenSeq } = this.#attach(link, lastSeq)
-    const ending = this.#listening.ending()
+  /** Continues on another connection: missed frames first, then `session_ready`. */
+  resume(connection: AttachedConnection, lastSeq: number): void {
+    this.#supersedeConnection()
+    const { droppedSeq } = this.#attach(connection, lastSeq)
+    const ending = this.#transcriber.ending
     if (ending !== null) {
-      this.#close(ending)
+      this.#closeConnection(ending)
       return
     }
     this.#resumes++
-    this.#watch.heard()
-    if (forgottenSeq > lastSeq) {
-      this.#reports.warn('frames_forgotten', { after_seq: lastSeq, to_seq: forgottenSeq })
+    this.#deadlines.messageReceived()
+    if (droppedSeq > lastSeq) {
+      const details = { after_seq: lastSeq, to_seq: droppedSeq }
+      this.#outbox.push(renderWarning('frames_forgotten', details))
     }
-    const recognition = this.#listening.recognition()
-    if (recognition !== null) this.#reports.ready(recognition, true)
-    this.#audio.checkFull()
+    this.#transcriber.announceReady(true)
+    this.#queue.pauseIfFull()
   }
 
-  /** Looks at the deadlines, and does what is due. */
-  look(): void {
-    // Measured: Bun 1.4.5 does not call `drain` where what waited went out as a message came in.
-    this.drained()
+  /** Checks the deadlines; called periodically for all sessions. */
+  tick(): void {
+    // Bun 1.4.5 does not call `drain` if the buffer emptied while a message arrived (measured).
+    this.onDrain()
     if (this.isOver()) {
-      // Whoever does not take the last frames is not waited for.
       const isStuck = performance.now() - this.#endedAt >= this.#settings.readerStallMs
-      if (isStuck) this.#link?.wire.terminate()
+      if (isStuck) this.#connection?.socket.terminate()
       return
     }
-    const verdict = this.#watch.look({
-      isAttached: this.#link !== null,
-      isHeldUp: this.#audio.isPaused() || this.#audio.inbox.storedBytes() > 0,
-      takesAudio: this.#listening.takesAudio(),
-      readerIsFull: this.#readerIsFull(),
+    const expired = this.#deadlines.check({
+      isAttached: this.#connection !== null,
+      isHeldUp: this.#queue.isPaused() || this.#queue.storedBytes() > 0,
+      acceptsAudio: this.#transcriber.acceptsAudio(),
+      isReaderFull: this.#isReaderFull(),
     })
-    if (verdict !== null) this.#judge(verdict)
-    this.#ping()
-    this.#listening.acknowledge()
+    if (expired !== null) this.#onExpired(expired)
+    this.#pingIfPaused()
+    this.#transcriber.acknowledge()
   }
 
-  /** The process stops: what has come is finished, and nothing more is taken. */
+  /** Shutdown: finishes the received audio and accepts no more. */
   drain(): void {
-    if (this.#link === null) {
+    if (this.#connection === null) {
       this.abort('draining')
       return
     }
     this.#isDraining = true
-    this.#watch.finalsWithin(this.#drainMs)
-    this.#listening.endInput(draining())
+    this.#deadlines.expectFinalsWithin(this.#drainMs)
+    this.#transcriber.endInput(sessionError('draining'))
   }
 
-  /** Ends it without a word, and nobody can come back for it. */
+  /** Ends it without a frame; it cannot be resumed. */
   abort(reason: string): void {
-    this.#isAbandoned = true
-    this.#listening.abort(reason)
+    this.#isAborted = true
+    this.#transcriber.abort(reason)
   }
 
   isOver(): boolean {
-    return this.#listening.ending() !== null
+    return this.#transcriber.ending !== null
   }
 
   isAttached(): boolean {
-    return this.#link !== null
+    return this.#connection !== null
   }
 
-  /** Whether work runs, or frames wait for the client. */
+  /** Whether it is in progress or frames wait for the client. */
   isBusy(): boolean {
-    return this.#link !== null && (!this.isOver() || this.#outbox.pendingBytes() > 0)
+    return this.#connection !== null && (!this.isOver() || this.#outbox.pendingBytes() > 0)
   }
 
-  /** Whether it has been over for as long as its last frames are kept. */
+  /** Whether it ended so long ago that its last frames are no longer kept. */
   isExpired(): boolean {
     return this.isOver() && performance.now() - this.#endedAt >= this.#settings.resumeMs
   }
 
-  /** What waits for its client to read it. */
   unreadBytes(): number {
     return this.#outbox.pendingBytes()
   }
 
-  /** Characters that are kept for a client that comes back. */
-  keptChars(): number {
+  /** Characters of the frames kept for a client that resumes. */
+  logChars(): number {
     return this.#outbox.logChars()
   }
 
-  #attach(link: Link, lastSeq: number) {
-    this.#link = link
-    this.#audio.attach(link.wire)
-    return this.#outbox.attach(link.wire, lastSeq)
+  #attach(connection: AttachedConnection, lastSeq: number) {
+    this.#connection = connection
+    this.#queue.attach(connection.socket)
+    return this.#outbox.attach(connection.socket, lastSeq)
   }
 
   #detach(): void {
-    this.#link = null
-    this.#audio.detach()
+    this.#connection = null
+    this.#queue.detach()
     this.#outbox.detach()
   }
 
-  #supersede(): void {
-    const link = this.#link
-    if (link === null) return
+  #supersedeConnection(): void {
+    const connection = this.#connection
+    if (connection === null) return
     this.#detach()
-    const error = new SessionError('session_taken_over', 'Another connection goes on with this.')
-    link.supersede(renderFrame(renderSessionError(error, null), this.#outbox.takeSeq()), error)
+    const error = sessionError('session_taken_over')
+    const frame = renderFrame(renderSessionError(error, null), this.#outbox.takeSeq())
+    connection.supersede(frame, error)
   }
 
-  #close({ closeCode, reason }: Ending): void {
-    this.#outbox.finish(() => this.#link?.finish(closeCode, reason))
+  #closeConnection({ closeCode, reason }: SessionEnding): void {
+    this.#outbox.finish(() => this.#connection?.finish(closeCode, reason))
   }
 
-  #readerIsFull(): boolean {
-    return this.#link !== null && this.#outbox.pendingBytes() > this.#settings.readerBytesMax
+  #isReaderFull(): boolean {
+    const { readerBytesMax } = this.#settings
+    return this.#connection !== null && this.#outbox.pendingBytes() > readerBytesMax
   }
 
-  #judge(verdict: Verdict): void {
-    switch (verdict) {
+  #onExpired(deadline: ExpiredDeadline): void {
+    switch (deadline) {
       case 'client_lost':
-        this.abort(verdict)
+        this.abort(deadline)
         break
       case 'idle_timeout':
       case 'max_session':
-        this.#listening.endInput(verdictFault(verdict))
+        this.#transcriber.endInput(sessionError(deadline))
         break
       case 'slow_consumer':
-        this.#listening.fail(verdictFault(verdict))
+        this.#transcriber.fail(sessionError(deadline))
         break
       case 'finalize_timeout':
-        this.#listening.failInTime(this.#isDraining ? draining() : verdictFault(verdict))
+        this.#transcriber.expire(sessionError(this.#isDraining ? 'draining' : deadline))
     }
   }
 
-  #ping(): void {
-    if (!this.#audio.isPaused() || performance.now() - this.#pingedAt < pingMs) return
+  #pingIfPaused(): void {
+    if (!this.#queue.isPaused() || performance.now() - this.#pingedAt < pingMs) return
     this.#pingedAt = performance.now()
-    this.#link?.wire.ping()
+    this.#connection?.socket.ping()
   }
 }

@@ -1,136 +1,184 @@
 import type { Config } from '#config/schema.ts'
 import type { Language } from '#speech/engine.ts'
+import type { OpenRecognition } from '#speech/recognition/recognition.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createAdmission } from './admission.ts'
-import { Connection, type ConnectionDeps, type Knock } from './connection.ts'
-import { resumeFailed } from './faults.ts'
-import { createAudioBudget } from './intake.ts'
-import type { Ending } from './listening.ts'
-import type { Wire } from './outbox.ts'
-import { createPastSessions } from './past-sessions.ts'
+import { AudioBudget } from './audio-queue.ts'
+import { Connection, type ConnectionDeps, type UpgradeRequest } from './connection.ts'
+import type { ClientSocket } from './outbox.ts'
 import { SpeechSession } from './session.ts'
-import type { TranscribingDeps } from './transcribing.ts'
+import { noCapacity, resumeFailed, type SessionError } from './session-error.ts'
+import type { SessionEnding } from './transcriber.ts'
 
 /** The speech sessions of this process. */
 export type SpeechSessions = {
-  /** For a socket that was just upgraded: to be opened, and told what happens at the socket. */
-  connect(knock: Knock, wire: Wire): Connection
-  gauges(): SessionGauges
-  /** Ends all of them now. */
+  /** Registers a socket after its upgrade. The caller opens it and forwards its events. */
+  connect(request: UpgradeRequest, socket: ClientSocket): Connection
+  metrics(): SpeechMetrics
+  /** Ends all sessions immediately. */
   close(): void
 }
 
-type SessionGauges = {
+type SpeechMetrics = {
   readonly connections: number
-  /** Those that wait for their client are among them. */
+  /** Including those that wait for their client to resume. */
   readonly sessions: number
   readonly waiting: number
-  /** Audio of all sessions that is not decoded yet, now and at most. */
+  /** Undecoded audio of all sessions, and its peak. */
   readonly queuedBytes: number
   readonly queuedBytesPeak: number
-  /** Frames that wait for clients to read them. */
+  /** Frames that clients have not read. */
   readonly unreadBytes: number
 }
 
-export type SpeechSessionsDeps = TranscribingDeps & {
+export type SpeechSessionsDeps = {
   readonly config: Pick<Config, 'speech' | 'drain'>
-  /** Those that some engine serves. */
+  /** Languages that at least one engine serves. */
   readonly languages: readonly Language[]
   readonly log: Log
+  readonly openRecognition: OpenRecognition
 }
 
-/** How often deadlines are looked at: one timer for all sessions. */
-const lookMs = 250
-/** Frames of sessions that are over, kept for clients that have lost the last of them. */
-const pastCharsMax = 16_777_216
+/** One timer checks the deadlines of all sessions. */
+const tickMs = 250
+/** Frames kept of ended sessions, for clients that have missed the last ones. */
+const endedCharsMax = 16_777_216
 
 export function createSpeechSessions(deps: SpeechSessionsDeps): SpeechSessions {
   const { config, log } = deps
   const settings = config.speech
-  const budget = createAudioBudget(settings.queueTotalBytesMax)
+  const { sessionsMax, sessionsPerUserMax } = settings
+  const budget = new AudioBudget(settings.queueTotalBytesMax)
   const connections = new Set<Connection>()
   const live = new Map<string, SpeechSession>()
-  const past = createPastSessions({ countMax: settings.sessionsMax, charsMax: pastCharsMax })
+  const ended = createEndedSessions(sessionsMax)
   let timer: ReturnType<typeof setInterval> | null = null
 
-  const { admit, refusal } = createAdmission({ settings, budget, connections, live })
+  const sessionsOf = (userId: string) =>
+    [...live.values()].filter(({ start }) => start.context.principal.userId === userId).length
+  const pendingOf = (userId: string) =>
+    [...connections].filter((connection) => connection.pendingUserId() === userId).length
 
-  const begin: ConnectionDeps['begin'] = (start) => {
-    const refused = refusal(start.userId)
-    if (refused !== null) throw refused
-    const session = new SpeechSession(
-      { ...deps, settings, budget, drainMs: Math.min(settings.finalizeMs, config.drain.graceMs) },
-      start,
-      (ending) => retire(session, ending),
-    )
-    live.set(session.id, session)
-    return session
+  /** Why this user cannot start a session; null if possible. */
+  function refusal(userId: string): SessionError | null {
+    if (live.size >= sessionsMax) return noCapacity('sessions')
+    if (sessionsOf(userId) >= sessionsPerUserMax) return noCapacity('sessions_of_user')
+    return budget.isExceeded() ? noCapacity('audio') : null
   }
 
-  const find: ConnectionDeps['find'] = (claim, claimant) => {
-    const session = live.get(claim.sessionId) ?? past.find(claim.sessionId)
-    if (session?.isClaimedBy(claim, claimant) === true) return session
-    throw resumeFailed(claim.sessionId)
+  /** Before the handshake it is not known whether the client resumes a session. */
+  function admit(userId: string | null): void {
+    // One connection for each session, and as many that start or resume one.
+    if (connections.size > sessionsMax * 2) throw noCapacity('sessions')
+    if (userId === null) return
+    if (pendingOf(userId) >= sessionsPerUserMax) throw noCapacity('sessions_of_user')
+    const refused = refusal(userId)
+    if (refused !== null && sessionsOf(userId) === 0) throw refused
   }
 
-  function retire(session: SpeechSession, ending: Ending): void {
+  const connectionDeps: ConnectionDeps = {
+    settings,
+    languages: deps.languages,
+    log,
+    admit,
+    startSession(start) {
+      const refused = refusal(start.context.principal.userId)
+      if (refused !== null) throw refused
+      const drainMs = Math.min(settings.finalizeMs, config.drain.graceMs)
+      const session = new SpeechSession(
+        { openRecognition: deps.openRecognition, settings, budget, drainMs },
+        start,
+        (ending) => onEnded(session, ending),
+      )
+      live.set(session.id, session)
+      return session
+    },
+    findSession(resume, userId, query) {
+      const session = live.get(resume.sessionId) ?? ended.find(resume.sessionId)
+      if (session?.matches(resume, userId, query) === true) return session
+      throw resumeFailed(resume.sessionId)
+    },
+    onClosed: (connection) => connections.delete(connection),
+  }
+
+  function onEnded(session: SpeechSession, ending: SessionEnding): void {
     live.delete(session.id)
     logEnding(log, session, ending)
-    if (session.isResumable()) past.add(session)
+    if (session.isResumable()) ended.add(session)
   }
 
-  function look(): void {
-    for (const connection of [...connections]) connection.look()
-    for (const session of [...live.values()]) session.look()
-    past.look()
-    if (connections.size > 0 || live.size > 0 || past.count() > 0) return
+  function tick(): void {
+    for (const connection of [...connections]) connection.tick()
+    for (const session of [...live.values()]) session.tick()
+    ended.dropExpired()
+    if (connections.size > 0 || live.size > 0 || ended.count() > 0) return
     if (timer !== null) clearInterval(timer)
     timer = null
   }
 
   return {
-    connect(knock, wire) {
-      const closed = (connection: Connection) => connections.delete(connection)
-      const connection = new Connection(
-        { ...deps, settings, admit, begin, find, closed },
-        knock,
-        wire,
-      )
+    connect(request, socket) {
+      const connection = new Connection(connectionDeps, request, socket)
       connections.add(connection)
-      timer ??= setInterval(look, lookMs)
+      timer ??= setInterval(tick, tickMs)
       return connection
     },
-    gauges: () => ({
+    metrics: () => ({
       connections: connections.size,
       sessions: live.size,
       waiting: [...live.values()].filter((session) => !session.isAttached()).length,
-      queuedBytes: budget.queuedBytes(),
-      queuedBytesPeak: budget.queuedBytesPeak(),
+      queuedBytes: budget.queuedBytes,
+      queuedBytesPeak: budget.queuedBytesPeak,
       unreadBytes: [...live.values()].reduce((sum, session) => sum + session.unreadBytes(), 0),
     }),
     close() {
       for (const session of [...live.values()]) session.abort('draining')
-      past.clear()
+      ended.clear()
       if (timer !== null) clearInterval(timer)
       timer = null
     },
   }
 }
 
-function logEnding(log: Log, { id, start }: SpeechSession, ending: Ending): void {
+/** Ended sessions that a client may still resume for its last frames; the oldest are dropped first. */
+function createEndedSessions(countMax: number) {
+  const kept = new Map<string, { readonly session: SpeechSession; readonly chars: number }>()
+  let totalChars = 0
+
+  function dropWhile(shouldDrop: (oldest: SpeechSession) => boolean): void {
+    for (const [id, { chars, session }] of kept) {
+      if (!shouldDrop(session)) return
+      kept.delete(id)
+      totalChars -= chars
+    }
+  }
+
+  return {
+    add(session: SpeechSession) {
+      const chars = session.logChars()
+      kept.set(session.id, { session, chars })
+      totalChars += chars
+      dropWhile(() => kept.size > countMax || totalChars > endedCharsMax)
+    },
+    find: (id: string) => kept.get(id)?.session,
+    dropExpired: () => dropWhile((oldest) => oldest.isExpired()),
+    count: () => kept.size,
+    clear: () => dropWhile(() => true),
+  }
+}
+
+function logEnding(log: Log, { id, start }: SpeechSession, ending: SessionEnding): void {
   const { error, reason, stats } = ending
+  const { metadata } = start.handshake
   const level = error !== null && error.closeCode === 1011 ? 'warn' : 'info'
   log[level]('speech session ended', {
-    request_id: start.requestId,
+    request_id: start.context.requestId,
     session_id: id,
     lang: start.query.language,
     encoding: start.query.encoding,
     reason,
     close_code: ending.closeCode,
     ...(error?.cause === undefined ? {} : { cause: error.cause }),
-    ...(Object.keys(start.handshake.metadata).length === 0
-      ? {}
-      : { metadata: start.handshake.metadata }),
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     stats,
   })
 }

@@ -214,7 +214,7 @@ describe('room', () => {
         leave[at % leave.length]?.(client)
       }),
     )
-    await eventually('all are over', () => server.sessions.gauges().sessions === 0)
+    await eventually('all are over', () => server.sessions.metrics().sessions === 0)
   })
 })
 
@@ -255,10 +255,10 @@ describe('a process that stops', () => {
     const server = start({ engines: [engine] })
     const client = await begin(server)
     client.socket.destroy()
-    await eventually('it waits', () => server.sessions.gauges().waiting === 1)
+    await eventually('it waits', () => server.sessions.metrics().waiting === 1)
     server.drain()
     server.sessions.close()
-    expect(server.sessions.gauges().sessions).toBe(0)
+    expect(server.sessions.metrics().sessions).toBe(0)
     expect(engine.running()).toBe(0)
     const late = await openSpeech(server.port, { token })
     expect(await late.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })

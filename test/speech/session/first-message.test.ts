@@ -97,7 +97,7 @@ describe('the first message', () => {
   test('must come in time', async () => {
     const client = await open()
     expect(await client.refusal()).toMatchObject({ code: 'handshake_timeout', closeCode: 1008 })
-    await eventually('nothing is left', () => server.sessions.gauges().connections === 0)
+    await eventually('nothing is left', () => server.sessions.metrics().connections === 0)
   })
 
   test('and only it may be long text', async () => {

@@ -49,7 +49,7 @@ function flood(client: SpeechClient, bytes: number, frameBytes = 3_200): void {
 
 /** A client is not read any more: what it has sent does not arrive. */
 async function isHeldBack(server: SpeechServer): Promise<void> {
-  await eventually('the queue is full', () => server.sessions.gauges().queuedBytes > queueBytesMax)
+  await eventually('the queue is full', () => server.sessions.metrics().queuedBytes > queueBytesMax)
 }
 
 describe('a client that floods an engine that takes nothing', () => {
@@ -62,7 +62,7 @@ describe('a client that floods an engine that takes nothing', () => {
     await isHeldBack(server)
     engine.release()
     const { stats } = await client.end()
-    expect(server.sessions.gauges().queuedBytesPeak).toBeLessThanOrEqual(
+    expect(server.sessions.metrics().queuedBytesPeak).toBeLessThanOrEqual(
       queueBytesMax + readBytesMax + 3_200,
     )
     expect(inner.inFlightMsMax()).toBeLessThanOrEqual(server.settings.inFlightMsMax + 200)
@@ -73,7 +73,7 @@ describe('a client that floods an engine that takes nothing', () => {
       untranscribed_ms: 0,
     })
     expect(stats.pauses).toBeGreaterThan(0)
-    expect(server.sessions.gauges().queuedBytes).toBe(0)
+    expect(server.sessions.metrics().queuedBytes).toBe(0)
   })
 
   test('leaves room for the others, until all together have used up theirs', async () => {
@@ -88,7 +88,7 @@ describe('a client that floods an engine that takes nothing', () => {
     for (const client of clients) flood(client, 1_000_000)
     await eventually(
       'all room is used up',
-      () => server.sessions.gauges().queuedBytes > 4 * queueBytesMax,
+      () => server.sessions.metrics().queuedBytes > 4 * queueBytesMax,
     )
     late.send({})
     expect(await late.refusal()).toMatchObject({
@@ -96,7 +96,7 @@ describe('a client that floods an engine that takes nothing', () => {
       closeCode: 1013,
       details: { limit: 'audio', retry_after_ms: 1_000 },
     })
-    expect(server.sessions.gauges().queuedBytesPeak).toBeLessThanOrEqual(
+    expect(server.sessions.metrics().queuedBytesPeak).toBeLessThanOrEqual(
       4 * (queueBytesMax + readBytesMax + 3_200),
     )
     engine.release()
@@ -110,9 +110,9 @@ describe('a client that floods an engine that takes nothing', () => {
     flood(client, 8_000_000)
     await isHeldBack(server)
     client.socket.destroy()
-    await eventually('its socket is gone', () => server.sessions.gauges().connections === 0)
-    await eventually('its session is over', () => server.sessions.gauges().sessions === 0)
-    expect(server.sessions.gauges().queuedBytes).toBe(0)
+    await eventually('its socket is gone', () => server.sessions.metrics().connections === 0)
+    await eventually('its session is over', () => server.sessions.metrics().sessions === 0)
+    expect(server.sessions.metrics().queuedBytes).toBe(0)
     expect(inner.running()).toBe(0)
     expect(server.logLines.join()).toContain('"reason":"client_lost"')
   })
@@ -151,7 +151,7 @@ describe('a client that asks for credit', () => {
     const bytes = 2_000_000
     const sending = obey(client, bytes, 6_401)
     await eventually('all of its credit is used up', () => {
-      return server.sessions.gauges().queuedBytes === queueBytesMax
+      return server.sessions.metrics().queuedBytes === queueBytesMax
     })
     engine.release()
     await sending
@@ -160,7 +160,7 @@ describe('a client that asks for credit', () => {
       return last?.credit_bytes === bytes + queueBytesMax && last.processed_ms === bytes / 32
     })
     const { stats } = await client.end()
-    expect(server.sessions.gauges().queuedBytesPeak).toBeLessThanOrEqual(queueBytesMax)
+    expect(server.sessions.metrics().queuedBytesPeak).toBeLessThanOrEqual(queueBytesMax)
     expect(stats).toMatchObject({ received_bytes: bytes, pauses: 0, audio_ms: bytes / 32 })
     const acks = client.of('audio_ack')
     for (const [at, ack] of acks.entries()) {
@@ -176,7 +176,7 @@ describe('a client that asks for credit', () => {
     await client.start(handshake)
     const sending = obey(client, 200_000, 3_200)
     await eventually('its queue is full', () => {
-      return server.sessions.gauges().queuedBytes === queueBytesMax
+      return server.sessions.metrics().queuedBytes === queueBytesMax
     })
     const idle = await openSpeech(server.port, { token })
     await idle.start()
@@ -204,7 +204,7 @@ test('bare packets are counted with what they cost, and keep their bounds while 
   for (let count = 0; count < 20_000; count++) client.sendAudio(packet)
   await isHeldBack(server)
   // Of a read of such packets, each takes nine bytes on the wire and seven in the queue.
-  expect(server.sessions.gauges().queuedBytesPeak).toBeLessThan(queueBytesMax + readBytesMax)
+  expect(server.sessions.metrics().queuedBytesPeak).toBeLessThan(queueBytesMax + readBytesMax)
   engine.release()
   const { stats } = await client.end()
   expect(stats).toMatchObject({ received_bytes: 60_000, audio_ms: 400_000 })

@@ -46,12 +46,12 @@ test('audio that comes too early waits where it is, and is heard in full', async
   client.sendAudio(pcmBytes(speech.samples))
   const silence = new Uint8Array(frameBytes)
   for (let sent = 0; sent < 4_000_000; sent += frameBytes) client.sendAudio(silence)
-  await eventually('some of it has been read', () => server.sessions.gauges().queuedBytes > 0)
+  await eventually('some of it has been read', () => server.sessions.metrics().queuedBytes > 0)
   expect(client.frames()).toEqual([])
   expect(inner.asked()).toBe(0)
   opened.resolve()
   const { stats } = await client.end()
-  expect(server.sessions.gauges().queuedBytesPeak).toBeLessThanOrEqual(
+  expect(server.sessions.metrics().queuedBytesPeak).toBeLessThanOrEqual(
     server.settings.queueBytesMax + readBytesMax + frameBytes,
   )
   expect(client.finals()).toEqual([speech.words.map(({ word }) => word).join(' ')])
@@ -62,19 +62,19 @@ test('a client that goes away meanwhile leaves nothing behind', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})
-  await eventually('it waits for its engine', () => server.sessions.gauges().sessions === 1)
+  await eventually('it waits for its engine', () => server.sessions.metrics().sessions === 1)
   client.socket.destroy()
-  await eventually('that is noticed', () => server.sessions.gauges().sessions === 0)
+  await eventually('that is noticed', () => server.sessions.metrics().sessions === 0)
   opened.resolve()
   await eventually('no engine is left', () => inner.running() === 0)
-  expect(server.sessions.gauges().waiting).toBe(0)
+  expect(server.sessions.metrics().waiting).toBe(0)
 })
 
 test('a process that stops does not wait for it', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})
-  await eventually('it waits for its engine', () => server.sessions.gauges().sessions === 1)
+  await eventually('it waits for its engine', () => server.sessions.metrics().sessions === 1)
   server.drain()
   expect(await client.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
   opened.resolve()

@@ -44,10 +44,10 @@ async function stall(server: SpeechServer, isEnough: (gauges: Gauges) => boolean
   let utterances = 0
   await eventually('enough waits for it', () => {
     // Its audio must not pile up either where it is not listened to.
-    if (client.socket.writableLength > 1_000_000) return isEnough(server.sessions.gauges())
+    if (client.socket.writableLength > 1_000_000) return isEnough(server.sessions.metrics())
     for (let said = 0; said < 10; said++) client.sendAudio(new Uint8Array(utteranceBytes))
     utterances += 10
-    return isEnough(server.sessions.gauges())
+    return isEnough(server.sessions.metrics())
   })
   return { client, utterances }
 }
@@ -73,7 +73,7 @@ test('a reader that pauses loses no final, and of partials only those that were 
 test('of what a reader has not read, only the newest partial waits', async () => {
   const server = start({ readerBytesMax: 16_000_000, readerStallMs: 60_000 })
   const { client, utterances } = await stall(server, ({ unreadBytes }) => unreadBytes > 200_000)
-  const isHeard = () => server.sessions.gauges().queuedBytes === 0
+  const isHeard = () => server.sessions.metrics().queuedBytes === 0
   await eventually('all of it is heard', () => client.socket.writableLength === 0 && isHeard())
   const stalledFrom = utterances + 1
   for (let piece = 0; piece < 9; piece++) {
@@ -95,15 +95,15 @@ test('what is not read waits within a limit, and what would become of it waits a
   const { client } = await stall(server, isHeldBack)
   // What the engine had been given already, one piece more, and the partials of it.
   const inFlight = Math.ceil(server.settings.inFlightMsMax / 600) + 1
-  expect(server.sessions.gauges().unreadBytes).toBeLessThan(65_536 + 2 * inFlight * finalChars)
+  expect(server.sessions.metrics().unreadBytes).toBeLessThan(65_536 + 2 * inFlight * finalChars)
   client.socket.destroy()
 })
 
 test('a reader that does not go on is let go, and its engine with it', async () => {
   const server = start({ readerBytesMax: 65_536, readerStallMs: 300 })
   const { client } = await stall(server, isHeldBack)
-  await eventually('its session is over', () => server.sessions.gauges().sessions === 0)
-  await eventually('its socket is gone', () => server.sessions.gauges().connections === 0)
+  await eventually('its session is over', () => server.sessions.metrics().sessions === 0)
+  await eventually('its socket is gone', () => server.sessions.metrics().connections === 0)
   expect(server.logLines.join()).toContain('"reason":"slow_consumer"')
   client.socket.resume()
   await eventually('it finds out', client.isClosed)

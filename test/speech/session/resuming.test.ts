@@ -50,7 +50,7 @@ const open = (server: SpeechServer) => openSpeech(server.port, { token })
 /** The connection breaks, without a word. */
 async function lose(server: SpeechServer, client: SpeechClient): Promise<void> {
   client.socket.destroy()
-  await eventually('the server notices', () => server.sessions.gauges().waiting === 1)
+  await eventually('the server notices', () => server.sessions.metrics().waiting === 1)
 }
 
 describe('a client that comes back', () => {
@@ -134,10 +134,10 @@ describe('a client that comes back', () => {
     const ready = await first.start()
     first.sendAudio(bytes.subarray(0, 40_000))
     first.send({ type: 'session_end' })
-    await eventually('it has come', () => server.sessions.gauges().queuedBytes === 0)
+    await eventually('it has come', () => server.sessions.metrics().queuedBytes === 0)
     await lose(server, first)
     engine.release()
-    await eventually('it is over', () => server.sessions.gauges().sessions === 0)
+    await eventually('it is over', () => server.sessions.metrics().sessions === 0)
     const second = await open(server)
     second.send(claimOf(ready, 1))
     const { stats } = await second.told('session_end')
@@ -157,7 +157,7 @@ describe('a client that comes back', () => {
     expect(await first.refusal()).toMatchObject({ code: 'session_taken_over', closeCode: 1008 })
     second.sendAudio(bytes.subarray(again.received_bytes))
     expect((await second.end()).stats.received_bytes).toBe(bytes.length)
-    expect(server.sessions.gauges().connections).toBeLessThanOrEqual(1)
+    expect(server.sessions.metrics().connections).toBeLessThanOrEqual(1)
   })
 })
 
@@ -196,7 +196,7 @@ describe('nobody goes on with', () => {
 
   test('one that has waited too long', async () => {
     const { server, ready } = await lost({ speech: { resumeMs: 300 } })
-    await eventually('it is given up', () => server.sessions.gauges().sessions === 0)
+    await eventually('it is given up', () => server.sessions.metrics().sessions === 0)
     const client = await open(server)
     client.send(claimOf(ready, 0))
     expect(await client.refusal()).toMatchObject({ code: 'resume_failed' })
@@ -207,7 +207,7 @@ describe('nobody goes on with', () => {
     const client = await open(server)
     expect((await client.start()).resume_token).toBe(null)
     client.socket.destroy()
-    await eventually('it is over at once', () => server.sessions.gauges().sessions === 0)
+    await eventually('it is over at once', () => server.sessions.metrics().sessions === 0)
   })
 })
 
@@ -216,7 +216,7 @@ test('a session that waits counts as one, and its client is let in to it', async
   const client = await open(server)
   const ready = await client.start()
   await lose(server, client)
-  expect(server.sessions.gauges()).toMatchObject({ sessions: 1, waiting: 1 })
+  expect(server.sessions.metrics()).toMatchObject({ sessions: 1, waiting: 1 })
   const stranger = await openSpeech(server.port, {
     token: await gateway.token(['users'], 'another-user'),
   })

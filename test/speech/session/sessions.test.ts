@@ -46,8 +46,8 @@ function say(client: SpeechClient, audio: Uint8Array, frameBytes: number): void 
 
 async function isClosed(client: SpeechClient, code: number): Promise<void> {
   await eventually('it is closed', () => client.closeCode() === code)
-  await eventually('nothing is left', () => server.sessions.gauges().connections === 0)
-  expect(server.sessions.gauges()).toMatchObject({ sessions: 0, queuedBytes: 0 })
+  await eventually('nothing is left', () => server.sessions.metrics().connections === 0)
+  expect(server.sessions.metrics()).toMatchObject({ sessions: 0, queuedBytes: 0 })
   expect(server.openSockets()).toBe(0)
 }
 

@@ -1,0 +1,300 @@
+import type { Config } from '#config/schema.ts'
+import type {
+  OpenRecognition,
+  RecognitionEvent,
+  RecognitionStats,
+} from '#speech/recognition/recognition.ts'
+import { type AudioPipeline, openAudioPipeline } from './audio-pipeline.ts'
+import type { AudioQueue } from './audio-queue.ts'
+import { type Handshake, readControl } from './client-frames.ts'
+import type { Outbox } from './outbox.ts'
+import type { SessionQuery } from './query.ts'
+import {
+  renderEvent,
+  renderReady,
+  renderSessionError,
+  renderStats,
+  renderWarning,
+} from './render-frames.ts'
+import type { SessionStats } from './server-frames.ts'
+import type { SessionDeadlines } from './session-deadlines.ts'
+import { flowViolation, internalError, SessionError, sessionError } from './session-error.ts'
+
+export type SessionEnding = {
+  readonly closeCode: number
+  /** An error code, `client_end`, or why the session was aborted. */
+  readonly reason: string
+  readonly error: SessionError | null
+  /** Null if the session was never ready. */
+  readonly stats: SessionStats | null
+}
+
+export type TranscriberOptions = {
+  readonly sessionId: string
+  /** Null if sessions cannot be resumed. */
+  readonly resumeToken: string | null
+  readonly query: SessionQuery
+  readonly handshake: Handshake
+  readonly settings: Config['speech']
+  readonly openRecognition: OpenRecognition
+  readonly queue: AudioQueue
+  readonly outbox: Outbox
+  readonly deadlines: SessionDeadlines
+  /** How often the client has resumed the session. */
+  readonly resumes: () => number
+  /** False suspends transcription until the next `run`. */
+  readonly mayContinue: () => boolean
+  /** Called once, after the last frame was pushed. */
+  readonly onEnded: (ending: SessionEnding) => void
+}
+
+/** Unanswered finalize requests of one client. */
+const finalizesMax = 32
+/** The recognition has the same deadline for the last finals; this one is for its failure. */
+const finalsSlackMs = 1_000
+
+/**
+ * Processes the messages of one session into frames until its ending, independently of the sockets.
+ * Owns the audio pipeline from opening the engine to the ending.
+ */
+export class Transcriber {
+  ending: SessionEnding | null = null
+  /** Whether `session_ready` was sent. */
+  wasReady = false
+  readonly #options: TranscriberOptions
+  readonly #abort = new AbortController()
+  #pipeline: AudioPipeline | null = null
+  /** Events that arrived before `session_ready` was sent. */
+  #earlyEvents: RecognitionEvent[] = []
+  #isInputEnded = false
+  /** Why the server ended the input. */
+  #inputError: SessionError | null = null
+  #finalizes = 0
+  #queuedMsMax = 0
+
+  constructor(options: TranscriberOptions) {
+    this.#options = options
+  }
+
+  /** Opens the engine; the client is paused until then. */
+  async start(): Promise<void> {
+    const { queue, handshake, outbox } = this.#options
+    queue.hold(true)
+    try {
+      const pipeline = await this.#openPipeline()
+      if (this.ending !== null) {
+        pipeline.stop()
+        return
+      }
+      this.#pipeline = pipeline
+      this.wasReady = true
+    } catch (error) {
+      this.fail(error)
+      return
+    }
+    this.announceReady(false)
+    if (handshake.ignored.length > 0) {
+      outbox.push(renderWarning('unknown_fields', { fields: handshake.ignored }))
+    }
+    for (const event of this.#earlyEvents.splice(0)) this.#onEvent(event)
+    queue.hold(false)
+    queue.pauseIfFull()
+    this.run()
+  }
+
+  /** Sends `session_ready`, on start and after the client has resumed. */
+  announceReady(isResumed: boolean): void {
+    if (this.#pipeline === null) return
+    const { queue, outbox } = this.#options
+    const { recognition } = this.#pipeline
+    const { receivedBytes } = queue.counts()
+    const creditBytes = queue.grantCredit()
+    const state = { recognition, isResumed, receivedBytes, creditBytes }
+    outbox.push(renderReady(this.#options, state))
+  }
+
+  receive(message: string | Uint8Array): void {
+    if (this.ending !== null) return
+    try {
+      if (typeof message === 'string') this.#onControl(message)
+      else this.#onAudio(message)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** Continues after new input, or when frames were sent to the client. */
+  run(): void {
+    this.#pipeline?.run()
+  }
+
+  /** Accepts no more input. Queued audio is finished first, then the error is sent, if any. */
+  endInput(error: SessionError | null): void {
+    if (this.ending !== null) return
+    if (error !== null && this.#pipeline === null) {
+      this.fail(error)
+      return
+    }
+    if (this.#isInputEnded) return
+    this.#isInputEnded = true
+    this.#inputError = error
+    this.#options.queue.pushEnd()
+    this.run()
+  }
+
+  /** Fails because of a deadline; an earlier reason for the end of input takes precedence. */
+  expire(error: SessionError): void {
+    this.fail(this.#inputError ?? error)
+  }
+
+  fail(cause: unknown, stats?: RecognitionStats): void {
+    if (this.ending !== null) return
+    const error = cause instanceof SessionError ? cause : internalError(cause)
+    const sessionStats = this.#renderStats(stats)
+    this.#options.outbox.push(renderSessionError(error, sessionStats))
+    const { closeCode, code: reason } = error
+    this.#finish({ closeCode, reason, error, stats: sessionStats })
+  }
+
+  /** Ends the session without a frame. */
+  abort(reason: string): void {
+    if (this.ending !== null) return
+    this.#finish({ closeCode: 1011, reason, error: null, stats: this.#renderStats() })
+  }
+
+  acceptsAudio(): boolean {
+    return this.#pipeline !== null && !this.#isInputEnded
+  }
+
+  /** Sends an acknowledgement if the client uses credit and one is due. */
+  acknowledge(): void {
+    const pipeline = this.#pipeline
+    if (pipeline === null || this.ending !== null) return
+    const ack = this.#options.queue.nextAck(() => pipeline.recognition.progress())
+    if (ack !== null) this.#options.outbox.push(ack)
+  }
+
+  #openPipeline(): Promise<AudioPipeline> {
+    const { openRecognition, query, handshake, queue, mayContinue } = this.#options
+    const { credit: _, ...options } = handshake.options
+    return openAudioPipeline(openRecognition, {
+      recognition: {
+        ...options,
+        language: query.language,
+        engineName: null,
+        signal: this.#abort.signal,
+        listener: (event) => this.#onEvent(event),
+      },
+      format: handshake.format,
+      queue,
+      mayContinue,
+      onTaken: () => {
+        queue.resumeIfDrained()
+        this.acknowledge()
+      },
+      onEnd: () => this.#onInputProcessed(),
+      onFailed: (error) => this.fail(error),
+    })
+  }
+
+  #onEvent(event: RecognitionEvent): void {
+    if (this.ending !== null) return
+    if (this.#pipeline === null) {
+      this.#earlyEvents.push(event)
+      return
+    }
+    const { outbox } = this.#options
+    switch (event.type) {
+      case 'writable':
+        this.run()
+        break
+      case 'progress':
+        this.acknowledge()
+        break
+      case 'ended':
+        this.#onRecognitionEnded(event.stats)
+        break
+      case 'failed':
+        this.fail(this.#inputError ?? sessionError(event.code), event.stats)
+        break
+      case 'finalized':
+        this.#finalizes--
+        outbox.push(renderEvent(event, this.#options))
+        break
+      default:
+        outbox.push(renderEvent(event, this.#options))
+    }
+  }
+
+  #onControl(message: string): void {
+    const control = readControl(message)
+    if (control.type === 'session_end') this.endInput(null)
+    if (control.type !== 'finalize' || this.#isInputEnded) return
+    if (++this.#finalizes > finalizesMax) {
+      throw flowViolation(`At most ${finalizesMax} finalize requests may be outstanding.`)
+    }
+    this.#options.queue.pushFinalize(control.id ?? '')
+    this.run()
+  }
+
+  /** An empty message marks the end of the audio. */
+  #onAudio(bytes: Uint8Array): void {
+    const { queue } = this.#options
+    if (bytes.length === 0) {
+      this.endInput(null)
+      return
+    }
+    if (this.#isInputEnded) {
+      queue.discard(bytes)
+      return
+    }
+    queue.push(bytes)
+    this.run()
+    if (this.ending !== null) return
+    queue.pauseIfFull()
+    const queuedMs = queue.queuedMs(this.#pipeline?.decodedMs() ?? 0)
+    this.#queuedMsMax = Math.max(this.#queuedMsMax, queuedMs)
+  }
+
+  #onInputProcessed(): void {
+    const { deadlines, settings } = this.#options
+    deadlines.expectFinalsWithin(settings.finalizeMs + finalsSlackMs)
+    this.#pipeline?.recognition.end()
+  }
+
+  #onRecognitionEnded(recognitionStats: RecognitionStats): void {
+    if (this.#inputError !== null) {
+      this.fail(this.#inputError, recognitionStats)
+      return
+    }
+    const stats = this.#renderStats(recognitionStats)
+    if (stats === null) return
+    this.#options.outbox.push({ type: 'session_end', reason: 'client_end', stats })
+    this.#finish({ closeCode: 1000, reason: 'client_end', error: null, stats })
+  }
+
+  #finish(ending: SessionEnding): void {
+    this.ending = ending
+    this.#abort.abort()
+    this.#pipeline?.stop()
+    // The pipeline holds audio, and an ended session may be kept for a while.
+    this.#pipeline = null
+    this.#options.queue.close()
+    this.#options.onEnded(ending)
+  }
+
+  /** Null if the session was never ready. */
+  #renderStats(stats?: RecognitionStats): SessionStats | null {
+    const pipeline = this.#pipeline
+    if (pipeline === null) return null
+    const { queue, deadlines, resumes, outbox } = this.#options
+    return renderStats(stats ?? pipeline.stop(), {
+      ...queue.counts(),
+      wallMs: deadlines.elapsedMs(),
+      queuedMsMax: this.#queuedMsMax,
+      resumes: resumes(),
+      partials: outbox.partials,
+      faults: pipeline.decoder.faults,
+    })
+  }
+}
