@@ -45,12 +45,14 @@ export const speechModule = module({
       },
     }
   },
-  endpoints: (services: {
-    auth: Auth
-    sockets: OpenSockets
-    speech: SpeechSessions
-    transcriptions: Transcriptions
-  }) => speechEndpoints({ ...services, sessions: services.speech }),
+  endpoints: (
+    services: Foundation & {
+      auth: Auth
+      sockets: OpenSockets
+      speech: SpeechSessions
+      transcriptions: Transcriptions
+    },
+  ) => speechEndpoints({ ...services, sessions: services.speech }),
   routes: (services: Foundation & { auth: Auth; transcriptions: Transcriptions }) => [
     transcriptionRoutes(services),
   ],

@@ -1,20 +1,22 @@
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { createOpenSockets } from '#http/open-sockets.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
+import { speechEndpoints } from '#speech/endpoints.ts'
 import type { Engine } from '#speech/engine.ts'
 import { poolEngines } from '#speech/engines/pool.ts'
 import { openRecognition } from '#speech/recognition/open-recognition.ts'
-import { speechSocket } from '#speech/routes.ts'
 import { createSpeechSessions, type SpeechSessions } from '#speech/session/sessions.ts'
 import { socketSettings } from '#surfaces/responses/websocket.ts'
 import { createLog } from '#telemetry/log.ts'
 import type { Gateway } from './gateway.ts'
 import { createScriptedEngine } from './scripted-engine.ts'
 
-/** `/v1/stt` alone, with engines of a test, on a free port. */
+/** Serves only `/v1/stt`, with test engines, on a free port. */
 export type SpeechServer = {
   readonly port: number
   readonly sessions: SpeechSessions
@@ -22,7 +24,7 @@ export type SpeechServer = {
   readonly settings: Config['speech']
   openSockets(): number
   busySockets(): number
-  /** As a worker does when it is told to stop. */
+  /** Drains like a worker at shutdown. */
   drain(): void
   stop(): Promise<void>
 }
@@ -33,7 +35,7 @@ export type SpeechServerOptions = {
   readonly drain?: Partial<Config['drain']>
 }
 
-/** Callers are those of `gateway`. */
+/** Uses the principals of `gateway`. */
 export function startSpeechServer(
   gateway: Gateway,
   options: SpeechServerOptions = {},
@@ -58,12 +60,18 @@ export function startSpeechServer(
     config,
     log,
     languages: pool.languages,
-    openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
+    openRecognition: (request) => openRecognition({ pool, settings, log }, request),
   })
   const { auth } = gateway.deps
   const app = new Elysia({ websocket: socketSettings(config) })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(speechSocket({ auth, sessions, sockets }))
+    .use(
+      mountEndpoints(speechEndpoints({ auth, sessions, sockets }), {
+        auth,
+        config,
+        describe: describeEndpoint,
+      }),
+    )
     .listen({ hostname: '127.0.0.1', port: 0, development: false })
   return {
     port: app.server?.port ?? 0,

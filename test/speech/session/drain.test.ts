@@ -1,19 +1,27 @@
 import { expect, test } from 'bun:test'
 import { loadConfig } from '#config/load.ts'
 import { AppError } from '#lib/errors.ts'
+import { AudioBudget } from '#speech/session/audio-queue.ts'
 import { readHandshake } from '#speech/session/client-frames.ts'
-import { createAudioBudget } from '#speech/session/intake.ts'
 import { SpeechSession } from '#speech/session/session.ts'
 import { eventually } from '#test/support/eventually.ts'
 
 const query = { language: 'en', encoding: 'pcm_int16', sampleRateHz: 16_000, ignored: [] } as const
 
-test('frames go on where what waited went out and nobody said so', async () => {
+const context = {
+  requestId: 'req_1',
+  principal: { userId: 'ann', groups: [] },
+  keyId: null,
+  trace: null,
+  receivedAtMs: 0,
+}
+
+test('frames continue after the buffer drained without a drain event', async () => {
   const sent: string[] = []
-  const wire = {
+  const socket = {
     bufferedBytes: 1_000_000,
     isPaused: false,
-    getBufferedAmount: () => wire.bufferedBytes,
+    getBufferedAmount: () => socket.bufferedBytes,
     sendText: (text: string) => sent.push(text),
     close() {},
     terminate() {},
@@ -26,21 +34,21 @@ test('frames go on where what waited went out and nobody said so', async () => {
     {
       settings: loadConfig({}).speech,
       drainMs: 1_000,
-      budget: createAudioBudget(1_000_000),
+      budget: new AudioBudget(1_000_000),
       openRecognition: async () => {
-        throw new AppError('service_unavailable', 'There is no engine.')
+        throw new AppError('service_unavailable', 'No engine.')
       },
     },
-    { query, handshake: readHandshake('{}', query), userId: 'ann', requestId: 'req_1' },
+    { context, query, handshake: readHandshake('{}', query) },
     () => {},
   )
-  session.open({ wire, finish: (code) => closeCodes.push(code), supersede() {} })
-  await eventually('it has failed', session.isOver.bind(session))
-  session.look()
+  session.open({ socket, finish: (code) => closeCodes.push(code), supersede() {} })
+  await eventually('the session has failed', session.isOver.bind(session))
+  session.tick()
   expect([sent.length, closeCodes.length]).toEqual([0, 0])
 
-  wire.bufferedBytes = 0
-  session.look()
+  socket.bufferedBytes = 0
+  session.tick()
   expect(sent.join()).toStartWith('{"type":"error"')
   expect(closeCodes).toHaveLength(1)
 })

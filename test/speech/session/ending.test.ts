@@ -50,9 +50,9 @@ async function say(client: SpeechClient): Promise<void> {
 }
 
 async function nothingIsLeft(server: SpeechServer): Promise<void> {
-  const { gauges } = server.sessions
-  await eventually('nothing is left', () => gauges().connections + gauges().sessions === 0)
-  expect(gauges()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
+  const { metrics } = server.sessions
+  await eventually('nothing is left', () => metrics().connections + metrics().sessions === 0)
+  expect(metrics()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
   expect(server.openSockets()).toBe(0)
 }
 

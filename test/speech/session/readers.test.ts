@@ -34,10 +34,10 @@ function start(speech: NonNullable<SpeechServerOptions['speech']>): SpeechServer
   return server
 }
 
-type Gauges = ReturnType<SpeechServer['sessions']['gauges']>
+type Gauges = ReturnType<SpeechServer['sessions']['metrics']>
 
 /** Speaks and reads nothing, until the kernel holds what it can and enough waits beside that. */
-async function stall(server: SpeechServer, isEnough: (gauges: Gauges) => boolean) {
+async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolean) {
   const client = await openSpeech(server.port, { token })
   await client.start({ options: { max_partial_hz: 50 } })
   client.socket.pause()
