@@ -1,5 +1,4 @@
 import { type CallerContext, type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { uuidPattern } from '#api/query.ts'
 import {
   deleted,
   idExample,
@@ -11,6 +10,7 @@ import {
 } from '#api/shapes.ts'
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Agent, Agents } from './agents.ts'
 import { type KnownModel, readChangedAgent, readNewAgent } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
@@ -168,7 +168,7 @@ function requireEditor(agent: Agent, principal: Principal): void {
 }
 
 function requireUuid(id: string): string {
-  return uuidPattern.test(id) ? id : notFound(id)
+  return isUuid(id) ? id : notFound(id)
 }
 
 function notFound(id: string): never {

@@ -1,5 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { refused, unknownField } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { QueryReader } from './endpoint.ts'
 
 /**
@@ -70,8 +71,6 @@ function convertNumber(text: string, schema: TSchema): number | undefined {
   return value >= minimum && value <= maximum ? value : undefined
 }
 
-export const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 /** No database takes a NUL or a lone surrogate. */
 function fitsText(text: string, schema: TSchema): boolean {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema
@@ -81,7 +80,7 @@ function fitsText(text: string, schema: TSchema): boolean {
     text.isWellFormed() &&
     !text.includes('\0') &&
     (pattern === undefined || new RegExp(pattern, 'u').test(text)) &&
-    (format !== 'uuid' || uuidPattern.test(text))
+    (format !== 'uuid' || isUuid(text))
   )
 }
 

@@ -1,8 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { instant, nullable, pageQuery } from '#api/shapes.ts'
-import { isUuid, parsePage } from '#auth/schema.ts'
+import { parsePage } from '#auth/schema.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { refused } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { AuditFilter, AuditPage, RecordedEntry } from './audit.ts'
 
 /** The wire shapes of `/v1/audit-log`. */

@@ -3,12 +3,13 @@ import { actorOf } from '#audit/actor.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Auth } from './auth.ts'
 import { demandToken, guard } from './guard.ts'
 import { apiKeyOperations } from './operations.ts'
 import { basePermission } from './permissions.ts'
 import { renderKey, renderNewKey } from './render.ts'
-import { isUuid, parseCreateKey, parsePage } from './schema.ts'
+import { parseCreateKey, parsePage } from './schema.ts'
 
 export type ApiKeyRoutesDeps = {
   auth: Auth

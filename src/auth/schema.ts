@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { instant, nullable } from '#api/shapes.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 
 /** The body of `POST /v1/api-keys`. */
 export const createKeyBody = Type.Object(
@@ -48,7 +49,6 @@ const pageSize = { default: 20, max: 100 }
 
 const checker = compileChecker(createKeyBody)
 const utcInstant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?Z$/
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** What is asked for in the body of a creation; throws an `AppError` of status 422. */
 export function parseCreateKey(body: unknown, now: Date): { name: string; expiresAt: Date | null } {
@@ -69,10 +69,6 @@ export function parsePage(
     throw refused('after', '"after" must be the id of the last item of the page before.')
   }
   return { limit: Number(limit), after }
-}
-
-export function isUuid(text: string): boolean {
-  return uuid.test(text)
 }
 
 /** A name that people read, in the field `name`; throws an `AppError` of status 422. */

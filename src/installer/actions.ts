@@ -1,6 +1,6 @@
-import { isUuid } from '#auth/schema.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Bells } from './bells.ts'
 import { type Download, type DownloadAction, isTerminal } from './installer.ts'
 import { cancel, dropParts, type SettleDeps } from './settle.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { isUuid } from '#auth/schema.ts'
 import { repeat } from '#lib/repeat.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type Layout, namesIn } from './layout.ts'
 import type { Library } from './library.ts'

@@ -1,7 +1,7 @@
-import { isUuid } from '#auth/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Flat } from './flat.ts'
 import { keysOfSection, settingsByKey } from './schema.ts'
 

@@ -1,10 +1,10 @@
 import { type SchemaOptions, Type } from '@sinclair/typebox'
-import { isUuid } from '#auth/schema.ts'
 import { parseAttributes } from '#files/attributes.ts'
 import type { NewFile, OnConflict } from '#files/files.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseJson } from '#lib/json.ts'
 import { refusedField } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 
 /** What comes beside the bytes of a new file. */
 export type UploadFields = Omit<NewFile, 'name' | 'content' | 'mimeType'> & {

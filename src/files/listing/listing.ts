@@ -1,10 +1,10 @@
-import { isUuid } from '#auth/schema.ts'
 import type { FileView, FolderView, NodeView, RetrievalStatus } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
 import { nodeNotFound } from '#files/tree/checks.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { type Order, type PagePosition, readCursor, type Sort, writeCursor } from './cursor.ts'
 import { createListingStore } from './store.ts'
 

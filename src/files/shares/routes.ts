@@ -1,12 +1,12 @@
 import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
-import { isUuid } from '#auth/schema.ts'
 import type { Config } from '#config/schema.ts'
 import { nodeNotFound } from '#files/tree/checks.ts'
 import { readJsonBody } from '#http/body.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type {
   AccessRecord,
   PrincipalList,

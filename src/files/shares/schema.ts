@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { userIdOf } from '#auth/principal.ts'
-import { isUuid } from '#auth/schema.ts'
 import { oneOf, optional, readFields, strict } from '#files/schema.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refusedField } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { GrantedRole, NewGrant } from './shares.ts'
 
 /** The wire shapes of shares. */

@@ -1,8 +1,8 @@
-import { isUuid } from '#auth/schema.ts'
 import type { FileChange, FileHooks, Role } from '#files/files.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { CollectionMembers, FileMemberships, Member, NewMember } from './collections.ts'
 import {
   countMembers,

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { pageQuery } from '#api/shapes.ts'
-import { isUuid } from '#auth/schema.ts'
 import { parseAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { readBody } from '#retrieval/read-body.ts'
 import type {
   Chunking,

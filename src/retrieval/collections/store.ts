@@ -1,11 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { isUuid } from '#auth/schema.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { collection } from '#db/schema/retrieval.ts'
 import { roleOfRank } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { rankOnCollection } from '#retrieval/search/scope-store.ts'
 import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
 

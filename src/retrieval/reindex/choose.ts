@@ -1,6 +1,6 @@
-import { isUuid } from '#auth/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { Probe } from './probe.ts'
 import type { ReindexWish } from './reindex.ts'

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { isUuid } from '#auth/schema.ts'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { uuidArray } from '#retrieval/collections/member-store.ts'
 import { changeIndex, type Handle, lockIndex, type Run } from '#retrieval/reindex/store.ts'
 import { textArray } from '#retrieval/search/scope-store.ts'

@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { isUuid } from '#auth/schema.ts'
 import { file, node, share } from '#db/schema/files.ts'
 import { collection, collectionFile, fileIndex } from '#db/schema/retrieval.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 
 /** What may be found: the one place that says which files a search looks into, and where. */
