@@ -1,113 +1,126 @@
-import { awaitEnd, findSoon, type Message } from './elsewhere.ts'
+import { AppError } from '#lib/errors.ts'
+import { endingOfQueued, endOfLog, forceCancel } from './ending.ts'
 import { createEventLog } from './event-log.ts'
-import { endRenderer } from './failing-job.ts'
-import { type FollowDeps, follow, streamGone } from './follow.ts'
-import type { LocalRuns } from './local-runs.ts'
-import { endAsCancelled, endOfLog } from './lost.ts'
-import { isOver } from './response.ts'
+import { type FrameStreamDeps, streamExpired, streamFrames } from './frame-stream.ts'
+import type { RemoteLogReader } from './remote-log-reader.ts'
+import { isTerminal, type ResponseObject } from './response.ts'
+import type { ResponseMessage } from './response-bus.ts'
+import type { LocalRun } from './run.ts'
 import type { ResponseRuns } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 import type { FoundResponse } from './stored.ts'
-import type { Tails } from './tails.ts'
 
 type AccessDeps = {
   store: ResponseStore
-  local: Pick<LocalRuns, 'get'>
-  tails: Pick<Tails, 'follow'>
-  following: FollowDeps
-  /** Tells this process, and all others. */
-  tell(message: Message): void
-  /** How long what another process begins may take to be in the database. */
+  findRun(id: string): LocalRun | undefined
+  remoteLogs: Pick<RemoteLogReader, 'subscribe'>
+  streaming: FrameStreamDeps
+  /** Notifies this worker and all others. */
+  publish(message: ResponseMessage): void
+  /** How long another worker may take to write a response that it has just started. */
   lagMs: number
 }
 
 /** Sequence numbers are 32-bit integers in the database. */
 const sequenceMax = 2 ** 31 - 2
+/** How long `cancel` waits for the worker that runs the response. */
+const cancelWaitMaxMs = 10_000
+/** After this time the response is cancelled in the database. */
+const forceAfterMs = 3_000
+const cancelPollMs = 50
+/** The notification is repeated after this many polls, because it may be lost. */
+const pollsPerNotification = 20
 
-/** What a caller may do with a response by its id, wherever it runs. */
-export function createAccess(
+/** Access to responses by id, whichever worker runs them. */
+export function createResponseAccess(
   deps: AccessDeps,
 ): Pick<ResponseRuns, 'watch' | 'find' | 'cancel' | 'remove'> {
-  const { store, lagMs, following } = deps
-  const ownRun = (ownerId: string, id: string) => {
-    const run = deps.local.get(id)
+  const { store, lagMs, streaming } = deps
+  const findOwnRun = (ownerId: string, id: string) => {
+    const run = deps.findRun(id)
     return run?.ownerId === ownerId ? run : undefined
+  }
+  /** Asks twice, because a response that another worker has just started may not be stored yet. */
+  const findStored = async (ownerId: string, id: string) => {
+    const found = await store.find(ownerId, id)
+    if (found !== undefined || lagMs === 0) return found
+    await Bun.sleep(lagMs)
+    return store.find(ownerId, id)
   }
   return {
     async watch(ownerId, id, { startingAfter, signal }) {
-      const from = { startingAfter: Math.min(startingAfter, sequenceMax), signal }
-      const found = ownRun(ownerId, id) ?? (await findSoon(store, { ownerId, id }, lagMs))
+      const range = { startingAfter: Math.min(startingAfter, sequenceMax), signal }
+      const found = findOwnRun(ownerId, id) ?? (await findStored(ownerId, id))
       if (found === undefined) return undefined
-      // It may have begun to run here while the database was asked.
-      const run = ownRun(ownerId, id)
-      if (run !== undefined) return run.watch(from)
+      // A queued response may have started here during the query.
+      const run = findOwnRun(ownerId, id)
+      if (run !== undefined) return run.watch(range)
       return 'log' in found
-        ? follow({ id, log: logOf(deps, ownerId, found) }, from, following)
-        : found.watch(from)
+        ? streamFrames({ id, log: logOf(deps, ownerId, found) }, range, streaming)
+        : found.watch(range)
     },
 
     async find(ownerId, id) {
-      const run = ownRun(ownerId, id)
+      const run = findOwnRun(ownerId, id)
       if (run !== undefined) return run.current()
-      return (await findSoon(store, { ownerId, id }, lagMs))?.object
+      return (await findStored(ownerId, id))?.object
     },
 
     async cancel(ownerId, id) {
-      const run = ownRun(ownerId, id)
+      const run = findOwnRun(ownerId, id)
       if (run !== undefined) return run.cancel()
-      const found = await findSoon(store, { ownerId, id }, lagMs)
-      if (found === undefined || isOver(found.log.status)) return found?.object
+      const found = await findStored(ownerId, id)
+      if (found === undefined || isTerminal(found.log.status)) return found?.object
       if (found.log.status === 'queued') {
-        const cancelled = await cancelQueued(store, { ownerId, found }, following)
-        if (cancelled !== undefined) return cancelled
+        const { object, log } = found
+        const response = { object, last: log.last }
+        const ending = endingOfQueued(response, streaming.renderTerminalFrames, null)
+        if (await store.endQueued(ownerId, id, ending)) return ending.object
       }
-      return awaitEnd(() => store.find(ownerId, id), {
-        tell: () => deps.tell({ what: 'cancel', id }),
-        force: ({ object, log }) =>
-          endAsCancelled(store, { id, object, last: log.last }, following.renderTerminalFrames),
-      })
+      return cancelRemote(deps, ownerId, id)
     },
 
     async remove(ownerId, id) {
-      const run = ownRun(ownerId, id)
-      if (run !== undefined) await run.forget(null)
-      const wasStored = await removeSoon(store, { ownerId, id }, run === undefined ? lagMs : 0)
-      if (wasStored) deps.tell({ what: 'deleted', id })
+      const run = findOwnRun(ownerId, id)
+      if (run !== undefined) await run.discard(null)
+      let wasStored = await store.remove(ownerId, id)
+      if (!wasStored && run === undefined && lagMs > 0) {
+        await Bun.sleep(lagMs)
+        wasStored = await store.remove(ownerId, id)
+      }
+      if (wasStored) deps.publish({ what: 'deleted', id })
       return wasStored || run !== undefined
     },
   }
 }
 
-/** What is over is read from the database as it is; what goes on is followed. */
-function logOf({ tails, following }: AccessDeps, ownerId: string, found: FoundResponse) {
-  if (!isOver(found.log.status)) return tails.follow(ownerId, found)
-  if (found.log.last < 0) throw streamGone()
-  const log = createEventLog({ last: found.log.last, charsMax: following.charsMax })
+/** A finished log is read from the database; that of a running response is polled. */
+function logOf({ remoteLogs, streaming }: AccessDeps, ownerId: string, found: FoundResponse) {
+  if (!isTerminal(found.log.status)) return remoteLogs.subscribe(ownerId, found)
+  if (found.log.last < 0) throw streamExpired()
+  const log = createEventLog({ last: found.log.last, charsMax: streaming.charsMax })
   log.end(endOfLog(found.object))
   return log
 }
 
-/** Undefined where it is not queued any more. */
-async function cancelQueued(
-  store: Pick<ResponseStore, 'endQueued'>,
-  { ownerId, found }: { ownerId: string; found: FoundResponse },
-  { renderTerminalFrames }: FollowDeps,
-) {
-  const { id, last } = found.log
-  const renderer = endRenderer({ object: found.object, last }, renderTerminalFrames)
-  const frames = renderer.cancel()
-  const segment = { first: last + 1, last: renderer.nextSequence() - 1, frames }
-  const object = renderer.stored()
-  return (await store.endQueued(ownerId, id, { object, segment })) ? object : undefined
-}
-
-async function removeSoon(
-  store: Pick<ResponseStore, 'remove'>,
-  { ownerId, id }: { ownerId: string; id: string },
-  waitMs: number,
-): Promise<boolean> {
-  const removed = await store.remove(ownerId, id)
-  if (removed || waitMs === 0) return removed
-  await Bun.sleep(waitMs)
-  return store.remove(ownerId, id)
+/** Notifies the worker that runs the response and waits; cancels it in the database if need be. */
+async function cancelRemote(
+  { store, publish, streaming }: AccessDeps,
+  ownerId: string,
+  id: string,
+): Promise<ResponseObject | undefined> {
+  const startedAt = performance.now()
+  for (let poll = 0; performance.now() - startedAt < cancelWaitMaxMs; poll++) {
+    if (poll % pollsPerNotification === 0) publish({ what: 'cancel', id })
+    await Bun.sleep(cancelPollMs)
+    const found = await store.find(ownerId, id)
+    if (found === undefined || isTerminal(found.log.status)) return found?.object
+    if (performance.now() - startedAt > forceAfterMs) {
+      const { object, log } = found
+      await forceCancel(store, { id, object, last: log.last }, streaming.renderTerminalFrames)
+    }
+  }
+  throw new AppError('service_unavailable', 'The response could not be cancelled yet; retry.', {
+    retryAfterS: 1,
+  })
 }

@@ -2,28 +2,35 @@ import { sql } from 'drizzle-orm'
 import type { QueryRunner } from '#db/query-runner.ts'
 import { conversationItem, response, responseItem } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
-import { pageOf, unknownCursor } from '#responses/page.ts'
-import type { Page, PageRequest, ResponseStatus, StoredItem } from '#responses/response.ts'
+import {
+  type Page,
+  type PageRequest,
+  pageOf,
+  type ResponseStatus,
+  type StoredItem,
+  unknownCursor,
+} from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
 import { type Handle, idRows, isKept, itemsOf, keyOf, type StoreOptions } from './row-store.ts'
 
-/** The end of a chain is put off when this part of its time is gone, not at every turn. */
-const putOffAfter = 1 / 32
+/** The retention of a chain is extended once this part of it has passed, not on every turn. */
+const extendAfter = 1 / 32
 
-export function chainTables(drizzle: Handle, options: StoreOptions & { ask: QueryRunner }) {
-  const { ask } = options
+export function chainTables(drizzle: Handle, options: StoreOptions & { runQuery: QueryRunner }) {
+  const { runQuery } = options
   return {
-    chain: (ownerId: string, id: string) => ask(() => readChain(drizzle, { ownerId, id }, options)),
+    chain: (ownerId: string, id: string) =>
+      runQuery(() => readChain(drizzle, { ownerId, id }, options)),
     findItems: (ownerId: string, itemIds: readonly string[]) =>
-      ask(() => findItems(drizzle, { ownerId, itemIds }, options)),
+      runQuery(() => findItems(drizzle, { ownerId, itemIds }, options)),
     listInputItems: (ownerId: string, id: string, page: PageRequest) =>
-      ask(() => listInputItems(drizzle, { ownerId, id, page }, options)),
+      runQuery(() => listInputItems(drizzle, { ownerId, id, page }, options)),
   }
 }
 
 type Link = { id: string; previous: string | null; status: ResponseStatus; bytes: number }
 
-/** A response and all that it follows, as far as that is there; the newest is the first. */
+/** A response and its previous responses, newest first, up to the first missing one. */
 function chainOf(ownerId: string, id: string, { limits, now }: StoreOptions) {
   return sql`recursive chain as (
     select response.*, 1 as depth from ${response}
@@ -44,7 +51,7 @@ async function readChain(
   const links = await drizzle.execute<Link & { is_due: boolean }>(sql`
     with ${chainOf(ownerId, id, options)}
     select id, previous_response_id as previous, status,
-      expires_at < ${putOffBefore(options).toISOString()}::timestamptz as is_due,
+      expires_at < ${extendBefore(options).toISOString()}::timestamptz as is_due,
       (select coalesce(sum(octet_length(json)), 0)::float8 from ${responseItem}
         where response_id = chain.id) as bytes
     from chain order by depth`)
@@ -54,21 +61,22 @@ async function readChain(
   if (links.at(-1)?.previous !== null) return undefined
   const bytes = links.reduce((sum, link) => sum + link.bytes, 0)
   if (bytes > limits.storedCharsMax) {
-    throw tooLarge('The responses that this one follows', limits, 'previous_response_id')
+    throw tooLarge('The previous responses', limits, 'previous_response_id')
   }
 
   const oldestFirst = links.map((link) => link.id).reverse()
   const items = await readItems(drizzle, oldestFirst)
   const due = links.filter((link) => link.is_due).map((link) => link.id)
-  if (due.length > 0) await putOffEnd(drizzle, due, new Date(now().getTime() + limits.ttlS * 1000))
+  const expiresAt = new Date(now().getTime() + limits.ttlS * 1000)
+  if (due.length > 0) await extendRetention(drizzle, due, expiresAt)
   return { status: newest.status, items }
 }
 
-function putOffBefore({ limits, now }: StoreOptions): Date {
-  return new Date(now().getTime() + limits.ttlS * 1000 * (1 - putOffAfter))
+function extendBefore({ limits, now }: StoreOptions): Date {
+  return new Date(now().getTime() + limits.ttlS * 1000 * (1 - extendAfter))
 }
 
-/** Own input and output of each, in this order. */
+/** Input and output of each response, in this order. */
 async function readItems(drizzle: Handle, ids: readonly string[]): Promise<readonly StoredItem[]> {
   const [row] = await drizzle.execute<{ items: string }>(sql`
     select '[' || coalesce(string_agg(
@@ -78,8 +86,12 @@ async function readItems(drizzle: Handle, ids: readonly string[]): Promise<reado
   return JSON.parse(row?.items ?? '[]')
 }
 
-/** Whoever holds a row of the chain just now is putting off its end as well, or ends it. */
-async function putOffEnd(drizzle: Handle, ids: readonly string[], expiresAt: Date): Promise<void> {
+/** Skips locked rows: their lock holder extends the retention too, or ends the response. */
+async function extendRetention(
+  drizzle: Handle,
+  ids: readonly string[],
+  expiresAt: Date,
+): Promise<void> {
   await drizzle.execute(sql`
     update ${response} set expires_at = ${expiresAt.toISOString()}::timestamptz
     where id in (select id from ${response} where id in ${idRows(ids)}
@@ -89,7 +101,7 @@ async function putOffEnd(drizzle: Handle, ids: readonly string[], expiresAt: Dat
 function tooLong(chainMax: number): AppError {
   return new AppError(
     'invalid_request',
-    `No more than ${chainMax} responses may follow one another; begin anew with their items as input.`,
+    `A chain may hold at most ${chainMax} responses; start a new one with their items as input.`,
     { param: 'previous_response_id', code: 'previous_responses_too_many' },
   )
 }
@@ -99,11 +111,11 @@ function tooLarge(
   { storedCharsMax }: StoreOptions['limits'],
   param: string,
 ): AppError {
-  const sentence = `${what} hold more than ${storedCharsMax} bytes, which is the limit.`
-  return new AppError('request_too_large', sentence, { param })
+  return new AppError('request_too_large', `${what} exceed the limit of ${storedCharsMax} bytes.`, {
+    param,
+  })
 }
 
-/** Of items with the same id, the newest. */
 async function findItems(
   drizzle: Handle,
   { ownerId, itemIds }: { ownerId: string; itemIds: readonly string[] },
@@ -128,7 +140,7 @@ async function findItems(
   const found = new Map<string, StoredItem>()
   for (const { key, json } of rows) {
     const id = wanted.get(key)
-    if (json === null) throw tooLarge('The items that the input names', limits, 'input')
+    if (json === null) throw tooLarge('The referenced items', limits, 'input')
     if (id !== undefined) found.set(id, JSON.parse(json))
   }
   return found
@@ -140,8 +152,8 @@ async function listInputItems(
   options: StoreOptions,
 ): Promise<Page<StoredItem> | undefined> {
   const isAscending = page.order === 'asc'
-  const furthest = isAscending ? sql`max(place)` : sql`min(place)`
-  const isBehind = isAscending ? sql`place > cursor.at` : sql`place < cursor.at`
+  const last = isAscending ? sql`max(place)` : sql`min(place)`
+  const isAfter = isAscending ? sql`place > cursor.at` : sql`place < cursor.at`
   const inOrder = isAscending ? sql`place` : sql`place desc`
   const rows = await drizzle.execute<ListedRow>(sql`
     with ${chainOf(ownerId, id, options)},
@@ -151,20 +163,20 @@ async function listInputItems(
       from chain cross join lateral ${itemsOf(sql`chain.id`)} as item
       where chain.depth > 1 or item.direction = 'input'),
     cursor as (
-      select ${furthest} as at from listed where item_id = ${keyOf(page.after ?? '')}),
+      select ${last} as at from listed where item_id = ${keyOf(page.after ?? '')}),
     paged as (
       select place, json from listed, cursor
-      where ${page.after === null ? sql`true` : isBehind}
+      where ${page.after === null ? sql`true` : isAfter}
       order by ${inOrder} limit ${page.limit + 1}::integer),
     measured as (
       select *, sum(octet_length(json)) over (order by ${inOrder}) - octet_length(json) as before
       from paged)
-    select exists (select 1 from chain) as is_there, cursor.at is not null as is_cursor,
+    select exists (select 1 from chain) as exists_chain, cursor.at is not null as is_cursor,
       place is not null as is_item,
       case when before < ${options.limits.storedCharsMax}::bigint then json end as json
     from cursor left join measured on true order by ${inOrder}`)
   const [first] = rows
-  if (first === undefined || !first.is_there) return undefined
+  if (first === undefined || !first.exists_chain) return undefined
   if (page.after !== null && !first.is_cursor) throw unknownCursor()
   return pageOf(
     rows.flatMap(({ is_item, json }) => (is_item ? [json] : [])),
@@ -172,4 +184,9 @@ async function listInputItems(
   )
 }
 
-type ListedRow = { is_there: boolean; is_cursor: boolean; is_item: boolean; json: string | null }
+type ListedRow = {
+  exists_chain: boolean
+  is_cursor: boolean
+  is_item: boolean
+  json: string | null
+}

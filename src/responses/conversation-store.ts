@@ -4,76 +4,79 @@ import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
 import { conversation, conversationItem } from '#db/schema/responses.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import { pageOf, unknownCursor } from '#responses/page.ts'
-import type { Page, PageRequest, StoredItem } from '#responses/response.ts'
+import {
+  type Page,
+  type PageRequest,
+  pageOf,
+  type StoredItem,
+  unknownCursor,
+} from '#responses/response.ts'
 import type { Conversation, Metadata } from './conversations.ts'
 import { type Handle, idRows, inChunks, keyOf, type StoreOptions } from './row-store.ts'
 
-type Options = StoreOptions & { ask: QueryRunner }
+type Options = StoreOptions & { runQuery: QueryRunner }
 type Drizzle = Database['drizzle']
-/** Whose conversation, and which. */
-type Place = { readonly ownerId: string; readonly id: string }
+type ConversationKey = { readonly ownerId: string; readonly id: string }
 
 export type { StoreOptions } from './row-store.ts'
 export type ConversationDatabase = Pick<Database, 'drizzle'>
 
-/** The tables of conversations. */
 export function conversationStore({ drizzle }: ConversationDatabase, given: StoreOptions) {
-  const options = { ...given, ask: createQueryRunner() }
-  const { ask } = options
+  const options = { ...given, runQuery: createQueryRunner() }
+  const { runQuery } = options
   return {
     add: (ownerId: string, added: Conversation, items: readonly StoredItem[]) =>
-      ask(() => addConversation(drizzle, { ownerId, added, items }, options)),
+      runQuery(() => addConversation(drizzle, { ownerId, added, items }, options)),
 
     find: (ownerId: string, id: string) =>
-      ask(async () => {
+      runQuery(async () => {
         const [row] = await drizzle.execute<ConversationRow>(sql`
-          select ${columns} from ${conversation} where ${isAt({ ownerId, id })}`)
+          select ${columns} from ${conversation} where ${matches({ ownerId, id })}`)
         return row === undefined ? undefined : conversationOf(row)
       }),
 
     setMetadata: (ownerId: string, id: string, metadata: Metadata) =>
-      ask(async () => {
+      runQuery(async () => {
         const [row] = await drizzle.execute<ConversationRow>(sql`
           update ${conversation} set metadata = ${JSON.stringify(metadata)}
-          where ${isAt({ ownerId, id })} returning ${columns}`)
+          where ${matches({ ownerId, id })} returning ${columns}`)
         return row === undefined ? undefined : conversationOf(row)
       }),
 
     remove: (ownerId: string, id: string) =>
-      ask(async () => {
+      runQuery(async () => {
         const removed = await drizzle.execute(sql`
-          delete from ${conversation} where ${isAt({ ownerId, id })} returning 1`)
+          delete from ${conversation} where ${matches({ ownerId, id })} returning 1`)
         return removed.length > 0
       }),
 
     items: (ownerId: string, id: string) =>
-      ask(() => readItems(drizzle, { ownerId, id }, options.limits)),
+      runQuery(() => readItems(drizzle, { ownerId, id }, options.limits)),
 
     ...itemTables(drizzle, options),
   }
 }
 
 function itemTables(drizzle: Drizzle, options: Options) {
-  const { ask } = options
+  const { runQuery } = options
   return {
     addItems: (ownerId: string, id: string, items: readonly StoredItem[]) =>
-      ask(() => addItems(drizzle, { place: { ownerId, id }, items }, options)),
+      runQuery(() => addItems(drizzle, { key: { ownerId, id }, items }, options)),
 
     listItems: (ownerId: string, id: string, page: PageRequest) =>
-      ask(() => listItems(drizzle, { place: { ownerId, id }, page }, options.limits)),
+      runQuery(() => listItems(drizzle, { key: { ownerId, id }, page }, options.limits)),
 
     findItem: (ownerId: string, id: string, itemId: string) =>
-      ask(async (): Promise<StoredItem | undefined> => {
+      runQuery(async (): Promise<StoredItem | undefined> => {
         const [row] = await drizzle.execute<{ json: string }>(sql`
-          select json from ${conversationItem} where ${isItemAt({ ownerId, id }, itemId)}`)
+          select json from ${conversationItem} where ${matchesItem({ ownerId, id }, itemId)}`)
         return row === undefined ? undefined : JSON.parse(row.json)
       }),
 
     removeItem: (ownerId: string, id: string, itemId: string) =>
-      ask(async () => {
+      runQuery(async () => {
         const removed = await drizzle.execute(sql`
-          delete from ${conversationItem} where ${isItemAt({ ownerId, id }, itemId)} returning 1`)
+          delete from ${conversationItem} where ${matchesItem({ ownerId, id }, itemId)} returning 1`)
         return removed.length > 0
       }),
   }
@@ -91,11 +94,11 @@ function conversationOf(row: ConversationRow): Conversation {
   }
 }
 
-function isAt({ ownerId, id }: Place) {
+function matches({ ownerId, id }: ConversationKey) {
   return sql`id = ${keyOf(id)} and owner_id = ${ownerId}::uuid`
 }
 
-function isItemAt({ ownerId, id }: Place, itemId: string) {
+function matchesItem({ ownerId, id }: ConversationKey, itemId: string) {
   return sql`conversation_id = ${keyOf(id)} and item_id = ${keyOf(itemId)}
     and owner_id = ${ownerId}::uuid`
 }
@@ -111,26 +114,26 @@ async function addConversation(
     await transaction.execute(sql`
       insert into ${conversation} (id, owner_id, metadata, created_at) values (${id},
         ${ownerId}::uuid, ${JSON.stringify(metadata)}, ${createdAt.toISOString()}::timestamptz)`)
-    const kept = withOwnIds(items, new Set())
-    await insertItems(transaction, { place: { ownerId, id }, items: kept, from: 0 }, now())
+    const kept = withUniqueIds(items, new Set())
+    await insertItems(transaction, { key: { ownerId, id }, items: kept, from: 0 }, now())
   })
 }
 
 async function addItems(
   drizzle: Drizzle,
-  { place, items }: { place: Place; items: readonly StoredItem[] },
+  { key, items }: { key: ConversationKey; items: readonly StoredItem[] },
   { limits, now }: Options,
 ): Promise<readonly StoredItem[] | undefined> {
   return drizzle.transaction(async (transaction) => {
-    // The row is the lock of the items.
+    // The row locks the items.
     const [locked] = await transaction.execute(sql`
-      select id from ${conversation} where ${isAt(place)} for no key update`)
+      select id from ${conversation} where ${matches(key)} for no key update`)
     if (locked === undefined) return undefined
-    const { count, bytes, next } = await measure(transaction, place.id)
+    const { count, bytes, next } = await measure(transaction, key.id)
     const isFull = count + items.length > limits.conversationItemsMax
     if (isFull || bytes > limits.storedCharsMax) throw full(limits, 'items')
-    const kept = withOwnIds(items, await findTaken(transaction, place.id, items))
-    await insertItems(transaction, { place, items: kept, from: next }, now())
+    const kept = withUniqueIds(items, await findTaken(transaction, key.id, items))
+    await insertItems(transaction, { key, items: kept, from: next }, now())
     return kept
   })
 }
@@ -158,7 +161,7 @@ async function findTaken(
 
 async function insertItems(
   handle: Handle,
-  { place, items, from }: { place: Place; items: readonly StoredItem[]; from: number },
+  { key, items, from }: { key: ConversationKey; items: readonly StoredItem[]; from: number },
   now: Date,
 ): Promise<void> {
   const rows = items.map((item, index) => ({
@@ -170,7 +173,7 @@ async function insertItems(
     await handle.execute(sql`
       insert into ${conversationItem}
         (conversation_id, owner_id, created_at, position, item_id, json)
-      select ${place.id}, ${place.ownerId}::uuid, ${now.toISOString()}::timestamptz, given.*
+      select ${key.id}, ${key.ownerId}::uuid, ${now.toISOString()}::timestamptz, given.*
       from json_to_recordset(${json}::json)
         as given(position integer, item_id text, json text)`)
   })
@@ -178,18 +181,18 @@ async function insertItems(
 
 async function readItems(
   drizzle: Drizzle,
-  place: Place,
+  key: ConversationKey,
   limits: StoreOptions['limits'],
 ): Promise<readonly StoredItem[] | undefined> {
-  const [found] = await drizzle.execute(sql`select id from ${conversation} where ${isAt(place)}`)
+  const [found] = await drizzle.execute(sql`select id from ${conversation} where ${matches(key)}`)
   if (found === undefined) return undefined
-  const { count, bytes } = await measure(drizzle, place.id)
+  const { count, bytes } = await measure(drizzle, key.id)
   if (count >= limits.conversationItemsMax || bytes > limits.storedCharsMax) {
     throw full(limits, 'conversation')
   }
   const [row] = await drizzle.execute<{ items: string }>(sql`
     select '[' || coalesce(string_agg(json, ',' order by position), '') || ']' as items
-    from ${conversationItem} where conversation_id = ${place.id}`)
+    from ${conversationItem} where conversation_id = ${key.id}`)
   return JSON.parse(row?.items ?? '[]')
 }
 
@@ -197,7 +200,7 @@ function full(limits: StoreOptions['limits'], param: string): AppError {
   const { conversationItemsMax, storedCharsMax } = limits
   return new AppError(
     'invalid_request',
-    `A conversation may hold ${conversationItemsMax} items and ${storedCharsMax} bytes; this one is full. Delete some of its items, or begin another one.`,
+    `The conversation is full: it may hold ${conversationItemsMax} items and ${storedCharsMax} bytes. Delete items or start another conversation.`,
     { code: 'conversation_full', param },
   )
 }
@@ -206,21 +209,21 @@ type ListedRow = { is_cursor: boolean; is_item: boolean; json: string | null }
 
 async function listItems(
   drizzle: Drizzle,
-  { place, page }: { place: Place; page: PageRequest },
+  { key, page }: { key: ConversationKey; page: PageRequest },
   { storedCharsMax }: StoreOptions['limits'],
 ): Promise<Page<StoredItem> | undefined> {
   const isAscending = page.order === 'asc'
-  const isBehind = isAscending ? sql`position > cursor.at` : sql`position < cursor.at`
+  const isAfter = isAscending ? sql`position > cursor.at` : sql`position < cursor.at`
   const inOrder = isAscending ? sql`position` : sql`position desc`
   const rows = await drizzle.execute<ListedRow>(sql`
     with cursor as (
       select (select position from ${conversationItem}
         where conversation_id = conversation.id and item_id = ${keyOf(page.after ?? '')}) as at
-      from ${conversation} where ${isAt(place)}),
+      from ${conversation} where ${matches(key)}),
     paged as (
       select position, json from ${conversationItem}, cursor
-      where conversation_id = ${keyOf(place.id)}
-        and ${page.after === null ? sql`true` : isBehind}
+      where conversation_id = ${keyOf(key.id)}
+        and ${page.after === null ? sql`true` : isAfter}
       order by ${inOrder} limit ${page.limit + 1}::integer),
     measured as (
       select *, sum(octet_length(json)) over (order by ${inOrder}) - octet_length(json) as before
@@ -237,8 +240,8 @@ async function listItems(
   )
 }
 
-/** An item whose id is taken gets another one, of the same kind as far as the old one says one. */
-function withOwnIds(items: readonly StoredItem[], taken: Set<string>): readonly StoredItem[] {
+/** Replaces ids that the conversation already holds by new ones with the same prefix. */
+function withUniqueIds(items: readonly StoredItem[], taken: Set<string>): readonly StoredItem[] {
   return items.map((item) => {
     const isTaken = taken.has(keyOf(item.id))
     const id = isTaken ? newId(/^[a-z]+_/.exec(item.id)?.[0] ?? 'item_') : item.id

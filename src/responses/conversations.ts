@@ -15,8 +15,8 @@ export type Conversation = {
 }
 
 /**
- * Conversations and their items. A stranger's is answered as if it did not exist: with undefined, or
- * false. What a request waits for fails with `service_unavailable`, soon, without the database.
+ * Conversations and their items. A conversation of another owner does not exist: the result is
+ * undefined or false. An unavailable database fails fast with `service_unavailable`.
  */
 export type Conversations = {
   create(
@@ -25,23 +25,23 @@ export type Conversations = {
   ): Promise<Conversation>
   find(ownerId: string, id: string): Promise<Conversation | undefined>
   setMetadata(ownerId: string, id: string, metadata: Metadata): Promise<Conversation | undefined>
-  /** The items go as well; responses that were made in it stay. */
+  /** Deletes its items too; its responses stay. */
   remove(ownerId: string, id: string): Promise<boolean>
   /**
-   * All items, oldest first, for a generation that goes on with them. Throws `invalid_request` of
-   * code `conversation_full` where its own items would find no room.
+   * All items, oldest first, as context of a generation. Throws `invalid_request` with the code
+   * `conversation_full` if no items can be added.
    */
   items(ownerId: string, id: string): Promise<readonly StoredItem[] | undefined>
   /**
-   * Adds items behind the last, and answers with them as they are kept: an item whose id is taken
-   * in this conversation gets another. Throws `invalid_request` of code `conversation_full`.
+   * Appends items and returns them as stored: an item whose id the conversation already holds gets
+   * a new one. Throws `invalid_request` with the code `conversation_full`.
    */
   addItems(
     ownerId: string,
     id: string,
     items: readonly StoredItem[],
   ): Promise<readonly StoredItem[] | undefined>
-  /** Throws `invalid_request` where `after` is no item of the conversation. */
+  /** Throws `invalid_request` if `after` is not an item of the conversation. */
   listItems(ownerId: string, id: string, page: PageRequest): Promise<Page<StoredItem> | undefined>
   findItem(ownerId: string, id: string, itemId: string): Promise<StoredItem | undefined>
   removeItem(ownerId: string, id: string, itemId: string): Promise<boolean>

@@ -1,23 +1,23 @@
 import type { AppError } from '#lib/errors.ts'
-import { framesBehind } from './log-segment.ts'
+import { framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { LogSegment } from './stored.ts'
 
 /**
- * The frames of one response, as far as they are in memory: a ring of the newest, from which any
- * number of readers read at their own pace. What has left it is in the database.
+ * The in-memory tail of one response's frames: a ring buffer of the newest segments with any number
+ * of readers, each at its own position. Evicted segments are read from the database.
  */
 export type EventLog = {
-  /** The number of the newest frame. */
+  /** The sequence number of the newest frame. */
   last(): number
   append(segment: LogSegment): void
-  /** Up to this number the frames can be read from the database, so that they may leave the ring. */
-  keptUpTo(last: number): void
-  /** From now on nothing reaches the database: frames stay until all who read have read them. */
+  /** Frames up to this number are in the database and may be evicted. */
+  persistedUpTo(last: number): void
+  /** Nothing is persisted from now on: segments stay until every reader has read them. */
   keepForReaders(): void
   isFull(): boolean
-  /** Resolves when the ring has room. One may wait for it. */
-  room(): Promise<void>
+  /** Resolves when the ring buffer has space. For one waiter. */
+  space(): Promise<void>
   end(how: LogEnd): void
   ended(): LogEnd | null
   attach(after: number): LogReader
@@ -25,22 +25,22 @@ export type EventLog = {
 }
 
 /**
- * `complete`: the terminal frames are in the log. `broken`: they are not, and each reader gets its
- * own, made from this object. `failed`: the readers are told so by an error.
+ * `complete`: the log holds the terminal frames. `truncated`: it does not; each reader renders its
+ * own from this object. `failed`: readers receive this error.
  */
 export type LogEnd =
   | { readonly kind: 'complete' }
-  | { readonly kind: 'broken'; readonly object: ResponseObject }
+  | { readonly kind: 'truncated'; readonly object: ResponseObject }
   | { readonly kind: 'failed'; readonly error: AppError }
 
 export type LogReader = {
-  /** The number of the last frame that was read. */
+  /** The sequence number of the last frame read. */
   position(): number
   moveTo(position: number): void
-  /** What follows the position, or `behind` where that has left the ring; null: nothing yet. */
-  read(): { readonly frames: string; readonly last: number } | 'behind' | null
-  /** Resolves when there may be something new, and when somebody wakes the reader. */
-  news(): Promise<void>
+  /** The frames after the position; `evicted` if they left the ring buffer; null if there are none. */
+  read(): { readonly frames: string; readonly last: number } | 'evicted' | null
+  /** Resolves when the log may have changed, or on `wake`. */
+  changed(): Promise<void>
   wake(): void
   detach(): void
 }
@@ -50,37 +50,37 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
   const readers = new Set<LogReader>()
   let { last } = options
   let chars = 0
-  let kept = last
-  let forReaders = false
+  let persisted = last
+  let keepsForReaders = false
   let how: LogEnd | null = null
-  let makeRoom: (() => void) | undefined
+  let resolveSpace: (() => void) | undefined
 
   const isNeeded = (segment: LogSegment) => {
-    if (segment.last <= kept) return false
-    return !forReaders || [...readers].some((reader) => reader.position() < segment.last)
+    if (segment.last <= persisted) return false
+    return !keepsForReaders || [...readers].some((reader) => reader.position() < segment.last)
   }
   const isFull = () =>
     chars > options.charsMax && segments[0] !== undefined && isNeeded(segments[0])
-  const trim = () => {
-    // The newest one stays, however long it is: everybody who keeps up reads it now.
+  const evict = () => {
+    // The newest segment stays, whatever its size: every reader that keeps up reads it next.
     while (chars > options.charsMax && segments.length > 1 && !isFull()) {
       chars -= segments.shift()?.frames.length ?? 0
     }
     if (isFull()) return
-    makeRoom?.()
-    makeRoom = undefined
+    resolveSpace?.()
+    resolveSpace = undefined
   }
   const wakeAll = () => {
     for (const reader of readers) reader.wake()
   }
-  const readBehind = (after: number) => {
+  const readAfter = (after: number) => {
     if (after >= last) return null
     const first = segments[0]
-    if (first === undefined || first.first > after + 1) return 'behind' as const
+    if (first === undefined || first.first > after + 1) return 'evicted' as const
     let at = segments.length - 1
     while (at > 0 && (segments[at - 1]?.last ?? after) > after) at -= 1
     let frames = ''
-    for (; at < segments.length; at++) frames += framesBehind(segments[at] ?? first, after)
+    for (; at < segments.length; at++) frames += framesAfter(segments[at] ?? first, after)
     return { frames, last }
   }
 
@@ -90,22 +90,22 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
       segments.push(segment)
       chars += segment.frames.length
       last = segment.last
-      trim()
+      evict()
       wakeAll()
     },
-    keptUpTo(upTo) {
-      kept = Math.max(kept, upTo)
-      trim()
+    persistedUpTo(upTo) {
+      persisted = Math.max(persisted, upTo)
+      evict()
     },
     keepForReaders() {
-      forReaders = true
-      trim()
+      keepsForReaders = true
+      evict()
     },
     isFull,
-    room() {
+    space() {
       if (!isFull()) return Promise.resolve()
       return new Promise((resolve) => {
-        makeRoom = resolve
+        resolveSpace = resolve
       })
     },
     end(given) {
@@ -114,9 +114,9 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
     },
     ended: () => how,
     attach(after) {
-      const reader = createReader(after, readBehind, {
-        moved: () => forReaders && trim(),
-        detach: () => readers.delete(reader) && trim(),
+      const reader = createReader(after, readAfter, {
+        moved: () => keepsForReaders && evict(),
+        detach: () => readers.delete(reader) && evict(),
       })
       readers.add(reader)
       return reader
@@ -127,35 +127,35 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
 
 function createReader(
   after: number,
-  readBehind: (after: number) => ReturnType<LogReader['read']>,
+  readAfter: (after: number) => ReturnType<LogReader['read']>,
   log: { moved(): void; detach(): void },
 ): LogReader {
   let position = after
-  let woken = false
-  let wakeUp: (() => void) | undefined
+  let isWoken = false
+  let resolveChanged: (() => void) | undefined
   return {
     position: () => position,
     moveTo(to) {
       position = to
       log.moved()
     },
-    read: () => readBehind(position),
-    news() {
-      if (woken) {
-        woken = false
+    read: () => readAfter(position),
+    changed() {
+      if (isWoken) {
+        isWoken = false
         return Promise.resolve()
       }
       return new Promise((resolve) => {
-        wakeUp = resolve
+        resolveChanged = resolve
       })
     },
     wake() {
-      if (wakeUp === undefined) {
-        woken = true
+      if (resolveChanged === undefined) {
+        isWoken = true
         return
       }
-      wakeUp()
-      wakeUp = undefined
+      resolveChanged()
+      resolveChanged = undefined
     },
     detach: log.detach,
   }

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { conversation, conversationItem, response } from '#db/schema/responses.ts'
-import { isOver } from '#responses/response.ts'
+import { isTerminal } from '#responses/response.ts'
 import type { EndedResponse, JournalWork } from '#responses/stored.ts'
 import {
   type Handle,
@@ -17,13 +17,13 @@ import {
   type StoreOptions,
 } from './row-store.ts'
 
-/** Whose a response is, and the conversation that it belongs to. */
-type Place = { readonly ownerId: string; readonly conversationId: string | null }
-type Places = ReadonlyMap<string, Place>
+type ResponseOwner = { readonly ownerId: string; readonly conversationId: string | null }
+/** By response id. */
+type Owners = ReadonlyMap<string, ResponseOwner>
 
 /**
- * Writes what running responses have gathered: few statements, however many they are. A response
- * that opens and ends in the same work is written once, in its final state.
+ * Writes a batch with a constant number of statements. A response that opens and ends in the same
+ * batch is written once, in its final state.
  */
 export async function writeJournal(
   drizzle: Database['drizzle'],
@@ -33,26 +33,29 @@ export async function writeJournal(
   const { opened, logged, ended } = work
   if (opened.length + logged.length + ended.length === 0) return
   const now = options.now()
-  const fresh = new Map(opened.map((each): [string, Place] => [each.id, each]))
-  const touched = [...logged, ...ended].map(({ id }) => id).filter((id) => !fresh.has(id))
+  const added = new Map(opened.map((each): [string, ResponseOwner] => [each.id, each]))
+  const existing = [...logged, ...ended].map(({ id }) => id).filter((id) => !added.has(id))
   await drizzle.transaction(async (transaction) => {
-    const places = new Map([...fresh, ...(await lockRunning(transaction, touched))])
-    const ends = ended.filter(({ id }) => places.has(id))
-    const endsOfOlder = ends.filter(({ id }) => !fresh.has(id))
+    const owners = new Map([...added, ...(await lockRunning(transaction, existing))])
+    const ends = ended.filter(({ id }) => owners.has(id))
 
     await insertResponses(transaction, responseRows(work, now), options)
-    await insertItems(transaction, writtenItems(opened, ends, places), now)
-    await insertSegments(transaction, writtenSegments(logged, ends, places))
-    await markEnded(transaction, endsOfOlder, options)
-    await appendToConversations(transaction, conversing(ends, places), now)
+    await insertItems(transaction, itemRowsOf(opened, ends, owners), now)
+    await insertSegments(transaction, [
+      ...logged.filter(({ id }) => owners.has(id)),
+      ...ends.flatMap(({ id, segment }) => (segment === null ? [] : [{ id, segment }])),
+    ])
+    const endsOfExisting = ends.filter(({ id }) => !added.has(id))
+    await markEnded(transaction, endsOfExisting, options)
+    await appendToConversations(transaction, withConversation(ends, owners), now)
   })
 }
 
 /**
- * Those of the responses that are still running: nobody else ends or deletes them until the
- * transaction is over. One order everywhere, so that two processes never wait for each other.
+ * Locks those of the responses that are in progress, so that no other worker ends or deletes them
+ * during the transaction. The fixed order prevents deadlocks.
  */
-async function lockRunning(handle: Handle, ids: readonly string[]): Promise<Places> {
+async function lockRunning(handle: Handle, ids: readonly string[]): Promise<Owners> {
   if (ids.length === 0) return new Map()
   const rows = await handle.execute<{ id: string; owner: string; conversation: string | null }>(sql`
     select response.id, response.owner_id as owner, response.conversation_id as conversation
@@ -68,51 +71,42 @@ function responseRows({ opened, ended }: JournalWork, now: Date): ResponseRow[] 
   const ends = new Map(ended.map((each) => [each.id, each.object]))
   return opened.map((head) => {
     const object = ends.get(head.id) ?? head.object
-    const endedAt = isOver(object.status) ? now : null
+    const endedAt = isTerminal(object.status) ? now : null
     return { head, object, runnerId: head.runnerId, keyId: null, request: null, endedAt }
   })
 }
 
-function writtenItems(
+function itemRowsOf(
   opened: JournalWork['opened'],
   ends: readonly EndedResponse[],
-  places: Places,
+  owners: Owners,
 ): ItemRow[] {
   const inputs = opened.flatMap((head) => itemRows(head, 'input', head.input))
   const outputs = ends.flatMap(({ id, object }) => {
-    const ownerId = places.get(id)?.ownerId
+    const ownerId = owners.get(id)?.ownerId
     return ownerId === undefined ? [] : itemRows({ id, ownerId }, 'output', object.output)
   })
   return [...inputs, ...outputs]
 }
 
-function writtenSegments(
-  logged: JournalWork['logged'],
-  ends: readonly EndedResponse[],
-  places: Places,
-) {
-  const lastOnes = ends.flatMap(({ id, segment }) => (segment === null ? [] : [{ id, segment }]))
-  return [...logged.filter(({ id }) => places.has(id)), ...lastOnes]
-}
-
-/** The responses whose items go to a conversation now. */
-function conversing(ends: readonly EndedResponse[], places: Places) {
+/** The responses whose items are appended to a conversation. */
+function withConversation(ends: readonly EndedResponse[], owners: Owners) {
   return ends.flatMap(({ id, object: { status } }) => {
-    const conversationId = places.get(id)?.conversationId ?? null
-    const isAnswer = status === 'completed' || status === 'incomplete'
-    return isAnswer && conversationId !== null ? [{ id, conversationId }] : []
+    const conversationId = owners.get(id)?.conversationId ?? null
+    const isAppended = status === 'completed' || status === 'incomplete'
+    return isAppended && conversationId !== null ? [{ id, conversationId }] : []
   })
 }
 
-/** The row of a conversation is the lock of its items. What is in it already is not added again. */
+/** The row of a conversation locks its items. Items that it already holds are skipped. */
 async function appendToConversations(
   handle: Handle,
-  answers: readonly { id: string; conversationId: string }[],
+  responses: readonly { id: string; conversationId: string }[],
   now: Date,
 ): Promise<void> {
-  if (answers.length === 0) return
-  const conversationIds = [...new Set(answers.map(({ conversationId }) => conversationId))]
-  // A statement of its own: the next one sees what others added while this one waited.
+  if (responses.length === 0) return
+  const conversationIds = [...new Set(responses.map(({ conversationId }) => conversationId))]
+  // A separate statement, so that the next one sees what was committed during the wait for the lock.
   await handle.execute(sql`
     select id from ${conversation} where id in ${idRows(conversationIds)}
     order by id for no key update`)
@@ -129,6 +123,6 @@ async function appendToConversations(
     join ${conversation} on conversation.id = response.conversation_id
       and conversation.owner_id = response.owner_id
     cross join lateral ${itemsOf(sql`response.id`)} as item
-    where response.id in ${idRows(answers.map(({ id }) => id))}
+    where response.id in ${idRows(responses.map(({ id }) => id))}
     on conflict (conversation_id, item_id) do nothing`)
 }

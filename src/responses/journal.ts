@@ -5,45 +5,45 @@ import type { ResponseStore } from './store.ts'
 import type { EndedResponse, Ending, LogSegment, OpenedResponse } from './stored.ts'
 
 /**
- * Gathers what all running responses have to write and writes it in groups, one after the other:
- * what comes while a write is under way goes into the next.
+ * Group commit for all running responses: writes of many responses share one transaction, one
+ * transaction at a time. What arrives during a write goes into the next one.
  */
 export type Journal = {
-  enter(entry: EntryOptions): JournalEntry
-  /** Writes what there is, or gives it up; nothing is entered any more. */
+  open(entry: EntryOptions): JournalEntry
+  /** Writes what is pending, or gives up after the outage limit. */
   close(): Promise<void>
 }
 
 type EntryOptions = {
   readonly id: string
-  /** Goes into the first write; null where the response is in the database already. */
+  /** Part of the first write; null if the response is in the database. */
   readonly opened: OpenedResponse | null
   /** Frames up to this number are in the database. */
-  written(last: number): void
-  /** The database is away for too long: nothing of this response will be written any more. */
-  givenUp(): void
+  onWritten(last: number): void
+  /** The database was unavailable for too long: nothing more of this response is written. */
+  onFailed(): void
 }
 
 export type JournalEntry = {
   append(segment: LogSegment): void
   end(ending: Ending): Promise<Outcome>
-  /** Forgets what was not written; resolves when nothing of it is being written any more. */
+  /** Drops pending writes; resolves when none is in flight. */
   discard(): Promise<void>
-  /** Whether the database knows of this response. */
-  isKnown(): boolean
+  /** Whether the database holds this response. */
+  isStored(): boolean
 }
 
 type Outcome = 'stored' | 'unstored'
 
-const writeWaitMaxMs = 5_000
-/** After a write that failed. */
-const pauseMinMs = 50
-const pauseMaxMs = 1_000
-/** The frames of one write. What does not fit goes into the next. */
+const writeTimeoutMs = 5_000
+/** Backoff after a failed write. */
+const backoffMinMs = 50
+const backoffMaxMs = 1_000
+/** Frames per write; the rest goes into the next one. */
 const writeCharsMax = 1_048_576
 
-/** What is written at once, and written again exactly so when it is not known to be written. */
-type Portion = {
+/** The part of an entry that one write holds; repeated unchanged while its outcome is unknown. */
+type EntryWrite = {
   readonly opened: OpenedResponse | null
   readonly segment: LogSegment | null
   readonly ended: EndedResponse | null
@@ -52,51 +52,51 @@ type Portion = {
 type Entry = EntryOptions & {
   opened: OpenedResponse | null
   segments: LogSegment[]
-  /** Of the segments, in characters. */
+  /** Characters of the segments. */
   chars: number
   ending: { readonly ended: EndedResponse; settle(outcome: Outcome): void } | null
-  portion: Portion | null
+  write: EntryWrite | null
   failingSince: number | null
-  state: 'open' | 'given-up' | 'discarded'
+  state: 'open' | 'failed' | 'discarded'
 }
 
-export type JournalDeps = {
+type JournalDeps = {
   store: Pick<ResponseStore, 'write'>
   flushMs: number
-  /** How long a response waits for a database that is away. */
-  patienceMs: number
-  /** A response with so much to write does not wait for the next regular write. */
+  /** How long a response waits for an unavailable database. */
+  outageMaxMs: number
+  /** A response with this many characters does not wait for the next flush. */
   urgentChars: number
   log: Pick<Log, 'error'>
 }
 
 export function createJournal(deps: JournalDeps): Journal {
-  /** What has something to write, in the order of its coming. */
-  const waiting = new Set<Entry>()
-  const writer = createWriter(deps, waiting)
+  /** Entries with something to write, in order of arrival. */
+  const pending = new Set<Entry>()
+  const writer = createWriter(deps, pending)
   let timer: ReturnType<typeof setTimeout> | undefined
   let flushing: Promise<void> | undefined
 
   function flush() {
     clearTimeout(timer)
     timer = undefined
-    flushing ??= writer.writeUntilCalm().finally(() => {
+    flushing ??= writer.drainUrgent().finally(() => {
       flushing = undefined
       if (writer.isUrgent()) flush()
-      else if (waiting.size > 0) later()
+      else if (pending.size > 0) flushLater()
     })
   }
-  function later() {
+  function flushLater() {
     timer ??= setTimeout(flush, deps.flushMs)
   }
   return {
-    enter(options) {
+    open(options) {
       const entry: Entry = {
         ...options,
         segments: [],
         chars: 0,
         ending: null,
-        portion: null,
+        write: null,
         failingSince: null,
         state: 'open',
       }
@@ -105,13 +105,13 @@ export function createJournal(deps: JournalDeps): Journal {
           if (entry.state !== 'open') return
           entry.segments.push(segment)
           entry.chars += segment.frames.length
-          waiting.add(entry)
+          pending.add(entry)
           if (entry.chars >= deps.urgentChars) flush()
-          else later()
+          else flushLater()
         },
         end(ending) {
           if (entry.state !== 'open') return Promise.resolve('unstored')
-          waiting.add(entry)
+          pending.add(entry)
           const { promise, resolve } = Promise.withResolvers<Outcome>()
           entry.ending = { ended: { id: entry.id, ...ending }, settle: resolve }
           flush()
@@ -119,15 +119,15 @@ export function createJournal(deps: JournalDeps): Journal {
         },
         async discard() {
           entry.state = 'discarded'
-          waiting.delete(entry)
+          pending.delete(entry)
           entry.ending?.settle('unstored')
-          await writer.underWay()
+          await writer.inFlight()
         },
-        isKnown: () => entry.opened === null,
+        isStored: () => entry.opened === null,
       }
     },
     async close() {
-      while (waiting.size > 0 || flushing !== undefined) {
+      while (pending.size > 0 || flushing !== undefined) {
         flush()
         await flushing
       }
@@ -136,30 +136,32 @@ export function createJournal(deps: JournalDeps): Journal {
   }
 }
 
-/** Writes what waits, group by group. */
-function createWriter({ store, log, urgentChars, patienceMs }: JournalDeps, waiting: Set<Entry>) {
+function createWriter({ store, log, urgentChars, outageMaxMs }: JournalDeps, pending: Set<Entry>) {
   let failingSince: number | null = null
-  let underWay: Promise<void> | undefined
+  let inFlight: Promise<void> | undefined
 
   async function write(group: readonly Entry[]): Promise<void> {
-    const portions = group.map((entry) => ({ id: entry.id, ...portionOf(entry) }))
+    const writes = group.map((entry) => ({ id: entry.id, ...writeOf(entry) }))
     const written = withTimeLimit(
       store.write({
-        opened: portions.flatMap(({ opened }) => opened ?? []),
-        logged: portions.flatMap(({ id, segment }) => (segment === null ? [] : { id, segment })),
-        ended: portions.flatMap(({ ended }) => ended ?? []),
+        opened: writes.flatMap(({ opened }) => opened ?? []),
+        logged: writes.flatMap(({ id, segment }) => (segment === null ? [] : { id, segment })),
+        ended: writes.flatMap(({ ended }) => ended ?? []),
       }),
-      writeWaitMaxMs,
-      () => new Error(`a write took longer than ${writeWaitMaxMs} ms`),
+      writeTimeoutMs,
+      () => new Error(`a write took longer than ${writeTimeoutMs} ms`),
     )
-    underWay = written.catch(() => {})
+    inFlight = written.catch(() => {})
     await written
     failingSince = null
-    for (const entry of group) noteWritten(entry, waiting)
+    for (const entry of group) recordWritten(entry, pending)
   }
 
-  /** One that the database refuses must not hold up the others; one that is away is not asked twice. */
-  async function writeEach(group: readonly Entry[]): Promise<void> {
+  /**
+   * Isolates an entry that the database rejects from the others. Stops after two failures, which
+   * indicate an outage.
+   */
+  async function writeOneByOne(group: readonly Entry[]): Promise<void> {
     let failures = 0
     for (const entry of group) {
       if (failures === 2) return
@@ -168,96 +170,96 @@ function createWriter({ store, log, urgentChars, patienceMs }: JournalDeps, wait
         await write([entry])
       } catch (error) {
         failures += 1
-        // Behind the others, so that the next attempt begins with another one.
-        waiting.delete(entry)
-        waiting.add(entry)
-        noteFailure(entry, error)
+        // To the back, so that the next attempt starts with another entry.
+        pending.delete(entry)
+        pending.add(entry)
+        recordFailure(entry, error)
       }
     }
   }
 
-  function noteFailure(entry: Entry, error: unknown) {
+  function recordFailure(entry: Entry, error: unknown) {
     if (entry.state !== 'open') return
     const now = performance.now()
     failingSince ??= now
     entry.failingSince ??= now
-    if (now - Math.min(failingSince, entry.failingSince) < patienceMs) return
-    giveUp(entry, waiting)
-    log.error('a response could not be stored', { response_id: entry.id, error })
+    if (now - Math.min(failingSince, entry.failingSince) < outageMaxMs) return
+    fail(entry, pending)
+    log.error('response not stored', { response_id: entry.id, error })
   }
 
   function isUrgent() {
-    for (const { ending, portion, chars } of waiting) {
-      if (ending !== null || portion !== null || chars >= urgentChars) return true
+    for (const { ending, write, chars } of pending) {
+      if (ending !== null || write !== null || chars >= urgentChars) return true
     }
     return false
   }
 
   return {
     isUrgent,
-    underWay: async () => underWay,
-    /** Until no response waits for its end, and no write has failed. */
-    async writeUntilCalm() {
-      let pauseMs = pauseMinMs
+    inFlight: async () => inFlight,
+    /** Writes until no entry waits for its end or a retry. */
+    async drainUrgent() {
+      let backoffMs = backoffMinMs
       do {
-        const group = takeGroup(waiting)
+        const group = takeGroup(pending)
         if (group.length === 0) return
         try {
           await write(group)
-          pauseMs = pauseMinMs
+          backoffMs = backoffMinMs
         } catch (error) {
-          if (group.length > 1) await writeEach(group)
-          for (const entry of group) if (entry.portion !== null) noteFailure(entry, error)
-          await Bun.sleep(pauseMs)
-          pauseMs = Math.min(2 * pauseMs, pauseMaxMs)
+          if (group.length > 1) await writeOneByOne(group)
+          for (const entry of group) if (entry.write !== null) recordFailure(entry, error)
+          await Bun.sleep(backoffMs)
+          backoffMs = Math.min(2 * backoffMs, backoffMaxMs)
         }
       } while (isUrgent())
     },
   }
 }
 
-function takeGroup(waiting: ReadonlySet<Entry>): Entry[] {
+function takeGroup(pending: ReadonlySet<Entry>): Entry[] {
   const group: Entry[] = []
   let chars = 0
-  for (const entry of waiting) {
+  for (const entry of pending) {
     group.push(entry)
-    const { segment, ended } = portionOf(entry)
+    const { segment, ended } = writeOf(entry)
     chars += (segment?.frames.length ?? 0) + (ended?.segment?.frames.length ?? 0)
     if (chars >= writeCharsMax) break
   }
   return group
 }
 
-function portionOf(entry: Entry): Portion {
-  if (entry.portion !== null) return entry.portion
-  entry.portion = {
+function writeOf(entry: Entry): EntryWrite {
+  if (entry.write !== null) return entry.write
+  entry.write = {
     opened: entry.opened,
     segment: joinSegments(entry.segments),
     ended: entry.ending?.ended ?? null,
   }
   entry.segments = []
   entry.chars = 0
-  return entry.portion
+  return entry.write
 }
 
-function noteWritten(entry: Entry, waiting: Set<Entry>): void {
-  const { portion } = entry
-  if (portion === null || entry.state !== 'open') return
-  entry.portion = null
+function recordWritten(entry: Entry, pending: Set<Entry>): void {
+  const { write } = entry
+  if (write === null || entry.state !== 'open') return
+  entry.write = null
   entry.opened = null
   entry.failingSince = null
-  if (portion.segment !== null) entry.written(portion.segment.last)
-  if (entry.segments.length === 0 && (entry.ending === null || portion.ended !== null)) {
-    waiting.delete(entry)
+  if (write.segment !== null) entry.onWritten(write.segment.last)
+  if (entry.segments.length === 0 && (entry.ending === null || write.ended !== null)) {
+    pending.delete(entry)
   }
-  if (portion.ended !== null) entry.ending?.settle('stored')
+  if (write.ended !== null) entry.ending?.settle('stored')
 }
 
-function giveUp(entry: Entry, waiting: Set<Entry>): void {
-  entry.state = 'given-up'
-  waiting.delete(entry)
-  entry.portion = null
+function fail(entry: Entry, pending: Set<Entry>): void {
+  entry.state = 'failed'
+  pending.delete(entry)
+  entry.write = null
   entry.segments = []
-  entry.givenUp()
+  entry.onFailed()
   entry.ending?.settle('unstored')
 }

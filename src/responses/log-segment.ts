@@ -2,27 +2,27 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import type { StoredItem } from './response.ts'
 import type { LogSegment } from './stored.ts'
 
-/** Between two frames stands a blank line, and JSON never holds one. */
+/** A blank line separates frames; their JSON never contains one. */
 const frameEnd = '\n\n'
 
-/** The frames of a segment that follow this sequence number; '' where there are none. */
-export function framesBehind(segment: LogSegment, after: number): string {
+/** The frames of a segment after this sequence number; '' for none. */
+export function framesAfter(segment: LogSegment, after: number): string {
   if (after < segment.first) return segment.frames
   if (after >= segment.last) return ''
-  return segment.frames.slice(endOfFrames(segment.frames, after - segment.first + 1))
+  return segment.frames.slice(offsetAfter(segment.frames, after - segment.first + 1))
 }
 
-/** The segment with its last frames in place of those that have the same sequence numbers. */
+/** Replaces the last frames of a segment by frames that end with the sequence number `last`. */
 export function replaceEnd(segment: LogSegment, frames: string, last: number): LogSegment {
   const kept = Math.max(0, last + 1 - countFrames(frames) - segment.first)
   return {
     first: segment.first,
     last,
-    frames: segment.frames.slice(0, endOfFrames(segment.frames, kept)) + frames,
+    frames: segment.frames.slice(0, offsetAfter(segment.frames, kept)) + frames,
   }
 }
 
-/** Segments that follow one another, as one. */
+/** Joins consecutive segments. */
 export function joinSegments(segments: readonly LogSegment[]): LogSegment | null {
   const [first, last] = [segments[0], segments.at(-1)]
   if (first === undefined || last === undefined) return null
@@ -37,7 +37,7 @@ export function countFrames(frames: string): number {
   return count
 }
 
-/** Adds the items that ended within these frames, each at its place in the output. */
+/** Adds the output items that are complete in these frames, by their output index. */
 export function collectItems(frames: string, items: Map<number, StoredItem>): void {
   for (const frame of frames.split(frameEnd)) {
     if (!frame.startsWith('event: response.output_item.done\n')) continue
@@ -51,8 +51,8 @@ function isStoredItem(value: unknown): value is StoredItem {
   return isRecord(value) && typeof value['id'] === 'string' && typeof value['type'] === 'string'
 }
 
-/** Where the first `count` frames end. */
-function endOfFrames(frames: string, count: number): number {
+/** The offset behind the first `count` frames. */
+function offsetAfter(frames: string, count: number): number {
   let end = 0
   for (let seen = 0; seen < count; seen++) {
     const at = frames.indexOf(frameEnd, end)

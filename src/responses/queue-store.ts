@@ -1,7 +1,9 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { QueryRunner } from '#db/query-runner.ts'
+import { job } from '#db/schema/jobs.ts'
 import { response, responseItem, responseLog } from '#db/schema/responses.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Ending, QueuedResponse } from '#responses/stored.ts'
 import {
@@ -14,30 +16,70 @@ import {
   writeEnding,
 } from './row-store.ts'
 
-type Drizzle = Database['drizzle']
+export type EnqueueOptions = {
+  readonly unfinishedMax: number
+  /** Adds the job that runs the response. */
+  addJob(transaction: Transaction): Promise<void>
+}
 
-export function queueTables(drizzle: Drizzle, options: StoreOptions & { ask: QueryRunner }) {
-  const { ask } = options
+/** Responses for which one transaction adds jobs. */
+const missingJobsMax = 1_000
+
+export function queueTables(
+  drizzle: Database['drizzle'],
+  options: StoreOptions & { runQuery: QueryRunner },
+) {
+  const { runQuery } = options
   return {
-    enqueue: (queued: QueuedResponse, unfinishedMax: number) =>
-      ask(() => enqueue(drizzle, { queued, unfinishedMax }, options)),
-
-    /** For the background: waits as long as it takes. */
-    claim: (runnerId: string, countMax: number) => claim(drizzle, runnerId, countMax),
+    enqueue: (queued: QueuedResponse, enqueueOptions: EnqueueOptions) =>
+      runQuery(() => enqueue(drizzle, { queued, ...enqueueOptions }, options)),
 
     endQueued: (ownerId: string, id: string, ending: Ending) =>
-      ask(() => endQueued(drizzle, { ownerId, id, ending }, options)),
+      runQuery(() =>
+        drizzle.transaction(async (transaction) => {
+          const [locked] = await transaction.execute(sql`
+            select id from ${response}
+            where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid and status = 'queued'
+            for no key update`)
+          if (locked === undefined) return false
+          await writeEnding(transaction, { id, ownerId }, { ending, ...options })
+          return true
+        }),
+      ),
+
+    // The rest runs in the background and waits for an unavailable database.
+    findQueued: (id: string) => findQueued(drizzle, id),
+
+    /** The encrypted request is deleted, because no other worker runs the response. */
+    async claimQueued(id: string, runnerId: string): Promise<boolean> {
+      const claimed = await drizzle.execute(sql`
+        update ${response} set status = 'in_progress', runner_id = ${runnerId}, request = null
+        where id = ${keyOf(id)} and status = 'queued' returning 1`)
+      return claimed.length > 0
+    },
+
+    addMissingJobs: (
+      queue: string,
+      addJob: (transaction: Transaction, id: string) => Promise<void>,
+    ): Promise<void> =>
+      drizzle.transaction(async (transaction) => {
+        const rows = await transaction.execute<{ id: string }>(sql`
+          select id from ${response} where status = 'queued' and not exists (
+            select 1 from ${job} where job.queue = ${queue} and job.key = response.id)
+          order by created_at, id limit ${missingJobsMax}::integer`)
+        for (const { id } of rows) await addJob(transaction, id)
+      }),
   }
 }
 
 async function enqueue(
-  drizzle: Drizzle,
-  { queued, unfinishedMax }: { queued: QueuedResponse; unfinishedMax: number },
+  drizzle: Database['drizzle'],
+  { queued, unfinishedMax, addJob }: EnqueueOptions & { queued: QueuedResponse },
   options: StoreOptions,
 ): Promise<boolean> {
   const { id, keyId, object, request, segment } = queued
   return drizzle.transaction(async (transaction) => {
-    // Two at once would both find the last free place.
+    // Serialises the requests of one key, so that they cannot exceed the limit together.
     await transaction.execute(
       sql`select pg_advisory_xact_lock(hashtextextended(${`response queue ${keyId}`}, 0))`,
     )
@@ -47,11 +89,12 @@ async function enqueue(
     await insertResponses(transaction, [row], options)
     await insertItems(transaction, itemRows(queued, 'input', queued.input), options.now())
     await insertSegments(transaction, [{ id, segment }])
+    await addJob(transaction)
     return true
   })
 }
 
-type ClaimedRow = {
+type QueuedRow = {
   id: string
   owner_id: string
   background: boolean
@@ -65,32 +108,19 @@ type ClaimedRow = {
   segment: string
 }
 
-/** What is claimed needs its sealed request no longer: nobody else will run it. */
-async function claim(
-  drizzle: Drizzle,
-  runnerId: string,
-  countMax: number,
-): Promise<readonly QueuedResponse[]> {
-  const rows = await drizzle.execute<ClaimedRow>(sql`
-    with oldest as (
-      select id, request from ${response} where status = 'queued'
-      order by created_at, id limit ${countMax}::integer
-      for update skip locked),
-    claimed as (
-      update ${response} set status = 'in_progress', runner_id = ${runnerId}, request = null
-      from oldest where response.id = oldest.id
-      returning response.*, oldest.request as sealed)
+async function findQueued(
+  drizzle: Database['drizzle'],
+  id: string,
+): Promise<QueuedResponse | undefined> {
+  const [row] = await drizzle.execute<QueuedRow>(sql`
     select id, owner_id, background, key_id, previous_response_id, conversation_id, object,
-      sealed as request, (extract(epoch from created_at) * 1000)::float8 as created_at_ms,
+      request, (extract(epoch from created_at) * 1000)::float8 as created_at_ms,
       (select '[' || coalesce(string_agg(json, ',' order by position), '') || ']'
-        from ${responseItem} where response_id = claimed.id and direction = 'input') as input,
+        from ${responseItem} where response_id = response.id and direction = 'input') as input,
       (select json_build_object('first', first, 'last', last, 'frames', frames)::text
-        from ${responseLog} where response_id = claimed.id order by first limit 1) as segment
-    from claimed order by created_at, id`)
-  return rows.map(queuedOf)
-}
-
-function queuedOf(row: ClaimedRow): QueuedResponse {
+        from ${responseLog} where response_id = response.id order by first limit 1) as segment
+    from ${response} where id = ${keyOf(id)} and status = 'queued'`)
+  if (row === undefined) return undefined
   const input: readonly StoredItem[] = JSON.parse(row.input)
   return {
     id: row.id,
@@ -105,20 +135,4 @@ function queuedOf(row: ClaimedRow): QueuedResponse {
     segment: JSON.parse(row.segment),
     input,
   }
-}
-
-async function endQueued(
-  drizzle: Drizzle,
-  { ownerId, id, ending }: { ownerId: string; id: string; ending: Ending },
-  options: StoreOptions,
-): Promise<boolean> {
-  return drizzle.transaction(async (transaction) => {
-    const [locked] = await transaction.execute(sql`
-      select id from ${response}
-      where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid and status = 'queued'
-      for no key update`)
-    if (locked === undefined) return false
-    await writeEnding(transaction, { id, ownerId }, { ending, ...options })
-    return true
-  })
 }

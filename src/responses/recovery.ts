@@ -1,85 +1,103 @@
 import type { Config } from '#config/schema.ts'
 import { repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
-import { endAsLost } from './lost.ts'
-import { isOver, type ResponseStatus } from './response.ts'
+import { failOrphan } from './ending.ts'
+import { isTerminal, type ResponseStatus } from './response.ts'
 import type { ResponseStore } from './store.ts'
 import type { OrphanedResponse } from './stored.ts'
 
-/** What keeps the database true: signs of life, an end for what nobody runs, an end for the old. */
+/** Sends this worker's heartbeats, ends orphaned responses and deletes expired ones. */
 export type Recovery = { close(): Promise<void> }
 
-export type RecoveryDeps = {
+type RecoveryDeps = {
   store: Pick<
     ResponseStore,
-    'beat' | 'findLost' | 'findStrays' | 'endLost' | 'readLog' | 'progress' | 'sweep'
+    | 'heartbeat'
+    | 'findOrphans'
+    | 'findUntracked'
+    | 'endInProgress'
+    | 'readLog'
+    | 'progress'
+    | 'sweep'
   >
   runnerId: string
   settings: Pick<Config['responses'], 'lostAfterMs'>
-  /** The database has no other runner, so that whatever was running when we began is lost. */
+  /** No other process uses the database: responses in progress at the start are orphans. */
   soleProcess: boolean
-  /** All that this process has to do with. */
-  known(): readonly string[]
-  /** Those that are in progress, as the database knows. */
-  kept(): readonly string[]
-  /** Such a response is no longer in progress there: deleted, or ended by somebody else. */
-  endedElsewhere(id: string, how: 'deleted' | ResponseStatus): void
+  /** All responses that this worker runs or is about to run. */
+  localIds(): readonly string[]
+  /** Those that the database holds as in progress. */
+  storedIds(): readonly string[]
+  /** The database no longer holds such a response as in progress. */
+  onEndedInDatabase(id: string, how: 'deleted' | ResponseStatus): void
   log: Pick<Log, 'warn' | 'info'>
   now: () => Date
 }
 
-const lookEveryMs = 1_000
+const checkEveryMs = 1_000
 const sweepEveryMs = 60_000
-/** Responses that one look ends. */
-const lostAtOnceMax = 32
+const orphansPerCheckMax = 32
 const roundsAtStartMax = 1_000
-const idsPerQuestionMax = 1_000
+const idsPerQueryMax = 1_000
 
 export async function startRecovery(deps: RecoveryDeps): Promise<Recovery> {
-  const { store, log, settings } = deps
-  const life = createLife(deps)
-  const strays = createStrays(deps)
+  const { store, log, runnerId, settings } = deps
+  const heartbeat = createHeartbeat(deps)
+  let suspects = new Set<string>()
+
+  async function check() {
+    await checkLocal(deps)
+    await failAll(await findUntracked())
+    if (!heartbeat.isTrusted()) return
+    const before = new Date(deps.now().getTime() - settings.lostAfterMs)
+    await failAll(await store.findOrphans(before, orphansPerCheckMax))
+  }
+
+  /**
+   * Responses that this worker runs according to the database, and does not: their end could not be
+   * written, or the reply to a claim was lost. Confirmed by a second check, because a claim may be
+   * under way during the first.
+   */
+  async function findUntracked(): Promise<readonly OrphanedResponse[]> {
+    const runner = { id: runnerId, known: deps.localIds() }
+    const found = await store.findUntracked(runner, orphansPerCheckMax)
+    const confirmed = found.filter(({ id }) => suspects.has(id))
+    suspects = new Set(found.map(({ id }) => id))
+    return confirmed
+  }
+
+  async function failAll(orphans: readonly OrphanedResponse[]) {
+    for (const orphan of orphans) {
+      const isEnded = await failOrphan(store, orphan)
+      if (isEnded) log.info('orphaned response ended', { response_id: orphan.id })
+    }
+  }
+
+  async function recoverAtStart() {
+    await heartbeat.send()
+    if (!deps.soleProcess) return
+    for (let round = 0; round < roundsAtStartMax; round++) {
+      const orphans = await store.findOrphans(deps.now(), orphansPerCheckMax)
+      await failAll(orphans)
+      if (orphans.length < orphansPerCheckMax) return
+    }
+  }
+
   const repeated = [
-    repeat(life.beat, {
+    repeat(heartbeat.send, {
       everyMs: settings.lostAfterMs / 3,
       log,
-      failed: 'this worker cannot say that it lives',
+      failed: 'worker heartbeat failed',
     }),
-    repeat(look, { everyMs: lookEveryMs, log, failed: 'lost responses cannot be looked for' }),
+    repeat(check, { everyMs: checkEveryMs, log, failed: 'orphan check failed' }),
     repeat(() => store.sweep(deps.now()), {
       everyMs: sweepEveryMs,
       log,
-      failed: 'old responses cannot be deleted',
+      failed: 'sweep of expired responses failed',
     }),
   ]
-
-  async function look() {
-    await checkOwn(deps)
-    await endAll(await strays.find())
-    if (!life.mayJudge()) return
-    const before = new Date(deps.now().getTime() - settings.lostAfterMs)
-    await endAll(await store.findLost(before, lostAtOnceMax))
-  }
-
-  async function endAll(lost: readonly OrphanedResponse[]) {
-    for (const response of lost) {
-      const ended = await endAsLost(store, response)
-      if (ended) log.info('a lost response was ended', { response_id: response.id })
-    }
-  }
-
-  async function begin() {
-    await life.beat()
-    if (!deps.soleProcess) return
-    for (let round = 0; round < roundsAtStartMax; round++) {
-      const lost = await store.findLost(deps.now(), lostAtOnceMax)
-      await endAll(lost)
-      if (lost.length < lostAtOnceMax) return
-    }
-  }
-
-  await begin().catch((error: unknown) => {
-    log.warn('lost responses could not be looked for at the start', { error })
+  await recoverAtStart().catch((error: unknown) => {
+    log.warn('orphan check at start failed', { error })
   })
   return {
     async close() {
@@ -88,52 +106,38 @@ export async function startRecovery(deps: RecoveryDeps): Promise<Recovery> {
   }
 }
 
-/**
- * Responses that this process runs as the database has it, and does not: their end could not be
- * written, or the answer to a claim was lost. One look may be too early, the second is not.
- */
-function createStrays({ store, runnerId, known }: RecoveryDeps) {
-  let suspected = new Set<string>()
-  return {
-    async find(): Promise<readonly OrphanedResponse[]> {
-      const found = await store.findStrays({ id: runnerId, known: known() }, lostAtOnceMax)
-      const strays = found.filter(({ id }) => suspected.has(id))
-      suspected = new Set(found.map(({ id }) => id))
-      return strays
-    },
-  }
-}
-
-/** Our own signs of life, and whether the lack of them in others says anything. */
-function createLife({ store, runnerId, settings }: RecoveryDeps) {
-  let beatAt = Number.NEGATIVE_INFINITY
+function createHeartbeat({ store, runnerId, settings }: RecoveryDeps) {
+  let sentAt = Number.NEGATIVE_INFINITY
   let unbrokenSince = 0
   return {
-    async beat() {
-      await store.beat(runnerId)
+    async send() {
+      await store.heartbeat(runnerId)
       const now = performance.now()
-      if (now - beatAt > settings.lostAfterMs) unbrokenSince = now
-      beatAt = now
+      if (now - sentAt > settings.lostAfterMs) unbrokenSince = now
+      sentAt = now
     },
-    /** While the database was away nobody could give a sign: all get the time to do so first. */
-    mayJudge() {
+    /**
+     * Whether missing heartbeats of other workers mean anything: after a database outage, all get
+     * time to send one first.
+     */
+    isTrusted() {
       const now = performance.now()
-      if (now - beatAt > settings.lostAfterMs) return false
+      if (now - sentAt > settings.lostAfterMs) return false
       return now - unbrokenSince > (settings.lostAfterMs * 2) / 3
     },
   }
 }
 
-/** A message that a response was ended may be lost; what the database says is not. */
-async function checkOwn({ store, kept, endedElsewhere }: RecoveryDeps): Promise<void> {
-  const ids = kept()
-  for (let at = 0; at < ids.length; at += idsPerQuestionMax) {
-    const asked = ids.slice(at, at + idsPerQuestionMax)
-    const found = new Map((await store.progress(asked)).map((answer) => [answer.id, answer.status]))
-    for (const id of asked) {
+/** Notices ended or deleted responses whose notification was lost. */
+async function checkLocal({ store, storedIds, onEndedInDatabase }: RecoveryDeps): Promise<void> {
+  const ids = storedIds()
+  for (let at = 0; at < ids.length; at += idsPerQueryMax) {
+    const batch = ids.slice(at, at + idsPerQueryMax)
+    const found = new Map((await store.progress(batch)).map((row) => [row.id, row.status]))
+    for (const id of batch) {
       const status = found.get(id)
-      if (status === undefined) endedElsewhere(id, 'deleted')
-      else if (isOver(status)) endedElsewhere(id, status)
+      if (status === undefined) onEndedInDatabase(id, 'deleted')
+      else if (isTerminal(status)) onEndedInDatabase(id, status)
     }
   }
 }

@@ -3,22 +3,22 @@ import type { Database } from '#db/client.ts'
 import { response, responseItem, responseLog, responseRunner } from '#db/schema/responses.ts'
 import { type Handle, idRows, type StoreOptions } from './row-store.ts'
 
-/** One statement deletes so many responses, with all that is theirs. */
+/** Responses that one statement deletes, with their items and logs. */
 const responsesPerStatement = 200
 /** A log may have thousands of segments. */
 const logsPerTransaction = 50
-/** What is left after so many steps of a kind waits for the next sweep. */
+/** The rest waits for the next sweep. */
 const stepsMax = 500
 const ownersPerSweep = 1_000
-/** A runner that was silent for so long, and has nothing to run, is forgotten. */
+/** Runners without a heartbeat for this long, and without responses in progress, are deleted. */
 const runnerAgeMaxS = 86_400
 
-/** The embedded database is tidied when so many responses and logs were deleted. */
+/** Deleted responses and logs after which the embedded database is vacuumed. */
 const deletedPerVacuum = 1_000
 
 /**
- * Deletes what is past its time. Several replicas may sweep at once: what one of them holds, the
- * others pass over, and nobody waits.
+ * Deletes expired responses, logs and runners. Replicas may sweep at the same time: each skips the
+ * rows that another one has locked.
  */
 export function createSweep(
   { drizzle, kind }: Pick<Database, 'drizzle' | 'kind'>,
@@ -26,16 +26,16 @@ export function createSweep(
 ): (now: Date) => Promise<void> {
   let deleted = 0
   return async (now) => {
-    deleted += await deleteOld(drizzle, now, limits.perOwnerMax)
-    await forgetRunners(drizzle)
-    // A server gives the room of what is deleted to new rows by itself; the embedded one never does.
+    deleted += await deleteExpired(drizzle, now, limits.perOwnerMax)
+    await deleteRunners(drizzle)
+    // The embedded engine has no autovacuum.
     if (kind === 'postgres' || deleted < deletedPerVacuum) return
     await drizzle.execute(sql`vacuum (analyze) ${response}, ${responseItem}, ${responseLog}`)
     deleted = 0
   }
 }
 
-async function deleteOld(
+async function deleteExpired(
   drizzle: Database['drizzle'],
   now: Date,
   perOwnerMax: number,
@@ -45,10 +45,10 @@ async function deleteOld(
   for (const owner of await findOwnersOverLimit(drizzle, perOwnerMax)) {
     deleted += await deleteWhere(drizzle, isSurplus(owner, perOwnerMax))
   }
-  return deleted + (await repeat(logsPerTransaction, () => dropLogs(drizzle, at)))
+  return deleted + (await repeatUntilDone(logsPerTransaction, () => deleteLogs(drizzle, at)))
 }
 
-async function forgetRunners(drizzle: Handle): Promise<void> {
+async function deleteRunners(drizzle: Handle): Promise<void> {
   await drizzle.execute(sql`
     delete from ${responseRunner} as runner
     where seen_at < clock_timestamp() - make_interval(secs => ${runnerAgeMaxS}::float8)
@@ -57,7 +57,7 @@ async function forgetRunners(drizzle: Handle): Promise<void> {
 }
 
 async function deleteWhere(drizzle: Handle, condition: SQL): Promise<number> {
-  return repeat(responsesPerStatement, async () => {
+  return repeatUntilDone(responsesPerStatement, async () => {
     const deleted = await drizzle.execute(sql`
       delete from ${response} where id in (
         select id from ${response} where ${condition}
@@ -75,15 +75,15 @@ async function findOwnersOverLimit(drizzle: Handle, responsesMax: number): Promi
   return rows.map(({ owner }) => owner)
 }
 
-/** As old as the newest that is one too many. What still runs or waits stays, however old it is. */
+/** Ended responses older than the newest `responsesMax` of the owner. */
 function isSurplus(owner: string, responsesMax: number): SQL {
   return sql`owner_id = ${owner}::uuid and ended_at is not null and (created_at, id) <= (
     select created_at, id from ${response} where owner_id = ${owner}::uuid
     order by created_at desc, id desc offset ${responsesMax}::bigint limit 1)`
 }
 
-/** One log at a time: of all of them at once, a database without statistics makes a scan. */
-async function dropLogs(drizzle: Database['drizzle'], at: SQL): Promise<number> {
+/** One log at a time: without statistics, a join over all of them becomes a table scan. */
+async function deleteLogs(drizzle: Database['drizzle'], at: SQL): Promise<number> {
   return drizzle.transaction(async (transaction) => {
     const due = await transaction.execute<{ id: string }>(sql`
       select id from ${response} where log_expires_at <= ${at}
@@ -97,8 +97,8 @@ async function dropLogs(drizzle: Database['drizzle'], at: SQL): Promise<number> 
   })
 }
 
-/** Until a step finds less than it may take; answers with how many there were. */
-async function repeat(countPerStep: number, step: () => Promise<number>): Promise<number> {
+/** Repeats a step until it processes fewer rows than its maximum; returns the total. */
+async function repeatUntilDone(countPerStep: number, step: () => Promise<number>): Promise<number> {
   let total = 0
   for (let steps = 0; steps < stepsMax; steps++) {
     const count = await step()

@@ -5,7 +5,7 @@ import { response, responseItem, responseLog } from '#db/schema/responses.ts'
 import type { ResponseObject, StoredItem } from '#responses/response.ts'
 import type { Ending, LogSegment, ResponseHead } from '#responses/stored.ts'
 
-/** What can run a statement: the database, or a transaction. */
+/** The database or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
 
 export type StoreOptions = {
@@ -31,13 +31,13 @@ export type ItemRow = {
 }
 
 /**
- * A statement takes its rows as one JSON text: the same statement for any number of them. Longer
- * texts save no time (measured), and cost the embedded engine memory that it never gives back.
+ * A statement takes its rows as one JSON text, so that it is the same for any number of rows. Longer
+ * texts save no time (measured) and cost the embedded engine memory that it never frees.
  */
 const rowsPerStatement = 2_000
 const charsPerStatement = 1024 * 1024
 
-/** Runs the statement for as many rows at a time as one takes. */
+/** Calls `run` with the rows in chunks of the maximum size of a statement. */
 export async function inChunks<T extends object>(
   rows: readonly T[],
   run: (rowsJson: string) => Promise<void>,
@@ -63,8 +63,8 @@ export async function inChunks<T extends object>(
 const idCharsMax = 128
 
 /**
- * An id as it stands in a column. What a caller may have made up, and no text column or index takes,
- * has a key of its own.
+ * An id as a column value. Ids that a client made up and that no text column or index accepts are
+ * replaced by a hash.
  */
 export function keyOf(id: string): string {
   if (id.length <= idCharsMax && id.isWellFormed() && !id.includes('\0')) return id
@@ -77,15 +77,14 @@ export function idRows(ids: readonly string[]): SQL {
 }
 
 /**
- * The items of one response, for a lateral join. `offset 0` keeps it a question for each response,
- * which the index answers: where no statistics were gathered, as in the embedded database, a plain
- * join becomes a scan of all items.
+ * The items of one response, for a lateral join. `offset 0` forces an index scan per response:
+ * without statistics, as in the embedded database, a plain join becomes a scan of all items.
  */
 export function itemsOf(responseId: SQL): SQL {
   return sql`(select * from ${responseItem} where response_id = ${responseId} offset 0)`
 }
 
-/** Rows that are there already stay as they are, so that a write may be repeated. */
+/** Existing rows stay unchanged, so that a write can be repeated. */
 export async function insertResponses(
   handle: Handle,
   rows: readonly ResponseRow[],
@@ -165,7 +164,7 @@ export function itemRows(
   return items.map((item, position) => ({ responseId: id, ownerId, direction, position, item }))
 }
 
-/** Sets how these responses ended; their output, log and conversation are written apart. */
+/** Updates the rows of ended responses, without their output, log and conversation. */
 export async function markEnded(
   handle: Handle,
   ended: readonly { id: string; object: ResponseObject }[],
@@ -191,7 +190,7 @@ export async function markEnded(
   })
 }
 
-/** How one response ended, output and log included. The caller holds its row. */
+/** Writes the end of one response with output and log. The caller has locked its row. */
 export async function writeEnding(
   handle: Handle,
   { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
@@ -206,19 +205,19 @@ function objectText(object: ResponseObject): string {
   return JSON.stringify({ ...object, output: [] })
 }
 
-/** An object from its columns; `output` is the text of a JSON array. */
+/** Builds the object from its columns; `output` is a JSON array. */
 export function readObject(row: { object: string; status: string; output?: string }) {
   const output: readonly StoredItem[] = JSON.parse(row.output ?? '[]')
   return { ...JSON.parse(row.object), status: row.status, output } as ResponseObject
 }
 
-/** Holds for a response that is there: one that is past its time only waits to be swept. */
+/** True for a response that has not expired, even if an expired one has not been swept yet. */
 export function isKept(now: Date): SQL {
   return sql`(response.expires_at > ${now.toISOString()}::timestamptz
     or response.status = 'in_progress')`
 }
 
-/** The last sequence number in the log of `response`. */
+/** The last sequence number in the log of `response`; -1 for an empty log. */
 export const lastInLog = sql`coalesce((select segment.last from ${responseLog} as segment
   where segment.response_id = response.id order by segment.first desc limit 1), -1)`
 

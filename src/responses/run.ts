@@ -4,68 +4,67 @@ import { assert } from '#lib/assert.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { EventLog } from './event-log.ts'
-import { type FollowDeps, type From, follow } from './follow.ts'
-import { countHolders, type Holders } from './holders.ts'
+import { type FrameRange, type FrameStreamDeps, streamFrames } from './frame-stream.ts'
 import type { Journal, JournalEntry } from './journal.ts'
 import { replaceEnd } from './log-segment.ts'
+import { createReferenceCount, type ReferenceCount } from './reference-count.ts'
 import type { ResponseObject } from './response.ts'
 import type { Frames, ResponseRun, RunPlan } from './runs.ts'
 import type { LogSegment } from './stored.ts'
 
-export type RunDeps = {
-  journal: Pick<Journal, 'enter'>
+type LocalRunDeps = {
+  journal: Pick<Journal, 'open'>
   runnerId: string
   settings: Pick<Config['responses'], 'abandonMs'>
   heartbeatMs: number
-  following: FollowDeps
+  streaming: FrameStreamDeps
   log: Pick<Log, 'error'>
   /** Called once. */
-  over(run: LocalRun): void
+  onEnded(run: LocalRun): void
 }
 
-type RunEnd = { readonly object: ResponseObject; readonly error: AppError | null }
+type RunResult = { readonly object: ResponseObject; readonly error: AppError | null }
 
 /**
- * One run: pulls batches as fast as they come, renders them and logs the frames. It ends once, by
- * its last event, by a failure, or because somebody ends it; whatever comes later is not heard.
+ * A response that runs on this worker: pulls event batches as fast as they arrive, renders them and
+ * logs the frames. It ends once: by its terminal event, a failure or a cancellation. Later events
+ * are ignored.
  */
 export class LocalRun implements ResponseRun {
   readonly id: string
   readonly ownerId: string
-  readonly #job: RunPlan
+  readonly #plan: RunPlan
   readonly #log: EventLog
-  readonly #deps: RunDeps
+  readonly #deps: LocalRunDeps
   readonly #controller = new AbortController()
-  readonly #settled = Promise.withResolvers<RunEnd>()
-  readonly #holders: Holders | null
-  /** From the queue: it is in the database, and it was told to its caller. */
-  readonly #isAccepted: boolean
-  /** `quiet`: nothing was shown. `ending`: the last frames wait until they are stored. */
-  #phase: 'quiet' | 'open' | 'ending' | 'over' = 'quiet'
+  readonly #settled = Promise.withResolvers<RunResult>()
+  /** Of a foreground run. */
+  readonly #readers: ReferenceCount | null
+  /** A queued response is in the database, and its client knows its id. */
+  readonly #wasQueued: boolean
+  /** `pending`: no frame was logged. `ending`: the terminal frames wait until they are stored. */
+  #phase: 'pending' | 'streaming' | 'ending' | 'ended' = 'pending'
   #entry: JournalEntry | null = null
   #hasOutput = false
   #wasWatched = false
-  #shownAt = performance.now()
-  #beatTimer: ReturnType<typeof setTimeout> | undefined
+  #lastFrameAt = performance.now()
+  #heartbeatTimer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(job: RunPlan, source: { log: EventLog; isAccepted: boolean }, deps: RunDeps) {
-    this.id = job.head.id
-    this.ownerId = job.head.ownerId
-    this.#job = job
+  constructor(plan: RunPlan, source: { log: EventLog; wasQueued: boolean }, deps: LocalRunDeps) {
+    this.id = plan.head.id
+    this.ownerId = plan.head.ownerId
+    this.#plan = plan
     this.#log = source.log
-    this.#isAccepted = source.isAccepted
+    this.#wasQueued = source.wasQueued
     this.#deps = deps
-    this.#holders = job.head.background
-      ? null
-      : countHolders({ firstMs: deps.settings.abandonMs, nextMs: () => this.#abandonMs() }, () =>
-          this.#abandon(),
-        )
+    const waits = { firstMs: deps.settings.abandonMs, nextMs: () => this.#abandonMs() }
+    this.#readers = plan.head.background ? null : createReferenceCount(waits, () => this.#abandon())
     this.#settled.promise.catch(() => {})
   }
 
   /** Called once. */
   begin(): void {
-    this.#beatTimer = this.#beatAfter(this.#deps.heartbeatMs)
+    this.#startHeartbeat(this.#deps.heartbeatMs)
     void this.#pump()
   }
 
@@ -73,71 +72,70 @@ export class LocalRun implements ResponseRun {
     return this.watch({ startingAfter: -1, signal })
   }
 
-  watch(from: From): Frames {
+  watch(range: FrameRange): Frames {
     this.#wasWatched = true
     const source = { id: this.id, log: this.#log }
-    return follow(source, from, { ...this.#deps.following, left: this.retain() })
+    return streamFrames(source, range, { ...this.#deps.streaming, onDetach: this.retain() })
   }
 
-  ended(): Promise<RunEnd> {
+  ended(): Promise<RunResult> {
     return this.#settled.promise
   }
 
   retain(): () => void {
-    return this.#holders?.hold() ?? (() => {})
+    return this.#readers?.retain() ?? (() => {})
   }
 
-  /** Whether the database should know of it by now, and of no end. */
-  isKept(): boolean {
-    return this.#isRunning() && this.#entry?.isKnown() === true
+  /** Whether the database holds this response as in progress. */
+  isStored(): boolean {
+    return this.#isRunning() && this.#entry?.isStored() === true
   }
 
-  /** As it stands now; of one that has ended only what was stored. */
+  /** The current object; after the end, the stored one. */
   async current(): Promise<ResponseObject> {
-    return this.#isRunning() ? this.#job.renderer.stored() : (await this.ended()).object
+    return this.#isRunning() ? this.#plan.renderer.stored() : (await this.ended()).object
   }
 
   async cancel(): Promise<ResponseObject> {
     if (this.#isRunning()) {
-      void this.#end(() => this.#job.renderer.cancel(), { error: null })
+      void this.#end(() => this.#plan.renderer.cancel(), { error: null })
       this.#controller.abort(new AppError('client_closed', 'The response was cancelled.'))
     }
     return (await this.ended()).object
   }
 
-  /** Ends it by a failure. */
-  async stop(error: AppError): Promise<void> {
+  async fail(error: AppError): Promise<void> {
     if (this.#isRunning()) this.#fail(error)
     await this.ended().catch(() => {})
   }
 
-  /** Ends it, and lets nothing more of it into the database, which knows otherwise. */
-  async forget(error: AppError | null): Promise<void> {
-    const { renderer } = this.#job
+  /** Ends the run and writes nothing more: the database already holds another end, or no row. */
+  async discard(error: AppError | null): Promise<void> {
+    const { renderer } = this.#plan
     if (this.#isRunning()) {
       const render = () => (error === null ? renderer.cancel() : renderer.fail(error))
-      void this.#end(render, { error, isForgotten: true })
-      this.#controller.abort(new AppError('client_closed', 'The response is gone.'))
+      void this.#end(render, { error, isDiscarded: true })
+      this.#controller.abort(new AppError('client_closed', 'The response was deleted.'))
     }
     await this.ended().catch(() => {})
   }
 
   async #pump(): Promise<void> {
     try {
-      if (this.#isAccepted) this.#open()
+      if (this.#wasQueued) this.#open()
       const { signal } = this.#controller
-      const batches = this.#job.generate({ signal, committed: () => this.#isCommitted() })
-      // What nobody pulls is suspended, where an abort alone does not reach it.
+      const batches = this.#plan.generate({ signal, committed: () => this.#isCommitted() })
+      // A generator that is suspended at a yield does not see the signal.
       const stop = () => void batches.return().catch(() => {})
       signal.addEventListener('abort', stop, { once: true })
       while (this.#isRunning()) {
         const next = await batches.next()
         if (!this.#isRunning()) return
-        if (next.done) throw endedEarly()
-        this.#show(next.value)
-        if (this.#log.isFull()) await this.#log.room()
+        if (next.done) throw endedWithoutTerminalEvent()
+        this.#append(next.value)
+        if (this.#log.isFull()) await this.#log.space()
       }
-      // Lets the generation settle what is its own.
+      // Runs the generator to its end, so that it records its usage.
       await batches.next()
     } catch (error) {
       if (this.#isRunning()) this.#fail(toAppError(error))
@@ -145,44 +143,44 @@ export class LocalRun implements ResponseRun {
   }
 
   #isRunning(): boolean {
-    return this.#phase === 'quiet' || this.#phase === 'open'
+    return this.#phase === 'pending' || this.#phase === 'streaming'
   }
 
-  /** The frames before the first output of what was accepted say no more than that it was. */
+  /** The opening frames of a queued response do not commit it to an upstream. */
   #isCommitted(): boolean {
-    return this.#isAccepted ? this.#hasOutput : this.#phase !== 'quiet'
+    return this.#wasQueued ? this.#hasOutput : this.#phase !== 'pending'
   }
 
-  #show(batch: EventBatch): void {
+  #append(batch: EventBatch): void {
     const last = batch.at(-1)
     const isLast = last?.type === 'finish' || last?.type === 'error'
-    if (this.#phase === 'quiet') this.#open()
+    if (this.#phase === 'pending') this.#open()
     this.#hasOutput = true
-    this.#append(this.#job.renderer.push(isLast ? batch.slice(0, -1) : batch))
+    this.#logFrames(this.#plan.renderer.push(isLast ? batch.slice(0, -1) : batch))
     if (!isLast) return
     const error = last.type === 'error' ? last.error : null
-    void this.#end(() => this.#job.renderer.push([last]), { error })
+    void this.#end(() => this.#plan.renderer.push([last]), { error })
   }
 
   #open(): void {
-    const { head, renderer } = this.#job
+    const { head, renderer } = this.#plan
     const { journal, runnerId } = this.#deps
-    this.#phase = 'open'
+    this.#phase = 'streaming'
     const frames = renderer.open()
     const opened = { ...head, runnerId, object: renderer.stored() }
-    this.#entry = journal.enter({
+    this.#entry = journal.open({
       id: this.id,
-      opened: this.#isAccepted ? null : opened,
-      written: (last) => this.#log.keptUpTo(last),
-      givenUp: () => this.#log.keepForReaders(),
+      opened: this.#wasQueued ? null : opened,
+      onWritten: (last) => this.#log.persistedUpTo(last),
+      onFailed: () => this.#log.keepForReaders(),
     })
-    this.#append(frames)
+    this.#logFrames(frames)
   }
 
-  #append(frames: string): void {
+  #logFrames(frames: string): void {
     if (frames === '') return
     const segment = this.#segmentOf(frames)
-    this.#shownAt = performance.now()
+    this.#lastFrameAt = performance.now()
     this.#log.append(segment)
     this.#entry?.append(segment)
   }
@@ -190,108 +188,106 @@ export class LocalRun implements ResponseRun {
   #segmentOf(frames: string): LogSegment {
     const segment = {
       first: this.#log.last() + 1,
-      last: this.#job.renderer.nextSequence() - 1,
+      last: this.#plan.renderer.nextSequence() - 1,
       frames,
     }
     assert(segment.last >= segment.first, 'each frame has a sequence number')
     return segment
   }
 
-  #beatAfter(ms: number) {
-    const timer = setTimeout(() => this.#beat(), ms)
-    timer.unref()
-    return timer
+  #startHeartbeat(ms: number): void {
+    this.#heartbeatTimer = setTimeout(() => this.#heartbeat(), ms)
+    this.#heartbeatTimer.unref()
   }
 
-  /** Silence is told to those who watch; where nobody knows of the response there is nothing to say. */
-  #beat(): void {
-    const restMs = this.#shownAt + this.#deps.heartbeatMs - performance.now()
+  /** A pending response opens for its watchers; without any there is nobody to send a frame to. */
+  #heartbeat(): void {
+    const remainingMs = this.#lastFrameAt + this.#deps.heartbeatMs - performance.now()
     try {
-      if (restMs <= 0 && this.#phase === 'open' && !this.#log.isFull()) {
-        this.#append(this.#job.renderer.heartbeat())
-      } else if (restMs <= 0 && this.#phase === 'quiet' && this.#wasWatched) {
+      if (remainingMs <= 0 && this.#phase === 'streaming' && !this.#log.isFull()) {
+        this.#logFrames(this.#plan.renderer.heartbeat())
+      } else if (remainingMs <= 0 && this.#phase === 'pending' && this.#wasWatched) {
         this.#open()
       }
     } catch (error) {
       this.#fail(toAppError(error))
     }
     if (!this.#isRunning()) return
-    this.#beatTimer = this.#beatAfter(restMs > 0 ? restMs : this.#deps.heartbeatMs)
+    this.#startHeartbeat(remainingMs > 0 ? remainingMs : this.#deps.heartbeatMs)
   }
 
-  /** Nobody can come back to what was never shown, since nobody knows its id. */
+  /** A client can only resume a response whose id was sent. */
   #abandonMs(): number {
-    const isKnown = this.#phase !== 'quiet' && this.#wasWatched
-    return isKnown ? this.#deps.settings.abandonMs : 0
+    const wasIdSent = this.#phase !== 'pending' && this.#wasWatched
+    return wasIdSent ? this.#deps.settings.abandonMs : 0
   }
 
   #abandon(): void {
-    const reason = new AppError('client_closed', 'Nobody reads the response.')
-    if (this.#phase === 'quiet') this.#fail(reason)
-    else void this.cancel().catch(() => {})
+    if (this.#phase === 'pending') {
+      this.#fail(new AppError('client_closed', 'The response has no readers.'))
+    } else void this.cancel().catch(() => {})
   }
 
   #fail(error: AppError): void {
-    if (this.#phase === 'quiet') this.#vanish(error)
-    else void this.#end(() => this.#job.renderer.fail(error), { error })
+    if (this.#phase === 'pending') this.#failWithoutFrames(error)
+    else void this.#end(() => this.#plan.renderer.fail(error), { error })
     this.#controller.abort(error)
   }
 
   async #end(
     render: () => string,
-    { error, isForgotten = false }: { error: AppError | null; isForgotten?: boolean },
+    { error, isDiscarded = false }: { error: AppError | null; isDiscarded?: boolean },
   ): Promise<void> {
-    const { renderer } = this.#job
+    const { renderer } = this.#plan
     try {
-      if (this.#phase === 'quiet') this.#open()
+      if (this.#phase === 'pending') this.#open()
       this.#phase = 'ending'
       this.#stopTimers()
       let segment = this.#segmentOf(render())
-      const outcome = await this.#write(segment, isForgotten)
+      const outcome = await this.#writeEnd(segment, isDiscarded)
       if (outcome === 'unstored') {
         const frames = renderer.unstored()
         segment = replaceEnd(segment, frames, renderer.nextSequence() - 1)
       }
       this.#log.append(segment)
-      if (outcome === 'stored') this.#log.keptUpTo(segment.last)
+      if (outcome === 'stored') this.#log.persistedUpTo(segment.last)
       this.#log.end({ kind: 'complete' })
       this.#settled.resolve({ object: renderer.stored(), error })
-      this.#leave()
+      this.#finish()
     } catch (fault) {
-      this.#deps.log.error('a response could not be ended', { response_id: this.id, error: fault })
-      this.#vanish(toAppError(fault))
+      this.#deps.log.error('failed to end a response', { response_id: this.id, error: fault })
+      this.#failWithoutFrames(toAppError(fault))
     }
   }
 
-  async #write(segment: LogSegment, isForgotten: boolean) {
+  async #writeEnd(segment: LogSegment, isDiscarded: boolean) {
     const entry = this.#entry
-    assert(entry, 'a response that was shown is in the journal')
-    if (!isForgotten) return entry.end({ object: this.#job.renderer.stored(), segment })
+    assert(entry, 'an opened response has a journal entry')
+    if (!isDiscarded) return entry.end({ object: this.#plan.renderer.stored(), segment })
     await entry.discard()
-    return 'forgotten' as const
+    return 'discarded' as const
   }
 
-  /** Ends it without a word in its log. */
-  #vanish(error: AppError): void {
+  #failWithoutFrames(error: AppError): void {
     this.#stopTimers()
     this.#log.end({ kind: 'failed', error })
     this.#settled.reject(error)
     void this.#entry?.discard()
-    this.#leave()
+    this.#finish()
   }
 
   #stopTimers(): void {
-    clearTimeout(this.#beatTimer)
-    this.#holders?.stop()
+    clearTimeout(this.#heartbeatTimer)
+    this.#readers?.stop()
   }
 
-  #leave(): void {
-    if (this.#phase === 'over') return
-    this.#phase = 'over'
-    this.#deps.over(this)
+  #finish(): void {
+    if (this.#phase === 'ended') return
+    this.#phase = 'ended'
+    this.#deps.onEnded(this)
   }
 }
 
-function endedEarly(): AppError {
-  return new AppError('upstream_truncated', 'The upstream ended its answer before it was complete.')
+function endedWithoutTerminalEvent(): AppError {
+  return new AppError('upstream_truncated', 'The upstream response ended prematurely.')
 }

@@ -1,187 +1,182 @@
 import type { Config } from '#config/schema.ts'
 import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches } from '#inference/generate.ts'
+import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createAccess } from './access.ts'
-import { type Bus, createMessages, type Message } from './elsewhere.ts'
+import { createResponseAccess } from './access.ts'
+import { createBackgroundQueue, type PrepareQueued } from './background-queue.ts'
+import { workerLost } from './ending.ts'
+import { createEventLog, type EventLog } from './event-log.ts'
 import { createJournal } from './journal.ts'
-import { createLocalRuns, type LocalRuns } from './local-runs.ts'
-import { workerLost } from './lost.ts'
-import { createQueue, type Queue } from './queue.ts'
 import { startRecovery } from './recovery.ts'
+import { createRemoteLogReader } from './remote-log-reader.ts'
 import type { ResponseObject } from './response.ts'
+import { createResponseBus, type MessageBus, type ResponseMessage } from './response-bus.ts'
+import { LocalRun } from './run.ts'
 import type { ResponseStore } from './store.ts'
 import type { QueuedResponse, ResponseHead } from './stored.ts'
-import { createTails } from './tails.ts'
 
 /**
- * Stored responses at work. A run belongs to no connection: it writes its frames to a log, from
- * which any number of watchers read, here and in other processes, while it runs and after.
+ * Runs stored responses. A run is independent of connections: it writes its frames to a log that
+ * any number of clients read, on any worker, while it runs and after it has ended.
  */
 export type ResponseRuns = {
-  /** Runs in this process from now on. A failure before there is anything to show leaves no trace. */
-  start(job: RunPlan): ResponseRun
-  /** Takes background work; throws `rate_limit_exceeded`, `service_unavailable`. */
+  /** Starts a run on this worker. A failure before its first frame leaves no trace. */
+  start(plan: RunPlan): ResponseRun
+  /** Accepts a background response; throws `rate_limit_exceeded`, `service_unavailable`. */
   enqueue(response: QueuedResponse): Promise<void>
-  /** How work from the queue becomes a job, wherever it was accepted; begins to take such work. */
-  processQueue(prepare: (queued: QueuedResponse) => Promise<RunPlan>): void
-  /** The frames behind `startingAfter`, then what follows, until the end; undefined: no such response. */
+  /** Starts to run background responses; `prepare` plans one that any worker has accepted. */
+  processQueue(prepare: PrepareQueued): void
+  /** The frames after `startingAfter` until the end; undefined: no such response. */
   watch(
     ownerId: string,
     id: string,
-    from: { startingAfter: number; signal: AbortSignal },
+    range: { startingAfter: number; signal: AbortSignal },
   ): Promise<Frames | undefined>
-  /** As it stands now, sealed payloads included. */
+  /** The current object, with its sealed payloads. */
   find(ownerId: string, id: string): Promise<ResponseObject | undefined>
-  /** Ends it wherever it runs, and answers with how it ended; what is over stays as it is. */
+  /** Cancels the response on whichever worker runs it; a finished one stays unchanged. */
   cancel(ownerId: string, id: string): Promise<ResponseObject | undefined>
-  /** Ends it wherever it runs and forgets it; says whether there was such a response. */
+  /** Ends the response on whichever worker runs it and deletes it; false: no such response. */
   remove(ownerId: string, id: string): Promise<boolean>
   running(): number
-  /** Takes no more work from the queue. */
+  /** Starts no more background responses. */
   drain(): void
   close(): Promise<void>
 }
 
 /**
- * SSE frames without the closing `[DONE]`; whole frames, as many at a time as there are. They end at
- * once when the reader's signal aborts, also in the middle of a silence.
+ * Whole SSE frames, several at a time, without the closing `[DONE]`. Ends at once when the reader's
+ * signal aborts.
  */
 export type Frames = AsyncGenerator<string, void, void>
 
 export type RunPlan = {
   readonly head: ResponseHead
   readonly renderer: FrameRenderer
-  /** `committed` tells whether a watcher may have seen a frame, so that nothing is tried again. */
+  /** `committed`: a client may have seen output, so the generation must not be retried. */
   generate(control: { signal: AbortSignal; committed: () => boolean }): EventBatches
 }
 
 export type ResponseRun = {
   readonly id: string
-  /** The frames from the first one. Throws where the run fails before there is anything to show. */
+  /** All frames. Throws if the run fails before its first frame. */
   frames(signal: AbortSignal): Frames
-  /** The object when it is over; rejects where the run failed before there was anything to show. */
+  /** The final object; rejects if the run failed before its first frame. */
   ended(): Promise<{ object: ResponseObject; error: AppError | null }>
-  /** Counts as a reader until it is let go of: a run in the foreground ends soon after the last. */
+  /** Counts as a reader until released. A foreground run is cancelled some time after the last one. */
   retain(): () => void
 }
 
-/** What turns events into frames; the surface makes one for each run. */
+/** Renders the events of one run as frames; implemented by the surface. */
 export type FrameRenderer = {
-  /** The frames of a batch; the first call opens the stream. A terminal event is the last one. */
+  /** The frames of a batch; the first call opens the stream. A terminal event comes last. */
   push(batch: EventBatch): string
-  /** The frames that open the stream, if they were not given out yet. */
+  /** The frames that open the stream, unless they were rendered before. */
   open(): string
-  /** Frames that say that the stream is alive. */
   heartbeat(): string
-  /** The frames that end it by a failure that came without events. */
+  /** Terminal frames for a failure outside the events. */
   fail(error: AppError): string
-  /** The frames that end it because somebody wanted it. */
+  /** Terminal frames of a cancelled response. */
   cancel(): string
-  /** The terminal frames once more, saying that the response could not be stored. */
+  /** The terminal frames again, for a response that could not be stored. */
   unstored(): string
-  /** The number of the next frame. */
+  /** The sequence number of the next frame. */
   nextSequence(): number
-  /** The object as it stands, with its sealed payloads, to be stored. */
+  /** The current object with its sealed payloads, as it is stored. */
   stored(): ResponseObject
 }
 
 export type RunsDeps = {
   store: ResponseStore
-  bus: Bus
-  /** The database has no other process, so that whatever runs at the start is lost. */
+  bus: MessageBus
+  jobs: Pick<Jobs, 'add' | 'process'>
+  /** No other process uses the database: responses in progress at the start are orphans. */
   soleProcess: boolean
   settings: Config['responses']
-  /** Silence of a run that is told to those who watch it. */
+  /** Interval of heartbeat frames in a silent stream. */
   heartbeatMs: number
-  /** Terminal frames, from this number on, for the object of a response that has none in its log. */
+  /** Terminal frames, from this number on, of a response whose log has none. */
   renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
   log: Log
   now: () => Date
 }
 
-/** How long a write to the database takes at most, in ordinary times. */
+/** The usual duration of a database write. */
 const writeMs = 50
 
-/** Ends first what was lost, where it can know that; begins to take work with `serveQueue`. */
+/** Ends orphans first if this is the only process; runs queued responses from `processQueue` on. */
 export async function createResponseRuns(deps: RunsDeps): Promise<ResponseRuns> {
-  const { store, settings, log } = deps
+  const { store, settings, log, renderTerminalFrames } = deps
   const runnerId = newId('run_')
   const charsMax = settings.logBufferCharsMax
-  const following = { store, renderTerminalFrames: deps.renderTerminalFrames, charsMax }
-  const { flushMs, storeWaitMs: patienceMs } = settings
-  const journal = createJournal({ store, flushMs, patienceMs, urgentChars: charsMax / 2, log })
-  const tails = createTails({ store, charsMax, patienceMs, log })
-  const messages = createMessages(deps.bus, log)
-  const local = createLocalRuns({
-    ...deps,
-    runnerId,
-    journal,
-    following,
-    tails,
-    over: () => queue.nudge(),
-  })
-  const queue = createQueue({
-    store,
-    runnerId,
-    settings,
-    announce: () => messages.tell({ what: 'queued' }),
-    running: local.countQueued,
-    start: local.startQueued,
-    fail: local.failQueued,
-    log,
-  })
-  const hear = createHearing(local, queue)
+  const streaming = { store, renderTerminalFrames, charsMax }
+  const { flushMs, storeWaitMs: outageMaxMs } = settings
+  const journal = createJournal({ store, flushMs, outageMaxMs, urgentChars: charsMax / 2, log })
+  const remoteLogs = createRemoteLogReader({ store, charsMax, outageMaxMs, log })
+  const bus = createResponseBus(deps.bus, log)
+  const runs = new Map<string, LocalRun>()
+
+  function start(plan: RunPlan, eventLog: EventLog, wasQueued: boolean): LocalRun {
+    const run = new LocalRun(
+      plan,
+      { log: eventLog, wasQueued },
+      { ...deps, journal, runnerId, streaming, onEnded: ({ id }) => runs.delete(id) },
+    )
+    runs.set(run.id, run)
+    run.begin()
+    return run
+  }
+  /** Continues the log of the queued response. */
+  function startQueued(queued: QueuedResponse, plan: RunPlan): LocalRun {
+    const { last } = queued.segment
+    const eventLog = remoteLogs.takeOver(queued.id, last) ?? createEventLog({ last, charsMax })
+    return start(plan, eventLog, true)
+  }
+  function onMessage({ what, id }: ResponseMessage): void {
+    const run = runs.get(id)
+    if (what === 'deleted') void run?.discard(null)
+    else void run?.cancel().catch(() => {})
+  }
+
+  const queue = createBackgroundQueue({ ...deps, runnerId, start: startQueued })
   const recovery = await startRecovery({
     ...deps,
     runnerId,
-    known: () => [...local.ids(), ...queue.taken()],
-    kept: local.kept,
-    endedElsewhere(id, how) {
-      const isWished = how === 'deleted' || how === 'cancelled'
-      void local.get(id)?.forget(isWished ? null : workerLost())
+    localIds: () => [...runs.keys(), ...queue.starting()],
+    storedIds: () => [...runs.values()].filter((run) => run.isStored()).map(({ id }) => id),
+    onEndedInDatabase(id, how) {
+      const wasRequested = how === 'deleted' || how === 'cancelled'
+      void runs.get(id)?.discard(wasRequested ? null : workerLost())
     },
   })
-  await messages.listen(hear)
-  const access = createAccess({
+  await bus.listen(onMessage)
+  const access = createResponseAccess({
     store,
-    local,
-    tails,
-    following,
-    tell(message) {
-      hear(message)
-      messages.tell(message)
+    findRun: (id) => runs.get(id),
+    remoteLogs,
+    streaming,
+    publish(message) {
+      onMessage(message)
+      bus.publish(message)
     },
     lagMs: deps.soleProcess ? 0 : flushMs + writeMs,
   })
   return {
     ...access,
-    start: local.start,
+    start: (plan) => start(plan, createEventLog({ last: -1, charsMax }), false),
     enqueue: queue.enqueue,
-    processQueue: queue.serve,
-    running: () => local.count() + queue.taken().length,
-    drain: queue.drain,
+    processQueue: queue.process,
+    running: () => runs.size + queue.starting().length,
+    drain: queue.stop,
     async close() {
       await queue.close()
-      await local.stopAll(new AppError('draining', 'The server is shutting down.'))
-      await Promise.all([recovery.close(), tails.close()])
+      const error = new AppError('draining', 'The server is shutting down.')
+      await Promise.all([...runs.values()].map((run) => run.fail(error)))
+      await Promise.all([recovery.close(), remoteLogs.close()])
       await journal.close()
     },
-  }
-}
-
-/** What this process does when it, or another one, is told something. */
-function createHearing(local: LocalRuns, queue: Queue): (message: Message) => void {
-  return (message) => {
-    if (message.what === 'queued') {
-      queue.nudge()
-      return
-    }
-    queue.callOff(message.id)
-    const run = local.get(message.id)
-    if (message.what === 'deleted') void run?.forget(null)
-    else void run?.cancel().catch(() => {})
   }
 }

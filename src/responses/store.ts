@@ -1,16 +1,16 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
-import { createQueryRunner, type QueryRunner } from '#db/query-runner.ts'
-import { response, responseItem } from '#db/schema/responses.ts'
+import { createQueryRunner } from '#db/query-runner.ts'
+import { response, responseItem, responseLog } from '#db/schema/responses.ts'
+import type { Transaction } from '#jobs/jobs.ts'
 import { chainTables } from './chain-store.ts'
 import { writeJournal } from './journal-store.ts'
-import { logTables } from './log-store.ts'
-import { findStrays } from './orphan-store.ts'
-import { queueTables } from './queue-store.ts'
+import { type EnqueueOptions, queueTables } from './queue-store.ts'
 import type { Page, PageRequest, ResponseStatus, StoredItem } from './response.ts'
 import { createSweep } from './retention-store.ts'
 import {
   type Handle,
+  idRows,
   isKept,
   keyOf,
   lastInLog,
@@ -30,101 +30,105 @@ import type {
 } from './stored.ts'
 
 /**
- * The tables of stored responses. Every question names the owner; what belongs to somebody else is
- * answered as if it did not exist.
+ * The tables of stored responses. Methods of clients take the owner: a response of another owner
+ * does not exist for them, and an unavailable database fails fast with `service_unavailable`.
+ * Methods of background work wait for the database.
  */
 export type ResponseStore = {
-  /** In one transaction. What was deleted in the meantime stays deleted; nothing of it is written. */
+  /** In one transaction. Skips responses that were deleted or ended in the meantime. */
   write(work: JournalWork): Promise<void>
   find(ownerId: string, id: string): Promise<FoundResponse | undefined>
   /**
-   * Everything that a response that follows `id` has before its own input: input and output of the
-   * whole chain, oldest first. Undefined where `id`, or anything before it, is gone. Puts off the
-   * end of the whole chain. Throws `invalid_request` where the chain is as long as one may be, and
-   * `request_too_large` where it holds more than one response may.
+   * Input and output of the response and of all previous ones, oldest first. Undefined if one of
+   * them does not exist. Extends the retention of the whole chain. Throws `invalid_request` if the
+   * chain has the maximum length, `request_too_large` if it holds more than one response may.
    */
   chain(ownerId: string, id: string): Promise<Chain | undefined>
   /**
-   * Items of responses and of conversations by their ids, the newest of those with the same id; what
-   * is not there is left out. Throws `request_too_large` for more than one response may hold.
+   * Items of responses and conversations by id, the newest of those with the same id. Unknown ids
+   * are left out. Throws `request_too_large` for more than one response may hold.
    */
   findItems(ownerId: string, itemIds: readonly string[]): Promise<ReadonlyMap<string, StoredItem>>
   /**
-   * The input of a response with all that it followed; undefined where there is no such response.
-   * Throws `invalid_request` where `after` is none of these items.
+   * The input of a response including all previous ones; undefined: no such response. Throws
+   * `invalid_request` if `after` is none of these items.
    */
   listInputItems(
     ownerId: string,
     id: string,
     page: PageRequest,
   ): Promise<Page<StoredItem> | undefined>
-  /** Says whether there was such a response. */
+  /** False: no such response. */
   remove(ownerId: string, id: string): Promise<boolean>
 
-  /** Segments of a log that begin behind this sequence number or span it, in order. */
+  /** Segments of a log after this sequence number, in order; the first may start before it. */
   readLog(id: string, after: number, charsMax: number): Promise<readonly LogSegment[]>
-  /** How far these logs have come; what is gone is left out. */
+  /** Background. Leaves out responses that do not exist. */
   progress(ids: readonly string[]): Promise<readonly LogProgress[]>
 
-  /** Says no when the key has `unfinishedMax` background responses that are not over. */
-  enqueue(response: QueuedResponse, unfinishedMax: number): Promise<boolean>
-  /**
-   * Takes the oldest queued responses for this runner; each is taken once, whoever asks. They are as
-   * they were accepted; their sealed requests are kept no longer.
-   */
-  claim(runnerId: string, countMax: number): Promise<readonly QueuedResponse[]>
-  /** Ends a response that is still queued; says whether it was. The segments go to its log. */
+  /** Stores a queued response with its job; false: the key has `unfinishedMax` unfinished ones. */
+  enqueue(response: QueuedResponse, options: EnqueueOptions): Promise<boolean>
+  /** Ends a response that is still queued; false: it is not. */
   endQueued(ownerId: string, id: string, ending: Ending): Promise<boolean>
+  /** Background. Undefined: it is not queued. */
+  findQueued(id: string): Promise<QueuedResponse | undefined>
+  /** Background. Marks a queued response as run by this runner; false: it is not queued. */
+  claimQueued(id: string, runnerId: string): Promise<boolean>
+  /** Background. Adds jobs for queued responses that have none, as earlier versions left them. */
+  addMissingJobs(
+    queue: string,
+    addJob: (transaction: Transaction, id: string) => Promise<void>,
+  ): Promise<void>
 
-  /** Says that this runner lives. */
-  beat(runnerId: string): Promise<void>
-  /** Responses in progress whose runner gave no sign of life since then, or never did. */
-  findLost(before: Date, countMax: number): Promise<readonly OrphanedResponse[]>
-  /** What this runner has in progress here, and does not know of. */
-  findStrays(
+  /** Background. */
+  heartbeat(runnerId: string): Promise<void>
+  /** Background. Responses in progress whose runner has sent no heartbeat since, or never. */
+  findOrphans(before: Date, countMax: number): Promise<readonly OrphanedResponse[]>
+  /** Background. Responses in progress of this runner that it does not know. */
+  findUntracked(
     runner: { id: string; known: readonly string[] },
     countMax: number,
   ): Promise<readonly OrphanedResponse[]>
-  /** Ends one in progress, unless its log went on to where `segment` begins; says whether it did. */
-  endLost(id: string, ending: Ending): Promise<boolean>
-  /** Deletes what is past its time, and the oldest responses of those who have too many. */
+  /** Ends a response in progress; false: it is not, or its log is past the start of the segment. */
+  endInProgress(id: string, ending: Ending): Promise<boolean>
+  /** Background. Deletes expired responses and the oldest ones of owners over their limit. */
   sweep(now: Date): Promise<void>
 }
 
-/**
- * What a request waits for fails with `service_unavailable`, soon, while the database is away; the
- * rest, `write` among it, waits as long as it takes.
- */
 export function createResponseStore(
   database: Pick<Database, 'drizzle' | 'kind'>,
   options: StoreOptions,
 ): ResponseStore {
   const { drizzle } = database
-  const ask = createQueryRunner()
-  const asking = { ...options, ask }
+  const { now } = options
+  const runQuery = createQueryRunner()
+  const requestOptions = { ...options, runQuery }
   return {
-    ...foundResponses(drizzle, asking),
-    ...chainTables(drizzle, asking),
-    ...logTables(drizzle, ask),
-    ...queueTables(drizzle, asking),
-    ...runnerTables(drizzle, options),
-    findStrays: (runner, countMax) => findStrays(drizzle, runner, countMax),
-    write: (work) => writeJournal(drizzle, work, options),
-    sweep: createSweep(database, options),
-  }
-}
+    find: (ownerId, id) => runQuery(() => findResponse(drizzle, { ownerId, id }, now())),
 
-function foundResponses(drizzle: Handle, { ask, now }: StoreOptions & { ask: QueryRunner }) {
-  return {
-    find: (ownerId: string, id: string) => ask(() => findResponse(drizzle, { ownerId, id }, now())),
-
-    remove: (ownerId: string, id: string) =>
-      ask(async () => {
+    remove: (ownerId, id) =>
+      runQuery(async () => {
         const removed = await drizzle.execute<{ is_kept: boolean }>(sql`
           delete from ${response} where id = ${keyOf(id)} and owner_id = ${ownerId}::uuid
           returning ${isKept(now())} as is_kept`)
         return removed[0]?.is_kept ?? false
       }),
+
+    readLog: (id, after, charsMax) => runQuery(() => readLog(drizzle, { id, after, charsMax })),
+
+    async progress(ids) {
+      if (ids.length === 0) return []
+      const rows = await drizzle.execute<LogProgress>(sql`
+        select response.id, response.status, ${lastInLog} as last
+        from ${response} where response.id in ${idRows(ids.map(keyOf))}`)
+      return [...rows]
+    },
+
+    ...chainTables(drizzle, requestOptions),
+    ...queueTables(drizzle, requestOptions),
+    ...runnerTables(drizzle, options),
+    write: (work) => writeJournal(drizzle, work, options),
+    sweep: createSweep(database, options),
   }
 }
 
@@ -153,4 +157,26 @@ async function findResponse(
   if (row === undefined) return undefined
   const { background, runner_id: runnerId, status, last } = row
   return { object: readObject(row), runnerId, background, log: { id, status, last } }
+}
+
+const segmentsPerReadMax = 1_000
+
+/** The limit counts bytes, which the database knows without reading the frames. */
+async function readLog(
+  drizzle: Handle,
+  { id, after, charsMax }: { id: string; after: number; charsMax: number },
+): Promise<readonly LogSegment[]> {
+  const key = keyOf(id)
+  const rows = await drizzle.execute<LogSegment>(sql`
+    select first, last, frames from (
+      select first, last, frames,
+        sum(octet_length(frames)) over (order by first) - octet_length(frames) as before
+      from (
+        select first, last, frames from ${responseLog}
+        where response_id = ${key} and last > ${after}::integer and first >= coalesce((
+          select max(first) from ${responseLog}
+          where response_id = ${key} and first <= ${after}::bigint + 1), 0)
+        order by first limit ${segmentsPerReadMax}::integer) as segment) as measured
+    where before < ${charsMax}::bigint order by first`)
+  return [...rows]
 }

@@ -1,14 +1,14 @@
 import type { ResponseObject, ResponseStatus, StoredItem } from './response.ts'
 
-/** What running responses have to write, gathered. */
+/** One batch of journal writes. */
 export type JournalWork = {
-  /** New ones; one that was in the queue is known already. */
+  /** New rows; a background response already has one. */
   readonly opened: readonly OpenedResponse[]
   readonly logged: readonly { readonly id: string; readonly segment: LogSegment }[]
   readonly ended: readonly EndedResponse[]
 }
 
-/** Whole SSE frames, each with one sequence number: `first`, `first + 1`, … */
+/** Whole SSE frames with the sequence numbers `first` to `last`, one each. */
 export type LogSegment = { readonly first: number; readonly last: number; readonly frames: string }
 
 export type ResponseHead = {
@@ -18,7 +18,7 @@ export type ResponseHead = {
   readonly createdAt: Date
   readonly previousResponseId: string | null
   readonly conversationId: string | null
-  /** Its own input, without what it follows. */
+  /** Its own input, without the items of previous responses. */
   readonly input: readonly StoredItem[]
 }
 
@@ -27,15 +27,15 @@ export type OpenedResponse = ResponseHead & {
   readonly object: ResponseObject
 }
 
+/** The final state of a response; `segment`: its last frames, null for none. */
 export type Ending = {
   readonly object: ResponseObject
-  /** The last of the log; null where nothing is to be added. */
   readonly segment: LogSegment | null
 }
 
 /**
- * The end of a response. Its input and output go to its conversation, if it has one and ended
- * `completed` or `incomplete`.
+ * Input and output of a `completed` or `incomplete` response are appended to its conversation, if
+ * it has one.
  */
 export type EndedResponse = Ending & { readonly id: string }
 
@@ -54,19 +54,20 @@ export type Chain = {
 export type LogProgress = {
   readonly id: string
   readonly status: ResponseStatus
-  /** The last sequence number in the log; -1 while it is empty, and once it was dropped. */
+  /** The last sequence number of the log; -1 if the log is empty or expired. */
   readonly last: number
 }
 
 export type QueuedResponse = ResponseHead & {
-  /** Whose queue it stands in. */
+  /** The API key or user that the queue limit applies to. */
   readonly keyId: string
-  /** The sealed body of the request. */
+  /** The encrypted request body. */
   readonly request: string
   readonly object: ResponseObject
   readonly segment: LogSegment
 }
 
+/** A response in progress that no worker runs. */
 export type OrphanedResponse = {
   readonly id: string
   readonly object: ResponseObject

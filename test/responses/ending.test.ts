@@ -31,13 +31,13 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('cancelling', () => {
-  for (const place of ['here', 'elsewhere']) {
-    test(`ends a run, aborts its upstream and keeps what it had: asked ${place}`, async () => {
+  for (const place of ['on its worker', 'on another worker']) {
+    test(`ends a run, aborts its upstream and keeps its output: cancelled ${place}`, async () => {
       const { run, reader, generation, rest } = await startHalfway(here)
       const isStored = async () => (await there.find(ann, run.id)) !== undefined
       await eventually('it is stored', isStored)
-      const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
-      const asked = place === 'here' ? here : there
+      const remote = readOn(await there.watch(ann, run.id, watchFrom(-1)))
+      const asked = place === 'on its worker' ? here : there
       const object = await asked.cancel(ann, run.id)
       expect(object).toMatchObject({ id: run.id, status: 'cancelled' })
       expect(JSON.stringify(object?.output)).toContain('one two ')
@@ -46,7 +46,7 @@ describe('cancelling', () => {
       const whole = await reader.whole
       expect(typesOf(whole).at(-1)).toBe('response.incomplete')
       expect(whole).not.toContain('three')
-      expect(await abroad.whole).toBe(whole)
+      expect(await remote.whole).toBe(whole)
       expect(await readAll(await there.watch(ann, run.id, watchFrom(-1)))).toBe(whole)
       for (const runs of [here, there]) {
         expect(await runs.find(ann, run.id)).toMatchObject({ status: 'cancelled' })
@@ -55,7 +55,7 @@ describe('cancelling', () => {
     })
   }
 
-  test('leaves a response that is over as it is', async () => {
+  test('leaves a finished response unchanged', async () => {
     const run = here.start(jobOf(atOnce(answerOf(words))))
     const { object } = await run.ended()
     for (const runs of [here, there]) {
@@ -63,7 +63,7 @@ describe('cancelling', () => {
     }
   })
 
-  test('takes a response out of the queue, whose watchers see its end', async () => {
+  test('removes a response from the queue and ends its streams', async () => {
     const queued = queuedOf()
     await here.enqueue(queued)
     const watcher = readOn(await here.watch(ann, queued.id, watchFrom(-1)))
@@ -76,31 +76,59 @@ describe('cancelling', () => {
     expect(generation.signal()).toBeUndefined()
   })
 
-  test('reaches a response between the queue and its first frame', async () => {
+  test('reaches a background response while a worker prepares it', async () => {
     const slow = await world.replica()
-    const reached = Promise.withResolvers<void>()
-    const goOn = Promise.withResolvers<void>()
+    const preparationStarted = Promise.withResolvers<void>()
+    const continuePreparation = Promise.withResolvers<void>()
     const generation = led()
     const queued = queuedOf()
-    slow.processQueue(async (claimed) => {
-      if (claimed.id === queued.id) {
-        reached.resolve()
-        await goOn.promise
+    slow.processQueue(async (accepted) => {
+      if (accepted.id === queued.id) {
+        preparationStarted.resolve()
+        await continuePreparation.promise
       }
-      return preparing(generation.generate)(claimed)
+      return preparing(generation.generate)(accepted)
     })
     here.drain()
     there.drain()
     await slow.enqueue(queued)
-    await reached.promise
-    const heard = Promise.withResolvers<void>()
+    await preparationStarted.promise
+    expect(await there.cancel(ann, queued.id)).toMatchObject({ status: 'cancelled' })
+    continuePreparation.resolve()
+    const jobs = async () => world.database.drizzle.execute('select id from job')
+    await eventually('its job is finished', async () => (await jobs()).length === 0)
+    expect(generation.signal()).toBeUndefined()
+    const types = typesOf(await readAll(await there.watch(ann, queued.id, watchFrom(-1))))
+    expect(types).toEqual(['response.created', 'response.queued', 'response.incomplete'])
+  })
+
+  test('reaches a background response between its claim and its first frame', async () => {
+    const claimed = Promise.withResolvers<string>()
+    const continueStart = Promise.withResolvers<void>()
+    const starting = await world.replica({
+      storeBehind: (store) => ({
+        ...store,
+        async claimQueued(id, runnerId) {
+          const isClaimed = await store.claimQueued(id, runnerId)
+          claimed.resolve(id)
+          await continueStart.promise
+          return isClaimed
+        },
+      }),
+    })
+    const generation = led()
+    const queued = queuedOf()
+    starting.processQueue(preparing(generation.generate))
+    await starting.enqueue(queued)
+    expect(await claimed.promise).toBe(queued.id)
+    const notified = Promise.withResolvers<void>()
     await world.database.listen('responses', {
-      onMessage: (payload) => payload.includes(queued.id) && heard.resolve(),
+      onMessage: (payload) => payload.includes(queued.id) && notified.resolve(),
       onGap() {},
     })
     const cancelled = there.cancel(ann, queued.id)
-    await heard.promise
-    goOn.resolve()
+    await notified.promise
+    continueStart.resolve()
     expect(await cancelled).toMatchObject({ status: 'cancelled' })
     const types = typesOf(await readAll(await there.watch(ann, queued.id, watchFrom(-1))))
     expect(types.at(-1)).toBe('response.incomplete')
@@ -108,19 +136,19 @@ describe('cancelling', () => {
 })
 
 describe('deleting', () => {
-  for (const place of ['here', 'elsewhere']) {
-    test(`ends a run and nothing of it comes back: asked ${place}`, async () => {
+  for (const place of ['on its worker', 'on another worker']) {
+    test(`ends a run and removes every trace of it: deleted ${place}`, async () => {
       const { run, reader, generation, rest } = await startHalfway(here)
       const isStored = async () => (await there.find(ann, run.id)) !== undefined
       await eventually('it is stored', isStored)
-      const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
-      await eventually('another process reads it too', () => abroad.count() > 2)
-      expect(await (place === 'here' ? here : there).remove(ann, run.id)).toBe(true)
+      const remote = readOn(await there.watch(ann, run.id, watchFrom(-1)))
+      await eventually('another worker reads it too', () => remote.count() > 2)
+      expect(await (place === 'on its worker' ? here : there).remove(ann, run.id)).toBe(true)
       await run.ended()
       generation.give(...rest)
       expect(generation.signal()?.aborted).toBe(true)
       expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
-      expect(typesOf(await abroad.whole).at(-1)).toBe('response.failed')
+      expect(typesOf(await remote.whole).at(-1)).toBe('response.failed')
       const later = here.start(jobOf(atOnce(answerOf(words))))
       await later.ended()
       for (const runs of [here, there]) {
@@ -131,7 +159,7 @@ describe('deleting', () => {
     })
   }
 
-  test('forgets a response that is over', async () => {
+  test('removes a finished response', async () => {
     const run = here.start(jobOf(atOnce(answerOf(words))))
     await run.ended()
     expect(await there.remove(ann, run.id)).toBe(true)
@@ -139,11 +167,11 @@ describe('deleting', () => {
   })
 })
 
-describe('a process that no message reaches', () => {
-  test('ends nevertheless what another one cancels or deletes', async () => {
-    const deaf = await world.replica({ isDeaf: true })
-    const cancelled = await startHalfway(deaf)
-    const deleted = await startHalfway(deaf)
+describe('a worker that receives no notifications', () => {
+  test('still ends responses that are cancelled or deleted on another worker', async () => {
+    const isolated = await world.replica({ isIsolated: true })
+    const cancelled = await startHalfway(isolated)
+    const deleted = await startHalfway(isolated)
     await eventually(
       'it is stored',
       async () => (await there.find(ann, deleted.run.id)) !== undefined,

@@ -79,7 +79,7 @@ test('a response that cannot be stored in time says so at its end, and is no lon
   const numbers = framesOf(whole).map((frame) => /"sequence_number":(\d+)/.exec(frame)?.[1])
   expect(numbers).toEqual(numbers.map((_, at) => String(at)))
   expect(await run.ended()).toMatchObject({ error: null, object: { store: false } })
-  expect(lines.filter((line) => line.includes('could not be stored'))).toHaveLength(1)
+  expect(lines.filter((line) => line.includes('response not stored'))).toHaveLength(1)
   fate.state = 'there'
   const status = async () => (await steady.find(ann, run.id))?.status
   await eventually('what is half stored is ended', async () => (await status()) === 'failed')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { isOver } from '#responses/response.ts'
+import { isTerminal } from '#responses/response.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   answerOf,
@@ -106,7 +106,7 @@ describe('a stream that was cut off', () => {
     await brief.store.sweep(new Date(Date.now() + 5_000))
     const gone = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
     expect(gone).toMatchObject({ kind: 'not_found', wireCode: 'stream_expired' })
-    expect(isOver((await brief.find(ann, run.id))?.status ?? 'queued')).toBe(true)
+    expect(isTerminal((await brief.find(ann, run.id))?.status ?? 'queued')).toBe(true)
   })
 })
 

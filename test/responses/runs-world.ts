@@ -2,6 +2,7 @@ import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { type Database, openDatabase } from '#db/client.ts'
 import type { EventBatch } from '#inference/events.ts'
+import { createJobs } from '#jobs/jobs.ts'
 import { newId } from '#lib/id.ts'
 import type { ResponseObject } from '#responses/response.ts'
 import {
@@ -43,9 +44,9 @@ type ReplicaOptions = {
   log?: RunsDeps['log']
   /** What stands in front of the store. */
   storeBehind?: (store: ResponseStore) => ResponseStore
-  /** Messages of others do not reach it. */
-  isDeaf?: boolean
-  /** It is never closed in order. */
+  /** It receives no notifications of other workers. */
+  isIsolated?: boolean
+  /** It is never closed. */
   isMortal?: boolean
 }
 
@@ -74,9 +75,12 @@ export async function startRunsWorld(): Promise<RunsWorld> {
       const own: Database = closings.length === 0 ? database : await connect()
       const real = createResponseStore(own, { limits: settings, now })
       const store = given.storeBehind?.(real) ?? real
+      const jobs = await createJobs({ database: own, log: quietLog, timings: { pollMs: 50 } })
+      if (!given.isMortal) closings.push(jobs.close)
       const runs = await createResponseRuns({
         store,
-        bus: given.isDeaf ? { ...own, listen: async () => {} } : own,
+        jobs,
+        bus: given.isIsolated ? { ...own, listen: async () => {} } : own,
         soleProcess: given.soleProcess ?? false,
         settings,
         heartbeatMs: given.heartbeatMs ?? 60_000,

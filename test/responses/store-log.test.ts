@@ -3,6 +3,7 @@ import {
   addEnded,
   ann,
   bob,
+  enqueue,
   message,
   nothing,
   opened,
@@ -106,7 +107,7 @@ describe('a sweep', () => {
     const input = () => [message('x', 'msg_swept')]
     const old = await addEnded(store, { input: input() })
     const waiting = queued()
-    await store.enqueue(waiting, 10)
+    await enqueue(store, waiting)
     const running = opened()
     await store.write({ ...nothing, opened: [running] })
     world.pass(31 * dayMs)

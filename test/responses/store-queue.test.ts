@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import {
   ann,
   bob,
+  enqueue,
   message,
   nothing,
   objectOf,
@@ -25,18 +26,16 @@ afterAll(() => world.close())
 const later = () => new Date(Date.now() + 60_000)
 const longAgo = () => new Date(Date.now() - 3_600_000)
 
-describe('the queue', () => {
-  test('gives out what was put in, the oldest first, once', async () => {
+describe('the background queue', () => {
+  test('returns a queued response as it was stored, until it is claimed', async () => {
     const { store } = world
-    const all = Array.from({ length: 5 }, (_, at) =>
-      queued({ createdAt: new Date(1_790_000_000_000 + at), input: [message(`${at}`)] }),
-    )
-    for (const each of all.toReversed()) expect(await store.enqueue(each, 10)).toBe(true)
-    expect((await store.find(ann, all[0]?.id ?? ''))?.object.status).toBe('queued')
-    expect(await store.claim('runner', 3)).toEqual(all.slice(0, 3))
-    expect(await store.claim('other', 3)).toEqual(all.slice(3))
-    expect(await store.claim('other', 3)).toEqual([])
-    expect(await store.find(ann, all[0]?.id ?? '')).toMatchObject({
+    const response = queued({ input: [message('0')] })
+    expect(await enqueue(store, response)).toBe(true)
+    expect((await store.find(ann, response.id))?.object.status).toBe('queued')
+    expect(await store.findQueued(response.id)).toEqual(response)
+    expect(await store.claimQueued(response.id, 'runner')).toBe(true)
+    expect(await store.findQueued(response.id)).toBeUndefined()
+    expect(await store.find(ann, response.id)).toMatchObject({
       object: { status: 'in_progress' },
       runnerId: 'runner',
       background: true,
@@ -44,63 +43,84 @@ describe('the queue', () => {
     })
   })
 
-  test('is claimed by many at once, and nothing twice', async () => {
+  test('gives a response to one of many concurrent claims', async () => {
     const { store } = world
-    const all = Array.from({ length: 60 }, () => queued())
-    for (const each of all) await store.enqueue(each, 100)
-    const claims = await Promise.all(
-      Array.from({ length: 30 }, (_, at) => store.claim(`runner ${at}`, 3)),
-    )
-    const rest = await store.claim('last', 100)
-    const ids = [...claims.flat(), ...rest].map(({ id }) => id)
-    expect(ids.toSorted()).toEqual(all.map(({ id }) => id).toSorted())
+    const all = Array.from({ length: 10 }, () => queued())
+    for (const each of all) await enqueue(store, each)
+    for (const { id } of all) {
+      const claims = await Promise.all(
+        Array.from({ length: 10 }, (_, at) => store.claimQueued(id, `runner ${at}`)),
+      )
+      expect(claims.filter((isClaimed) => isClaimed)).toHaveLength(1)
+    }
   })
 
-  test('holds so many unfinished responses of a key and no more, however many come at once', async () => {
+  test('enforces the limit of a key for concurrent requests', async () => {
     const { store } = world
     const all = Array.from({ length: 20 }, () => queued({ keyId: 'busy' }))
-    const accepted = await Promise.all(all.map((each) => store.enqueue(each, 5)))
-    expect(accepted.filter((isIn) => isIn)).toHaveLength(5)
-    expect(await store.enqueue(queued({ keyId: 'other' }), 5)).toBe(true)
-    const [claimed] = await store.claim('runner', 1)
-    expect(await store.enqueue(queued({ keyId: 'busy' }), 5)).toBe(false)
-    const id = claimed?.id ?? ''
+    const accepted = await Promise.all(all.map((each) => enqueue(store, each, 5)))
+    expect(accepted.filter((isAccepted) => isAccepted)).toHaveLength(5)
+    expect(await enqueue(store, queued({ keyId: 'other' }), 5)).toBe(true)
+    const id = all[accepted.indexOf(true)]?.id ?? ''
+    expect(await store.claimQueued(id, 'runner')).toBe(true)
+    expect(await enqueue(store, queued({ keyId: 'busy' }), 5)).toBe(false)
     await store.write({
       ...nothing,
       ended: [{ id, object: objectOf(id, 'completed'), segment: null }],
     })
-    expect(await store.enqueue(queued({ keyId: 'busy' }), 5)).toBe(true)
+    expect(await enqueue(store, queued({ keyId: 'busy' }), 5)).toBe(true)
   })
 
-  test('forgets the sealed request of what is claimed or ended', async () => {
+  test('stores nothing when the job cannot be added', async () => {
+    const { store } = world
+    const response = queued()
+    const addJob = () => Promise.reject(new Error('no job'))
+    await expect(store.enqueue(response, { unfinishedMax: 5, addJob })).rejects.toThrow('no job')
+    expect(await store.find(ann, response.id)).toBeUndefined()
+  })
+
+  test('finds the queued responses without a job, oldest first', async () => {
+    const { store } = world
+    const all = Array.from({ length: 3 }, (_, at) =>
+      queued({ createdAt: new Date(1_790_000_000_000 + at) }),
+    )
+    for (const each of all.toReversed()) await enqueue(store, each)
+    await store.claimQueued(all[1]?.id ?? '', 'runner')
+    const missing: string[] = []
+    await store.addMissingJobs('q', async (_transaction, id) => void missing.push(id))
+    expect(missing).toEqual([all[0]?.id ?? '', all[2]?.id ?? ''])
+  })
+
+  test('deletes the encrypted request of a claimed or ended response', async () => {
     const { database, store } = world
     const waiting = queued({ request: 'sealed secret' })
     const ended = queued({ request: 'sealed secret' })
-    const asked = async () => {
+    const requests = async () => {
       const rows = await database.drizzle.execute('select request from response order by request')
       return rows.map((row) => row['request'])
     }
-    await store.enqueue(waiting, 10)
-    await store.enqueue(ended, 10)
-    expect(await asked()).toEqual(['sealed secret', 'sealed secret'])
+    await enqueue(store, waiting)
+    await enqueue(store, ended)
+    expect(await requests()).toEqual(['sealed secret', 'sealed secret'])
     const object = objectOf(ended.id, 'cancelled')
     expect(await store.endQueued(ann, ended.id, { object, segment: segment(2, 2) })).toBe(true)
-    expect((await store.claim('runner', 10)).map(({ request }) => request)).toEqual([
-      'sealed secret',
-    ])
-    expect(await asked()).toEqual([null, null])
+    expect((await store.findQueued(waiting.id))?.request).toBe('sealed secret')
+    expect(await store.claimQueued(waiting.id, 'runner')).toBe(true)
+    expect(await requests()).toEqual([null, null])
   })
 
-  test('lets go of what is cancelled or deleted while it waits, and only then', async () => {
+  test('cancels and deletes only queued responses of the owner', async () => {
     const { store } = world
     const [one, two, three] = [queued(), queued(), queued()]
-    for (const each of [one, two, three]) await store.enqueue(each, 10)
+    for (const each of [one, two, three]) await enqueue(store, each)
     const ending = { object: objectOf(one.id, 'cancelled'), segment: segment(2, 3) }
     expect(await store.endQueued(bob, one.id, ending)).toBe(false)
     expect(await store.endQueued(ann, one.id, ending)).toBe(true)
     expect(await store.endQueued(ann, one.id, ending)).toBe(false)
     expect(await store.remove(ann, two.id)).toBe(true)
-    expect((await store.claim('runner', 10)).map(({ id }) => id)).toEqual([three.id])
+    expect(await store.claimQueued(one.id, 'runner')).toBe(false)
+    expect(await store.claimQueued(two.id, 'runner')).toBe(false)
+    expect(await store.claimQueued(three.id, 'runner')).toBe(true)
     const late = { object: objectOf(three.id, 'cancelled'), segment: null }
     expect(await store.endQueued(ann, three.id, late)).toBe(false)
     expect((await store.find(ann, one.id))?.log).toMatchObject({ status: 'cancelled', last: 3 })
@@ -108,49 +128,49 @@ describe('the queue', () => {
   })
 })
 
-describe('a lost response', () => {
-  test('is one whose runner fell silent, or never lived', async () => {
+describe('an orphaned response', () => {
+  test('is one whose runner stopped sending heartbeats, or never sent one', async () => {
     const { store } = world
-    const [silent, orphan] = [opened({ runnerId: 'silent' }), opened({ runnerId: 'never' })]
-    await store.beat('silent')
+    const [silent, unknown] = [opened({ runnerId: 'silent' }), opened({ runnerId: 'never' })]
+    await store.heartbeat('silent')
     await store.write({
       ...nothing,
-      opened: [silent, orphan],
+      opened: [silent, unknown],
       logged: [{ id: silent.id, segment: segment(0, 4) }],
     })
     const idsBefore = async (time: Date) =>
-      (await store.findLost(time, 10)).map(({ id }) => id).toSorted()
-    expect(await idsBefore(longAgo())).toEqual([orphan.id])
-    expect(await idsBefore(later())).toEqual([silent.id, orphan.id].toSorted())
-    expect(await store.findLost(later(), 1)).toHaveLength(1)
-    const lost = (await store.findLost(later(), 10)).find(({ id }) => id === silent.id)
-    expect(lost).toEqual({ id: silent.id, object: silent.object, last: 4 })
+      (await store.findOrphans(time, 10)).map(({ id }) => id).toSorted()
+    expect(await idsBefore(longAgo())).toEqual([unknown.id])
+    expect(await idsBefore(later())).toEqual([silent.id, unknown.id].toSorted())
+    expect(await store.findOrphans(later(), 1)).toHaveLength(1)
+    const orphan = (await store.findOrphans(later(), 10)).find(({ id }) => id === silent.id)
+    expect(orphan).toEqual({ id: silent.id, object: silent.object, last: 4 })
   })
 
-  test('is ended once, with what it had', async () => {
+  test('is ended once, with its log and output', async () => {
     const { store } = world
-    const lost = opened()
+    const orphan = opened()
     await store.write({
       ...nothing,
-      opened: [lost],
-      logged: [{ id: lost.id, segment: segment(0, 4) }],
+      opened: [orphan],
+      logged: [{ id: orphan.id, segment: segment(0, 4) }],
     })
-    const object = { ...objectOf(lost.id, 'failed', [message('half')]), error: { code: 'lost' } }
-    expect(await store.endLost(lost.id, { object, segment: segment(5, 6) })).toBe(true)
-    expect(await store.endLost(lost.id, { object, segment: segment(5, 6) })).toBe(false)
-    expect((await store.find(ann, lost.id))?.object).toEqual(object)
-    expect(await store.readLog(lost.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
-    expect(await store.findLost(later(), 10)).toEqual([])
+    const object = { ...objectOf(orphan.id, 'failed', [message('half')]), error: { code: 'lost' } }
+    expect(await store.endInProgress(orphan.id, { object, segment: segment(5, 6) })).toBe(true)
+    expect(await store.endInProgress(orphan.id, { object, segment: segment(5, 6) })).toBe(false)
+    expect((await store.find(ann, orphan.id))?.object).toEqual(object)
+    expect(await store.readLog(orphan.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
+    expect(await store.findOrphans(later(), 10)).toEqual([])
     // The runner was only slow.
     await store.write({
       opened: [],
-      logged: [{ id: lost.id, segment: segment(7, 8) }],
-      ended: [{ id: lost.id, object: objectOf(lost.id, 'completed'), segment: null }],
+      logged: [{ id: orphan.id, segment: segment(7, 8) }],
+      ended: [{ id: orphan.id, object: objectOf(orphan.id, 'completed'), segment: null }],
     })
-    expect((await store.find(ann, lost.id))?.log).toMatchObject({ status: 'failed', last: 6 })
+    expect((await store.find(ann, orphan.id))?.log).toMatchObject({ status: 'failed', last: 6 })
   })
 
-  test('is not ended where its log went on', async () => {
+  test('is not ended if its log advanced', async () => {
     const { store } = world
     const slow = opened()
     await store.write({
@@ -159,7 +179,7 @@ describe('a lost response', () => {
       logged: [{ id: slow.id, segment: segment(0, 9) }],
     })
     const ending = { object: objectOf(slow.id, 'failed'), segment: segment(5, 5) }
-    expect(await store.endLost(slow.id, ending)).toBe(false)
+    expect(await store.endInProgress(slow.id, ending)).toBe(false)
     expect((await store.find(ann, slow.id))?.log).toMatchObject({ status: 'in_progress', last: 9 })
   })
 })

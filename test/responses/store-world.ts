@@ -71,6 +71,11 @@ export function opened(given: Partial<OpenedResponse> = {}): OpenedResponse {
   }
 }
 
+/** Enqueues a response without a job; false: its key has `unfinishedMax` of them. */
+export function enqueue(store: ResponseStore, response: QueuedResponse, unfinishedMax = 100) {
+  return store.enqueue(response, { unfinishedMax, addJob: async () => {} })
+}
+
 export function queued(given: Partial<QueuedResponse> = {}): QueuedResponse {
   const { runnerId: _, ...head } = opened({ background: true, ...given })
   return {

@@ -8,7 +8,7 @@ import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import { isOver } from '#responses/response.ts'
+import { isTerminal } from '#responses/response.ts'
 import { doneFrame } from '#surfaces/responses/frames.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
@@ -55,7 +55,7 @@ export function renderDecoded({ batches, failure }: Decoded): string {
   const renderer = openRenderer()
   let wire = batches.map(renderer.push).join('')
   if (failure !== null) wire += `thrown: ${failure.kind}`
-  return wire.endsWith('\n\n') && isOver(renderer.result().status) ? wire + doneFrame : wire
+  return wire.endsWith('\n\n') && isTerminal(renderer.result().status) ? wire + doneFrame : wire
 }
 
 export type DecodedProtocol = 'chat-completions' | 'responses' | 'messages'

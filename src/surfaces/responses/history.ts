@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
-import { isOver, type StoredItem } from '#responses/response.ts'
+import { isTerminal, type StoredItem } from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { badField, createReader } from './read-object.ts'
@@ -76,7 +76,7 @@ async function loadItems(
   if (remembered !== undefined) return remembered
   const chain = await sources.chain(ownerId, previousResponseId)
   if (chain === undefined) throw previousNotFound(previousResponseId)
-  if (isOver(chain.status)) return chain.items
+  if (isTerminal(chain.status)) return chain.items
   throw new AppError(
     'conflict',
     `The response ${quote(previousResponseId)} is not finished; wait for its end, or cancel it.`,

@@ -3,6 +3,7 @@ import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import type { Generations } from '#inference/generate.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
+import type { Jobs } from '#jobs/jobs.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
 import { type Conversations, createConversations } from '#responses/conversations.ts'
@@ -33,12 +34,13 @@ type EndpointNeeds = Foundation & {
 /** The Responses API, with stored responses and conversations. */
 export const responsesModule = module({
   name: 'responses',
-  async start({ config, log, database, now, metrics }: Foundation) {
+  async start({ config, log, database, now, metrics, jobs }: Foundation & { jobs: Jobs }) {
     const storing = { limits: config.responses, now }
     const responses = createResponseStore(database, storing)
     const runs = await createResponseRuns({
       store: responses,
       bus: database,
+      jobs,
       soleProcess: database.kind === 'pglite',
       settings: config.responses,
       heartbeatMs: config.stream.heartbeatMs,

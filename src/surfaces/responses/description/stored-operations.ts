@@ -86,7 +86,7 @@ ${aboutEvents}`,
         `Response with id "${sampleIds.response}" not found.`,
         {
           code: 'stream_expired',
-          message: 'The stream of this response is not kept any more.',
+          message: 'The stream of this response has expired.',
         },
       ],
     },

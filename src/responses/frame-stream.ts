@@ -1,69 +1,70 @@
 import { AppError } from '#lib/errors.ts'
 import type { EventLog, LogReader } from './event-log.ts'
-import { framesBehind } from './log-segment.ts'
+import { framesAfter } from './log-segment.ts'
 import type { ResponseObject } from './response.ts'
 import type { Frames } from './runs.ts'
 import type { ResponseStore } from './store.ts'
 
-export type FollowDeps = {
+export type FrameStreamDeps = {
   store: Pick<ResponseStore, 'readLog'>
   /** The terminal frames of a response whose log has none, from this sequence number on. */
   renderTerminalFrames: (object: ResponseObject, nextSequence: number) => string
-  /** What is read from the database at a time. */
+  /** Characters per read of the stored log. */
   charsMax: number
 }
 
-export type From = { readonly startingAfter: number; readonly signal: AbortSignal }
+/** Where a stream starts; the signal ends it. */
+export type FrameRange = { readonly startingAfter: number; readonly signal: AbortSignal }
 
-/** Frames behind a number, at the pace of who reads them. `left` is called once, at the end. */
-export function follow(
+/** Streams the frames after a sequence number at the reader's pace. `onDetach` is called once. */
+export function streamFrames(
   source: { id: string; log: EventLog },
-  from: From,
-  { left = () => {}, ...deps }: FollowDeps & { left?: () => void },
+  range: FrameRange,
+  { onDetach = () => {}, ...deps }: FrameStreamDeps & { onDetach?: () => void },
 ): Frames {
-  const reader = source.log.attach(from.startingAfter)
+  const reader = source.log.attach(range.startingAfter)
   let attached = true
-  const leave = () => {
+  const detach = () => {
     if (!attached) return
     attached = false
-    from.signal.removeEventListener('abort', leave)
+    range.signal.removeEventListener('abort', detach)
     reader.detach()
-    left()
+    onDetach()
     reader.wake()
   }
-  if (from.signal.aborted) leave()
-  else from.signal.addEventListener('abort', leave)
+  if (range.signal.aborted) detach()
+  else range.signal.addEventListener('abort', detach)
   return read()
 
   async function* read(): Frames {
     try {
       while (attached) {
         const step = reader.read()
-        if (step === 'behind') {
+        if (step === 'evicted') {
           const frames = await readStored(source, reader, deps)
           if (frames !== '' && attached) yield frames
         } else if (step !== null) {
           reader.moveTo(step.last)
           yield step.frames
         } else if (source.log.ended() !== null) {
-          const frames = lastWords(source.log, reader, deps)
+          const frames = terminalFrames(source.log, reader, deps)
           if (frames !== '') yield frames
           return
         } else {
-          await reader.news()
+          await reader.changed()
         }
       }
     } finally {
-      leave()
+      detach()
     }
   }
 }
 
-/** What the ring has lost already; '' where it cannot be read just now. */
+/** Reads evicted frames from the database; '' if they are not there yet. */
 async function readStored(
   { id, log }: { id: string; log: EventLog },
   reader: LogReader,
-  { store, charsMax }: FollowDeps,
+  { store, charsMax }: FrameStreamDeps,
 ): Promise<string> {
   const after = reader.position()
   const segments = await store.readLog(id, after, charsMax)
@@ -71,25 +72,29 @@ async function readStored(
   let frames = ''
   for (const segment of segments) {
     if (segment.first > position + 1) break
-    frames += framesBehind(segment, position)
+    frames += framesAfter(segment, position)
     position = Math.max(position, segment.last)
   }
   if (position > after) reader.moveTo(position)
-  else if (segments.length > 0 || log.ended() !== null) throw streamGone()
-  else await reader.news()
+  else if (segments.length > 0 || log.ended() !== null) throw streamExpired()
+  else await reader.changed()
   return frames
 }
 
-/** What only this reader gets at the end. Throws where the end is a failure. */
-function lastWords(log: EventLog, reader: LogReader, { renderTerminalFrames }: FollowDeps): string {
+/** Terminal frames for this reader only; '' if the log holds them. Throws for a failed log. */
+function terminalFrames(
+  log: EventLog,
+  reader: LogReader,
+  { renderTerminalFrames }: FrameStreamDeps,
+): string {
   const end = log.ended()
   if (end?.kind === 'failed') throw end.error
-  if (end?.kind !== 'broken') return ''
+  if (end?.kind !== 'truncated') return ''
   return renderTerminalFrames(end.object, Math.max(log.last(), reader.position()) + 1)
 }
 
-export function streamGone(): AppError {
-  return new AppError('not_found', 'The stream of this response is not kept any more.', {
+export function streamExpired(): AppError {
+  return new AppError('not_found', 'The stream of this response has expired.', {
     code: 'stream_expired',
   })
 }

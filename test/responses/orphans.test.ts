@@ -21,7 +21,7 @@ import {
 } from './runs-world.ts'
 import { ann } from './store-world.ts'
 
-/** A worker that dies is one whose database falls silent: nothing that it does is seen any more. */
+/** A worker is killed by never answering its queries: nothing that it does becomes visible. */
 let world: RunsWorld
 beforeEach(async () => {
   world = await startRunsWorld()
@@ -30,7 +30,7 @@ afterEach(() => world.close())
 
 const quick = { lostAfterMs: 300 }
 
-/** One message that is whole and one that has begun. */
+/** One complete and one incomplete message. */
 const half: EventBatch[] = [
   [{ type: 'generation-start' }, { type: 'text-start', block: 0, form: 'answer' }],
   [{ type: 'text-delta', block: 0, text: 'whole' }],
@@ -47,7 +47,7 @@ async function startDying() {
   const run = dying.start(jobOf(generation.generate))
   generation.give(...half)
   const reader = readOn(run.frames(forever))
-  await eventually('all of it is shown', () => reader.count() === framesOfHalf)
+  await eventually('all frames are sent', () => reader.count() === framesOfHalf)
   return { fate, dying, run, reader, generation }
 }
 
@@ -55,12 +55,12 @@ async function untilStored(replica: Replica, id: string, last: number): Promise<
   while ((await replica.store.progress([id]))[0]?.last !== last) await Bun.sleep(2)
 }
 
-test('a run whose worker was killed has failed, keeps what was whole, and can be read', async () => {
+test('a response whose worker was killed fails, keeps its complete items and can be read', async () => {
   const survivor = await world.replica({ settings: quick })
   const { fate, run, reader, dying } = await startDying()
   await untilStored(survivor, run.id, framesOfHalf - 1)
   const watcher = readOn(await survivor.watch(ann, run.id, watchFrom(-1)))
-  await eventually('it is watched', () => watcher.count() === framesOfHalf)
+  await eventually('it is read', () => watcher.count() === framesOfHalf)
   fate.state = 'silent'
 
   const whole = await watcher.whole
@@ -80,7 +80,7 @@ test('a run whose worker was killed has failed, keeps what was whole, and can be
   expect(await readAll(await survivor.watch(ann, run.id, watchFrom(3)))).toBe(
     framesOf(whole).slice(4).join(''),
   )
-  // Somebody who read from the worker itself may have seen more than it could write.
+  // A client of the killed worker may have received frames that were never stored.
   const ahead = await readAll(await survivor.watch(ann, run.id, watchFrom(40)))
   expect(typesOf(ahead)).toEqual(['error', 'response.failed'])
   expect(ahead).toContain('"sequence_number":41')
@@ -88,13 +88,13 @@ test('a run whose worker was killed has failed, keeps what was whole, and can be
   expect(dying.running()).toBe(1)
 })
 
-test('the only process of a database ends at its start what was running before', async () => {
+test('the only process of a database fails responses in progress when it starts', async () => {
   const { fate, run, generation } = await startDying()
   const queued = queuedOf()
   const sole = { settings: { lostAfterMs: 60_000 }, soleProcess: true }
-  const looking = await world.replica()
-  await untilStored(looking, run.id, framesOfHalf - 1)
-  await looking.enqueue(queued)
+  const observer = await world.replica()
+  await untilStored(observer, run.id, framesOfHalf - 1)
+  await observer.enqueue(queued)
   fate.state = 'silent'
   const next = await world.replica(sole)
   expect(await next.find(ann, run.id)).toMatchObject({ status: 'failed' })
@@ -105,7 +105,7 @@ test('the only process of a database ends at its start what was running before',
   expect(typesOf(whole).at(-1)).toBe('response.completed')
 })
 
-test('a worker that comes back too late hears that its run is over', async () => {
+test('a worker that was unreachable for too long ends the runs that others have failed', async () => {
   const survivor = await world.replica({ settings: quick })
   const { fate, run, reader, generation, dying } = await startDying()
   await untilStored(survivor, run.id, framesOfHalf - 1)
@@ -120,7 +120,7 @@ test('a worker that comes back too late hears that its run is over', async () =>
   await dying.close()
 })
 
-test('nobody is taken for dead because the database was away for all', async () => {
+test('a database outage does not orphan the responses of any worker', async () => {
   const fate = createFate()
   const both = { settings: quick, ...fate }
   const [here, there] = [await world.replica(both), await world.replica(both)]
@@ -134,9 +134,9 @@ test('nobody is taken for dead because the database was away for all', async () 
   fate.state = 'away'
   await Bun.sleep(2 * quick.lostAfterMs)
   fate.state = 'there'
-  // As long as it takes to end what is lost, as the next one shows.
-  const { run: lost } = await startLost()
-  while ((await here.find(ann, lost.id))?.status === 'in_progress') await Bun.sleep(5)
+  // Waits until a real orphan is ended.
+  const { run: orphan } = await startOrphan()
+  while ((await here.find(ann, orphan.id))?.status === 'in_progress') await Bun.sleep(5)
   for (const { run, generation, reader } of runs) {
     expect(await here.find(ann, run.id)).toMatchObject({ status: 'in_progress' })
     generation.give(
@@ -147,7 +147,7 @@ test('nobody is taken for dead because the database was away for all', async () 
     expect(await there.find(ann, run.id)).toMatchObject({ status: 'completed' })
   }
 
-  async function startLost() {
+  async function startOrphan() {
     const dying = await startDying()
     await untilStored(here, dying.run.id, framesOfHalf - 1)
     dying.fate.state = 'silent'

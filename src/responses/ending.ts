@@ -1,0 +1,128 @@
+import { AppError } from '#lib/errors.ts'
+import { isRecord } from '#lib/json.ts'
+import type { LogEnd } from './event-log.ts'
+import { collectItems, countFrames } from './log-segment.ts'
+import type { ResponseObject, StoredItem } from './response.ts'
+import type { FrameRenderer, RunPlan } from './runs.ts'
+import type { ResponseStore } from './store.ts'
+import type { Ending, OrphanedResponse, QueuedResponse } from './stored.ts'
+
+type RenderTerminalFrames = (object: ResponseObject, nextSequence: number) => string
+type EndingStore = Pick<ResponseStore, 'readLog' | 'endInProgress'>
+
+/** Characters per read of a stored log. */
+const readCharsMax = 1_048_576
+
+/** Ends a response whose worker died; keeps the items that are complete in its log. */
+export async function failOrphan(store: EndingStore, response: OrphanedResponse): Promise<boolean> {
+  const output = await readItems(store, response)
+  const object = failedObject({ ...response.object, output }, workerLost())
+  return store.endInProgress(response.id, { object, segment: null })
+}
+
+/** Cancels a response in the database for a worker that does not react, unless its log advanced. */
+export async function forceCancel(
+  store: EndingStore,
+  response: OrphanedResponse,
+  render: RenderTerminalFrames,
+): Promise<boolean> {
+  const output = await readItems(store, response)
+  const object: ResponseObject = { ...response.object, status: 'cancelled', output }
+  const first = response.last + 1
+  const frames = render(object, first)
+  const segment = { first, last: response.last + countFrames(frames), frames }
+  return store.endInProgress(response.id, { object, segment })
+}
+
+async function readItems(
+  store: EndingStore,
+  { id, last }: OrphanedResponse,
+): Promise<StoredItem[]> {
+  const items = new Map<number, StoredItem>()
+  let position = -1
+  while (position < last) {
+    const segments = await store.readLog(id, position, readCharsMax)
+    if (segments.length === 0) break
+    for (const segment of segments) {
+      collectItems(segment.frames, items)
+      position = Math.max(position, segment.last)
+    }
+  }
+  return [...items].sort(([one], [other]) => one - other).map(([, item]) => item)
+}
+
+/** How the log of a finished response ends; an orphan's has no terminal frames. */
+export function endOfLog(object: ResponseObject): LogEnd {
+  const { error } = object
+  const wasOrphaned = isRecord(error) && error['code'] === workerLost().wireCode
+  return wasOrphaned ? { kind: 'truncated', object } : { kind: 'complete' }
+}
+
+/** Ends open streams of a deleted response with an error event. */
+export function endOfDeletedLog(object: ResponseObject): LogEnd {
+  const error = new AppError('not_found', 'The response was deleted.')
+  return { kind: 'truncated', object: failedObject(object, error) }
+}
+
+export function workerLost(): AppError {
+  return new AppError('worker_lost', 'The worker that ran the response stopped unexpectedly.')
+}
+
+/** A plan for a background response that cannot start: it fails in its stream and object. */
+export function failingPlan(
+  queued: QueuedResponse,
+  error: AppError,
+  render: RenderTerminalFrames,
+): RunPlan {
+  return {
+    head: queued,
+    renderer: terminalRenderer({ object: queued.object, last: queued.segment.last }, render),
+    // biome-ignore lint/correctness/useYield: it fails before its first event
+    async *generate(): AsyncGenerator<never, void> {
+      throw error
+    },
+  }
+}
+
+/** Ends a response that never started; without an error it is cancelled. */
+export function endingOfQueued(
+  response: { object: ResponseObject; last: number },
+  render: RenderTerminalFrames,
+  error: AppError | null,
+): Ending {
+  const renderer = terminalRenderer(response, render)
+  const frames = error === null ? renderer.cancel() : renderer.fail(error)
+  const segment = { first: response.last + 1, last: renderer.nextSequence() - 1, frames }
+  return { object: renderer.stored(), segment }
+}
+
+/** Renders nothing but the end of a response whose log ends at `last`. */
+function terminalRenderer(
+  response: { object: ResponseObject; last: number },
+  render: RenderTerminalFrames,
+): FrameRenderer {
+  let object: ResponseObject = { ...response.object, status: 'in_progress' }
+  const terminalAt = response.last + 1
+  let next = terminalAt
+  const end = (ended: ResponseObject) => {
+    object = ended
+    const frames = render(object, terminalAt)
+    next = terminalAt + countFrames(frames)
+    return frames
+  }
+  return {
+    push: () => '',
+    open: () => '',
+    heartbeat: () => '',
+    fail: (error) => end(failedObject(object, error)),
+    cancel: () => end({ ...object, status: 'cancelled' }),
+    unstored: () => end({ ...object, store: false }),
+    nextSequence: () => next,
+    stored: () => object,
+  }
+}
+
+function failedObject(object: ResponseObject, error: AppError): ResponseObject {
+  const { wireCode: code, message, type, param } = error
+  return { ...object, status: 'failed', error: { code, message, type, param } }
+}

@@ -1,0 +1,128 @@
+import { AppError } from '#lib/errors.ts'
+import { repeat } from '#lib/repeat.ts'
+import type { Log } from '#telemetry/log.ts'
+import { endOfDeletedLog, endOfLog } from './ending.ts'
+import { createEventLog, type EventLog } from './event-log.ts'
+import { isTerminal } from './response.ts'
+import type { ResponseStore } from './store.ts'
+import type { FoundResponse, LogProgress } from './stored.ts'
+
+/**
+ * Polls the event logs of responses that are queued or run on other workers, for subscribers on
+ * this worker. One query checks the progress of all of them; one more per response fetches new
+ * frames.
+ */
+export type RemoteLogReader = {
+  /** The log of this response from its current end in the database on. */
+  subscribe(ownerId: string, found: FoundResponse): EventLog
+  /** Hands over the log of a response that starts here, if it is up to date. */
+  takeOver(id: string, last: number): EventLog | undefined
+  close(): Promise<void>
+}
+
+type Subscription = {
+  readonly ownerId: string
+  readonly found: FoundResponse
+  readonly log: EventLog
+}
+
+const pollMs = 200
+const idsPerQueryMax = 1_000
+const concurrentReads = 4
+
+export function createRemoteLogReader(deps: {
+  store: Pick<ResponseStore, 'progress' | 'readLog' | 'find'>
+  charsMax: number
+  /** How long subscribers wait for an unavailable database. */
+  outageMaxMs: number
+  log: Pick<Log, 'warn'>
+}): RemoteLogReader {
+  const subscriptions = new Map<string, Subscription>()
+  let lastSuccessAt = performance.now()
+
+  const polling = repeat(
+    async () => {
+      for (const [id, { log }] of subscriptions) if (log.readers() === 0) subscriptions.delete(id)
+      try {
+        await poll()
+        lastSuccessAt = performance.now()
+      } catch (error) {
+        if (performance.now() - lastSuccessAt > deps.outageMaxMs) failAll()
+        throw error
+      }
+    },
+    { everyMs: pollMs, log: deps.log, failed: 'remote log poll failed' },
+  )
+
+  async function poll() {
+    const ids = [...subscriptions.keys()]
+    for (let at = 0; at < ids.length; at += idsPerQueryMax) {
+      const batch = ids.slice(at, at + idsPerQueryMax)
+      const rows = await deps.store.progress(batch)
+      const progress = new Map(rows.map((row) => [row.id, row]))
+      for (let from = 0; from < batch.length; from += concurrentReads) {
+        const some = batch.slice(from, from + concurrentReads)
+        await Promise.all(some.map((id) => advance(id, progress.get(id))))
+      }
+    }
+  }
+
+  async function advance(id: string, progress: LogProgress | undefined) {
+    const subscription = subscriptions.get(id)
+    if (subscription === undefined) return
+    const { log, found, ownerId } = subscription
+    if (progress !== undefined && progress.last > log.last()) {
+      await readUpTo(subscription, progress.last)
+      if (subscriptions.get(id) !== subscription) return
+    }
+    if (progress !== undefined && !isTerminal(progress.status)) return
+    const ended = progress && (await deps.store.find(ownerId, id))
+    if (!subscriptions.delete(id)) return
+    log.end(ended === undefined ? endOfDeletedLog(found.object) : endOfLog(ended.object))
+  }
+
+  async function readUpTo({ found, log }: Subscription, last: number) {
+    const { id } = found.log
+    while (log.last() < last) {
+      const segments = await deps.store.readLog(id, log.last(), deps.charsMax)
+      // The response may have started here during the query.
+      if (!subscriptions.has(id)) return
+      const added = segments.filter((segment) => segment.first > log.last())
+      if (added.length === 0) return
+      for (const segment of added) {
+        log.persistedUpTo(segment.last)
+        log.append(segment)
+      }
+    }
+  }
+
+  function failAll() {
+    const error = new AppError(
+      'service_unavailable',
+      'The event log is temporarily unavailable; retry.',
+      { retryAfterS: 1 },
+    )
+    for (const { log } of subscriptions.values()) log.end({ kind: 'failed', error })
+    subscriptions.clear()
+  }
+
+  return {
+    subscribe(ownerId, found) {
+      const known = subscriptions.get(found.log.id)
+      if (known !== undefined) return known.log
+      const log = createEventLog({ last: found.log.last, charsMax: deps.charsMax })
+      subscriptions.set(found.log.id, { ownerId, found, log })
+      return log
+    },
+    takeOver(id, last) {
+      const log = subscriptions.get(id)?.log
+      if (log?.last() !== last) return undefined
+      subscriptions.delete(id)
+      return log
+    },
+    async close() {
+      await polling.stop()
+      failAll()
+    },
+  }
+}
