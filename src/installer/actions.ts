@@ -1,14 +1,15 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Bells } from './bells.ts'
 import { type Download, type DownloadAction, isTerminal } from './installer.ts'
 import { cancel, dropParts, type SettleDeps } from './settle.ts'
 import { absent, demandRow, enqueue, type StartDeps } from './start.ts'
 import { changeDownload, type DownloadRow, findActive, lockDownload, lockModel } from './store.ts'
 import { viewOf } from './view.ts'
 
-export type ActionDeps = SettleDeps & Pick<StartDeps, 'store' | 'jobs'> & { bells: Bells }
+export type ActionDeps = SettleDeps &
+  Pick<StartDeps, 'store' | 'jobs'> & { notifier: ChangeNotifier }
 
 /** Whoever works on it stops at once, if the machine is not too busy. */
 const effectWaitMaxMs = 2_000
@@ -61,13 +62,13 @@ const effects: Readonly<Record<DownloadAction, Effect>> = {
 }
 
 async function want(
-  { bells, now }: ActionDeps,
+  { notifier, now }: ActionDeps,
   transaction: Transaction,
   { id }: DownloadRow,
   wanted: DownloadRow['wanted'],
 ): Promise<void> {
   await changeDownload(transaction, id, { wanted }, now())
-  await bells.ring(transaction, id)
+  await notifier.notify(transaction, id)
 }
 
 async function withEffect(
@@ -76,7 +77,7 @@ async function withEffect(
   change: (transaction: Transaction, row: DownloadRow) => Promise<void>,
 ): Promise<Download> {
   if (!isUuid(id)) throw absent(id)
-  const hearing = deps.bells.hear(id)
+  const hearing = deps.notifier.subscribe(id)
   try {
     const { model } = await deps.store.ask((handle) => demandRow(handle, id))
     await deps.store.transact(async (transaction) => {

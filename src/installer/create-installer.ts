@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import { createChangeNotifier } from '#db/change-notifier.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import type { Jobs } from '#jobs/jobs.ts'
@@ -6,7 +7,6 @@ import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type ActionDeps, act, discard } from './actions.ts'
-import { createBells } from './bells.ts'
 import { createFollowing } from './follow.ts'
 import type { ModelUses } from './installed.ts'
 import type { Download, Downloads, Installer, ModelLibrary } from './installer.ts'
@@ -64,17 +64,17 @@ export async function createInstaller(given: InstallerDeps): Promise<Installer> 
   const layout = createLayout(folder)
   const library = createLibrary(layout, log)
   const store = downloadStore(database)
-  const bells = await createBells(database)
+  const notifier = await createChangeNotifier(database, 'download')
   await database.listen(changesChannel, { onMessage: refreshModels, onGap: refreshModels })
   const changed = () =>
     database.notify(changesChannel, '').catch((error: unknown) => {
       log.warn('nobody could be told that the installed models have changed', { error })
     })
   const upstreams = new Map(given.upstreams.map((upstream) => [upstream.name, upstream]))
-  const deps = { ...given, layout, library, store, bells, changed, upstreams }
+  const deps = { ...given, layout, library, store, notifier, changed, upstreams }
   takeUpDownloads(deps, given.jobs)
   const sweeping = startSweep(deps)
-  const follow = createFollowing({ store, bells, heartbeatMs })
+  const follow = createFollowing({ store, notifier, heartbeatMs })
   return {
     downloads: createDownloads(deps, follow),
     models: createModelLibrary(deps),

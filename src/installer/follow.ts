@@ -1,5 +1,5 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import { AppError } from '#lib/errors.ts'
-import type { Bells } from './bells.ts'
 import { type Download, type DownloadNews, isTerminal } from './installer.ts'
 import { demandRow } from './start.ts'
 import { type DownloadStore, listLines } from './store.ts'
@@ -11,10 +11,10 @@ const linesAtOnceMax = 500
 
 export function createFollowing(deps: {
   store: DownloadStore
-  bells: Pick<Bells, 'hear'>
+  notifier: Pick<ChangeNotifier, 'subscribe'>
   heartbeatMs: number
 }) {
-  const { store, bells, heartbeatMs } = deps
+  const { store, notifier, heartbeatMs } = deps
   let followers = 0
 
   async function* follow(
@@ -22,7 +22,7 @@ export function createFollowing(deps: {
     afterSeq: number,
     signal: AbortSignal,
   ): AsyncGenerator<DownloadNews, void, void> {
-    const hearing = bells.hear(first.id)
+    const hearing = notifier.subscribe(first.id)
     followers += 1
     try {
       for (let seq = afterSeq; !signal.aborted; ) {

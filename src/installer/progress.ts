@@ -1,6 +1,6 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Log, redact } from '#telemetry/log.ts'
-import type { Bells } from './bells.ts'
 import type { DownloadStatus } from './installer.ts'
 import { createRateMeter } from './rate.ts'
 import type { Say } from './sources/source.ts'
@@ -34,7 +34,7 @@ export type Progress = {
 
 export type ProgressDeps = {
   store: DownloadStore
-  bells: Pick<Bells, 'ring'>
+  notifier: Pick<ChangeNotifier, 'notify'>
   settings: { readonly logLinesMax: number }
   log: Pick<Log, 'debug'>
   now: () => Date
@@ -123,13 +123,13 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
 }
 
 async function save(
-  { store, bells, settings, now }: ProgressDeps,
+  { store, notifier, settings, now }: ProgressDeps,
   id: string,
   { change, lines }: { change: DownloadChange; lines: readonly NewLine[] },
 ): Promise<void> {
   await store.transact(async (transaction) => {
     if (!(await changeDownload(transaction, id, change, now()))) return
     await appendLines(transaction, id, { lines, linesMax: settings.logLinesMax })
-    await bells.ring(transaction, id)
+    await notifier.notify(transaction, id)
   })
 }

@@ -1,7 +1,7 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
-import type { Bells } from './bells.ts'
 import type { DownloadStatus } from './installer.ts'
 import type { Layout } from './layout.ts'
 import type { Outcome } from './run.ts'
@@ -17,7 +17,7 @@ import {
 
 export type SettleDeps = {
   store: DownloadStore
-  bells: Pick<Bells, 'ring'>
+  notifier: Pick<ChangeNotifier, 'notify'>
   layout: Pick<Layout, 'remove' | 'partial'>
   /** What is installed has changed. */
   changed(): Promise<void>
@@ -112,10 +112,10 @@ async function end(
 }
 
 async function change(
-  { bells, now }: SettleDeps,
+  { notifier, now }: SettleDeps,
   transaction: Transaction,
   { row, change: changed }: { row: DownloadRow; change: DownloadChange },
 ): Promise<void> {
   await changeDownload(transaction, row.id, changed, now())
-  await bells.ring(transaction, row.id)
+  await notifier.notify(transaction, row.id)
 }

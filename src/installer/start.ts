@@ -1,7 +1,7 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
-import type { Bells } from './bells.ts'
 import type { InstallDeps } from './install.ts'
 import { sumOf } from './install.ts'
 import type { Download, InstallWish, Started } from './installer.ts'
@@ -28,7 +28,7 @@ import { downloadQueue } from './work.ts'
 export type StartDeps = Pick<InstallDeps, 'resolve' | 'layout' | 'settings'> &
   Pick<PullDeps, 'upstreams'> & {
     store: DownloadStore
-    bells: Pick<Bells, 'ring'>
+    notifier: Pick<ChangeNotifier, 'notify'>
     jobs: Pick<Jobs, 'add'>
     library: Library
     now: () => Date
@@ -113,7 +113,7 @@ async function begin(deps: StartDeps, beginning: Beginning): Promise<Started> {
 }
 
 async function insert(
-  { jobs, bells, now }: StartDeps,
+  { jobs, notifier, now }: StartDeps,
   transaction: Transaction,
   beginning: Beginning,
 ): Promise<DownloadRow> {
@@ -123,18 +123,18 @@ async function insert(
   }
   const id = Bun.randomUUIDv7()
   await insertDownload(transaction, { ...beginning, id, files: [], startedAt: now() })
-  await enqueue({ jobs, bells }, transaction, id)
+  await enqueue({ jobs, notifier }, transaction, id)
   return demandRow(transaction, id)
 }
 
 /** Somebody takes it up; who does so already looks at it again. */
 export async function enqueue(
-  { jobs, bells }: Pick<StartDeps, 'jobs' | 'bells'>,
+  { jobs, notifier }: Pick<StartDeps, 'jobs' | 'notifier'>,
   transaction: Transaction,
   id: string,
 ): Promise<void> {
   await jobs.add(transaction, { queue: downloadQueue, key: id, payload: { downloadId: id } })
-  await bells.ring(transaction, id)
+  await notifier.notify(transaction, id)
 }
 
 /** Throws `not_found`. */

@@ -1,8 +1,8 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Jobs, RunningJob } from '#jobs/jobs.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import type { Bells } from './bells.ts'
 import { type InstallDeps, install } from './install.ts'
 import type { DownloadStatus } from './installer.ts'
 import { createProgress, type ProgressDeps } from './progress.ts'
@@ -19,7 +19,7 @@ export type WorkDeps = ProgressDeps &
   InstallDeps &
   PullDeps &
   CheckDeps &
-  SettleDeps & { bells: Bells; settings: { readonly downloadsMax: number } }
+  SettleDeps & { notifier: ChangeNotifier; settings: { readonly downloadsMax: number } }
 
 /** A process that dies is a try as well. */
 const attemptsMax = 30
@@ -89,7 +89,7 @@ function perform(deps: WorkDeps, run: Run): Promise<void> {
 
 /** Undefined where nothing is to be done any more. */
 async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefined> {
-  const { store, bells, now } = deps
+  const { store, notifier, now } = deps
   return store.transact(async (transaction) => {
     const row = await lockDownload(transaction, id)
     if (row === undefined || row.finishedAt !== null) return undefined
@@ -97,7 +97,7 @@ async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefine
     const status = row.status === 'queued' ? firstStatus(row) : row.status
     const change = { status, attempts: row.attempts + 1, error: null }
     await changeDownload(transaction, id, change, now())
-    await bells.ring(transaction, id)
+    await notifier.notify(transaction, id)
     return { ...row, ...change }
   })
 }
@@ -109,10 +109,10 @@ function firstStatus({ task, files }: DownloadRow): DownloadStatus {
 }
 
 async function abortWhenUnwanted(
-  { store, bells }: WorkDeps,
+  { store, notifier }: WorkDeps,
   { id, work, ended }: { id: string; work: AbortController; ended: AbortSignal },
 ): Promise<void> {
-  const hearing = bells.hear(id)
+  const hearing = notifier.subscribe(id)
   try {
     while (!ended.aborted && !work.signal.aborted) {
       const row = await store.ask((handle) => readDownload(handle, id)).catch(() => null)

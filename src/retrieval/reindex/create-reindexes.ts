@@ -1,4 +1,5 @@
 import type { Config } from '#config/schema.ts'
+import { type ChangeNotifier, createChangeNotifier } from '#db/change-notifier.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
@@ -9,7 +10,6 @@ import { checkDims } from '#retrieval/index/tables.ts'
 import type { Ingest } from '#retrieval/ingest/ingest.ts'
 import type { Log } from '#telemetry/log.ts'
 import { takeAction } from './actions.ts'
-import { type Bells, createBells } from './bells.ts'
 import { type Choice, choose, isRunning } from './choose.ts'
 import { driveQueue } from './drop.ts'
 import { estimate } from './estimate.ts'
@@ -53,15 +53,15 @@ type ReindexTimes = {
 
 const defaultTimes: ReindexTimes = { lookEveryMs: 500, tellEveryMs: 1_000 }
 
-type Parts = ReindexDeps & { store: ReturnType<typeof runStore>; bells: Bells }
+type Parts = ReindexDeps & { store: ReturnType<typeof runStore>; notifier: ChangeNotifier }
 
 /** Reindexes, and the work of those that any process has begun. */
 export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
   const { database, now } = deps
   const { lookEveryMs, tellEveryMs } = { ...defaultTimes, ...deps.times }
   const store = runStore(database)
-  const bells = await createBells(database)
-  const parts = { ...deps, store, bells }
+  const notifier = await createChangeNotifier(database, 'reindex')
+  const parts = { ...deps, store, notifier }
   takeUpWork({ ...parts, lookEveryMs })
   const view = (handle: Handle, run: Run) => viewOf(handle, run, now())
   const find: Reindexes['find'] = (id) =>
@@ -81,7 +81,7 @@ export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
       return { items: views, hasMore }
     },
     find,
-    watch: createWatch(find, { bells, tellEveryMs }),
+    watch: createWatch(find, { notifier, tellEveryMs }),
     act: (id, action) => act(parts, id, action),
     failures: (id, page) =>
       store.ask(async (handle) =>
@@ -144,10 +144,14 @@ function act(parts: Parts, id: string, action: ReindexAction): ReturnType<Reinde
 }
 
 /** Whoever drives it looks at it now; where nobody does, somebody takes it up. */
-async function goOn({ jobs, bells }: Parts, transaction: Transaction, id: string): Promise<void> {
+async function goOn(
+  { jobs, notifier }: Parts,
+  transaction: Transaction,
+  id: string,
+): Promise<void> {
   const payload = { reindexId: id, task: 'drive' }
   await jobs.add(transaction, { queue: driveQueue, key: id, payload })
-  await bells.ring(transaction, id)
+  await notifier.notify(transaction, id)
 }
 
 async function existing(handle: Handle, id: string): Promise<Run> {

@@ -21,7 +21,7 @@ const failurePauseMs = { min: 500, max: 15_000 }
  * what the rows say, so any process may take the next one.
  */
 export async function drive(deps: DriveDeps, id: string, signal: AbortSignal): Promise<void> {
-  const { store, bells, log } = deps
+  const { store, notifier, log } = deps
   let place: Place | undefined
   for (let failures = 0; ; ) {
     signal.throwIfAborted()
@@ -33,14 +33,14 @@ export async function drive(deps: DriveDeps, id: string, signal: AbortSignal): P
       const next = await step(deps, run, { place, signal })
       failures = 0
       if (next === 'rest') return
-      if (next === 'later') await bells.wait(id, deps.lookEveryMs, signal)
+      if (next === 'later') await notifier.wait(id, deps.lookEveryMs, signal)
     } catch (error) {
       signal.throwIfAborted()
       failures += 1
       log.warn('a step of a reindex failed', { reindex_id: id, error })
       if (failures >= failuresMax && run !== undefined) await stop(deps, run, error).catch(() => {})
       const pauseMs = failurePauseMs.min * 2 ** Math.min(failures, failuresMax)
-      await bells.wait(id, Math.min(pauseMs, failurePauseMs.max), signal)
+      await notifier.wait(id, Math.min(pauseMs, failurePauseMs.max), signal)
     }
   }
 }

@@ -40,13 +40,13 @@ export async function dropSource(
   id: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, bells, now } = deps
+  const { store, notifier, now } = deps
   const indexId = await store.transact(async (transaction) => {
     const run = await lockRun(transaction, id)
     if (run?.status !== 'completed') return null
     if (run.warmUntil !== null) {
       await changeRun(transaction, id, { warmUntil: null }, now())
-      await bells.ring(transaction, id)
+      await notifier.notify(transaction, id)
     }
     const { sourceIndexId } = run
     if ((await lockUse(transaction, sourceIndexId)) !== 'unused') return sourceIndexId

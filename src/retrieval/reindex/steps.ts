@@ -1,8 +1,8 @@
 import type { Config } from '#config/schema.ts'
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
-import type { Bells } from './bells.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { isAnyPending } from './file-store.ts'
 import type { ReindexStatus } from './reindex.ts'
@@ -19,7 +19,7 @@ import {
 export type StepDeps = {
   database: Pick<ReindexDatabase, 'kind'>
   store: ReturnType<typeof runStore>
-  bells: Bells
+  notifier: ChangeNotifier
   jobs: Pick<Jobs, 'add'>
   embedders: Embedders
   chunkTables: Pick<ChunkTables, 'drop'>
@@ -49,7 +49,7 @@ export function placeFor({ version }: Pick<Run, 'version'>, deps: StepDeps): Pla
  * it. Says whether the course has changed.
  */
 export function inCourse(
-  { store, bells, now }: StepDeps,
+  { store, notifier, now }: StepDeps,
   seen: Run,
   work: (transaction: Transaction, run: Run) => Promise<RunChange | null>,
 ): Promise<boolean> {
@@ -59,7 +59,7 @@ export function inCourse(
     const change = await work(transaction, run)
     if (change === null) return false
     await changeRun(transaction, run.id, change, now())
-    await bells.ring(transaction, run.id)
+    await notifier.notify(transaction, run.id)
     return true
   })
 }

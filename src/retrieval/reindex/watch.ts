@@ -1,5 +1,5 @@
+import type { ChangeNotifier } from '#db/change-notifier.ts'
 import { AppError } from '#lib/errors.ts'
-import type { Bells } from './bells.ts'
 import { isEnded, type Reindex } from './reindex.ts'
 
 /** Each has all files counted once a second. */
@@ -8,7 +8,7 @@ const watchersMax = 16
 /** Tells of reindexes as they go on, each second and with each change of course, until their end. */
 export function createWatch(
   find: (id: string) => Promise<Reindex>,
-  { bells, tellEveryMs }: { bells: Bells; tellEveryMs: number },
+  { notifier, tellEveryMs }: { notifier: ChangeNotifier; tellEveryMs: number },
 ) {
   let watchers = 0
 
@@ -18,7 +18,7 @@ export function createWatch(
       for (let seen = first; ; seen = await find(first.id)) {
         yield seen
         if (isEnded(seen.status)) return
-        await bells.wait(first.id, tellEveryMs, signal)
+        await notifier.wait(first.id, tellEveryMs, signal)
         if (signal.aborted) return
       }
     } finally {

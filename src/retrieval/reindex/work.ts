@@ -32,7 +32,7 @@ export function takeUpWork(
     ingest: Pick<Ingest, 'bring' | 'giveUp'>
   },
 ): void {
-  const { store, bells, ingest, jobs } = deps
+  const { store, notifier, ingest, jobs } = deps
   jobs.process(driveQueue, {
     concurrencyMax: drivenAtOnceMax,
     attemptsMax: driveAttemptsMax,
@@ -52,7 +52,7 @@ export function takeUpWork(
   /** A long file would otherwise hold a place for as long as its model takes. */
   async function abortWhenUnwanted(task: FileTask, work: AbortController, ended: AbortSignal) {
     while (!ended.aborted) {
-      await bells.wait(task.reindexId, wantedLookMs, ended)
+      await notifier.wait(task.reindexId, wantedLookMs, ended)
       if (ended.aborted) return
       if (!(await isWanted(task).catch(() => true))) return work.abort(unwanted)
     }
