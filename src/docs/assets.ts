@@ -1,4 +1,4 @@
-import { type KeptFile, keepFile, lazily } from './kept-file.ts'
+import { lazy, loadStaticFile, type StaticFile } from './static-file.ts'
 
 const script = 'text/javascript; charset=utf-8'
 const styles = 'text/css; charset=utf-8'
@@ -35,14 +35,14 @@ export type Assets = {
   /** `/docs/assets/<hash>/<name>`: the path changes with the content. */
   pathOf(name: AssetName): Promise<string>
   /** Null if there is no such file, or its hash is another one. */
-  find(hash: string, name: string): Promise<KeptFile | null>
+  find(hash: string, name: string): Promise<StaticFile | null>
 }
 
 export function createAssets(): Assets {
-  const files = new Map<string, () => Promise<KeptFile>>(
+  const files = new Map<string, () => Promise<StaticFile>>(
     Object.entries(sources).map(([name, { type, url }]) => [
       name,
-      lazily(() => keepFile(type, async () => Bun.file(new URL(url())).bytes())),
+      lazy(() => loadStaticFile(type, async () => Bun.file(new URL(url())).bytes())),
     ]),
   )
   const open = async (name: string) => (await files.get(name)?.()) ?? null

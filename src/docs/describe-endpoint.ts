@@ -2,7 +2,7 @@ import type { TObject } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
 import { isMessagesPath } from '#http/error-envelope.ts'
-import { errorResponses } from './failures.ts'
+import { errorResponses } from './error-responses.ts'
 
 /** The operation of an endpoint in the OpenAPI document, apart from what all operations share. */
 export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {

@@ -1,11 +1,11 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
 
-/** Fields that hold values, in which a `$id` is no name of ours. */
+/** Fields with example values; a `$id` in them is not a schema name. */
 const valueFields = new Set(['const', 'default', 'enum', 'example', 'examples'])
 
 /**
  * Moves each schema with an `$id` to `components.schemas` under that name and leaves a reference
- * where it stood. Throws where two different schemas claim one name.
+ * in its place. Throws if two different schemas have the same name.
  */
 export function createSchemaLift(schemas: JsonObject) {
   function lift(schema: unknown): unknown {
@@ -30,7 +30,7 @@ export function createSchemaLift(schemas: JsonObject) {
     return { $ref: fullReference(name) }
   }
 
-  /** Lifts what stands in any field `schema` of a part of the document. */
+  /** Lifts the schema in every field `schema` of a part of the document. */
   return function liftSchemasOf(part: unknown): unknown {
     if (Array.isArray(part)) return part.map(liftSchemasOf)
     if (!isRecord(part)) return part
@@ -43,7 +43,7 @@ export function createSchemaLift(schemas: JsonObject) {
   }
 }
 
-/** A schema that holds itself refers to its `$id`. */
+/** A recursive schema refers to its own `$id`. */
 function fullReference(to: unknown): unknown {
   return typeof to !== 'string' || to.startsWith('#') ? to : `#/components/schemas/${to}`
 }

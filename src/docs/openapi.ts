@@ -1,11 +1,12 @@
 import { Elysia } from 'elysia'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
 import { tags } from '#api/tags.ts'
+import { isMessagesPath } from '#http/error-envelope.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { version } from '#package.json'
-import { commonResponses } from './common-answers.ts'
-import { finishOperation, securitySchemes } from './finish-operation.ts'
+import { commonResponses, withCommonResponses } from './common-responses.ts'
 import { createSchemaLift } from './lift-schemas.ts'
+import { operationId } from './operation-id.ts'
 
 /** A route as Elysia lists it. */
 export type DescribedRoute = {
@@ -19,26 +20,26 @@ A streaming gateway for language models and speech.
 
 **Credentials.** Send a token of the identity provider or an API key as \`Authorization: Bearer …\`,
 or an API key as \`X-Api-Key\`. WebSockets also take either as the query parameter \`token\`. Each
-operation names the permission that the caller's groups must grant.
+operation names the permission that one of the caller's groups must grant.
 
 **Errors.** Outside of /compat the body is \`{"error": {"message", "type", "param", "code"}}\`; under
 /compat it is that of the Messages protocol. Programs should look at \`code\`.
 
-**Request ids.** Every answer has the header \`x-request-id\`, which also stands in the log.
+**Request ids.** Every response has the header \`x-request-id\`, which is also in the log.
 `.trim()
 
-/** The OpenAPI document of these routes. Throws where what they say of themselves contradicts itself. */
+/** The OpenAPI document of these routes. Throws for duplicate operation ids or schema names. */
 export async function makeDocument(routes: readonly DescribedRoute[]): Promise<JsonObject> {
   const draft = await draftDocument(routes)
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
   liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }])
   const paths = mapValues(asRecord(draft['paths']), (operations, path) =>
-    mapValues(asRecord(operations), (said, method) =>
-      finishOperation(asRecord(liftSchemasOf(said)), { method, path }),
+    mapValues(asRecord(operations), (operation, method) =>
+      completeOperation(asRecord(liftSchemasOf(operation)), { method, path }),
     ),
   )
-  demandUniqueIds(paths)
+  requireUniqueIds(paths)
   return {
     openapi: '3.1.0',
     info: { title: 'Sluice', version, description: overview },
@@ -61,9 +62,9 @@ function usedTags(paths: Record<string, Record<string, JsonObject>>) {
     .map(([name, description]) => ({ name, description }))
 }
 
-/** What the plugin makes of the routes: paths and operations, without any handler of ours. */
+/** The paths and operations as the plugin assembles them from routes without handlers. */
 async function draftDocument(routes: readonly DescribedRoute[]): Promise<JsonObject> {
-  // Loading it takes a tenth of a second, which few processes ever need.
+  // Loading it takes 0.1 s, which few processes ever need.
   const { swagger } = await import('@elysiajs/swagger')
   const specPath = '/draft-of-the-document.json'
   const listed = new Elysia()
@@ -72,14 +73,14 @@ async function draftDocument(routes: readonly DescribedRoute[]): Promise<JsonObj
     listed.route(method, pathFor(path), () => '', { detail })
   }
   listed.use(swagger({ path: '/page-of-the-plugin', specPath, excludeStaticFile: false }))
-  const answer = await listed.handle(new Request(`http://document${specPath}`))
-  return asRecord(await answer.json())
+  const response = await listed.handle(new Request(`http://document${specPath}`))
+  return asRecord(await response.json())
 }
 
-/** What `*` stands for is the name of a model, which may hold slashes. */
+/** `*` matches the name of a model, which may contain slashes. */
 const wildcardName = 'name'
 
-/** As callers write it: without the slash at its end, and with a name for what `*` stands for. */
+/** Without a trailing slash, and with a parameter in place of `*`. */
 function pathFor(path: string): string {
   const plain = path.length > 1 ? path.replace(/\/$/, '') : path
   return plain.replace('*', `:${wildcardName}`)
@@ -95,7 +96,7 @@ function withWildcardNamed(detail: JsonObject): JsonObject {
   return { ...detail, parameters: named }
 }
 
-function demandUniqueIds(paths: Record<string, Record<string, JsonObject>>): void {
+function requireUniqueIds(paths: Record<string, Record<string, JsonObject>>): void {
   const seen = new Map<unknown, string>()
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { operationId }] of Object.entries(operations)) {
@@ -112,4 +113,65 @@ function mapValues<T>(
   change: (value: unknown, key: string) => T,
 ): Record<string, T> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]))
+}
+
+/** Any operation accepts the first two; a WebSocket accepts the third as well. */
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token of the identity provider (JWT), or an API key: `sk-svc-v1-…`.',
+  },
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Api-Key',
+    description: 'An API key. It takes precedence over an `Authorization` header.',
+  },
+  token: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'token',
+    description: 'A token or an API key for a WebSocket, whose client often cannot set headers.',
+  },
+}
+
+/** Adds to an operation what is derived: its id, security and common responses. */
+function completeOperation(
+  operation: JsonObject,
+  { method, path }: { method: string; path: string },
+): JsonObject {
+  const { 'x-permission': permission, description, responses, ...rest } = operation
+  const own = asRecord(responses)
+  const isSocket = '101' in own
+  const isPublic = permission === undefined
+  // A public endpoint with a credential of its own documents status 401 itself.
+  const isOpenToAll = isPublic && !('401' in own)
+  const envelope = isMessagesPath(path) ? 'MessagesError' : 'Error'
+  return {
+    ...rest,
+    operationId: operationId({ method, path, isSocket }),
+    description: [description, isOpenToAll ? 'Open to everyone.' : describePermission(permission)]
+      .filter(Boolean)
+      .join('\n\n'),
+    ...(isPublic ? {} : { 'x-permission': permission }),
+    ...(isSocket ? { 'x-websocket': true } : {}),
+    security: isPublic ? publicSecurity(isOpenToAll) : security(isSocket),
+    responses: withCommonResponses(own, { envelope, isPublic }),
+  }
+}
+
+function security(isSocket: boolean) {
+  return [...(isSocket ? [{ token: [] }] : []), { bearer: [] }, { apiKey: [] }]
+}
+
+/** Without a credential, or with a bearer token where the operator configured one. */
+function publicSecurity(isOpenToAll: boolean) {
+  return isOpenToAll ? [] : [{}, { bearer: [] }]
+}
+
+function describePermission(permission: unknown): string {
+  if (permission === undefined) return ''
+  if (permission === 'can_access_api') return 'Requires the permission `can_access_api`.'
+  return `Requires the permissions \`can_access_api\` and \`${permission}\`.`
 }

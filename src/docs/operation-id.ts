@@ -1,4 +1,4 @@
-export type OperationPlace = {
+type OperationPlace = {
   /** In lower case. */
   readonly method: string
   /** As the document writes it: `/v1/files/{id}/shares`. */
@@ -6,7 +6,7 @@ export type OperationPlace = {
   readonly isSocket: boolean
 }
 
-/** Ends of paths that are asked for by POST and say what is done. */
+/** Last path segments of POST endpoints that name an action. */
 const actions = new Set([
   ...['accept', 'cancel', 'compact', 'copy', 'move', 'pause', 'preview', 'reindex', 'reprocess'],
   ...['rerank', 'reset', 'restore', 'resume', 'retry', 'revert', 'rollback', 'search', 'verify'],
@@ -21,7 +21,7 @@ const verbs: Readonly<Record<string, string>> = {
   put: 'replace',
 }
 
-/** Where the rule below would make a name that nobody would guess. */
+/** Paths for which the rule below gives a misleading name. */
 const exceptions: Readonly<Record<string, string>> = {
   'get /v1/embeddings/reindex': 'listEmbeddingsReindexes',
   'post /v1/branding/logo': 'uploadBrandingLogo',
@@ -31,9 +31,8 @@ const exceptions: Readonly<Record<string, string>> = {
 }
 
 /**
- * The name of an operation, made of its method and path alone, so that it changes only with them:
- * `listApiKeys`, `getApiKey`, `cancelResponse`. Paths outside of /v1 and /compat/v1 keep all their
- * words behind the method.
+ * The id of an operation, derived from its method and path alone: `listApiKeys`, `getApiKey`,
+ * `cancelResponse`. Outside of /v1 and /compat/v1 it is the method and all words of the path.
  */
 export function operationId({ method, path, isSocket }: OperationPlace): string {
   const exception = exceptions[`${method} ${path}`]
@@ -43,7 +42,7 @@ export function operationId({ method, path, isSocket }: OperationPlace): string 
   const [, surface = '', rest = ''] = main
   const steps = rest.split('/')
   const words = steps.flatMap((step, at) => {
-    // Of two parameters in a row the second one is part of the name.
+    // The second of two consecutive parameters is part of the name.
     if (isParameter(step)) return isParameter(steps[at - 1]) ? [step] : []
     return [isParameter(steps[at + 1]) ? singular(step) : step]
   })
@@ -67,7 +66,7 @@ function isPlural(word: string): boolean {
   return singular(word) !== word
 }
 
-/** One of many: `api-keys` → `api-key`. Tokens are counted, and never asked for one by one. */
+/** `api-keys` → `api-key`. `tokens` stays: it is a count, not a list. */
 function singular(word: string): string {
   if (/(us|ss|tokens)$/.test(word)) return word
   if (word.endsWith('ies')) return `${word.slice(0, -3)}y`

@@ -2,7 +2,7 @@ import type { TObject, TSchema } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { Errors } from '#api/endpoint.ts'
 import type { Tag } from '#api/tags.ts'
-import { errorResponses } from './failures.ts'
+import { errorResponses } from './error-responses.ts'
 
 /** What the OpenAPI document says of one route, apart from its path and the permission it demands. */
 export type OperationText = {

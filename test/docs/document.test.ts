@@ -99,7 +99,7 @@ describe('every operation', () => {
 
 test('the WebSocket routes are known as such, and take a token in the query', () => {
   const isSocket = ({ said }: Operation) => said['x-websocket'] === true
-  expect(placesWhere(isSocket)).toEqual(['GET /v1/responses', 'GET /v1/stt'])
+  expect(placesWhere(isSocket).toSorted()).toEqual(['GET /v1/responses', 'GET /v1/stt'])
   for (const { said } of document.operations.filter(isSocket)) {
     expect(Object.keys(asRecord(said['responses']))).toContain('101')
     expect(said['security']).toContainEqual({ token: [] })

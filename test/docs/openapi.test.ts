@@ -139,7 +139,7 @@ describe('what any request can meet', () => {
       'permission_denied',
     ])
     expect(at(said, 'get.description')).toBe(
-      'Needs the permissions `can_access_api` and `can_edit_config`.',
+      'Requires the permissions `can_access_api` and `can_edit_config`.',
     )
     expect(at(said, 'get.security')).toEqual([{ bearer: [] }, { apiKey: [] }])
   })

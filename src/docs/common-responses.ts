@@ -1,20 +1,22 @@
 import type { Errors } from '#api/endpoint.ts'
-import { userDisabled } from '#auth/disabled.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import { type Envelope, type ErrorResponse, errorResponses } from './failures.ts'
+import { type Envelope, type ErrorResponse, errorResponses } from './error-responses.ts'
 
-/** What any request to a route that demands a permission can meet. */
-const onClosedRoutes: Errors = {
+/** The errors of every endpoint that requires a permission. */
+const authorisedErrors: Errors = {
   missing_credentials:
     'Send a credential: "Authorization: Bearer <token or API key>" or "X-Api-Key: <API key>".',
   invalid_api_key: 'This API key is not valid.',
-  invalid_token: ['The token has expired.', userDisabled],
+  invalid_token: [
+    'The token has expired.',
+    { code: 'user_disabled', message: 'This user was disabled by an administrator.' },
+  ],
   permission_denied: 'Missing permission: can_access_api.',
   internal_error: 'The server failed to handle this request.',
-  service_unavailable: 'The database cannot be reached just now.',
+  service_unavailable: 'The database is unreachable.',
   draining: 'The server is shutting down.',
 }
-const onOpenRoutes: Errors = {
+const publicErrors: Errors = {
   internal_error: 'The server failed to handle this request.',
 }
 
@@ -25,38 +27,41 @@ const names: Readonly<Record<string, string>> = {
   503: 'Unavailable',
 }
 
-const answers = {
-  Error: errorResponses(onClosedRoutes, 'Error'),
-  MessagesError: errorResponses(onClosedRoutes, 'MessagesError'),
+const shared = {
+  Error: errorResponses(authorisedErrors, 'Error'),
+  MessagesError: errorResponses(authorisedErrors, 'MessagesError'),
 }
 
 /** For `components.responses`. */
 export const commonResponses: JsonObject = {
-  ...named(answers.Error, 'Error'),
-  ...named(answers.MessagesError, 'MessagesError'),
+  ...nameResponses('Error'),
+  ...nameResponses('MessagesError'),
 }
 
 /**
- * The answers of a route, and those that any request can meet. Where both have a status, the route's
- * examples come first, unless it answers that status with something else than an error.
+ * Adds the responses that any request can get. Where an endpoint documents the same status, its own
+ * examples come first; if that status is not an error there, it stays as it is.
  */
-export function withCommonAnswers(
+export function withCommonResponses(
   own: JsonObject,
-  { envelope, isOpen }: { envelope: Envelope; isOpen: boolean },
+  { envelope, isPublic }: { envelope: Envelope; isPublic: boolean },
 ): JsonObject {
-  const common = isOpen ? errorResponses(onOpenRoutes, envelope) : answers[envelope]
-  const added = Object.entries(common).map(([status, answer]) => [
+  const common = isPublic ? errorResponses(publicErrors, envelope) : shared[envelope]
+  const added = Object.entries(common).map(([status, response]) => [
     status,
     own[status] === undefined
       ? { $ref: `#/components/responses/${nameOf(status, envelope)}` }
-      : addUp(asRecord(own[status]), answer),
+      : mergeExamples(asRecord(own[status]), response),
   ])
   return { ...own, ...Object.fromEntries(added) }
 }
 
-function named(common: JsonObject, envelope: Envelope): JsonObject {
+function nameResponses(envelope: Envelope): JsonObject {
   return Object.fromEntries(
-    Object.entries(common).map(([status, answer]) => [nameOf(status, envelope), answer]),
+    Object.entries(shared[envelope]).map(([status, response]) => [
+      nameOf(status, envelope),
+      response,
+    ]),
   )
 }
 
@@ -64,7 +69,7 @@ function nameOf(status: string, envelope: Envelope): string {
   return `${envelope === 'Error' ? '' : 'Messages'}${names[status]}`
 }
 
-function addUp(own: JsonObject, common: ErrorResponse): JsonObject {
+function mergeExamples(own: JsonObject, common: ErrorResponse): JsonObject {
   const { schema, examples } = common.content['application/json']
   const ownContent = asRecord(asRecord(own['content'])['application/json'])
   if (asRecord(ownContent['schema'])['$ref'] !== schema.$ref) return own

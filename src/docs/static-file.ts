@@ -1,10 +1,10 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
-/** Bytes that never change while the process runs, and are compressed once. */
-export type KeptFile = {
+/** A file that never changes while the process runs. It is compressed once. */
+export type StaticFile = {
   readonly type: string
-  /** Tells the bytes from any others; good for a path and for an entity tag. */
+  /** Of the content; part of its path and its entity tag. */
   readonly hash: string
   readonly gzipped: Uint8Array<ArrayBuffer>
   readonly read: () => Promise<Uint8Array<ArrayBuffer>>
@@ -14,10 +14,10 @@ const compress = promisify(gzip)
 const hashChars = 16
 
 /** Hashes and compresses on other threads, because some files have megabytes. */
-export async function keepFile(
+export async function loadStaticFile(
   type: string,
   read: () => Promise<Uint8Array<ArrayBuffer>>,
-): Promise<KeptFile> {
+): Promise<StaticFile> {
   const bytes = await read()
   const [digest, gzipped] = await Promise.all([
     crypto.subtle.digest('SHA-256', bytes),
@@ -27,20 +27,20 @@ export async function keepFile(
   return { type, hash, gzipped: new Uint8Array(gzipped), read }
 }
 
-/** The whole file, compressed for a client that takes it so. */
-export async function answerWith(
-  file: KeptFile,
+/** The whole file, compressed for clients that accept gzip. */
+export async function respondWithFile(
+  file: StaticFile,
   request: Request,
   headers: Record<string, string>,
 ): Promise<Response> {
-  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(
+  const acceptsGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(
     request.headers.get('accept-encoding') ?? '',
   )
-  return new Response(takesGzip ? file.gzipped : await file.read(), {
+  return new Response(acceptsGzip ? file.gzipped : await file.read(), {
     headers: {
       ...headers,
       'content-type': file.type,
-      ...(takesGzip ? { 'content-encoding': 'gzip' } : {}),
+      ...(acceptsGzip ? { 'content-encoding': 'gzip' } : {}),
       vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
@@ -48,16 +48,16 @@ export async function answerWith(
   })
 }
 
-/** Makes something when it is first asked for, and again only where that failed. */
-export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
+/** Creates a value on first use; a failed creation is repeated on the next use. */
+export function lazy<T>(create: () => Promise<T>): () => Promise<T> {
+  let created: Promise<T> | undefined
   return () => {
-    if (made === undefined) {
-      made = make()
-      made.catch(() => {
-        made = undefined
+    if (created === undefined) {
+      created = create()
+      created.catch(() => {
+        created = undefined
       })
     }
-    return made
+    return created
   }
 }
