@@ -10,23 +10,20 @@ import { retrievalSettings } from '#settings/live-config.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { Collections } from './collections/collections.ts'
 import { createCollections } from './collections/create-collections.ts'
-import {
-  collectionRoutes,
-  collectionShareRoutes,
-  fileMembershipRoutes,
-} from './collections/routes.ts'
+import { collectionEndpoints } from './collections/endpoints.ts'
+import { collectionShareRoutes } from './collections/share-routes.ts'
 import { createExtraction } from './extraction/extraction.ts'
 import { createFileSearch } from './file-search/file-search.ts'
 import { createChunkTables } from './index/tables.ts'
+import { ingestEndpoints } from './ingest/endpoints.ts'
 import { createIngest, type Ingest } from './ingest/ingest.ts'
-import { ingestRoutes } from './ingest/routes.ts'
 import { createReindexes } from './reindex/create-reindexes.ts'
+import { reindexEndpoints } from './reindex/endpoints.ts'
 import type { Reindexes } from './reindex/reindex.ts'
-import { reindexRoutes } from './reindex/routes.ts'
 import { createSearch } from './search/create-search.ts'
-import { searchRoutes } from './search/routes.ts'
+import { searchEndpoints } from './search/endpoints.ts'
 import type { Search } from './search/search.ts'
-import { vectorStoreRoutes } from './vector-stores/routes.ts'
+import { vectorStoreEndpoints } from './vector-stores/endpoints.ts'
 
 type Needs = Foundation & {
   agents: Agents
@@ -78,13 +75,12 @@ export const retrievalModule = module({
       close: () => ingest.close(),
     }
   },
-  routes: (services: EndpointNeeds) => [
-    ingestRoutes(services),
-    collectionRoutes(services),
-    collectionShareRoutes(services),
-    fileMembershipRoutes(services),
-    searchRoutes(services),
-    vectorStoreRoutes(services),
-    reindexRoutes(services),
+  endpoints: (services: EndpointNeeds) => [
+    ...ingestEndpoints(services),
+    ...collectionEndpoints(services),
+    ...searchEndpoints(services),
+    ...vectorStoreEndpoints(services),
+    ...reindexEndpoints(services),
   ],
+  routes: (services: EndpointNeeds) => [collectionShareRoutes(services)],
 })

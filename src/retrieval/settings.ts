@@ -1,10 +1,10 @@
-/** What an administrator sets; asked anew for each search, so that a change acts at once. */
+/** Settings that administrators change at run time; read for each search. */
 export type RetrievalSettings = () => {
-  /** 1 to 50: how many passages a model is given. */
+  /** Passages per search, 1 to 50. */
   readonly retrievalK: number
-  /** 1 to 50: at most so many come out of the reranker; null: as many as are asked for. */
+  /** Passages kept after reranking, 1 to 50; null: as many as requested. */
   readonly rerankTopN: number | null
-  /** The model of mode `rerank` that orders what was found; null: none. */
+  /** Name of a model of mode `rerank`; null: results are not reranked. */
   readonly rerankModel: string | null
   /** The model of new collections. */
   readonly embeddingModel: string

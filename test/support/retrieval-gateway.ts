@@ -1,11 +1,13 @@
 import { sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import OpenAI from 'openai'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
@@ -16,18 +18,15 @@ import { asRecord } from '#lib/json.ts'
 import type { Reranker } from '#rerank/reranker.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
-import {
-  collectionRoutes,
-  collectionShareRoutes,
-  fileMembershipRoutes,
-} from '#retrieval/collections/routes.ts'
+import { collectionEndpoints } from '#retrieval/collections/endpoints.ts'
+import { collectionShareRoutes } from '#retrieval/collections/share-routes.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
-import { searchRoutes } from '#retrieval/search/routes.ts'
+import { searchEndpoints } from '#retrieval/search/endpoints.ts'
 import type { Search } from '#retrieval/search/search.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
-import { vectorStoreRoutes } from '#retrieval/vector-stores/routes.ts'
+import { vectorStoreEndpoints } from '#retrieval/vector-stores/endpoints.ts'
 import { eventually } from './eventually.ts'
 import { type Answer, type FileGateway, type Person, startFileGateway } from './file-gateway.ts'
 import { signWithSecret } from './identity-provider.ts'
@@ -107,16 +106,18 @@ export async function startRetrievalGateway(
   })
   const files = await startFileGateway(database, { hooks: collections.fileHooks })
   const { shares } = files
-  const routed = { auth, collections, search, shares, config }
+  const services = { auth, collections, search, shares, config }
+  const endpoints = [
+    ...collectionEndpoints(services),
+    ...searchEndpoints(services),
+    ...vectorStoreEndpoints(services),
+  ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(collectionRoutes(routed))
-    .use(collectionShareRoutes(routed))
-    .use(fileMembershipRoutes(routed))
-    .use(searchRoutes(routed))
-    .use(vectorStoreRoutes(routed))
+    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(collectionShareRoutes(services))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const gateway: RetrievalGateway = {

@@ -1,37 +1,37 @@
 import type { Attributes, FileHooks, Role } from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 
-/** Files that are searched together. Every question about one is asked for somebody. */
+/** Files that are searched together, as one caller sees them. */
 export type Collection = {
   readonly id: string
-  /** What agents and callers name it by; another one for each collection. */
+  /** Unique; agents and callers use it in place of the id. */
   readonly name: string
-  /** What a client of vector stores called it. */
+  /** The name given by a client of vector stores. */
   readonly title: string | null
   readonly description: string | null
-  /** What a client of vector stores keeps with it. */
+  /** Stored for clients of vector stores. */
   readonly metadata: Readonly<Record<string, string>>
   readonly ownerId: string
   readonly ownerName: string | null
   readonly accessMode: AccessMode
-  /** Everything in this folder is in the collection. */
+  /** All files below this folder are members. */
   readonly folderId: string | null
   readonly index: CollectionIndex
-  /** While a reindex runs, where new files go. */
+  /** Receives new files while a reindex runs. */
   readonly target: CollectionIndex | null
   readonly chunking: Chunking
   readonly counts: FileCounts
-  /** Of its files. */
+  /** Total size of its files. */
   readonly bytes: number
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** Of the caller. */
+  /** The caller's role. */
   readonly role: Role
 }
 
 /**
- * `files`: whoever may read a file finds it. `collection`: whoever sees the collection finds all that
- * is in it, as passages; the files themselves they may still not read.
+ * `files`: a search finds the files that the caller may read. `collection`: it also finds files that
+ * somebody with the right to share them has added; only their passages, not the files, can be read.
  */
 export type AccessMode = 'files' | 'collection'
 
@@ -44,7 +44,7 @@ export type CollectionIndex = {
   readonly state: 'building' | 'active' | 'warm' | 'dropping'
 }
 
-/** Without what is in the trash. */
+/** Excludes files in the trash. */
 export type FileCounts = {
   readonly total: number
   readonly completed: number
@@ -57,15 +57,15 @@ export type Member = {
   readonly fileId: string
   readonly filename: string
   readonly bytes: number
-  /** Those of the file, with those of this membership over them. */
+  /** The attributes of the file, overridden by those of the membership. */
   readonly attributes: Attributes
   readonly state: MemberState
-  /** What is being done with it; null when nothing is. */
+  /** The current ingest stage; null when idle. */
   readonly stage: string | null
   readonly error: { readonly code: string; readonly message: string } | null
   readonly chunks: number
-  /** Whether it is here since it is in the collection's folder. */
-  readonly isFollowed: boolean
+  /** Whether it is a member because of the collection's folder. */
+  readonly isFromFolder: boolean
   readonly addedAt: Date
 }
 
@@ -77,13 +77,13 @@ export type NewCollection = {
   readonly description: string | null
   readonly metadata: Readonly<Record<string, string>>
   readonly accessMode: AccessMode
-  /** Null: as configured. */
+  /** Null: the configured default. */
   readonly chunking: Chunking | null
   readonly embeddingModel: string | null
   readonly folderId: string | null
 }
 
-/** What is absent stays as it is. */
+/** Absent fields stay unchanged. */
 export type CollectionChange = Partial<
   Pick<NewCollection, 'name' | 'title' | 'description' | 'metadata' | 'accessMode' | 'folderId'>
 >
@@ -99,96 +99,97 @@ export type Page<T> = { readonly items: readonly T[]; readonly hasMore: boolean 
 
 export type MemberFilter = {
   readonly states: readonly MemberState[] | null
-  /** Only those that one request added together. */
+  /** Only files that one request added together. */
   readonly batchId: string | null
 }
 
 /**
- * The collections. `named` is a name or an id; one that the caller does not see is `not_found`, as
- * one that does not exist is. Who sees it may search; who is an editor of it adds and removes files;
- * a manager changes it, and its owner deletes it: what is less throws `permission_denied`.
+ * The collections. Each is addressed by name or id; one that the caller may not see is `not_found`,
+ * like one that does not exist. Viewers search, editors add and remove files, managers change the
+ * collection, the owner deletes it. A lower role throws `permission_denied`.
  */
 export type Collections = {
-  /** Throws `conflict` of code `name_conflict`, `unprocessable`, and what the model throws. */
-  create(caller: RequestPrincipal, wish: NewCollection): Promise<Collection>
-  find(caller: RequestPrincipal, named: string): Promise<Collection>
+  /** Throws `name_conflict`, `unprocessable`, and the errors of the embedding model. */
+  create(caller: RequestPrincipal, params: NewCollection): Promise<Collection>
+  find(caller: RequestPrincipal, nameOrId: string): Promise<Collection>
   list(caller: RequestPrincipal, page: PageRequest): Promise<Page<Collection>>
-  /** All that the caller sees, by name: those that can be searched, and named in an agent. */
-  visible(caller: RequestPrincipal): Promise<readonly { id: string; name: string }[]>
+  /** All that the caller sees, by name. */
+  listVisible(caller: RequestPrincipal): Promise<readonly { id: string; name: string }[]>
   /**
-   * `isForced`: even if agents name it. Throws `conflict` of code `collection_in_use` where a name
-   * would go that agents have, and `permission_denied` where files would be opened to people that
-   * the caller may not share them with.
+   * Throws `collection_in_use` where agents use the present name, unless forced, and
+   * `permission_denied` where it would open files that the caller may not share.
    */
   update(
     caller: RequestPrincipal,
-    named: string,
+    nameOrId: string,
     change: CollectionChange,
-    how: { isForced: boolean },
+    options: { isForced: boolean },
   ): Promise<Collection>
-  remove(caller: RequestPrincipal, named: string, how: { isForced: boolean }): Promise<Collection>
+  remove(
+    caller: RequestPrincipal,
+    nameOrId: string,
+    options: { isForced: boolean },
+  ): Promise<Collection>
   readonly members: CollectionMembers
-  /** The memberships of one file, for those who may share it. */
   readonly fileMemberships: FileMemberships
-  /** For the files: what happens to them happens to their memberships. */
+  /** Called by the file tree, in its transactions. */
   readonly fileHooks: FileHooks
 }
 
-/** A collection that a file is in, as those who may share the file see it. */
+/** A collection that a file is in, as managers of the file see it. */
 export type FileMembership = {
   readonly collectionId: string
   readonly name: string
   readonly ownerId: string
   readonly ownerName: string | null
   readonly accessMode: AccessMode
-  /** Whose right to share the file opens it. */
+  /** The user whose right to share the file opens it. */
   readonly sharedBy: { readonly id: string; readonly name: string | null }
   /** Whether everyone who sees the collection finds the file's passages. */
   readonly isOpen: boolean
-  readonly isFollowed: boolean
+  readonly isFromFolder: boolean
   readonly addedAt: Date
 }
 
 /**
- * Both need the role `manager` on the file, and no role on the collection. Throw `not_found` for a
- * file that the caller may not read, and `permission_denied` for one that they may not share.
+ * The memberships of one file. Both need the role `manager` on the file, and no role on the
+ * collection: `not_found` for a file that the caller may not read, else `permission_denied`.
  */
 export type FileMemberships = {
   /** The first 1,000, by the id of the collection. */
   list(caller: RequestPrincipal, fileId: string): Promise<Page<FileMembership>>
-  /** A file that a collection follows stays out of it until it is added by itself. */
+  /** A file removed from a folder's collection stays out until it is added directly. */
   remove(caller: RequestPrincipal, fileId: string, collectionId: string): Promise<void>
 }
 
-/** Files that the caller may not read are no members to them, unless the collection says otherwise. */
+/** The members of a collection that the caller may see: see `AccessMode`. */
 export type CollectionMembers = {
   /**
-   * Those that are there already keep their place. Throws `not_found` for a file that the caller may
-   * not read, and `permission_denied` for one that they would open to people that they may not share
-   * it with.
+   * Existing members stay. Throws `not_found` for a file that the caller may not read, and
+   * `permission_denied` for one that the collection would open and the caller may not share.
    */
   add(
     caller: RequestPrincipal,
-    named: string,
+    nameOrId: string,
     files: readonly NewMember[],
     batchId: string | null,
   ): Promise<readonly Member[]>
   list(
     caller: RequestPrincipal,
-    named: string,
-    asked: { page: PageRequest; filter: MemberFilter },
+    nameOrId: string,
+    params: { page: PageRequest; filter: MemberFilter },
   ): Promise<Page<Member>>
-  count(caller: RequestPrincipal, named: string, filter: MemberFilter): Promise<FileCounts>
-  find(caller: RequestPrincipal, named: string, fileId: string): Promise<Member>
-  /** `change` is told the attributes of the membership alone. */
+  count(caller: RequestPrincipal, nameOrId: string, filter: MemberFilter): Promise<FileCounts>
+  find(caller: RequestPrincipal, nameOrId: string, fileId: string): Promise<Member>
+  /** `change` receives the attributes of the membership only. */
   setAttributes(
     caller: RequestPrincipal,
-    named: string,
+    nameOrId: string,
     fileId: string,
     change: (own: Attributes) => Attributes,
   ): Promise<Member>
-  /** Throws `conflict` of code `file_followed` for one that is there by its folder. */
-  remove(caller: RequestPrincipal, named: string, fileId: string): Promise<void>
+  /** Throws `file_followed` for a member because of the collection's folder. */
+  remove(caller: RequestPrincipal, nameOrId: string, fileId: string): Promise<void>
 }
 
 export type NewMember = { readonly fileId: string; readonly attributes: Attributes | null }

@@ -2,10 +2,9 @@ import { type Static, Type } from '@sinclair/typebox'
 import { pageQuery } from '#api/shapes.ts'
 import { parseAttributes } from '#files/attributes.ts'
 import { asRecord } from '#lib/json.ts'
-import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { readBody } from '#retrieval/read-body.ts'
+import { bodyReader } from '#retrieval/read-body.ts'
 import type {
   Chunking,
   CollectionChange,
@@ -14,38 +13,34 @@ import type {
   PageRequest,
 } from './collections.ts'
 
-/** The wire shapes of `/v1/collections`. */
+/** What `/v1/collections` accepts. The readers throw an `AppError` of status 422. */
 
-const descriptionCharsMax = 1_000
-const modelCharsMax = 256
-const pageSize = { default: 20, max: 100 }
-const nameForm = /^[a-z0-9][a-z0-9_-]{0,62}$/
-/** What a splitter can keep apart, and a model can read. */
+const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/
+/** Smaller passages carry no context; most embedding models truncate larger ones. */
 const chunkTokens = { min: 100, max: 4_096 }
+const strict = { additionalProperties: false }
 
 export const accessMode = Type.Union([Type.Literal('files'), Type.Literal('collection')], {
   description:
-    '`files`: whoever may read a file finds it. `collection`: whoever sees the collection finds all that is in it.',
+    '`files`: a search finds the files that the caller may read. `collection`: it also finds passages of files added by a user who may share them.',
 })
 const name = Type.String({
   description:
     '1 to 63 small letters, digits, `_` or `-`, beginning with a letter or digit; no UUID.',
 })
-const description = Type.String({ maxLength: descriptionCharsMax })
-const folderId = Type.String({ description: 'A folder whose files are all in the collection.' })
-const strict = { additionalProperties: false }
+const description = Type.String({ maxLength: 1_000 })
+const folderId = Type.String({ description: 'A folder whose files are members.' })
 
 export const chunkTokensMax = Type.Integer({
-  description: 'Tokens of a passage at most.',
+  description: 'Tokens per passage at most.',
   minimum: chunkTokens.min,
   maximum: chunkTokens.max,
 })
 export const chunkOverlapTokens = Type.Integer({
-  description: 'Tokens that a passage has from the one before it, at most half of its own.',
+  description: 'Tokens repeated from the previous passage, at most half of the maximum.',
   minimum: 0,
   maximum: chunkTokens.max / 2,
 })
-/** How files are split. */
 export const chunkingShape = Type.Object(
   { max_tokens: chunkTokensMax, overlap_tokens: chunkOverlapTokens },
   strict,
@@ -59,9 +54,9 @@ export const newCollectionBody = Type.Object(
     chunking: Type.Optional(chunkingShape),
     embedding_model: Type.Optional(
       Type.String({
-        description: 'The name of a model of mode `embed`; as configured where it is absent.',
+        description: 'The name of a model of mode `embed`; absent: the configured one.',
         minLength: 1,
-        maxLength: modelCharsMax,
+        maxLength: 256,
       }),
     ),
     folder_id: Type.Optional(folderId),
@@ -79,16 +74,16 @@ export const collectionChangeBody = Type.Object(
   strict,
 )
 
-/** Read by hand, since what is wrong with one of them is told of it alone. */
-export const attributesGiven = Type.Unknown({
+/** Validated by `parseAttributes`, whose errors name the attribute. */
+export const attributesInput = Type.Unknown({
   description:
-    'Up to 16 texts of 512 characters, numbers or booleans, with keys of 1 to 64 letters, digits, `_`, `.` or `-`.',
+    'Up to 16 strings of 512 characters, numbers or booleans, with keys of 1 to 64 letters, digits, `_`, `.` or `-`.',
   type: 'object',
   additionalProperties: { type: ['string', 'number', 'boolean'] },
 })
 
 export const newMemberBody = Type.Object(
-  { file_id: Type.String(), attributes: Type.Optional(attributesGiven) },
+  { file_id: Type.String(), attributes: Type.Optional(attributesInput) },
   strict,
 )
 
@@ -96,7 +91,7 @@ export const attributesChangeBody = Type.Object(
   {
     attributes: Type.Unknown({
       description:
-        'What is given takes the place of what is there; a value that is null is taken away, and null in place of the object takes all away.',
+        'Replaces the given attributes. A value of null removes one; null in place of the object removes all.',
       type: ['object', 'null'],
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
     }),
@@ -104,37 +99,29 @@ export const attributesChangeBody = Type.Object(
   strict,
 )
 
-/** The query of lists that can be read in both directions. */
+/** The query of lists that can be paged in both directions. */
 export const orderedPageQuery = Type.Object({
   ...pageQuery.properties,
   before: Type.Optional(
-    Type.String({
-      description: 'The id of the first member of the page behind; not with `after`.',
-    }),
+    Type.String({ format: 'uuid', description: 'The id of the first item of the following page.' }),
   ),
-  order: Type.Optional(
-    Type.Union([Type.Literal('desc'), Type.Literal('asc')], {
-      description: 'Newest first, or oldest first.',
-      default: 'desc',
-    }),
-  ),
+  order: Type.Union([Type.Literal('desc'), Type.Literal('asc')], {
+    description: 'Newest or oldest first.',
+    default: 'desc',
+  }),
 })
 
 export const forceQuery = Type.Object({
-  force: Type.Optional(
-    Type.Boolean({ description: 'Even if agents search it by this name.', default: false }),
-  ),
+  force: Type.Boolean({ description: 'Even if agents use the name.', default: false }),
 })
 
-const createChecker = compileChecker(newCollectionBody)
-const changeChecker = compileChecker(collectionChangeBody)
-const addChecker = compileChecker(newMemberBody)
-const attributesChecker = compileChecker(Type.Partial(attributesChangeBody, strict))
-
-/** These read what is sent; what is wrong with it throws an `AppError` of status 422. */
+const readNewCollectionFields = bodyReader(newCollectionBody)
+const readChangeFields = bodyReader(collectionChangeBody)
+const readMemberFields = bodyReader(newMemberBody)
+const readAttributesFields = bodyReader(Type.Partial(attributesChangeBody, strict))
 
 export function readNewCollection(body: unknown): NewCollection {
-  const fields = readBody(createChecker, body)
+  const fields = readNewCollectionFields(body)
   return {
     name: readName(fields.name),
     title: null,
@@ -143,13 +130,13 @@ export function readNewCollection(body: unknown): NewCollection {
     accessMode: fields.access_mode ?? 'files',
     chunking: readChunking(fields.chunking),
     embeddingModel: fields.embedding_model ?? null,
-    folderId: fields.folder_id === undefined ? null : readFolder(fields.folder_id),
+    folderId: fields.folder_id === undefined ? null : readFolderId(fields.folder_id),
   }
 }
 
-/** A description or folder that is null is taken away. */
+/** A description or folder of null is removed. */
 export function readCollectionChange(body: unknown): CollectionChange {
-  const fields = readBody(changeChecker, body)
+  const fields = readChangeFields(body)
   const { access_mode: mode, folder_id: folder } = fields
   const isNull = (field: string) => asRecord(body)[field] === null
   return {
@@ -157,70 +144,53 @@ export function readCollectionChange(body: unknown): CollectionChange {
     ...(fields.description === undefined ? {} : { description: fields.description }),
     ...(isNull('description') ? { description: null } : {}),
     ...(mode === undefined ? {} : { accessMode: mode }),
-    ...(folder === undefined ? {} : { folderId: readFolder(folder) }),
+    ...(folder === undefined ? {} : { folderId: readFolderId(folder) }),
     ...(isNull('folder_id') ? { folderId: null } : {}),
   }
 }
 
 export function readNewMember(body: unknown): NewMember {
-  const { file_id: fileId, attributes } = readBody(addChecker, body)
+  const { file_id: fileId, attributes } = readMemberFields(body)
   return { fileId, attributes: attributes === undefined ? null : parseAttributes(attributes) }
 }
 
-/** The change of attributes; null takes all of them away. */
+/** The change of attributes, for `mergeAttributes`. */
 export function readAttributesChange(body: unknown): unknown {
-  readBody(attributesChecker, body)
+  readAttributesFields(body)
   const { attributes } = asRecord(body)
   if (attributes === undefined) throw refused('attributes', '"attributes" is required.')
   return attributes
 }
 
-export function readPage(query: Readonly<Record<string, string | undefined>>): PageRequest {
-  const { limit = String(pageSize.default), order = 'desc', after, before } = query
-  if (!/^\d{1,3}$/.test(limit) || Number(limit) < 1 || Number(limit) > pageSize.max) {
-    throw refused('limit', `"limit" must be a whole number from 1 to ${pageSize.max}.`)
-  }
-  if (order !== 'asc' && order !== 'desc') throw refused('order', '"order" must be asc or desc.')
-  if (after !== undefined && before !== undefined) {
-    throw refused('before', '"before" does not go with "after".')
-  }
-  return {
-    limit: Number(limit),
-    order,
-    after: readCursor(after, 'after'),
-    before: readCursor(before, 'before'),
-  }
+export function pageRequestOf(query: Static<typeof orderedPageQuery>): PageRequest {
+  const { limit, order, after = null, before = null } = query
+  if (after === null || before === null) return { limit, order, after, before }
+  throw refused('before', '"before" cannot be combined with "after".')
 }
 
-export function isForced(query: Readonly<Record<string, string | undefined>>): boolean {
-  const { force = 'false' } = query
-  if (force === 'true' || force === 'false') return force === 'true'
-  throw refused('force', '"force" must be true or false.')
+/** A name never looks like an id, since both address a collection. */
+export function isCollectionName(text: string): boolean {
+  return namePattern.test(text) && !isUuid(text)
 }
 
-export function isCollectionName(word: string): boolean {
-  // What looks like an id is read as one.
-  return nameForm.test(word) && !isUuid(word)
+/** Null where it is absent. */
+export function readChunking(fields: Static<typeof chunkingShape> | undefined): Chunking | null {
+  if (fields === undefined) return null
+  const chunking = { tokensMax: fields.max_tokens, overlapTokens: fields.overlap_tokens }
+  return requireSmallOverlap(chunking, ['chunking.max_tokens', 'chunking.overlap_tokens'])
 }
 
-/** Null where nothing is said about it. */
-export function readChunking(given: Static<typeof chunkingShape> | undefined): Chunking | null {
-  if (given === undefined) return null
-  const chunking = { tokensMax: given.max_tokens, overlapTokens: given.overlap_tokens }
-  return checkOverlap(chunking, ['chunking.max_tokens', 'chunking.overlap_tokens'])
-}
-
-/** The names: of the two where they were sent. */
-export function checkOverlap(
+/** `paths` are the names of the two fields in the request. */
+export function requireSmallOverlap(
   chunking: Chunking,
-  [ofTokens, ofOverlap]: readonly [string, string],
+  [tokensPath, overlapPath]: readonly [string, string],
 ): Chunking {
   if (chunking.overlapTokens <= chunking.tokensMax / 2) return chunking
-  throw refused(ofOverlap, `"${ofOverlap}" must be from 0 to half of "${ofTokens}".`)
+  throw refused(overlapPath, `"${overlapPath}" must be from 0 to half of "${tokensPath}".`)
 }
 
-function readName(given: string): string {
-  if (isCollectionName(given)) return given
+function readName(text: string): string {
+  if (isCollectionName(text)) return text
   throw refused(
     'name',
     '"name" must be 1 to 63 small letters, digits, "_" or "-", beginning with a letter or digit, and no UUID.',
@@ -228,13 +198,7 @@ function readName(given: string): string {
   )
 }
 
-function readFolder(given: string): string {
-  if (isUuid(given)) return given
+function readFolderId(text: string): string {
+  if (isUuid(text)) return text
   throw refused('folder_id', '"folder_id" must be the id of a folder.')
-}
-
-function readCursor(cursor: string | undefined, param: string): string | null {
-  if (cursor === undefined) return null
-  if (isUuid(cursor)) return cursor
-  throw refused(param, `"${param}" must be the id of an item of the list.`)
 }

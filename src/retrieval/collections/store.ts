@@ -6,13 +6,13 @@ import { roleOfRank } from '#files/roles.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { rankOnCollection } from '#retrieval/search/scope-store.ts'
+import { collectionRank } from '#retrieval/sql-store.ts'
 import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
 export type Handle = Pick<Transaction, 'execute'>
 
-/** Adding the files of a folder, and taking those of a collection away, may take a while. */
+/** Longer than the default: adding a folder or deleting a collection changes many rows. */
 const waitMaxMs = 30_000
 
 export type CollectionRow = {
@@ -29,37 +29,37 @@ export type CollectionRow = {
 }
 
 export function collectionStore({ drizzle }: CollectionDatabase) {
-  const ask = createQueryRunner(waitMaxMs)
+  const runQuery = createQueryRunner(waitMaxMs)
   return {
     transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-      ask(() => drizzle.transaction(work)),
+      runQuery(() => drizzle.transaction(work)),
 
-    find: (caller: RequestPrincipal, named: string): Promise<Collection | undefined> =>
-      ask(() => readCollection(drizzle, caller, named)),
+    find: (caller: RequestPrincipal, nameOrId: string): Promise<Collection | undefined> =>
+      runQuery(() => readCollection(drizzle, caller, nameOrId)),
 
     list: (caller: RequestPrincipal, page: PageRequest): Promise<readonly Collection[]> =>
-      ask(async () => {
-        const { where, order, isReversed } = keyset(sql`collection.id`, page)
+      runQuery(async () => {
+        const { where, order, isReversed } = keysetPage(sql`collection.id`, page)
         const rows = await drizzle.execute<ViewRow>(sql`
-          ${views(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
+          ${selectCollections(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
         const collections = rows.map(collectionOf)
         return isReversed ? collections.toReversed() : collections
       }),
 
-    visible: (
+    listVisible: (
       caller: RequestPrincipal,
       max: number,
     ): Promise<readonly { id: string; name: string }[]> =>
-      ask(() =>
+      runQuery(() =>
         drizzle.execute<{ id: string; name: string }>(sql`
-          select id, name from ${collection} where ${rankOnCollection(caller)} is not null
+          select id, name from ${collection} where ${collectionRank(caller)} is not null
           order by name limit ${max}`),
       ),
   }
 }
 
-/** How a page is asked for: what comes before an item is read from it backwards. */
-export function keyset(column: SQL, { order, after, before }: PageRequest) {
+/** The SQL of a page. A page before an item is read in reverse order. */
+export function keysetPage(column: SQL, { order, after, before }: PageRequest) {
   const isReversed = before !== null
   const isDescending = (order === 'desc') !== isReversed
   const cursor = before ?? after
@@ -73,56 +73,55 @@ export function keyset(column: SQL, { order, after, before }: PageRequest) {
 export async function readCollection(
   handle: Handle,
   caller: RequestPrincipal,
-  named: string,
+  nameOrId: string,
 ): Promise<Collection | undefined> {
-  const [row] = await handle.execute<ViewRow>(sql`${views(caller)} and ${isNamed(named)}`)
+  const [row] = await handle.execute<ViewRow>(
+    sql`${selectCollections(caller)} and ${isNamed(nameOrId)}`,
+  )
   return row === undefined ? undefined : collectionOf(row)
 }
 
-/** What rights on it are asked by. */
-export type CollectionPlace = Pick<Collection, 'id' | 'name' | 'accessMode' | 'role'>
+/** What decides about the rights of a caller. */
+export type CollectionAccess = Pick<Collection, 'id' | 'name' | 'accessMode' | 'role'>
 
-/** Without what is counted. */
-export async function readPlace(
+/** Cheaper than `readCollection`, which counts files. */
+export async function findAccess(
   handle: Handle,
   caller: RequestPrincipal,
-  named: string,
-): Promise<CollectionPlace | undefined> {
-  const rank = rankOnCollection(caller)
+  nameOrId: string,
+): Promise<CollectionAccess | undefined> {
+  const rank = collectionRank(caller)
   const [row] = await handle.execute<Pick<ViewRow, 'id' | 'name' | 'access_mode' | 'rank'>>(sql`
     select id, name, access_mode, ${rank} as rank from ${collection}
-    where ${rank} is not null and ${isNamed(named)}`)
+    where ${rank} is not null and ${isNamed(nameOrId)}`)
   if (row === undefined) return undefined
   return { id: row.id, name: row.name, accessMode: row.access_mode, role: roleOfRank(row.rank) }
 }
 
-/**
- * Holds it as it is until the end of the transaction: its place in the course of a reindex, too.
- * `alone`: for who changes it.
- */
+/** Prevents changes until the end of the transaction, including those of a reindex. */
 export async function lockCollection(
   transaction: Transaction,
   id: string,
-  how: 'shared' | 'alone',
+  mode: 'shared' | 'exclusive',
 ): Promise<boolean> {
   const rows = await transaction.execute(sql`
     select 1 from ${collection} where id = ${id}::uuid
-    for ${sql.raw(how === 'shared' ? 'share' : 'update')}`)
+    for ${sql.raw(mode === 'shared' ? 'share' : 'update')}`)
   return rows.length > 0
 }
 
-/** Adds it unless its owner has `ownedMax`; throws where its name is taken. */
+/** Throws a unique violation if the name is taken. */
 export async function insertCollection(
   transaction: Transaction,
   row: CollectionRow,
   ownedMax: number,
-): Promise<'added' | 'too many' | 'index is gone'> {
+): Promise<'added' | 'too_many' | 'index_dropped'> {
   const lock = `collections of ${row.ownerId}`
   await transaction.execute(sql`select pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
   const [owned] = await transaction.execute<{ count: number }>(sql`
     select count(*)::integer as count from ${collection} where owner_id = ${row.ownerId}::uuid`)
-  if ((owned?.count ?? 0) >= ownedMax) return 'too many'
-  // A reindex that ends just now takes the index away from under it.
+  if ((owned?.count ?? 0) >= ownedMax) return 'too_many'
+  // A reindex that completes now may drop the index.
   const added = await transaction.execute(sql`
     with held as (select id from embedding_index
       where id = ${row.indexId} and state = 'active' for share)
@@ -133,14 +132,14 @@ export async function insertCollection(
       ${row.folderId}::uuid, held.id, ${row.at.toISOString()}::timestamptz,
       ${row.at.toISOString()}::timestamptz
     from held returning 1`)
-  return added.length > 0 ? 'added' : 'index is gone'
+  return added.length > 0 ? 'added' : 'index_dropped'
 }
 
 export async function writeCollection(
   transaction: Transaction,
   id: string,
   row: Omit<CollectionRow, 'id' | 'ownerId' | 'indexId'> & {
-    /** Null: whoever it was before. */
+    /** Null: unchanged. */
     readonly folderSharedBy: string | null
   },
 ): Promise<void> {
@@ -159,9 +158,9 @@ export async function deleteCollection(transaction: Transaction, id: string): Pr
   await transaction.execute(sql`delete from ${collection} where id = ${id}::uuid`)
 }
 
-function isNamed(named: string): SQL {
-  if (isUuid(named)) return sql`collection.id = ${named}::uuid`
-  return named.includes('\0') ? sql`false` : sql`collection.name = ${named.toWellFormed()}`
+function isNamed(nameOrId: string): SQL {
+  if (isUuid(nameOrId)) return sql`collection.id = ${nameOrId}::uuid`
+  return nameOrId.includes('\0') ? sql`false` : sql`collection.name = ${nameOrId.toWellFormed()}`
 }
 
 type IndexRow = { id: number; model: string; dims: number; state: CollectionIndex['state'] }
@@ -195,8 +194,8 @@ const indexJson = (name: string) => {
     'state', ${table}.state)::text`
 }
 
-/** Collections as the caller sees them, ready for a further condition. */
-function views(caller: RequestPrincipal): SQL {
+/** Callers append further conditions. */
+function selectCollections(caller: RequestPrincipal): SQL {
   return sql`
     select collection.id, collection.name, collection.title, collection.description,
       collection.metadata, collection.owner_id, app_user.subject as owner_name,
@@ -205,7 +204,7 @@ function views(caller: RequestPrincipal): SQL {
       case when target.id is not null then ${indexJson('target')} end as target, counts.*,
       (extract(epoch from collection.created_at) * 1000)::float8 as created_ms,
       (extract(epoch from collection.updated_at) * 1000)::float8 as updated_ms,
-      ${rankOnCollection(caller)} as rank
+      ${collectionRank(caller)} as rank
     from ${collection}
     join embedding_index source on source.id = collection.index_id
     left join embedding_index target on target.id = collection.target_index_id
@@ -219,7 +218,7 @@ function views(caller: RequestPrincipal): SQL {
       join node on node.id = progress.file_id and node.trashed_at is null
       join file on file.node_id = node.id
       where progress.collection_id = collection.id) counts
-    where ${rankOnCollection(caller)} is not null`
+    where ${collectionRank(caller)} is not null`
 }
 
 function collectionOf(row: ViewRow): Collection {

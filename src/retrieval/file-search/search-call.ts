@@ -3,8 +3,8 @@ import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tool
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
-import { readQuery } from '#retrieval/search/schema.ts'
-import type { Search, SearchAnswer, SearchResult } from '#retrieval/search/search.ts'
+import { readQueryText } from '#retrieval/search/schema.ts'
+import type { Search, SearchResponse, SearchResult } from '#retrieval/search/search.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type Passage, type PassageBook, tellPassages, withinReach } from './passages.ts'
 import type { FileSearchTool } from './request.ts'
@@ -72,7 +72,7 @@ export function searchFiles(deps: SearchCallDeps, asked: Asked): HostedCall {
 function requestOf(tool: FileSearchTool, queries: readonly string[]): Parameters<Search>[1] {
   return {
     collections: tool.collections,
-    collectionsIfVisible: tool.agentCollections,
+    optionalCollections: tool.agentCollections,
     queries,
     filters: tool.filters,
     topK: tool.resultsMax,
@@ -92,7 +92,7 @@ function askedQueries(args: string): readonly string[] {
 /** Throws an `AppError` whose message says to the model what is wrong. */
 function readQueries(args: string): readonly string[] {
   const queries = askedQueries(args)
-  if (queries.length > 0) return queries.map((text) => readQuery(text, 'queries'))
+  if (queries.length > 0) return queries.map((text) => readQueryText(text, 'queries'))
   throw new AppError('invalid_request', '"queries" must be a list of texts.')
 }
 
@@ -110,7 +110,7 @@ function renderResult({ attributes, fileId, filename, score, text, page }: Found
 /** The names of what an agent searches are not for everybody who calls it. */
 function tellAnswer(
   results: readonly Found[],
-  { absent }: SearchAnswer,
+  { absent }: SearchResponse,
   { tool, book }: Asked,
 ): string {
   const told = tellPassages(results, book)

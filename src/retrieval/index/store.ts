@@ -117,7 +117,7 @@ export async function replaceChunks(
   const [wanted] = await transaction.execute(sql`
     select 1 from ${fileIndex}
     where file_id = ${fileId}::uuid and index_id = ${index.id} for update`)
-  await removeChunks(transaction, index.id, [fileId])
+  await deleteChunks(transaction, index.id, [fileId])
   if (wanted === undefined) return
   for (const rowsJson of insertTexts(given.chunks)) {
     await transaction.execute(sql`
@@ -130,7 +130,7 @@ export async function replaceChunks(
   }
 }
 
-export async function removeChunks(
+export async function deleteChunks(
   transaction: Transaction,
   indexId: number,
   fileIds: readonly string[],

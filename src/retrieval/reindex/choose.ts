@@ -3,7 +3,7 @@ import { refused } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { Probe } from './probe.ts'
-import type { ReindexWish } from './reindex.ts'
+import type { ReindexParams } from './reindex.ts'
 import type { Place } from './routing-store.ts'
 
 /** Collections that change together, from one index to one other. */
@@ -18,7 +18,7 @@ export type Choice = {
 const namesMax = 20
 
 /** `places`: those that are named, or all. See `Reindexes.start` for what this throws. */
-export function choose(places: readonly Place[], wish: ReindexWish, probe: Probe): Choice {
+export function choose(places: readonly Place[], wish: ReindexParams, probe: Probe): Choice {
   demandAll(places, wish)
   const moving = places.find(({ target_index_id: id }) => id !== null)
   if (moving !== undefined) throw isRunning(moving.name)
@@ -49,7 +49,7 @@ export function isRunning(name: string | null): AppError {
   })
 }
 
-function demandAll(places: readonly Place[], { collections }: ReindexWish): void {
+function demandAll(places: readonly Place[], { collections }: ReindexParams): void {
   for (const [at, named] of (collections ?? []).entries()) {
     const isKnown = places.some(({ id, name }) =>
       isUuid(named) ? id === named.toLowerCase() : name === named,
@@ -75,7 +75,7 @@ function demandOneSource(places: readonly Place[]): void {
   )
 }
 
-function targetOf({ chunking }: ReindexWish, { model, dims }: Probe) {
+function targetOf({ chunking }: ReindexParams, { model, dims }: Probe) {
   return (place: Place): IndexSpec => ({
     model,
     dims,

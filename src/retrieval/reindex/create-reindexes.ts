@@ -4,7 +4,7 @@ import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { pageOf } from '#retrieval/collections/create-members.ts'
+import { pageOf } from '#retrieval/collections/members.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { checkDims } from '#retrieval/index/tables.ts'
 import type { Ingest } from '#retrieval/ingest/ingest.ts'
@@ -15,7 +15,7 @@ import { driveQueue } from './drop.ts'
 import { estimate } from './estimate.ts'
 import { countFiles, listFailures } from './file-store.ts'
 import { type Probe, probeModel } from './probe.ts'
-import type { ReindexAction, Reindexes, ReindexWish } from './reindex.ts'
+import type { ReindexAction, Reindexes, ReindexParams } from './reindex.ts'
 import { findPlaces } from './routing-store.ts'
 import {
   type Handle,
@@ -93,7 +93,7 @@ export async function createReindexes(deps: ReindexDeps): Promise<Reindexes> {
 /** What is to be changed into what; the model has shown that it can. */
 async function plan(
   { store, embedders }: Parts,
-  wish: ReindexWish,
+  wish: ReindexParams,
   signal: AbortSignal,
 ): Promise<{ choice: Choice; probe: Probe }> {
   const places = await store.ask((handle) => findPlaces(handle, wish.collections))

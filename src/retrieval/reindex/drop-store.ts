@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import { dropUnwanted, lockFiles } from '#retrieval/collections/member-store.ts'
+import { deleteUnusedChunks, lockFiles } from '#retrieval/collections/member-store.ts'
 
 const noFile = '00000000-0000-0000-0000-000000000000'
 
@@ -30,6 +30,6 @@ export async function tidyPage(
     order by file_id limit ${filesMax}`)
   const fileIds = rows.map(({ id }) => id)
   await lockFiles(transaction, fileIds)
-  await dropUnwanted(transaction, fileIds)
+  await deleteUnusedChunks(transaction, fileIds)
   return fileIds.at(-1) ?? null
 }

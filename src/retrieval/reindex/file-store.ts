@@ -2,10 +2,11 @@ import { type SQL, sql } from 'drizzle-orm'
 import { fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { PageRequest } from '#retrieval/collections/collections.ts'
-import { lockFiles, uuidArray } from '#retrieval/collections/member-store.ts'
-import { keyset } from '#retrieval/collections/store.ts'
+import { lockFiles } from '#retrieval/collections/member-store.ts'
+import { keysetPage } from '#retrieval/collections/store.ts'
 import { type Counters, type FailedFile, isGoingBack } from '#retrieval/reindex/reindex.ts'
 import type { Handle, Run } from '#retrieval/reindex/store.ts'
+import { uuidArray } from '#retrieval/sql-store.ts'
 import { instant } from './routing-store.ts'
 
 /**
@@ -167,7 +168,7 @@ export async function listFailures(
   run: Run,
   page: PageRequest,
 ): Promise<readonly FailedFile[]> {
-  const { where, order, isReversed } = keyset(sql`${fileIndex.fileId}`, page)
+  const { where, order, isReversed } = keysetPage(sql`${fileIndex.fileId}`, page)
   const rows = await handle.execute<FailedFile>(sql`
     select ${fileIndex.fileId} as "fileId", node.name as filename,
       coalesce(error_code, 'internal_error') as code, coalesce(error_message, '') as message,

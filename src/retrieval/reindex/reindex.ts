@@ -60,7 +60,7 @@ export type Counters = {
   readonly added: number
 }
 
-export type ReindexWish = {
+export type ReindexParams = {
   readonly embeddingModel: string
   /** Null: as the source is split. */
   readonly chunking: { readonly tokensMax: number; readonly overlapTokens: number } | null
@@ -93,9 +93,9 @@ export type Reindexes = {
    * `collection_not_found`, `several_source_indexes`, `already_current`; `conflict` of code
    * `reindex_running`; `upstream_error` of code `embedding_probe_failed`.
    */
-  start(userId: string, wish: ReindexWish, signal: AbortSignal): Promise<Reindex>
+  start(userId: string, wish: ReindexParams, signal: AbortSignal): Promise<Reindex>
   /** Throws the same, and changes nothing. */
-  estimate(wish: ReindexWish, signal: AbortSignal): Promise<ReindexEstimate>
+  estimate(wish: ReindexParams, signal: AbortSignal): Promise<ReindexEstimate>
   list(page: PageRequest, status: ReindexStatus | null): Promise<Page<Reindex>>
   find(id: string): Promise<Reindex>
   /** As it is now, each second, with each change of its course, and at its end. */

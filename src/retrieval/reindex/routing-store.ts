@@ -2,9 +2,8 @@ import { type SQL, sql } from 'drizzle-orm'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { uuidArray } from '#retrieval/collections/member-store.ts'
 import { changeIndex, type Handle, lockIndex, type Run } from '#retrieval/reindex/store.ts'
-import { textArray } from '#retrieval/search/scope-store.ts'
+import { textArray, uuidArray } from '#retrieval/sql-store.ts'
 
 /** Which index the collections of a reindex are searched in, and which one their new files go to. */
 

@@ -1,16 +1,12 @@
 import { Type } from '@sinclair/typebox'
-import { compileChecker } from '#lib/schema.ts'
-import { refused } from '#lib/unprocessable.ts'
 import { chunkingShape, orderedPageQuery, readChunking } from '#retrieval/collections/schema.ts'
-import { readBody } from '#retrieval/read-body.ts'
-import { type ReindexStatus, type ReindexWish, reindexStatuses } from './reindex.ts'
+import { bodyReader } from '#retrieval/read-body.ts'
+import { type ReindexParams, reindexStatuses } from './reindex.ts'
 
-/** The wire shapes of `/v1/embeddings/reindex`. */
+/** What `/v1/embeddings/reindex` accepts. */
 
 const nameCharsMax = 256
 const collectionsMax = 1_000
-
-const strict = { additionalProperties: false }
 
 export const reindexBody = Type.Object(
   {
@@ -29,19 +25,19 @@ export const reindexBody = Type.Object(
             maxItems: collectionsMax,
           }),
         ],
-        { description: 'Names or ids, all of one index.', default: 'all' },
+        { description: 'Names or ids of collections of one index.', default: 'all' },
       ),
     ),
     dry_run: Type.Optional(
-      Type.Boolean({ description: 'Only tell what it would take.', default: false }),
+      Type.Boolean({ description: 'Only estimate the effort.', default: false }),
     ),
   },
-  strict,
+  { additionalProperties: false },
 )
 
 export const reindexStatus = Type.Union(
   reindexStatuses.map((status) => Type.Literal(status)),
-  { description: 'How far it has come.' },
+  { description: 'The state of the reindex.' },
 )
 
 export const reindexesQuery = Type.Object({
@@ -49,29 +45,18 @@ export const reindexesQuery = Type.Object({
   status: Type.Optional(reindexStatus),
 })
 
-const checker = compileChecker(reindexBody)
+const readFields = bodyReader(reindexBody)
 
-/** These read what is sent; what is wrong with it throws an `AppError` of status 422. */
-
-export function readReindex(body: unknown): { wish: ReindexWish; isDryRun: boolean } {
-  const { embedding_model: embeddingModel, chunking, ...rest } = readBody(checker, body)
-  const { collections = 'all', dry_run: isDryRun = false } = rest
+/** Throws an `AppError` of status 422. */
+export function readReindex(body: unknown): { params: ReindexParams; isDryRun: boolean } {
+  const fields = readFields(body)
+  const { collections = 'all' } = fields
   return {
-    wish: {
-      embeddingModel,
-      chunking: readChunking(chunking),
+    params: {
+      embeddingModel: fields.embedding_model,
+      chunking: readChunking(fields.chunking),
       collections: collections === 'all' ? null : collections,
     },
-    isDryRun,
+    isDryRun: fields.dry_run ?? false,
   }
-}
-
-export function readStatus(
-  query: Readonly<Record<string, string | undefined>>,
-): ReindexStatus | null {
-  const { status } = query
-  if (status === undefined) return null
-  const known = reindexStatuses.find((one) => one === status)
-  if (known !== undefined) return known
-  throw refused('status', `"status" must be one of ${reindexStatuses.join(', ')}.`)
 }

@@ -5,7 +5,7 @@ import { embeddingIndex, reindex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { PageRequest } from '#retrieval/collections/collections.ts'
-import { keyset } from '#retrieval/collections/store.ts'
+import { keysetPage } from '#retrieval/collections/store.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
 import { type Counters, openStatuses, type ReindexStatus } from './reindex.ts'
@@ -60,7 +60,7 @@ export function runStore({ drizzle }: Pick<Database, 'drizzle'>) {
 
     list: (page: PageRequest, status: ReindexStatus | null): Promise<readonly Run[]> =>
       ask(async () => {
-        const { where, isReversed } = keyset(sql`${reindex.id}`, page)
+        const { where, isReversed } = keysetPage(sql`${reindex.id}`, page)
         const isDescending = (page.order === 'desc') !== isReversed
         const rows = await drizzle
           .select()

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
-import { uuidArray } from '#retrieval/collections/member-store.ts'
 import { chunkTable, vectorText, vectorType } from '#retrieval/index/store.ts'
 import type { Handle, ReindexDatabase } from '#retrieval/reindex/store.ts'
+import { uuidArray } from '#retrieval/sql-store.ts'
 
 /** What is really in an index, whatever was written down about it. */
 

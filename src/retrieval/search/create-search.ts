@@ -1,17 +1,17 @@
 import type { Embedders } from '#embedding/embedder.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import type { Log } from '#telemetry/log.ts'
-import { embedQueries, type QueryVectors } from './embed-queries.ts'
-import { type Fused, fuse } from './fuse.ts'
+import { type FusedHits, fuse } from './fuse.ts'
 import { type SearchTuning, searchTuning } from './hit-store.ts'
-import { orderByReranker } from './order-by-reranker.ts'
-import type { Search, SearchAnswer, SearchRequest, SearchResult } from './search.ts'
-import { searchWords } from './stop-words.ts'
-import { type Passage, type SearchedCollection, searchStore } from './store.ts'
+import { keywordsOf } from './keywords.ts'
+import { embedQueries, type QueryVectors, rerankPassages } from './model-calls.ts'
+import type { Search, SearchRequest, SearchResponse, SearchResult } from './search.ts'
+import { type SearchedCollection, type StoredPassage, searchStore } from './store.ts'
 
 export type SearchDeps = {
   database: IndexDatabase
@@ -22,63 +22,89 @@ export type SearchDeps = {
   tuning?: SearchTuning
 }
 
-/** Each way of searching gives so many at least: the best of all is rarely below it in one of them. */
+/** Hits per ranking: the best results after fusion are rarely below these ranks. */
 const hitsMin = 50
 const hitsPerResult = 4
-/** A reindex that ends while we search changes where to look. */
+/** A reindex that completes during a search changes its indexes. */
 const plansMax = 4
-/** PostgreSQL: the table is not there (any more). */
-const missingTable = '42P01'
-/** PostgreSQL: the statement took longer than it may. */
-const canceled = '57014'
+/** SQLSTATE: the table of an index was dropped. */
+const undefinedTable = '42P01'
+/** SQLSTATE: statement timeout. */
+const queryCanceled = '57014'
 
 type Store = ReturnType<typeof searchStore>
 
-/** What is asked, with what was settled about it. */
-type Plan = {
+type SearchParams = {
+  readonly caller: RequestPrincipal
+  readonly request: SearchRequest
+  readonly signal: AbortSignal
+}
+
+type SearchPlan = {
   readonly collections: readonly SearchedCollection[]
   readonly absent: readonly string[]
   readonly vectors: QueryVectors
-  /** How many passages are wanted, and from how many they are chosen. */
-  readonly wanted: number
+  readonly resultsMax: number
+  /** Hits per ranking, from which the results are chosen. */
   readonly hitsMax: number
   readonly rerankModel: string | null
 }
 
-type Ordered = {
-  readonly kind: SearchAnswer['scoreKind']
+type FoundPassages = {
+  readonly fused: FusedHits
+  readonly passages: ReadonlyMap<string, StoredPassage>
+  /** The names of collections by chunk id. */
+  readonly collectionNames: ReadonlyMap<string, string>
+}
+
+type RankedChunks = {
+  readonly kind: SearchResponse['scoreKind']
   readonly scored: readonly { readonly chunkId: string; readonly score: number }[]
 }
 
 export function createSearch(deps: SearchDeps): Search {
   const store = searchStore(deps.database, deps.tuning ?? searchTuning)
   return async (caller, request, signal) => {
-    const startedAt = performance.now()
-    for (let planned = 1; ; planned++) {
-      const plan = await makePlan(deps, store, { caller, request, signal })
-      const found = await find(store, plan, { caller, request }).catch((error: unknown) => {
+    const startedAtMs = performance.now()
+    const params = { caller, request, signal }
+    for (let attempt = 1; ; attempt++) {
+      const plan = await makePlan(deps, store, params)
+      const found = await find(store, plan, params).catch((error: unknown) => {
         const state = sqlStateOf(error)
-        if (state === missingTable) return undefined
-        throw state === canceled ? unavailable('The search takes too long.', error) : error
+        if (state === undefinedTable) return undefined
+        throw state === queryCanceled ? unavailable('The search timed out.', error) : error
       })
       signal.throwIfAborted()
       if (found !== undefined) {
-        const ordered = await order(deps, { plan, found, request, signal })
-        return answerOf({ plan, request, found, ordered, startedAt })
+        const { ranked, hasFailed } = await rank(deps, plan, found, params)
+        const results = ranked.scored.flatMap(({ chunkId, score }): SearchResult[] => {
+          const passage = found.passages.get(chunkId)
+          if (passage === undefined) return []
+          return [resultOf(passage, score, found.collectionNames.get(chunkId) ?? '')]
+        })
+        return {
+          results,
+          mode: request.mode,
+          scoreKind: ranked.kind,
+          degraded: [
+            ...(plan.vectors.hasFailed ? ['vector'] : []),
+            ...(hasFailed ? ['reranker'] : []),
+          ],
+          indexes: indexesOf(plan.collections),
+          absent: plan.absent,
+          tookMs: Math.round(performance.now() - startedAtMs),
+        }
       }
-      if (planned === plansMax) throw unavailable('What is searched is changing just now.')
+      if (attempt === plansMax) throw unavailable('The index is being replaced.')
     }
   }
 }
 
-type Asked = {
-  readonly caller: Parameters<Search>[0]
-  readonly request: SearchRequest
-  readonly signal: AbortSignal
-}
-
-async function makePlan(deps: SearchDeps, store: Store, asked: Asked): Promise<Plan> {
-  const { caller, request, signal } = asked
+async function makePlan(
+  deps: SearchDeps,
+  store: Store,
+  { caller, request, signal }: SearchParams,
+): Promise<SearchPlan> {
   const { retrievalK, rerankTopN, rerankModel } = deps.settings()
   if (request.rerank === true && rerankModel === null) {
     throw new AppError('unprocessable', 'No model of mode rerank is configured.', {
@@ -88,168 +114,135 @@ async function makePlan(deps: SearchDeps, store: Store, asked: Asked): Promise<P
   }
   const topK = request.topK ?? retrievalK
   const isReranked = rerankModel !== null && request.rerank !== false
-  const { collections, absent } = await chooseCollections(store, caller, request)
-  const indexes = collections.flatMap(({ source, target }) => [source, target ?? source])
+  const { collections, absent } = await resolveCollections(store, caller, request)
+  const queries = request.mode === 'keyword' ? [] : request.queries
   return {
     collections,
     absent,
-    vectors: await embedQueries(deps, {
-      queries: request.mode === 'keyword' ? [] : request.queries,
-      indexes,
-      signal,
-    }),
-    wanted: isReranked ? Math.min(rerankTopN ?? topK, topK) : topK,
+    vectors: await embedQueries(deps, { queries, indexes: allIndexes(collections), signal }),
+    resultsMax: isReranked ? Math.min(rerankTopN ?? topK, topK) : topK,
     hitsMax: Math.max(hitsMin, hitsPerResult * topK),
     rerankModel: isReranked ? rerankModel : null,
   }
 }
 
-/** Those that are named, each once; throws for one that is hidden or not there, and is demanded. */
-async function chooseCollections(
+/** Each collection once; throws `not_found` for a required one that the caller does not see. */
+async function resolveCollections(
   store: Store,
-  caller: Asked['caller'],
-  { collections: demanded, collectionsIfVisible: welcome = [] }: SearchRequest,
-): Promise<Pick<Plan, 'collections' | 'absent'>> {
-  const known = await store.resolve(caller, [...new Set([...demanded, ...welcome])])
-  const find = (word: string) =>
-    known.find(({ id, name }) => name === word || id === word.toLowerCase())
-  const found = demanded.map((word) => {
-    const match = find(word)
+  caller: RequestPrincipal,
+  { collections: required, optionalCollections: optional = [] }: SearchRequest,
+): Promise<Pick<SearchPlan, 'collections' | 'absent'>> {
+  const visible = await store.resolve(caller, [...new Set([...required, ...optional])])
+  const find = (nameOrId: string) =>
+    visible.find(({ id, name }) => name === nameOrId || id === nameOrId.toLowerCase())
+  const found = required.map((nameOrId) => {
+    const match = find(nameOrId)
     if (match !== undefined) return match
-    throw new AppError('not_found', `There is no collection "${word}".`)
+    throw new AppError('not_found', `There is no collection "${nameOrId}".`)
   })
   return {
-    collections: [...new Set([...found, ...welcome.flatMap((word) => find(word) ?? [])])],
-    absent: welcome.filter((word) => find(word) === undefined),
+    collections: [...new Set([...found, ...optional.flatMap((name) => find(name) ?? [])])],
+    absent: optional.filter((name) => find(name) === undefined),
   }
-}
-
-type Found = { readonly fused: Fused; readonly passages: ReadonlyMap<string, Passage> } & {
-  readonly collectionOf: ReadonlyMap<string, string>
 }
 
 async function find(
   store: Store,
-  plan: Plan,
-  { caller, request }: Omit<Asked, 'signal'>,
-): Promise<Found | undefined> {
+  plan: SearchPlan,
+  { caller, request }: SearchParams,
+): Promise<FoundPassages | undefined> {
   const { collections, vectors, hitsMax } = plan
-  const indexes = collections.flatMap(({ source, target }) => [source, target ?? source])
-  const models = new Map(indexes.map(({ id, model }) => [id, model]))
+  const models = new Map(allIndexes(collections).map(({ id, model }) => [id, model]))
   if (request.mode === 'vector' && vectors.byQuery.every(({ size }) => size === 0)) {
-    throw unavailable('The query cannot be turned into a vector just now.')
+    throw unavailable('The query could not be embedded.')
   }
-  let fused: Fused = { kind: 'text', scored: [] }
+  let fused: FusedHits = { kind: 'text', scored: [] }
   const found = await store.find({
     scope: { caller, filters: request.filters, collectionIds: collections.map(({ id }) => id) },
-    questions: request.queries.map((query, index) => ({
-      words: request.mode === 'vector' ? null : searchWords(query),
+    queries: request.queries.map((query, index) => ({
+      keywords: request.mode === 'vector' ? null : keywordsOf(query),
       vectors: vectors.byQuery[index] ?? new Map(),
     })),
     indexIds: new Set(models.keys()),
     hitsMax,
-    choose(hits) {
+    select(hits) {
       fused = fuse(hits, (indexId) => models.get(indexId) ?? '')
-      const { scored } = plan.rerankModel === null ? aboveMin(fused, request.scoreMin) : fused
-      return scored.slice(0, plan.rerankModel === null ? plan.wanted : hitsMax)
+      if (plan.rerankModel !== null) return fused.scored.slice(0, hitsMax)
+      return aboveMin(fused, request.scoreMin).scored.slice(0, plan.resultsMax)
     },
   })
   if (found === undefined) return undefined
   const names = new Map(collections.map(({ id, name }) => [id, name]))
-  const collectionOf = new Map(
-    found.chosen.map(({ hit }) => [hit.chunkId, names.get(hit.collectionId) ?? '']),
-  )
-  return { fused: { ...fused, scored: found.chosen }, passages: found.passages, collectionOf }
+  return {
+    fused: { ...fused, scored: found.selected },
+    passages: found.passages,
+    collectionNames: new Map(
+      found.selected.map(({ hit }) => [hit.chunkId, names.get(hit.collectionId) ?? '']),
+    ),
+  }
 }
 
-async function order(
+/** Reranks if configured; keeps the fused order if the reranker fails. */
+async function rank(
   deps: SearchDeps,
-  given: { plan: Plan; found: Found; request: SearchRequest; signal: AbortSignal },
-): Promise<Ordered & { failed: boolean }> {
-  const { plan, found, request, signal } = given
-  const fused = { kind: found.fused.kind, scored: found.fused.scored.map(plain) }
-  if (plan.rerankModel === null) return { ...fused, failed: false }
-  const reranked = await orderByReranker(deps, {
-    model: plan.rerankModel,
+  { rerankModel: model, resultsMax }: SearchPlan,
+  { fused, passages }: FoundPassages,
+  { request, signal }: SearchParams,
+): Promise<{ ranked: RankedChunks; hasFailed: boolean }> {
+  const byFusion: RankedChunks = {
+    kind: fused.kind,
+    scored: fused.scored.map(({ hit, score }) => ({ chunkId: hit.chunkId, score })),
+  }
+  if (model === null) return { ranked: byFusion, hasFailed: false }
+  const reranked = await rerankPassages(deps, {
+    model,
     query: request.queries.join('\n'),
-    passages: fused.scored.flatMap(({ chunkId }) => found.passages.get(chunkId) ?? []),
+    passages: byFusion.scored.flatMap(({ chunkId }) => passages.get(chunkId) ?? []),
     signal,
   })
-  const ordered: Ordered =
-    reranked === undefined ? fused : { kind: 'rerank' as const, scored: reranked }
-  const { kind, scored } = aboveMin(ordered, request.scoreMin)
-  return { kind, scored: scored.slice(0, plan.wanted), failed: reranked === undefined }
+  const ranked: RankedChunks =
+    reranked === undefined ? byFusion : { kind: 'rerank', scored: reranked }
+  const { kind, scored } = aboveMin(ranked, request.scoreMin)
+  return {
+    ranked: { kind, scored: scored.slice(0, resultsMax) },
+    hasFailed: reranked === undefined,
+  }
 }
 
-function plain({ hit, score }: Fused['scored'][number]) {
-  return { chunkId: hit.chunkId, score }
-}
-
-/** A score of ranks says how a passage stands among others, not how good it is. */
-function aboveMin<T extends { readonly score: number }, K extends SearchAnswer['scoreKind']>(
-  ordered: { readonly kind: K; readonly scored: readonly T[] },
+/** Scores by rank are relative, so a minimum does not apply to them. */
+function aboveMin<T extends { readonly score: number }, K extends SearchResponse['scoreKind']>(
+  ranked: { readonly kind: K; readonly scored: readonly T[] },
   scoreMin: number | null,
 ): { readonly kind: K; readonly scored: readonly T[] } {
-  if (scoreMin === null || ordered.kind === 'rrf' || ordered.kind === 'text') return ordered
-  return { ...ordered, scored: ordered.scored.filter(({ score }) => score >= scoreMin) }
-}
-
-function answerOf(given: {
-  plan: Plan
-  request: SearchRequest
-  found: Found
-  ordered: Ordered & { failed: boolean }
-  startedAt: number
-}): SearchAnswer {
-  const { plan, request, found, ordered, startedAt } = given
-  const results = ordered.scored.flatMap(({ chunkId, score }): SearchResult[] => {
-    const passage = found.passages.get(chunkId)
-    return passage === undefined ? [] : [resultOf(passage, score, found.collectionOf)]
-  })
-  return {
-    results,
-    mode: request.mode,
-    scoreKind: ordered.kind,
-    degraded: [
-      ...(plan.vectors.hasFailed ? ['vector'] : []),
-      ...(ordered.failed ? ['reranker'] : []),
-    ],
-    indexes: indexesOf(plan.collections),
-    absent: plan.absent,
-    tookMs: Math.round(performance.now() - startedAt),
-  }
+  if (scoreMin === null || ranked.kind === 'rrf' || ranked.kind === 'text') return ranked
+  return { ...ranked, scored: ranked.scored.filter(({ score }) => score >= scoreMin) }
 }
 
 function resultOf(
-  { chunkId, fileId, filename, attributes, text, ordinal, page, start, end }: Passage,
+  { chunkId, fileId, filename, attributes, text, ordinal, page, start, end }: StoredPassage,
   score: number,
-  collectionOf: ReadonlyMap<string, string>,
+  collection: string,
 ): SearchResult {
-  return {
-    fileId,
-    filename,
-    attributes,
-    text,
-    score,
-    collection: collectionOf.get(chunkId) ?? '',
-    chunk: { id: chunkId, index: ordinal, page, start, end },
-  }
+  const chunk = { id: chunkId, index: ordinal, page, start, end }
+  return { fileId, filename, attributes, text, score, collection, chunk }
 }
 
-function indexesOf(collections: readonly SearchedCollection[]): SearchAnswer['indexes'] {
-  const roles = new Map<string, SearchAnswer['indexes'][number]>()
+function allIndexes(collections: readonly SearchedCollection[]) {
+  return collections.flatMap(({ source, target }) => [source, target ?? source])
+}
+
+function indexesOf(collections: readonly SearchedCollection[]): SearchResponse['indexes'] {
+  const indexes = new Map<number, SearchResponse['indexes'][number]>()
   for (const { source, target } of collections) {
-    const id = String(source.id)
-    roles.set(id, { id, model: source.model, role: 'source' })
+    indexes.set(source.id, { id: String(source.id), model: source.model, role: 'source' })
     if (target === null) continue
-    const targetId = String(target.id)
-    roles.set(targetId, { id: targetId, model: target.model, role: 'target' })
+    indexes.set(target.id, { id: String(target.id), model: target.model, role: 'target' })
   }
-  return [...roles.values()]
+  return [...indexes.values()]
 }
 
-function unavailable(sentence: string, cause?: unknown): AppError {
-  return new AppError('service_unavailable', sentence, {
+function unavailable(message: string, cause?: unknown): AppError {
+  return new AppError('service_unavailable', message, {
     code: 'index_unavailable',
     retryAfterS: 1,
     cause,

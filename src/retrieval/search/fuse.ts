@@ -1,48 +1,47 @@
-/** What two ways of searching found, put into one order. */
-
+/** A passage found by vector search, by keyword search, or by both. */
 export type Hit = {
   readonly chunkId: string
   readonly indexId: number
   readonly collectionId: string
   readonly fileId: string
-  /** Of the cosine, 0 to 2; null: not among the nearest. */
+  /** Cosine distance, 0 to 2; null: not among the nearest. */
   readonly distance: number | null
-  /** 0 to 1; null: has none of the words. */
-  readonly wordScore: number | null
+  /** 0 to 1; null: has none of the keywords. */
+  readonly keywordScore: number | null
 }
 
-export type Scored = { readonly hit: Hit; readonly score: number }
+export type ScoredHit = { readonly hit: Hit; readonly score: number }
 
-export type Fused = {
+export type FusedHits = {
   readonly kind: 'rrf' | 'cosine' | 'text'
-  /** The best first; each passage once. */
-  readonly scored: readonly Scored[]
+  /** Best first, each passage once. */
+  readonly scored: readonly ScoredHit[]
 }
 
-/** The usual constant: how little the first few ranks differ. */
+/** The usual constant of reciprocal rank fusion; it flattens differences between the first ranks. */
 const rankOffset = 60
 
 /**
- * One order of the hits of all queries and indexes. Distances are compared within one model only,
- * since those of two mean nothing to each other; where more than one order is left, ranks decide.
+ * Merges the hits of all queries and indexes into one order. Distances are comparable within one
+ * model only; several orders are merged by rank.
  */
 export function fuse(
   queries: readonly (readonly Hit[])[],
   modelOf: (indexId: number) => string,
-): Fused {
+): FusedHits {
   const byModel = queries.flatMap((hits) => nearestByModel(hits, modelOf))
-  const byWords = queries.map(bestByWords).filter((list) => list.length > 0)
+  const byKeywords = queries.map(rankByKeywords).filter((list) => list.length > 0)
   const models = new Set(byModel.map(({ model }) => model))
-  if (models.size === 0) return { kind: 'text', scored: best(byWords) }
-  if (models.size === 1 && byWords.length === 0) {
-    return { kind: 'cosine', scored: best(byModel.map(({ list }) => list)) }
+  if (models.size === 0) return { kind: 'text', scored: bestOf(byKeywords) }
+  if (models.size === 1 && byKeywords.length === 0) {
+    return { kind: 'cosine', scored: bestOf(byModel.map(({ list }) => list)) }
   }
-  const lists = [...byModel.map(({ list }) => list), ...byWords]
-  return { kind: 'rrf', scored: byRanks(lists, queries.length) }
+  const lists = [...byModel.map(({ list }) => list), ...byKeywords]
+  return { kind: 'rrf', scored: fuseRanks(lists, queries.length) }
 }
 
 function nearestByModel(hits: readonly Hit[], modelOf: (indexId: number) => string) {
-  const lists = new Map<string, Scored[]>()
+  const lists = new Map<string, ScoredHit[]>()
   for (const hit of hits) {
     if (hit.distance === null) continue
     const model = modelOf(hit.indexId)
@@ -51,36 +50,40 @@ function nearestByModel(hits: readonly Hit[], modelOf: (indexId: number) => stri
   return [...lists].map(([model, list]) => ({ model, list: sorted(list) }))
 }
 
-function bestByWords(hits: readonly Hit[]): readonly Scored[] {
+function rankByKeywords(hits: readonly Hit[]): readonly ScoredHit[] {
   return sorted(
-    hits.flatMap((hit) => (hit.wordScore === null ? [] : [{ hit, score: hit.wordScore }])),
+    hits.flatMap((hit) => (hit.keywordScore === null ? [] : [{ hit, score: hit.keywordScore }])),
   )
 }
 
-/** Each passage with the best of its scores. */
-function best(lists: readonly (readonly Scored[])[]): readonly Scored[] {
-  const known = new Map<string, Scored>()
+/** Each passage with its best score. */
+function bestOf(lists: readonly (readonly ScoredHit[])[]): readonly ScoredHit[] {
+  const best = new Map<string, ScoredHit>()
   for (const scored of sorted(lists.flat())) {
-    if (!known.has(scored.hit.chunkId)) known.set(scored.hit.chunkId, scored)
+    if (!best.has(scored.hit.chunkId)) best.set(scored.hit.chunkId, scored)
   }
-  return [...known.values()]
+  return [...best.values()]
 }
 
-/** Reciprocal rank fusion, as a part of what first places everywhere would give. */
-function byRanks(lists: readonly (readonly Scored[])[], queryCount: number): readonly Scored[] {
-  // A passage is in one index, so each query has at most its words and one model for it.
-  const most = (2 * queryCount) / (rankOffset + 1)
-  const known = new Map<string, Scored>()
+/** Reciprocal rank fusion, scaled so that the first rank in every list scores 1. */
+function fuseRanks(
+  lists: readonly (readonly ScoredHit[])[],
+  queryCount: number,
+): readonly ScoredHit[] {
+  // A passage is in one index, so each query ranks it at most by keywords and by one model.
+  const scoreMax = (2 * queryCount) / (rankOffset + 1)
+  const fused = new Map<string, ScoredHit>()
   for (const list of lists) {
-    list.forEach(({ hit }, index) => {
-      const score = (known.get(hit.chunkId)?.score ?? 0) + 1 / (rankOffset + index + 1) / most
-      known.set(hit.chunkId, { hit, score: Math.min(score, 1) })
-    })
+    for (const [index, { hit }] of list.entries()) {
+      const known = fused.get(hit.chunkId)?.score ?? 0
+      const score = known + 1 / (rankOffset + index + 1) / scoreMax
+      fused.set(hit.chunkId, { hit, score: Math.min(score, 1) })
+    }
   }
-  return sorted([...known.values()])
+  return sorted([...fused.values()])
 }
 
-/** Equal scores keep their order, so that an answer does not change by chance. */
-function sorted(list: readonly Scored[]): readonly Scored[] {
+/** Stable, so that equal scores always come in the same order. */
+function sorted(list: readonly ScoredHit[]): readonly ScoredHit[] {
   return list.toSorted((one, other) => other.score - one.score)
 }

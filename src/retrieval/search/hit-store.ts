@@ -1,30 +1,30 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Transaction } from '#jobs/jobs.ts'
 import { chunkTable, type IndexDatabase, vectorText, vectorType } from '#retrieval/index/store.ts'
-import type { Hit } from '#retrieval/search/fuse.ts'
+import type { Hit } from './fuse.ts'
+import { type KeywordTier, keywordTiers } from './keywords.ts'
 import {
-  comparedTo,
-  foundByGraph,
-  type Leg,
-  matchingOfAll,
-  matchingWords,
-  nearestOfAll,
-  noneMatching,
-  noneNearest,
-} from './candidate-store.ts'
-import { type WordsTier, wordsTiers } from './keyword-tier.ts'
-import { memberTables, type Scope } from './scope-store.ts'
+  emptyKeywordRanking,
+  emptyVectorRanking,
+  type Ranking,
+  rankAllByGraph,
+  rankAllByKeywords,
+  rankByComparison,
+  rankByGraph,
+  rankByKeywords,
+} from './ranking-store.ts'
+import { type SearchScope, visibleFileTables } from './scope-store.ts'
 
 export type SearchTuning = {
-  /** Among at most so many passages all are compared, and none is lost. */
+  /** Up to so many allowed passages are compared exactly, without the graph. */
   readonly exactChunksMax: number
-  /** Whether all are compared, too, where the graph gave fewer than were asked for. */
+  /** Whether to compare exactly after all where the graph returns too few hits. */
   readonly exactWhenShort: boolean
-  /** Of at most so many files, what may be found is found out before anything is looked for. */
+  /** Collections with more files rank passages first and check rights afterwards. */
   readonly rightsFirstFilesMax: number
-  /** Of more, so many passages are looked for, for each one that is wanted, and then their rights. */
+  /** Passages ranked per wanted hit before rights are checked. */
   readonly candidatesPerHit: number
-  /** Without these, a search of a graph through a filter gives a part of what is there. */
+  /** With the defaults of pgvector a filtered graph scan misses most results. */
   readonly graphSettings: Readonly<Record<string, string>>
 }
 
@@ -41,175 +41,172 @@ export const searchTuning: SearchTuning = {
   },
 }
 
-export type Question = {
-  /** For full text; null: not asked by words. */
-  readonly words: string | null
-  /** By index; what has none is not asked by its vectors. */
+export type IndexQuery = {
+  /** Null: no full text search. */
+  readonly keywords: string | null
+  /** By index id; an index without one gets no vector search. */
   readonly vectors: ReadonlyMap<number, Float32Array>
 }
 
-export type AskedIndex = {
+export type QueriedIndex = {
   readonly id: number
   readonly hasGraph: boolean
-  /** Whether finding out what may be found in it costs more than looking for it. */
+  /** Whether checking the rights of all files costs more than the search. */
   readonly hasManyFiles: boolean
 }
 
-type Asking = {
+type HitParams = {
   readonly transaction: Transaction
-  readonly scope: Scope
-  /** How many each way of searching gives. */
+  readonly scope: SearchScope
+  /** Hits per ranking. */
   readonly hitsMax: number
   readonly kind: IndexDatabase['kind']
   readonly tuning: SearchTuning
-  readonly index: AskedIndex
-  readonly question: Question
+  readonly index: QueriedIndex
+  readonly query: IndexQuery
 }
 
-/** What one index has for one question. */
-export async function askIndex(asking: Asking): Promise<readonly Hit[]> {
-  const found = asking.index.hasManyFiles ? await readCandidates(asking) : undefined
-  return found ?? (await readAllowed(asking))
+/** The hits of one query in one index. */
+export async function findHits(params: HitParams): Promise<readonly Hit[]> {
+  const hits = params.index.hasManyFiles ? await findAmongCandidates(params) : undefined
+  return hits ?? (await findAmongVisible(params))
 }
 
-/** Of all that may be found. */
-async function readAllowed(asking: Asking): Promise<readonly Hit[]> {
-  const { tuning, index, question, hitsMax } = asking
-  const byGraph = index.hasGraph && question.vectors.has(index.id)
-  const { hits, chunks } = await readHits(asking, { byGraph })
+/** Checks the rights of all files first. */
+async function findAmongVisible(params: HitParams): Promise<readonly Hit[]> {
+  const { tuning, index, query, hitsMax } = params
+  const byGraph = index.hasGraph && query.vectors.has(index.id)
+  const { hits, chunks } = await selectVisibleHits(params, { byGraph })
   if (!byGraph || !tuning.exactWhenShort || chunks <= tuning.exactChunksMax) return hits
   const nearest = hits.filter(({ distance }) => distance !== null).length
   const isShort = nearest < Math.min(hitsMax, chunks)
-  return isShort ? (await readHits(asking, { byGraph: false })).hits : hits
+  return isShort ? (await selectVisibleHits(params, { byGraph: false })).hits : hits
 }
 
 type HitRow = {
-  /** Null in the one row that is there where there are no hits. */
+  /** Null in the single row of an empty result. */
   id: string | null
   file_id: string
   collection_id: string
   distance: number | null
-  word_score: number | null
+  keyword_score: number | null
 }
 
-/** All in one statement, since finding out what may be found costs more than most searches of it. */
-async function readHits(
-  asking: Asking,
+/** One statement, since the check of rights costs more than most searches. */
+async function selectVisibleHits(
+  params: HitParams,
   { byGraph }: { byGraph: boolean },
 ): Promise<{ hits: readonly Hit[]; chunks: number }> {
-  const { transaction, scope, hitsMax, index, question, tuning } = asking
-  const vector = vectorOf(asking)
-  const leg = { table: chunkTable(index.id), hitsMax }
+  const { transaction, scope, hitsMax, index, query, tuning } = params
+  const vector = vectorOf(params)
+  const ranking = { table: chunkTable(index.id), hitsMax }
+  const exactChunksMax = byGraph ? tuning.exactChunksMax : null
   const nearest =
-    vector === null
-      ? noneNearest
-      : nearestTo(vector, { ...leg, exactChunksMax: byGraph ? tuning.exactChunksMax : null })
-  const matching = question.words === null ? noneMatching : matchingWords(question.words, leg)
+    vector === null ? emptyVectorRanking : rankByVector(vector, ranking, exactChunksMax)
+  const matching =
+    query.keywords === null ? emptyKeywordRanking : rankByKeywords(query.keywords, ranking)
   const rows = await transaction.execute<HitRow & { chunks: number }>(sql`
-    with ${memberTables(scope, 'all files')},
-    ${allowedIn(index)},
+    with ${visibleFileTables(scope, 'all files')},
+    ${allowedTable(index)},
     counted as materialized (select coalesce(sum(chunks), 0)::integer as chunks from allowed),
     nearest as materialized (${nearest}),
     matching as materialized (${matching}),
-    ${hit}
-    select counted.chunks, hit.* from counted left join hit on true ${inOrder}`)
-  return { hits: rows.flatMap((row) => hitOf(row, index.id)), chunks: rows[0]?.chunks ?? 0 }
+    ${hitTable}
+    select counted.chunks, hit.* from counted left join hit on true ${hitOrder}`)
+  return { hits: rows.flatMap((row) => hitsOf(row, index.id)), chunks: rows[0]?.chunks ?? 0 }
 }
 
-/** By the graph where there are more passages than are compared with one another, if there is one. */
-function nearestTo(vector: SQL, leg: Leg & { exactChunksMax: number | null }): SQL {
-  const { exactChunksMax } = leg
-  if (exactChunksMax === null) return comparedTo(vector, leg, sql`true`)
-  // Known before either of the two begins, so that only one of them does.
-  const isMany = sql`(select chunks from counted) > ${exactChunksMax}`
+/** Uses the graph above `exactChunksMax` allowed passages; null: never. */
+function rankByVector(vector: SQL, ranking: Ranking, exactChunksMax: number | null): SQL {
+  if (exactChunksMax === null) return rankByComparison(vector, ranking, sql`true`)
+  // Evaluated before either branch, so that only one of them runs.
+  const isLarge = sql`(select chunks from counted) > ${exactChunksMax}`
   return sql`
-    (${foundByGraph(vector, leg, isMany)}) union all (${comparedTo(vector, leg, sql`not (${isMany})`)})`
+    (${rankByGraph(vector, ranking, isLarge)})
+    union all (${rankByComparison(vector, ranking, sql`not (${isLarge})`)})`
 }
 
 /**
- * What is nearest in the whole index and has the most of the words, as far as it may be found: few of
- * many files need to be asked about. Undefined where that gives fewer than are wanted.
+ * Ranks the whole index and checks the rights of the best passages only. Undefined where that yields
+ * too few hits.
  */
-async function readCandidates(asking: Asking): Promise<readonly Hit[] | undefined> {
-  const { words, vectors } = asking.question
-  if (vectors.has(asking.index.id) && !asking.index.hasGraph) return undefined
-  for (const tier of words === null ? [null] : wordsTiers(words)) {
-    const { hits, isEnough, isRare } = await readTier(asking, tier)
+async function findAmongCandidates(params: HitParams): Promise<readonly Hit[] | undefined> {
+  const { keywords, vectors } = params.query
+  if (vectors.has(params.index.id) && !params.index.hasGraph) return undefined
+  for (const tier of keywords === null ? [null] : keywordTiers(keywords)) {
+    const { hits, isEnough, isRare } = await selectCandidateHits(params, tier)
     if (isEnough) return hits
-    // The next tier would look through even more of what is not for this caller.
+    // A wider tier would rank even more passages that this caller may not see.
     if (isRare) return undefined
   }
   return undefined
 }
 
-type TierRow = HitRow & { nearest_count: number; matched: number; matching_count: number }
+type CandidateRow = HitRow & { nearest_count: number; matched: number; matching_count: number }
 
-type TierAnswer = {
-  readonly hits: readonly Hit[]
-  readonly isEnough: boolean
-  /** Whether few of the candidates may be found. */
-  readonly isRare: boolean
-}
-
-async function readTier(asking: Asking, tier: WordsTier | null): Promise<TierAnswer> {
-  const { transaction, scope, hitsMax, index, question, tuning } = asking
-  const { words } = question
-  const vector = vectorOf(asking)
-  const leg = { table: chunkTable(index.id), hitsMax: hitsMax * tuning.candidatesPerHit }
-  const rows = await transaction.execute<TierRow>(sql`
-    with near as materialized (${vector === null ? noneNearest : nearestOfAll(vector, leg)}),
-    matched as materialized (
-      ${tier === null || words === null ? noneMatching : matchingOfAll(words, leg, tier)}),
+async function selectCandidateHits(
+  params: HitParams,
+  tier: KeywordTier | null,
+): Promise<{ hits: readonly Hit[]; isEnough: boolean; isRare: boolean }> {
+  const { transaction, scope, hitsMax, index, query, tuning } = params
+  const { keywords } = query
+  const vector = vectorOf(params)
+  const ranking = { table: chunkTable(index.id), hitsMax: hitsMax * tuning.candidatesPerHit }
+  const near = vector === null ? emptyVectorRanking : rankAllByGraph(vector, ranking)
+  const matched =
+    tier === null || keywords === null
+      ? emptyKeywordRanking
+      : rankAllByKeywords(keywords, ranking, tier)
+  const rows = await transaction.execute<CandidateRow>(sql`
+    with near as materialized (${near}),
+    matched as materialized (${matched}),
     candidate as materialized (select file_id from near union select file_id from matched),
-    ${memberTables(scope, 'candidates')},
-    ${allowedIn(index)},
+    ${visibleFileTables(scope, 'candidates')},
+    ${allowedTable(index)},
     nearest as materialized (
       select near.id, file_id, allowed.collection_id, near.distance
       from near join allowed using (file_id)
       order by near.distance limit ${hitsMax}),
     matching as materialized (
-      select matched.id, file_id, allowed.collection_id, matched.word_score
+      select matched.id, file_id, allowed.collection_id, matched.keyword_score
       from matched join allowed using (file_id)
-      order by matched.word_score desc, matched.id limit ${hitsMax}),
-    ${hit},
+      order by matched.keyword_score desc, matched.id limit ${hitsMax}),
+    ${hitTable},
     counted as (
       select (select count(*)::integer from nearest) as nearest_count,
         (select count(*)::integer from matched) as matched,
         (select count(*)::integer from matching) as matching_count)
-    select counted.*, hit.* from counted left join hit on true ${inOrder}`)
-  const [{ nearest_count: nearest, matched, matching_count: matching } = noCounts] = rows
-  const isNearShort = vector !== null && nearest < hitsMax
-  const isAll = tier === null || (tier === 'any' && matched < leg.hitsMax)
+    select counted.*, hit.* from counted left join hit on true ${hitOrder}`)
+  const [counts = { nearest_count: 0, matched: 0, matching_count: 0 }] = rows
+  const isVectorShort = vector !== null && counts.nearest_count < hitsMax
+  const isExhaustive = tier === null || (tier === 'any' && counts.matched < ranking.hitsMax)
   return {
-    hits: rows.flatMap((row) => hitOf(row, index.id)),
-    isEnough: !isNearShort && (isAll || matching === hitsMax),
-    isRare: isNearShort || matching * tuning.candidatesPerHit < matched,
+    hits: rows.flatMap((row) => hitsOf(row, index.id)),
+    isEnough: !isVectorShort && (isExhaustive || counts.matching_count === hitsMax),
+    isRare: isVectorShort || counts.matching_count * tuning.candidatesPerHit < counts.matched,
   }
 }
 
-const noCounts = { nearest_count: 0, matched: 0, matching_count: 0 }
-
-function vectorOf({ question, index, kind }: Asking): SQL | null {
-  const vector = question.vectors.get(index.id)
+function vectorOf({ query, index, kind }: HitParams): SQL | null {
+  const vector = query.vectors.get(index.id)
   return vector === undefined ? null : sql`${vectorText(vector)}::${vectorType(kind)}`
 }
 
-function allowedIn({ id }: AskedIndex): SQL {
+function allowedTable({ id }: QueriedIndex): SQL {
   return sql`
     allowed as materialized (
       select file_id, collection_id, chunks from member where index_id = ${id})`
 }
 
-/** Of what was found by either of two ways, or by both. */
-const hit = sql`
+const hitTable = sql`
   hit as (
-    select id, file_id, collection_id, nearest.distance, matching.word_score
+    select id, file_id, collection_id, nearest.distance, matching.keyword_score
     from nearest full join matching using (id, file_id, collection_id))`
 
-const inOrder = sql`order by hit.distance + 0, hit.word_score desc, hit.id`
+const hitOrder = sql`order by hit.distance + 0, hit.keyword_score desc, hit.id`
 
-function hitOf({ id, ...row }: HitRow, indexId: number): Hit[] {
+function hitsOf({ id, ...row }: HitRow, indexId: number): Hit[] {
   if (id === null) return []
-  const { collection_id: collectionId, file_id: fileId, distance, word_score: wordScore } = row
-  return [{ chunkId: id, indexId, collectionId, fileId, distance, wordScore }]
+  const { collection_id: collectionId, file_id: fileId, distance } = row
+  return [{ chunkId: id, indexId, collectionId, fileId, distance, keywordScore: row.keyword_score }]
 }

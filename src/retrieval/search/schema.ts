@@ -1,22 +1,21 @@
 import { Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import { compileChecker } from '#lib/schema.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
-import { readBody } from '#retrieval/read-body.ts'
+import { bodyReader } from '#retrieval/read-body.ts'
 import type { Filter, SearchRequest } from './search.ts'
 
-/** The wire shapes of a search. */
+/** What searches accept. The readers throw an `AppError` of status 422. */
 
-/** A longer one is a document; no model reads so much of a question. */
+/** More than any embedding model reads. */
 const queryCharsMax = 10_000
 export const resultsMax = 50
 const filtersMax = 32
 const filterValuesMax = 100
 const filterValueCharsMax = 1_024
-const fieldForm = /^[A-Za-z0-9_.-]{1,64}$/
+const fieldPattern = /^[A-Za-z0-9_.-]{1,64}$/
 
-/** Read by hand, for its codes. */
+/** Validated by `readQueryText`, which has its own error codes. */
 export const queryText = { type: 'string', minLength: 1, maxLength: queryCharsMax }
 const filterText = { type: 'string', maxLength: filterValueCharsMax }
 
@@ -26,13 +25,13 @@ const filter = Type.Unknown({
   properties: {
     field: {
       description:
-        'An attribute of the file, or `filename`, `mime_type`, `file_id`, `owner_id` or `folder_id` (and all below it).',
+        'An attribute of the file, or `filename`, `mime_type`, `file_id`, `owner_id` or `folder_id` (with its subfolders).',
       type: 'string',
-      pattern: fieldForm.source,
+      pattern: fieldPattern.source,
     },
     operator: { enum: ['==', 'in'] },
     value: {
-      description: 'A text with `==`, a list of texts with `in`.',
+      description: 'A string with `==`, a list of strings with `in`.',
       anyOf: [
         filterText,
         { type: 'array', items: filterText, minItems: 1, maxItems: filterValuesMax },
@@ -44,47 +43,45 @@ const filter = Type.Unknown({
 
 export const searchMode = Type.Union(
   [Type.Literal('hybrid'), Type.Literal('vector'), Type.Literal('keyword')],
-  { description: 'By vectors, by words, or by both.' },
+  { description: 'By vectors, by keywords, or by both.' },
 )
 
 export const searchBody = Type.Object(
   {
-    query: Type.Unknown({ ...queryText, description: 'What is looked for.' }),
+    query: Type.Unknown({ ...queryText, description: 'The text to search for.' }),
     filters: Type.Optional(
-      Type.Array(filter, { maxItems: filtersMax, description: 'All of them must hold.' }),
+      Type.Array(filter, { maxItems: filtersMax, description: 'All of them must match.' }),
     ),
     top_k: Type.Optional(
       Type.Integer({
-        description: 'How many passages; as `retrieval_k` says where it is absent.',
+        description: 'Passages to return; absent: the configured `retrieval_k`.',
         minimum: 1,
         maximum: resultsMax,
       }),
     ),
     score_threshold: Type.Optional(
-      Type.Number({ description: 'Only where scores mean something: `rerank` and `cosine`.' }),
+      Type.Number({ description: 'Applies to scores of the kinds `rerank` and `cosine`.' }),
     ),
     mode: Type.Optional({ ...searchMode, default: 'hybrid' }),
     rerank: Type.Optional(
       Type.Boolean({
-        description: 'Whether a reranker orders what was found; absent: if there is one.',
+        description: 'Whether a reranker orders the results; absent: if one is configured.',
       }),
     ),
   },
   { additionalProperties: false },
 )
 
-const searchChecker = compileChecker(searchBody)
+const readSearchFields = bodyReader(searchBody)
 
-/** What is asked of a collection; throws an `AppError` of status 422. */
-export function readSearch(body: unknown, collection: string): SearchRequest {
+export function readSearch(body: unknown): Omit<SearchRequest, 'collections'> {
   if (Object.hasOwn(asRecord(body), 'filter')) {
-    const sentence = '"filter" is not taken any more; send "filters", a list of conditions.'
-    throw new AppError('removed_field', sentence, { param: 'filter', code: 'filter_removed' })
+    const message = '"filter" was removed; send "filters", a list of conditions.'
+    throw new AppError('removed_field', message, { param: 'filter', code: 'filter_removed' })
   }
-  const fields = readBody(searchChecker, body)
+  const fields = readSearchFields(body)
   return {
-    collections: [collection],
-    queries: [readQuery(fields.query)],
+    queries: [readQueryText(fields.query)],
     filters: (fields.filters ?? []).map(readFilter),
     topK: fields.top_k ?? null,
     scoreMin: fields.score_threshold ?? null,
@@ -93,7 +90,7 @@ export function readSearch(body: unknown, collection: string): SearchRequest {
   }
 }
 
-export function readQuery(query: unknown, param = 'query'): string {
+export function readQueryText(query: unknown, param = 'query'): string {
   if (typeof query !== 'string') throw refused(param, `"${param}" must be a string.`)
   if (query.trim() === '') throw refused(param, `"${param}" must not be empty.`, 'query_empty')
   if (query.length <= queryCharsMax) return query.replaceAll('\0', ' ').toWellFormed()
@@ -109,12 +106,12 @@ function readFilter(filter: unknown, index: number): Filter {
   if (!isRecord(filter)) throw refused(path, `"${path}" must be an object.`)
   const unknown = Object.keys(filter).find((key) => !['field', 'operator', 'value'].includes(key))
   if (unknown !== undefined) throw unknownField(`${path}.${unknown}`)
-  const field = readField(filter['field'], `${path}.field`)
+  const field = readFieldName(filter['field'], `${path}.field`)
   return readCondition(field, filter, path)
 }
 
-export function readField(field: unknown, param: string): string {
-  if (typeof field === 'string' && fieldForm.test(field)) return field
+export function readFieldName(field: unknown, param: string): string {
+  if (typeof field === 'string' && fieldPattern.test(field)) return field
   throw refused(param, `"${param}" must be 1 to 64 letters, digits, "_", "." or "-".`)
 }
 

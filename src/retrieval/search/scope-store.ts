@@ -1,62 +1,39 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { file, node, share } from '#db/schema/files.ts'
+import { file, node } from '#db/schema/files.ts'
 import { collection, collectionFile, fileIndex } from '#db/schema/retrieval.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Filter } from '#retrieval/search/search.ts'
+import { callerArgs, collectionRank, textArray, uuidArray } from '#retrieval/sql-store.ts'
+import type { Filter } from './search.ts'
 
-/** What may be found: the one place that says which files a search looks into, and where. */
+/** Decides which files a search may return, and in which index each is searched. */
 
-export type Scope = {
+export type SearchScope = {
   readonly caller: RequestPrincipal
-  /** The first that has a file speaks for it. */
+  /** A file in several of them is returned for the first. */
   readonly collectionIds: readonly string[]
   readonly filters: readonly Filter[]
 }
 
-/** Texts as one text in the form of PostgreSQL's arrays, which has no character zero. */
-export function textArray(texts: readonly string[]): SQL {
-  const items = texts
-    .filter((text) => !text.includes('\0'))
-    .map((text) => `"${text.toWellFormed().replace(/["\\]/g, '\\$&')}"`)
-  return sql`${`{${items.join(',')}}`}::text[]`
-}
-
-/** As the functions of the database take who asks: two arguments. */
-export function asCaller({ userId, groups }: RequestPrincipal): SQL {
-  return sql`${userId}::uuid, ${textArray(groups)}`
-}
-
-/** The caller's rank on `collection`, 1 to 4; null where it is hidden from them. */
-export function rankOnCollection(caller: RequestPrincipal): SQL {
-  return sql`(
-    case when ${collection.ownerId} = ${caller.userId}::uuid then 4 else (
-      select max(${share.role}) from ${share}
-      where ${share.resourceType} = 'collection' and ${share.resourceId} = ${collection.id}
-        and is_granted_to(${share.principalType}, ${share.principalId}, ${asCaller(caller)})) end)`
-}
-
 /**
- * Tables of a statement, of which `member` has each file that may be found once: with the collection
- * that it is found in and the one index that it is searched in, the target of a reindex once it is
- * there, the source until then. A file whose content has changed is found by its former content until
- * the new one is in its place.
+ * Common table expressions that end with `member`: each visible file once, with its collection and
+ * the one index that is searched for it, which is the target of a reindex once the file is there.
+ * A changed file is found by its former content until the new one is indexed.
  *
- * Each table is kept as it is, since the embedded engine has no statistics: left to itself it would
- * walk through whole tables for each file. For the same reason "is true" leaves one way to the places
- * of a file, by the file: another index leads to those of all files.
+ * Every table is materialized, since the embedded engine has no statistics and would otherwise scan
+ * whole tables per file. For the same reason "is true" hides conditions from the planner: of the
+ * indexes on file_index, only the one by file is efficient.
  *
- * `candidates`: only those files are asked about whose ids are in a table of this name before these.
+ * `candidates`: only files in a preceding table `candidate` are considered.
  */
-export function memberTables(
-  { caller, collectionIds, filters }: Scope,
+export function visibleFileTables(
+  { caller, collectionIds, filters }: SearchScope,
   among: 'all files' | 'candidates',
 ): SQL {
-  const hasRole = sql`${rankOnCollection(caller)} is not null`
   const conditions = filters.map((filter) => sql`and ${conditionOf(filter)}`)
-  const isOfFile = filters.some(({ field }) => !fieldsOfNode.has(field))
-  const { readable, opened, nodes, places } =
-    among === 'candidates' ? candidatesOf(caller) : allOf(caller)
+  const needsFile = filters.some(({ field }) => !nodeFields.has(field))
+  const { readable, opened, nodes, fileIndexes } =
+    among === 'candidates' ? candidateSources(caller) : allSources(caller)
   return sql`
     readable as materialized (${readable}),
     searched as materialized (
@@ -65,7 +42,7 @@ export function memberTables(
       from json_array_elements_text(${JSON.stringify(collectionIds)}::json)
         with ordinality as wanted (id, position)
       join ${collection} on collection.id = wanted.id::uuid
-      where ${hasRole}),
+      where ${collectionRank(caller)} is not null),
     entry as materialized (
       ${opened}
       union all
@@ -78,8 +55,8 @@ export function memberTables(
         progress.index_id, progress.chunks
       from entry
       join ${nodes} on node.id = entry.file_id and node.trashed_at is null
-      ${isOfFile ? sql`join ${file} on file.node_id = entry.file_id` : sql``}
-      join ${places} progress on progress.file_id = entry.file_id
+      ${needsFile ? sql`join ${file} on file.node_id = entry.file_id` : sql``}
+      join ${fileIndexes} progress on progress.file_id = entry.file_id
         and (progress.index_id in (entry.index_id, entry.target_index_id)) is true
         and (progress.state = 'done' or (progress.state = 'pending' and progress.sha256 is not null))
           is true
@@ -88,10 +65,10 @@ export function memberTables(
         progress.index_id = entry.target_index_id desc nulls last)`
 }
 
-/** What the caller may read by rights on files, and what the collections have of all that is there. */
-function allOf(caller: RequestPrincipal) {
+/** All files that the caller may read, and all that collections of access mode `collection` open. */
+function allSources(caller: RequestPrincipal) {
   return {
-    readable: sql`select node_id from node_roles(${asCaller(caller)})`,
+    readable: sql`select node_id from node_roles(${callerArgs(caller)})`,
     opened: sql`
       select searched.*, held.file_id, held.attributes
       from searched
@@ -100,19 +77,16 @@ function allOf(caller: RequestPrincipal) {
         on held.collection_id = searched.id and held.file_id = opened.file_id
       where searched.access_mode = 'collection'`,
     nodes: sql`${node}`,
-    places: sql`${fileIndex}`,
+    fileIndexes: sql`${fileIndex}`,
   }
 }
 
-/**
- * The same of the files in the table `candidate`, each asked about by itself; `offset 0` keeps it so,
- * where the planner would rather look through the whole table.
- */
-function candidatesOf(caller: RequestPrincipal) {
+/** The same for the candidates, one lookup each; `offset 0` keeps the planner from table scans. */
+function candidateSources(caller: RequestPrincipal) {
   return {
     readable: sql`
       select file_id as node_id from candidate
-      where node_role(file_id, ${asCaller(caller)}) is not null`,
+      where node_role(file_id, ${callerArgs(caller)}) is not null`,
     opened: sql`
       select searched.*, held.file_id, held.attributes
       from searched
@@ -122,16 +96,16 @@ function candidatesOf(caller: RequestPrincipal) {
       where searched.access_mode = 'collection'
         and may_share_node(held.file_id, coalesce(held.shared_by, held.added_by))`,
     nodes: sql`lateral (select * from ${node} one where one.id = entry.file_id offset 0) node`,
-    places: sql`
+    fileIndexes: sql`
       lateral (select * from ${fileIndex} one where one.file_id = entry.file_id offset 0)`,
   }
 }
 
-const fieldsOfNode = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])
+const nodeFields = new Set(['file_id', 'owner_id', 'folder_id', 'filename'])
 
 function conditionOf({ field, value }: Filter): SQL {
   const values = typeof value === 'string' ? [value] : value
-  const uuids = sql`${`{${values.filter(isUuid).join(',')}}`}::uuid[]`
+  const uuids = uuidArray(values.filter(isUuid))
   switch (field) {
     case 'file_id':
       return sql`node.id = any(${uuids})`
@@ -149,7 +123,7 @@ function conditionOf({ field, value }: Filter): SQL {
     case 'mime_type':
       return sql`file.mime_type = any(${textArray(values)})`
     default:
-      // Numbers and booleans as their JSON text; what is not there is equal to nothing.
+      // Numbers and booleans compare as JSON text; a missing attribute equals nothing.
       return sql`(file.attributes || entry.attributes) ->> ${field} = any(${textArray(values)})`
   }
 }

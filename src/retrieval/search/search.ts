@@ -1,7 +1,7 @@
 import type { Attributes } from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 
-/** A condition on the attributes of a file, or on what is known of it. All of them must hold. */
+/** A condition on an attribute or property of a file; a search requires all of its conditions. */
 export type Filter =
   | { readonly field: string; readonly operator: '=='; readonly value: string }
   | { readonly field: string; readonly operator: 'in'; readonly value: readonly string[] }
@@ -9,18 +9,18 @@ export type Filter =
 export type SearchMode = 'hybrid' | 'vector' | 'keyword'
 
 export type SearchRequest = {
-  /** Names of collections, or ids; what the caller may not see is `not_found`. */
+  /** Names or ids; one that the caller may not see is `not_found`. */
   readonly collections: readonly string[]
-  /** More of them, searched as far as the caller may see them. */
-  readonly collectionsIfVisible?: readonly string[]
+  /** Further collections, searched if the caller may see them. */
+  readonly optionalCollections?: readonly string[]
   readonly queries: readonly string[]
   readonly filters: readonly Filter[]
-  /** 1 to 50; null: as many as the settings say. */
+  /** 1 to 50; null: as configured. */
   readonly topK: number | null
-  /** Only where scores mean something by themselves (reranked, or vector alone). */
+  /** Applies to scores of the kinds `rerank` and `cosine` only. */
   readonly scoreMin: number | null
   readonly mode: SearchMode
-  /** Null: as configured. */
+  /** Null: if a reranker is configured. */
   readonly rerank: boolean | null
 }
 
@@ -40,12 +40,12 @@ export type SearchResult = {
   }
 }
 
-export type SearchAnswer = {
-  /** The best first; no passage twice, and never fewer than there are. */
+export type SearchResponse = {
+  /** Best first, each passage once. */
   readonly results: readonly SearchResult[]
   readonly mode: SearchMode
   readonly scoreKind: 'rerank' | 'rrf' | 'cosine' | 'text'
-  /** What could not be asked, so that the answer is worse than it might be: `reranker`, `vector`. */
+  /** Steps that failed and made the result worse: `reranker`, `vector`. */
   readonly degraded: readonly string[]
   readonly indexes: readonly {
     readonly id: string
@@ -53,17 +53,17 @@ export type SearchAnswer = {
     readonly role: 'source' | 'target'
   }[]
   readonly tookMs: number
-  /** Those of `collectionsIfVisible` that are not there for the caller. */
+  /** Those of `optionalCollections` that the caller does not see. */
   readonly absent: readonly string[]
 }
 
 /**
- * Finds passages. What the caller may not read is never looked at, whoever asks for it.
+ * Finds passages of files that the caller may find (see `AccessMode`).
  *
- * Throws `not_found` for a collection, `service_unavailable` where nothing can be searched.
+ * Throws `not_found` for a collection, `service_unavailable` if no index can be searched.
  */
 export type Search = (
   caller: RequestPrincipal,
   request: SearchRequest,
   signal: AbortSignal,
-) => Promise<SearchAnswer>
+) => Promise<SearchResponse>

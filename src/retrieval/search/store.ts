@@ -6,14 +6,15 @@ import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { chunkTable, type IndexDatabase } from '#retrieval/index/store.ts'
-import type { Hit, Scored } from './fuse.ts'
-import { type AskedIndex, askIndex, type Question, type SearchTuning } from './hit-store.ts'
-import { rankOnCollection, type Scope, textArray } from './scope-store.ts'
+import { collectionRank, textArray, uuidArray } from '#retrieval/sql-store.ts'
+import type { Hit, ScoredHit } from './fuse.ts'
+import { findHits, type IndexQuery, type QueriedIndex, type SearchTuning } from './hit-store.ts'
+import type { SearchScope } from './scope-store.ts'
 
-/** A statement of a server may take so long; the embedded engine cannot be told. */
+/** Enforced by PostgreSQL; the embedded engine has no statement timeout. */
 const statementMsMax = 10_000
 
-/** A collection that the caller sees, and the indexes that its files are in. */
+/** A collection that the caller sees, and its indexes. */
 export type SearchedCollection = {
   readonly id: string
   readonly name: string
@@ -23,7 +24,7 @@ export type SearchedCollection = {
 
 export type SearchedIndex = { readonly id: number; readonly model: string; readonly dims: number }
 
-export type Passage = {
+export type StoredPassage = {
   readonly chunkId: string
   readonly fileId: string
   readonly filename: string
@@ -35,23 +36,26 @@ export type Passage = {
   readonly end: number
 }
 
-type FindRequest = {
-  readonly scope: Scope
-  readonly questions: readonly Question[]
-  /** All that were asked for; a file in another one means that the plan is out of date. */
+type FindParams = {
+  readonly scope: SearchScope
+  readonly queries: readonly IndexQuery[]
+  /** The indexes of the plan; a file in another one means that the plan is outdated. */
   readonly indexIds: ReadonlySet<number>
-  /** How many each way of searching gives. */
+  /** Hits per ranking. */
   readonly hitsMax: number
-  /** Which of the hits, by question, are worth their text. */
-  choose(hits: readonly (readonly Hit[])[]): readonly Scored[]
+  /** Selects from the hits of each query those whose text is read. */
+  select(hits: readonly (readonly Hit[])[]): readonly ScoredHit[]
 }
 
 export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuning) {
-  const ask = createQueryRunner()
+  const runQuery = createQueryRunner()
   return {
-    /** Those of the names or ids that the caller sees. */
-    resolve: (caller: RequestPrincipal, named: readonly string[]): Promise<SearchedCollection[]> =>
-      ask(async () => {
+    /** The collections of these names or ids that the caller sees. */
+    resolve: (
+      caller: RequestPrincipal,
+      namesOrIds: readonly string[],
+    ): Promise<SearchedCollection[]> =>
+      runQuery(async () => {
         const rows = await drizzle.execute<CollectionRow>(sql`
           select collection.id, collection.name,
             source.id as source_id, source.model as source_model, source.dims as source_dims,
@@ -59,28 +63,31 @@ export function searchStore({ drizzle, kind }: IndexDatabase, tuning: SearchTuni
           from ${collection}
           join ${embeddingIndex} source on source.id = collection.index_id
           left join ${embeddingIndex} target on target.id = collection.target_index_id
-          where (collection.name = any(${textArray(named)})
-              or collection.id = any(${`{${named.filter(isUuid).join(',')}}`}::uuid[]))
-            and ${rankOnCollection(caller)} is not null`)
+          where (collection.name = any(${textArray(namesOrIds)})
+              or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))
+            and ${collectionRank(caller)} is not null`)
         return rows.map(collectionOf)
       }),
 
-    /** One state of the database from beginning to end; undefined where the plan is out of date. */
-    find: (request: FindRequest) =>
+    /** Reads one snapshot of the database; undefined if the plan is outdated. */
+    find: (params: FindParams) =>
       drizzle.transaction(
         async (transaction) => {
           await applySettings(transaction, tuning)
-          const indexes = await readIndexes(transaction, request.scope, tuning)
-          if (indexes.some(({ id }) => !request.indexIds.has(id))) return undefined
-          const asking = { ...request, transaction, kind, tuning }
+          const indexes = await readIndexes(transaction, params.scope, tuning)
+          if (indexes.some(({ id }) => !params.indexIds.has(id))) return undefined
+          const { scope, hitsMax } = params
           const hits = []
-          for (const question of request.questions) {
+          for (const query of params.queries) {
             const found = []
-            for (const index of indexes) found.push(await askIndex({ ...asking, index, question }))
+            for (const index of indexes) {
+              const hitParams = { transaction, scope, hitsMax, kind, tuning, index, query }
+              found.push(await findHits(hitParams))
+            }
             hits.push(found.flat())
           }
-          const chosen = request.choose(hits)
-          return { chosen, passages: await readPassages(transaction, chosen) }
+          const selected = params.select(hits)
+          return { selected, passages: await readPassages(transaction, selected) }
         },
         { isolationLevel: 'repeatable read', accessMode: 'read only' },
       ),
@@ -113,7 +120,7 @@ async function applySettings(
   transaction: Transaction,
   { graphSettings }: SearchTuning,
 ): Promise<void> {
-  // Compiling a plan takes longer than any of these takes to run.
+  // JIT compilation takes longer than any of these statements.
   const settings = { ...graphSettings, jit: 'off', statement_timeout: String(statementMsMax) }
   const calls = Object.entries(settings).map(
     ([name, value]) => sql`set_config(${name}, ${value}, true)`,
@@ -123,22 +130,22 @@ async function applySettings(
 
 type IndexRow = { id: number; has_graph: boolean; has_many_files: boolean }
 
-/** The indexes that the collections are in at this moment. */
+/** The present indexes of the collections. */
 async function readIndexes(
   transaction: Transaction,
-  { collectionIds }: Scope,
+  { collectionIds }: SearchScope,
   { rightsFirstFilesMax }: SearchTuning,
-): Promise<readonly AskedIndex[]> {
-  const ids = sql`${`{${collectionIds.join(',')}}`}::uuid[]`
+): Promise<readonly QueriedIndex[]> {
+  const ids = uuidArray(collectionIds)
   const rows = await transaction.execute<IndexRow>(sql`
-    select place.id,
-      bool_or(to_regclass('chunk_' || place.id || '_graph') is not null) as has_graph,
+    select used.id,
+      bool_or(to_regclass('chunk_' || used.id || '_graph') is not null) as has_graph,
       (select count(*) > ${rightsFirstFilesMax} from (
         select from collection_file where collection_id = any(${ids})
         limit ${rightsFirstFilesMax + 1}) held) as has_many_files
-    from collection cross join lateral (values (index_id), (target_index_id)) place (id)
-    where collection.id = any(${ids}) and place.id is not null
-    group by place.id order by place.id`)
+    from collection cross join lateral (values (index_id), (target_index_id)) used (id)
+    where collection.id = any(${ids}) and used.id is not null
+    group by used.id order by used.id`)
   return rows.map(({ id, has_graph: hasGraph, has_many_files: hasManyFiles }) => ({
     id,
     hasGraph,
@@ -160,11 +167,10 @@ type PassageRow = {
 
 async function readPassages(
   transaction: Transaction,
-  chosen: readonly Scored[],
-): Promise<ReadonlyMap<string, Passage>> {
-  const passages = new Map<string, Passage>()
-  const byIndex = Map.groupBy(chosen, ({ hit }) => hit.indexId)
-  for (const [indexId, scored] of byIndex) {
+  hits: readonly ScoredHit[],
+): Promise<ReadonlyMap<string, StoredPassage>> {
+  const passages = new Map<string, StoredPassage>()
+  for (const [indexId, scored] of Map.groupBy(hits, ({ hit }) => hit.indexId)) {
     const wanted = scored.map(({ hit }) => ({ id: hit.chunkId, collection_id: hit.collectionId }))
     const rows = await transaction.execute<PassageRow>(sql`
       select chunk.id, chunk.file_id, chunk.text, chunk.ordinal, chunk.page, chunk.start_char,
@@ -176,21 +182,19 @@ async function readPassages(
       join file on file.node_id = node.id
       join collection_file member on member.file_id = chunk.file_id
         and member.collection_id = wanted.collection_id`)
-    for (const row of rows) passages.set(row.id, passageOf(row))
+    for (const row of rows) {
+      passages.set(row.id, {
+        chunkId: row.id,
+        fileId: row.file_id,
+        filename: row.filename,
+        attributes: JSON.parse(row.attributes),
+        text: row.text,
+        ordinal: row.ordinal,
+        page: row.page,
+        start: row.start_char,
+        end: row.end_char,
+      })
+    }
   }
   return passages
-}
-
-function passageOf(row: PassageRow): Passage {
-  return {
-    chunkId: row.id,
-    fileId: row.file_id,
-    filename: row.filename,
-    attributes: JSON.parse(row.attributes),
-    text: row.text,
-    ordinal: row.ordinal,
-    page: row.page,
-    start: row.start_char,
-    end: row.end_char,
-  }
 }

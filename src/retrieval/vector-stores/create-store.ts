@@ -4,18 +4,18 @@ import { newId } from '#lib/id.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Collection, Collections } from '#retrieval/collections/collections.ts'
 import { isCollectionName } from '#retrieval/collections/schema.ts'
-import type { readNewStore } from './schema.ts'
+import type { NewStore } from './schema.ts'
 
-/** Of a title that becomes a name; there must be room behind it. */
+/** Leaves space for a random suffix in the name. */
 const stemCharsMax = 40
 
-/** A collection by any title; its name is made of it. */
+/** Creates a collection with a name derived from the title. */
 export async function createStore(
   collections: Collections,
   caller: RequestPrincipal,
-  { title, description, metadata, fileIds, chunking }: ReturnType<typeof readNewStore>,
+  { title, description, metadata, fileIds, chunking }: NewStore,
 ): Promise<Collection> {
-  const wish = {
+  const params = {
     title,
     description,
     metadata,
@@ -24,7 +24,7 @@ export async function createStore(
     embeddingModel: null,
     folderId: null,
   }
-  const store = await createNamed(title, (name) => collections.create(caller, { ...wish, name }))
+  const store = await createNamed(title, (name) => collections.create(caller, { ...params, name }))
   if (fileIds.length === 0) return store
   try {
     const files = fileIds.map((fileId) => ({ fileId, attributes: null }))
@@ -36,7 +36,7 @@ export async function createStore(
   return collections.find(caller, store.id)
 }
 
-/** Two may have one title, and none may have the name of another. */
+/** Titles may repeat; names are unique. */
 async function createNamed(
   title: string | null,
   create: (name: string) => Promise<Collection>,
@@ -45,12 +45,12 @@ async function createNamed(
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')
     .slice(0, stemCharsMax)
-  const numbered = newId(stem === '' ? 'vs_' : `${stem}-`).slice(0, stemCharsMax + 8)
-  if (!isCollectionName(stem)) return create(numbered)
+  const uniqueName = newId(stem === '' ? 'vs_' : `${stem}-`).slice(0, stemCharsMax + 8)
+  if (!isCollectionName(stem)) return create(uniqueName)
   try {
     return await create(stem)
   } catch (error) {
     if (!(error instanceof AppError) || error.wireCode !== 'name_conflict') throw error
-    return create(numbered)
+    return create(uniqueName)
   }
 }

@@ -1,13 +1,13 @@
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { refused } from '#lib/unprocessable.ts'
-import { isFilterList, isFilterValue, readField } from '#retrieval/search/schema.ts'
+import { isFilterList, isFilterValue, readFieldName } from '#retrieval/search/schema.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 
 const filtersMax = 32
 
 /**
- * The conditions of a filter as clients of vector stores write it. Ours all have to hold, so of the
- * compounds there is `and`, and `or` over the values of one key. Throws an `AppError` of status 422.
+ * The conditions of a vector store filter. A search requires all of its conditions, so only `and`,
+ * and `or` over the values of one key, can be expressed. Throws an `AppError` of status 422.
  */
 export function readStoreFilters(filter: unknown, path = 'filters'): readonly Filter[] {
   if (filter === undefined || filter === null) return []
@@ -28,7 +28,7 @@ function readNode(node: JsonObject, path: string): readonly Filter[] {
     default:
       throw refused(
         `${path}.type`,
-        `"${path}.type" must be "eq", "in", "and" or "or"; others cannot be searched by.`,
+        `"${path}.type" must be "eq", "in", "and" or "or".`,
         'unknown_operator',
       )
   }
@@ -43,7 +43,7 @@ function readChildren(node: JsonObject, path: string): readonly (readonly Filter
 }
 
 function readComparison({ type, key, value }: JsonObject, path: string): Filter {
-  const field = readField(key, `${path}.key`)
+  const field = readFieldName(key, `${path}.key`)
   const param = `${path}.value`
   if (type === 'eq') {
     const text = textOf(value)
@@ -59,7 +59,7 @@ function readComparison({ type, key, value }: JsonObject, path: string): Filter 
   throw refused(param, `"${param}" must be a list of 1 to 100 values.`, 'filter_type_mismatch')
 }
 
-/** Attributes are compared as texts. */
+/** Attributes are compared as text. */
 function textOf(value: unknown): unknown {
   return typeof value === 'number' || typeof value === 'boolean' ? JSON.stringify(value) : value
 }

@@ -5,27 +5,31 @@ import { compileChecker } from '#lib/schema.ts'
 import { refused } from '#lib/unprocessable.ts'
 import type { Chunking, MemberState, NewMember } from '#retrieval/collections/collections.ts'
 import {
-  attributesGiven,
-  checkOverlap,
+  attributesInput,
   chunkOverlapTokens,
   chunkTokensMax,
   orderedPageQuery,
+  pageRequestOf,
+  requireSmallOverlap,
 } from '#retrieval/collections/schema.ts'
-import { readBody } from '#retrieval/read-body.ts'
-import { queryText, readQuery, resultsMax } from '#retrieval/search/schema.ts'
+import { bodyReader } from '#retrieval/read-body.ts'
+import { queryText, readQueryText, resultsMax } from '#retrieval/search/schema.ts'
 import type { SearchRequest } from '#retrieval/search/search.ts'
 import { readStoreFilters } from './filters.ts'
+import { modelQuery } from './model-errors.ts'
 
-/** The wire shapes of `/v1/vector_stores`; fields that are not known are left alone. */
+/**
+ * What `/v1/vector_stores` accepts; unknown fields are ignored. The readers throw an `AppError` of
+ * status 422, which `readAsModel` turns into 400.
+ */
 
-const nameCharsMax = 256
-const descriptionCharsMax = 1_000
 const metadataMax = { pairs: 16, keyChars: 64, valueChars: 512 }
-const filesAtOnceMax = 500
-/** What clients of vector stores expect where they do not say. */
+const filesPerRequestMax = 500
+/** Clients of vector stores expect this default. */
 const resultsDefault = 10
+const queriesMax = 10
 
-const fileIds = Type.Array(Type.String(), { maxItems: filesAtOnceMax })
+const fileIds = Type.Array(Type.String(), { maxItems: filesPerRequestMax })
 const chunkingStrategy = Type.Union([
   Type.Object({ type: Type.Literal('auto') }),
   Type.Object({
@@ -37,17 +41,17 @@ const chunkingStrategy = Type.Union([
   }),
 ])
 const storeFields = {
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: nameCharsMax })),
-  description: Type.Optional(Type.String({ maxLength: descriptionCharsMax })),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+  description: Type.Optional(Type.String({ maxLength: 1_000 })),
   metadata: Type.Optional(
     Type.Unknown({
-      description: `Up to ${metadataMax.pairs} texts that are kept with it; null takes them away.`,
+      description: `Up to ${metadataMax.pairs} strings stored with it; null removes them.`,
       type: 'object',
       additionalProperties: { type: 'string', maxLength: metadataMax.valueChars },
     }),
   ),
   expires_after: Type.Optional(
-    Type.Unknown({ description: 'Refused unless it is null: a store does not expire.' }),
+    Type.Unknown({ description: 'Must be null: vector stores do not expire.' }),
   ),
 }
 
@@ -58,21 +62,19 @@ export const newStoreBody = Type.Object({
 })
 export const storeChangeBody = Type.Object(storeFields)
 const memberFields = {
-  attributes: Type.Optional(attributesGiven),
+  attributes: Type.Optional(attributesInput),
   chunking_strategy: Type.Optional(chunkingStrategy),
 }
 export const storeMemberBody = Type.Object({ file_id: Type.String(), ...memberFields })
 export const batchBody = Type.Object({
   file_ids: Type.Optional(fileIds),
-  files: Type.Optional(Type.Array(storeMemberBody, { maxItems: filesAtOnceMax })),
+  files: Type.Optional(Type.Array(storeMemberBody, { maxItems: filesPerRequestMax })),
   ...memberFields,
 })
-export const ownAttributesBody = Type.Object({ attributes: Type.Optional(attributesGiven) })
-/** Of one search: each is asked by itself. */
-const queriesMax = 10
+export const fileAttributesBody = Type.Object({ attributes: Type.Optional(attributesInput) })
 export const storeSearchBody = Type.Object({
   query: Type.Unknown({
-    description: `A text, or up to ${queriesMax} that are asked together.`,
+    description: `A text, or up to ${queriesMax} texts whose results are merged.`,
     anyOf: [queryText, { type: 'array', items: queryText, minItems: 1, maxItems: queriesMax }],
   }),
   filters: Type.Optional(
@@ -93,30 +95,43 @@ export const storeSearchBody = Type.Object({
   ),
 })
 
-export const storeFilesQuery = Type.Object({
-  ...orderedPageQuery.properties,
-  filter: Type.Optional(
-    Type.Union(
-      ['in_progress', 'completed', 'failed', 'cancelled'].map((state) => Type.Literal(state)),
-      { description: 'Only files of this status.' },
+const memberStates: Readonly<Record<string, readonly MemberState[]>> = {
+  in_progress: ['pending'],
+  completed: ['done'],
+  failed: ['failed', 'skipped'],
+  cancelled: [],
+}
+
+export const storePageQuery = modelQuery(orderedPageQuery, pageRequestOf)
+
+export const storeFilesQuery = modelQuery(
+  Type.Object({
+    ...orderedPageQuery.properties,
+    filter: Type.Optional(
+      Type.Union(
+        Object.keys(memberStates).map((state) => Type.Literal(state)),
+        { description: 'Only files of this status.' },
+      ),
     ),
-  ),
-})
+  }),
+  ({ filter, ...page }) => ({
+    page: pageRequestOf(page),
+    states: filter === undefined ? null : (memberStates[filter] ?? []),
+  }),
+)
 
-const createChecker = compileChecker(newStoreBody)
-const updateChecker = compileChecker(storeChangeBody)
-const memberChecker = compileChecker(storeMemberBody)
-const batchChecker = compileChecker(batchBody)
-const attributesChecker = compileChecker(ownAttributesBody)
-const searchChecker = compileChecker(storeSearchBody)
+const readNewStoreFields = bodyReader(newStoreBody)
+const readChangeFields = bodyReader(storeChangeBody)
+const readMemberFields = bodyReader(storeMemberBody)
+const readBatchFields = bodyReader(batchBody)
+const readAttributesFields = bodyReader(fileAttributesBody)
+const readSearchFields = bodyReader(storeSearchBody)
 
-type Strategy = Static<typeof chunkingStrategy>
+export type NewStore = ReturnType<typeof readNewStore>
 
-/** These read what is sent; what is wrong with it throws an `AppError` of status 422. */
-
-export function readNewStore(body: unknown) {
-  const fields = readBody(createChecker, body)
-  refuseExpiry(fields.expires_after)
+export function readNewStore(body: unknown = {}) {
+  const fields = readNewStoreFields(body)
+  requireNoExpiry(fields.expires_after)
   return {
     title: fields.name ?? null,
     description: fields.description ?? null,
@@ -127,8 +142,8 @@ export function readNewStore(body: unknown) {
 }
 
 export function readStoreChange(body: unknown) {
-  const fields = readBody(updateChecker, body)
-  refuseExpiry(fields.expires_after)
+  const fields = readChangeFields(body)
+  requireNoExpiry(fields.expires_after)
   const isCleared = asRecord(body)['metadata'] === null
   return {
     ...(fields.name === undefined ? {} : { title: fields.name }),
@@ -138,29 +153,41 @@ export function readStoreChange(body: unknown) {
   }
 }
 
-/** `chunking`: of the store, which is that of all of its files. */
-export function readStoreMember(body: unknown, chunking: Chunking): NewMember {
-  return memberOf(readBody(memberChecker, body), chunking)
+/** A member and the chunking that the request expects; null: none. */
+export type StoreMember = NewMember & { readonly chunking: Chunking | null }
+
+export function readStoreMember(body: unknown): StoreMember {
+  return memberOf(readMemberFields(body))
 }
 
-export function readBatch(body: unknown, chunking: Chunking): readonly NewMember[] {
-  const { files = [], file_ids: ids = [], ...common } = readBody(batchChecker, body)
+export function readBatch(body: unknown): readonly StoreMember[] {
+  const { files = [], file_ids: ids = [], ...common } = readBatchFields(body)
   const members = [...files, ...ids.map((fileId) => ({ file_id: fileId, ...common }))]
   if (members.length === 0) throw refused('file_ids', '"file_ids" must name files.')
-  return members.map((member) => memberOf(member, chunking))
+  return members.map(memberOf)
 }
 
-export function readOwnAttributes(body: unknown) {
-  const { attributes } = readBody(attributesChecker, body)
+/** All files of a store are split in the same way. */
+export function requireChunking(members: readonly StoreMember[], chunking: Chunking): void {
+  const isOther = members.some(
+    ({ chunking: wanted }) =>
+      wanted !== null &&
+      (wanted.tokensMax !== chunking.tokensMax || wanted.overlapTokens !== chunking.overlapTokens),
+  )
+  if (!isOther) return
+  throw refused('chunking_strategy', 'All files of a vector store have the chunking of the store.')
+}
+
+export function readFileAttributes(body: unknown) {
+  const { attributes } = readAttributesFields(body)
   return parseAttributes(attributes ?? {})
 }
 
-export function readStoreSearch(body: unknown, store: string): SearchRequest {
-  const fields = readBody(searchChecker, body)
+export function readStoreSearch(body: unknown): Omit<SearchRequest, 'collections'> {
+  const fields = readSearchFields(body)
   const { ranker, score_threshold: scoreMin } = fields.ranking_options ?? {}
   return {
-    collections: [store],
-    queries: readQueries(fields.query),
+    queries: readQueryTexts(fields.query),
     filters: readStoreFilters(fields.filters),
     topK: fields.max_num_results ?? resultsDefault,
     scoreMin: scoreMin ?? null,
@@ -169,43 +196,23 @@ export function readStoreSearch(body: unknown, store: string): SearchRequest {
   }
 }
 
-const statesOf: Readonly<Record<string, readonly MemberState[]>> = {
-  in_progress: ['pending'],
-  completed: ['done'],
-  failed: ['failed', 'skipped'],
-  cancelled: [],
-}
-
-export function readStates(filter: string | undefined): readonly MemberState[] | null {
-  if (filter === undefined) return null
-  const states = statesOf[filter]
-  if (states !== undefined) return states
-  throw refused('filter', '"filter" must be in_progress, completed, failed or cancelled.')
-}
-
-function readQueries(query: unknown): readonly string[] {
-  if (!Array.isArray(query)) return [readQuery(query)]
+function readQueryTexts(query: unknown): readonly string[] {
+  if (!Array.isArray(query)) return [readQueryText(query)]
   if (query.length === 0 || query.length > queriesMax) {
     throw refused('query', `"query" must be a text, or a list of 1 to ${queriesMax} texts.`)
   }
-  return query.map((text, index) => readQuery(text, `query[${index}]`))
+  return query.map((text, index) => readQueryText(text, `query[${index}]`))
 }
 
+type Strategy = Static<typeof chunkingStrategy>
 type MemberFields = { file_id: string; attributes?: unknown; chunking_strategy?: Strategy }
 
-function memberOf(fields: MemberFields, chunking: Chunking): NewMember {
-  const wanted = chunkingOf(fields.chunking_strategy)
-  const isSame =
-    wanted === null ||
-    (wanted.tokensMax === chunking.tokensMax && wanted.overlapTokens === chunking.overlapTokens)
-  if (!isSame) {
-    const sentence = 'All files of a vector store are split in the one way that the store has.'
-    throw refused('chunking_strategy', sentence)
-  }
+function memberOf(fields: MemberFields): StoreMember {
   const attributes = fields.attributes ?? null
   return {
     fileId: fields.file_id,
     attributes: attributes === null ? null : parseAttributes(attributes),
+    chunking: chunkingOf(fields.chunking_strategy),
   }
 }
 
@@ -213,15 +220,15 @@ function chunkingOf(strategy: Strategy | undefined): Chunking | null {
   if (strategy?.type !== 'static') return null
   const { max_chunk_size_tokens: tokensMax, chunk_overlap_tokens: overlapTokens } = strategy.static
   const path = 'chunking_strategy.static'
-  return checkOverlap({ tokensMax, overlapTokens }, [
+  return requireSmallOverlap({ tokensMax, overlapTokens }, [
     `${path}.max_chunk_size_tokens`,
     `${path}.chunk_overlap_tokens`,
   ])
 }
 
-function refuseExpiry(expiry: unknown): void {
+function requireNoExpiry(expiry: unknown): void {
   if (expiry === undefined) return
-  throw refused('expires_after', 'A vector store does not expire; delete it when it is not needed.')
+  throw refused('expires_after', 'Vector stores do not expire; delete it when it is not needed.')
 }
 
 const metadataChecker = compileChecker(
@@ -234,14 +241,11 @@ const metadataChecker = compileChecker(
 
 function readMetadata(metadata: unknown): Readonly<Record<string, string>> {
   if (metadata === undefined) return {}
-  const isFit =
-    metadataChecker.check(metadata) &&
-    Object.keys(asRecord(metadata)).every((key) => key.length <= metadataMax.keyChars)
-  if (isFit)
-    return Object.fromEntries(
-      Object.entries(asRecord(metadata)).map(([key, value]) => [key, String(value)]),
-    )
   const { pairs, keyChars, valueChars } = metadataMax
+  const entries = Object.entries(asRecord(metadata))
+  if (metadataChecker.check(metadata) && entries.every(([key]) => key.length <= keyChars)) {
+    return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]))
+  }
   throw refused(
     'metadata',
     `"metadata" must be an object of at most ${pairs} texts of ${valueChars} characters, with keys of ${keyChars}.`,

@@ -115,7 +115,7 @@ test('a collection is there for whom it is shared with, and for nobody else', as
   const listed = await gateway.send(bob, '/v1/collections')
   expect(JSON.stringify(listed.body)).toContain(`"${name}"`)
   expect(JSON.stringify((await gateway.send(eve, '/v1/collections')).body)).not.toContain(name)
-  const names = await gateway.collections.visible({
+  const names = await gateway.collections.listVisible({
     userId: crypto.randomUUID(),
     groups: ['legal'],
   })

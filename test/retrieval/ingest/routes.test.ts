@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
-import { ingestRoutes } from '#retrieval/ingest/routes.ts'
+import { ingestEndpoints } from '#retrieval/ingest/endpoints.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import {
   callerOf,
@@ -46,7 +48,13 @@ beforeAll(async () => {
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(ingestRoutes({ auth, files: world.files, ingest: world.ingest }))
+    .use(
+      mountEndpoints(ingestEndpoints({ files: world.files, ingest: world.ingest }), {
+        auth,
+        config,
+        describe: describeEndpoint,
+      }),
+    )
     .listen({ hostname: '127.0.0.1', port: 0 })
   url = `http://127.0.0.1:${app.server?.port}`
   stop = async () => {

@@ -1,10 +1,12 @@
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
-import { reindexRoutes } from '#retrieval/reindex/routes.ts'
+import { reindexEndpoints } from '#retrieval/reindex/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import type { ReindexWorld } from './reindex-world.ts'
@@ -37,11 +39,12 @@ export async function startReindexServer(world: ReindexWorld): Promise<ReindexSe
     clock,
     fetch,
   })
+  const endpoints = reindexEndpoints({ reindexes, config })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(reindexRoutes({ auth, reindexes, config }))
+    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}/v1/embeddings/reindex`
   return {

@@ -3,7 +3,7 @@ import { fuse, type Hit } from '#retrieval/search/fuse.ts'
 
 function hit(chunkId: string, rest: Partial<Hit>): Hit {
   const place = { indexId: 1, collectionId: 'c', fileId: 'f' }
-  return { chunkId, ...place, distance: null, wordScore: null, ...rest }
+  return { chunkId, ...place, distance: null, keywordScore: null, ...rest }
 }
 
 function ids(queries: readonly (readonly Hit[])[], models: readonly string[] = ['m', 'm']) {
@@ -34,14 +34,14 @@ test('distances of two models are not, so each has its turn', () => {
 test('what both ways of searching find comes first', () => {
   const hits = [
     hit('near', { distance: 0.1 }),
-    hit('both', { distance: 0.2, wordScore: 0.5 }),
-    hit('worded', { wordScore: 0.9 }),
+    hit('both', { distance: 0.2, keywordScore: 0.5 }),
+    hit('worded', { keywordScore: 0.9 }),
   ]
   expect(ids([hits])).toEqual({ kind: 'rrf', ids: ['both', 'near', 'worded'] })
 })
 
 test('first places everywhere are a score of one', () => {
-  const first = [hit('x', { distance: 0, wordScore: 1 })]
+  const first = [hit('x', { distance: 0, keywordScore: 1 })]
   expect(fuse([first, first], () => 'm').scored).toMatchObject([{ score: 1 }])
 })
 

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { AppError } from '#lib/errors.ts'
 import type { ChunkIndex } from '#retrieval/index/chunk.ts'
-import type { SearchAnswer, SearchRequest } from '#retrieval/search/search.ts'
+import type { SearchRequest, SearchResponse } from '#retrieval/search/search.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { callerOf, type Person } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const ann: Person = { subject: 'ann', groups: ['users'] }
 
-function search(request: Partial<SearchRequest>): Promise<SearchAnswer> {
+function search(request: Partial<SearchRequest>): Promise<SearchResponse> {
   return gateway.search(
     callerOf(ann),
     {

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Attributes } from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { callerArgs, uuidArray } from '#retrieval/sql-store.ts'
 import type {
   Collection,
   FileCounts,
@@ -9,35 +10,34 @@ import type {
   MemberFilter,
   MemberState,
   PageRequest,
-} from '#retrieval/collections/collections.ts'
-import { type Handle, keyset } from '#retrieval/collections/store.ts'
-import { asCaller } from '#retrieval/search/scope-store.ts'
-import { uuidArray } from './member-store.ts'
+} from './collections.ts'
+import { type Handle, keysetPage } from './store.ts'
 
-/** The members of a collection, as far as the caller may know of them. */
+/** The members of a collection that a caller may see, and the memberships of a file. */
 
-type Which = Pick<Collection, 'id' | 'accessMode'>
+type MembersOf = Pick<Collection, 'id' | 'accessMode'>
 
 export async function listMembers(
   handle: Handle,
   caller: RequestPrincipal,
-  asked: { collection: Which; page: PageRequest; filter: MemberFilter },
+  params: { collection: MembersOf; page: PageRequest; filter: MemberFilter },
 ): Promise<readonly Member[]> {
-  const { where, order, isReversed } = keyset(sql`member.file_id`, asked.page)
+  const { where, order, isReversed } = keysetPage(sql`member.file_id`, params.page)
   const rows = await handle.execute<MemberRow>(sql`
-    ${members(caller, asked.collection)} and ${where} and ${filtered(asked.filter)}
-    order by member.file_id ${order} limit ${asked.page.limit + 1}`)
-  const found = rows.map(memberOf)
-  return isReversed ? found.toReversed() : found
+    ${selectMembers(caller, params.collection)} and ${where} and ${matches(params.filter)}
+    order by member.file_id ${order} limit ${params.page.limit + 1}`)
+  const members = rows.map(memberOf)
+  return isReversed ? members.toReversed() : members
 }
 
-export async function readMembers(
+export async function findMembers(
   handle: Handle,
   caller: RequestPrincipal,
-  asked: { collection: Which; fileIds: readonly string[] },
+  params: { collection: MembersOf; fileIds: readonly string[] },
 ): Promise<readonly Member[]> {
   const rows = await handle.execute<MemberRow>(sql`
-    ${members(caller, asked.collection)} and member.file_id = any(${uuidArray(asked.fileIds)})
+    ${selectMembers(caller, params.collection)}
+    and member.file_id = any(${uuidArray(params.fileIds)})
     order by member.file_id`)
   return rows.map(memberOf)
 }
@@ -45,14 +45,15 @@ export async function readMembers(
 export async function countMembers(
   handle: Handle,
   caller: RequestPrincipal,
-  asked: { collection: Which; filter: MemberFilter },
+  params: { collection: MembersOf; filter: MemberFilter },
 ): Promise<FileCounts> {
   const rows = await handle.execute<{ state: MemberState; count: number }>(sql`
     select state, count(*)::integer as count
-    from (${members(caller, asked.collection)} and ${filtered(asked.filter)}) found group by state`)
-  const of = (state: MemberState) => rows.find((row) => row.state === state)?.count ?? 0
+    from (${selectMembers(caller, params.collection)} and ${matches(params.filter)}) found
+    group by state`)
+  const countOf = (state: MemberState) => rows.find((row) => row.state === state)?.count ?? 0
   const total = rows.reduce((sum, { count }) => sum + count, 0)
-  const [completed, inProgress] = [of('done'), of('pending')]
+  const [completed, inProgress] = [countOf('done'), countOf('pending')]
   return { total, completed, inProgress, failed: total - completed - inProgress }
 }
 
@@ -69,7 +70,7 @@ type MembershipRow = {
   added_ms: number
 }
 
-/** The collections that a file is in, whoever sees them. */
+/** All collections that a file is in. */
 export async function listMemberships(
   handle: Handle,
   fileId: string,
@@ -96,39 +97,29 @@ export async function listMemberships(
     accessMode: row.access_mode,
     sharedBy: { id: row.sharer_id, name: row.sharer_name },
     isOpen: row.is_open,
-    isFollowed: row.followed,
+    isFromFolder: row.followed,
     addedAt: new Date(row.added_ms),
   }))
 }
 
-/** The attributes of the membership alone, with its lock. */
-export async function readOwnAttributes(
+/** Locks the membership; returns its own attributes. */
+export async function lockMembership(
   handle: Handle,
   collectionId: string,
   fileId: string,
-): Promise<{ attributes: Attributes; isFollowed: boolean } | undefined> {
+): Promise<{ attributes: Attributes; isFromFolder: boolean } | undefined> {
   const [row] = await handle.execute<{ attributes: string; followed: boolean }>(sql`
     select attributes::text as attributes, followed from collection_file
     where collection_id = ${collectionId}::uuid and file_id = ${fileId}::uuid for update`)
   if (row === undefined) return undefined
-  return { attributes: JSON.parse(row.attributes), isFollowed: row.followed }
+  return { attributes: JSON.parse(row.attributes), isFromFolder: row.followed }
 }
 
-export async function writeOwnAttributes(
-  handle: Handle,
-  { collectionId, fileId }: { collectionId: string; fileId: string },
-  attributes: Attributes,
-): Promise<void> {
-  await handle.execute(sql`
-    update collection_file set attributes = ${JSON.stringify(attributes)}::jsonb
-    where collection_id = ${collectionId}::uuid and file_id = ${fileId}::uuid`)
-}
-
-function filtered({ states, batchId }: MemberFilter): SQL {
+function matches({ states, batchId }: MemberFilter): SQL {
   const hasState =
     states === null ? sql`true` : sql`progress.state = any(${`{${states.join(',')}}`}::text[])`
-  const isOfBatch = batchId === null ? sql`true` : sql`member.batch_id = ${batchId}::uuid`
-  return sql`${hasState} and ${isOfBatch}`
+  const isInBatch = batchId === null ? sql`true` : sql`member.batch_id = ${batchId}::uuid`
+  return sql`${hasState} and ${isInBatch}`
 }
 
 type MemberRow = {
@@ -145,9 +136,10 @@ type MemberRow = {
   added_ms: number
 }
 
-function members(caller: RequestPrincipal, { id, accessMode }: Which): SQL {
-  const isReadable = sql`member.file_id in (select node_id from node_roles(${asCaller(caller)}))`
-  const isSeen =
+/** Callers append further conditions. */
+function selectMembers(caller: RequestPrincipal, { id, accessMode }: MembersOf): SQL {
+  const isReadable = sql`member.file_id in (select node_id from node_roles(${callerArgs(caller)}))`
+  const isVisible =
     accessMode === 'collection'
       ? sql`(member.file_id in (select file_id from opened_files(${id}::uuid)) or ${isReadable})`
       : isReadable
@@ -161,7 +153,7 @@ function members(caller: RequestPrincipal, { id, accessMode }: Which): SQL {
     join file on file.node_id = node.id
     join collection_file_state progress
       on progress.collection_id = member.collection_id and progress.file_id = member.file_id
-    where member.collection_id = ${id}::uuid and ${isSeen}`
+    where member.collection_id = ${id}::uuid and ${isVisible}`
 }
 
 function memberOf(row: MemberRow): Member {
@@ -176,7 +168,7 @@ function memberOf(row: MemberRow): Member {
     stage: row.stage,
     error: hasError ? { code, message: message ?? '' } : null,
     chunks: row.chunks,
-    isFollowed: row.followed,
+    isFromFolder: row.followed,
     addedAt: new Date(row.added_ms),
   }
 }

@@ -1,0 +1,254 @@
+import { withNulls } from '#api/described.ts'
+import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { deleted, idExample, instantExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import { mergeAttributes } from '#files/attributes.ts'
+import type { Collections } from './collections.ts'
+import {
+  type MemberRecord,
+  type MembershipRecord,
+  memberPage,
+  memberRecord,
+  membershipRecord,
+  renderMember,
+  renderMemberPage,
+  renderMembership,
+} from './record.ts'
+import {
+  attributesChangeBody,
+  newMemberBody,
+  orderedPageQuery,
+  pageRequestOf,
+  readAttributesChange,
+  readNewMember,
+} from './schema.ts'
+
+/** The files of a collection, and the collections of a file. */
+export function memberEndpoints({ members, fileMemberships }: Collections): Endpoint[] {
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/collections/:id/files',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'Add a file to a collection',
+      description:
+        'The file is processed after the response. A file that is a member already stays one, with the attributes of this request. Needs the role editor.',
+      params: idParam,
+      body: jsonBody(withNulls(newMemberBody), {
+        example: { file_id: fileIdExample, attributes: { language: 'en' } },
+        read: readNewMember,
+      }),
+      responses: {
+        202: { description: 'The new member.', content: json(memberRecord, memberExample) },
+      },
+      errors: {
+        not_found: [collectionNotFound, fileNotFound],
+        permission_denied: [
+          notEditor,
+          'Everyone who sees this collection finds its files, so this needs the role manager on the file.',
+        ],
+        unprocessable: [
+          '"file_id" is required.',
+          {
+            code: 'collection_full',
+            message: 'The collection "handbooks" has 1000000 files, which is the limit.',
+          },
+        ],
+        unknown_field: '"colour" is not a known field.',
+      },
+      async handle({ params: { id }, body, context }) {
+        const [member] = await members.add(context.principal, id, [body], null)
+        return member === undefined ? {} : renderMember(member)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/collections/:id/files',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'List the files of a collection',
+      description:
+        'Files that the caller may read. With `access_mode: "collection"` also those added by a user who may share them.',
+      params: idParam,
+      query: orderedPageQuery,
+      responses: {
+        200: {
+          description: 'A page of members, by file id.',
+          content: json(memberPage, {
+            ...listExample({ ...memberExample, id: fileIdExample }),
+            data: [memberExample],
+          }),
+        },
+      },
+      errors: {
+        not_found: collectionNotFound,
+        unprocessable: '"limit" must be a whole number from 1 to 100.',
+      },
+      async handle({ params: { id }, query, context }) {
+        const filter = { states: null, batchId: null }
+        const params = { page: pageRequestOf(query), filter }
+        return renderMemberPage(await members.list(context.principal, id, params))
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/collections/:id/files/:fileId',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'Retrieve a file of a collection',
+      params: memberParams,
+      responses: { 200: memberResponse },
+      errors: { not_found: [collectionNotFound, fileNotFound] },
+      handle: async ({ params: { id, fileId }, context }) =>
+        renderMember(await members.find(context.principal, id, fileId)),
+    }),
+
+    endpoint({
+      method: 'PATCH',
+      path: '/v1/collections/:id/files/:fileId',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'Update the attributes of a file in a collection',
+      description: 'Needs the role editor.',
+      params: memberParams,
+      body: jsonBody(attributesChangeBody, {
+        example: { attributes: { language: 'de', draft: null } },
+        read: readAttributesChange,
+      }),
+      responses: { 200: memberResponse },
+      errors: {
+        not_found: [collectionNotFound, fileNotFound],
+        permission_denied: notEditor,
+        unprocessable: ['"attributes" is required.', '"attributes" must have at most 16 keys.'],
+      },
+      handle: async ({ params: { id, fileId }, body, context }) =>
+        renderMember(
+          await members.setAttributes(context.principal, id, fileId, (own) =>
+            mergeAttributes(own, body),
+          ),
+        ),
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/collections/:id/files/:fileId',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'Remove a file from a collection',
+      description: 'The file itself is kept. Needs the role editor.',
+      params: memberParams,
+      responses: {
+        200: {
+          description: 'The file was removed from the collection.',
+          content: json(deleted('collection.file.deleted'), {
+            id: fileIdExample,
+            object: 'collection.file.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: {
+        not_found: [collectionNotFound, fileNotFound],
+        permission_denied: notEditor,
+        conflict: {
+          code: 'file_followed',
+          message:
+            "This file is a member because of the collection's folder; move the file, or change the folder.",
+        },
+      },
+      async handle({ params: { id, fileId }, context }) {
+        await members.remove(context.principal, id, fileId)
+        return { id: fileId, object: 'collection.file.deleted', deleted: true }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/files/:id/collections',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'List the collections that a file is in',
+      description:
+        'All of them, including those that the caller does not see; at most 1,000. Needs the role manager on the file.',
+      params: { id: 'The id of the file.' },
+      responses: {
+        200: {
+          description: 'The collections, by id.',
+          content: json(listOf(membershipRecord), listExample(membershipExample)),
+        },
+      },
+      errors: { not_found: ownFileNotFound, permission_denied: notFileManager },
+      async handle({ params: { id }, context }) {
+        const page = await fileMemberships.list(context.principal, id)
+        return listPage(page.items.map(renderMembership), page.hasMore)
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/files/:id/collections/:collection_id',
+      permission: 'can_access_api',
+      tag: 'Collections',
+      summary: 'Remove a file from a collection as a manager of the file',
+      description:
+        'Needs the role manager on the file and no role on the collection. A member because of the folder of the collection stays out until it is added directly.',
+      params: { id: 'The id of the file.', collection_id: 'The id of the collection.' },
+      responses: {
+        200: {
+          description: 'The file was removed from the collection.',
+          content: json(deleted('file.collection.deleted'), {
+            id: idExample,
+            object: 'file.collection.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: {
+        not_found: [ownFileNotFound, `There is no collection "${idExample}".`],
+        permission_denied: notFileManager,
+      },
+      async handle({ params: { id, collection_id: collectionId }, context }) {
+        await fileMemberships.remove(context.principal, id, collectionId)
+        return { id: collectionId, object: 'file.collection.deleted', deleted: true }
+      },
+    }),
+  ]
+}
+
+const fileIdExample = '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61'
+const idParam = { id: 'The name of the collection, or its id.' }
+const memberParams = { ...idParam, fileId: 'The id of the file.' }
+
+const memberExample: MemberRecord = {
+  file_id: fileIdExample,
+  object: 'collection.file',
+  filename: 'handbook.pdf',
+  bytes: 183_220,
+  status: 'in_progress',
+  stage: 'embedding',
+  error: null,
+  chunks: 0,
+  attributes: { language: 'en' },
+  followed: false,
+  added_at: instantExample,
+}
+const memberResponse = { description: 'The file.', content: json(memberRecord, memberExample) }
+const membershipExample: MembershipRecord = {
+  id: idExample,
+  object: 'file.collection',
+  name: 'handbooks',
+  owner: { id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62', name: 'ann' },
+  access_mode: 'collection',
+  shared_by: { id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a63', name: 'bob' },
+  open: true,
+  followed: false,
+  added_at: instantExample,
+}
+
+const collectionNotFound = 'There is no collection "handbooks".'
+const fileNotFound = `There is no file with the id "${fileIdExample}".`
+const ownFileNotFound = `There is no file with the id "${idExample}".`
+const notEditor = 'This needs the role editor on the collection; yours is viewer.'
+const notFileManager = 'This needs the role manager on the file.'

@@ -1,0 +1,216 @@
+import type { FileChange, FileHooks, Role } from '#files/files.ts'
+import type { Transaction } from '#jobs/jobs.ts'
+import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import { isUuid } from '#lib/uuid.ts'
+import type { CollectionMembers, FileMemberships, Member, NewMember, Page } from './collections.ts'
+import { syncMovedFiles } from './folder-store.ts'
+import {
+  countMembers,
+  findMembers,
+  listMembers,
+  listMemberships,
+  lockMembership,
+} from './member-read-store.ts'
+import {
+  addMembers,
+  deleteUnusedChunks,
+  exceedsFilesMax,
+  excludeFile,
+  type IngestQueue,
+  lockFiles,
+  queueChangedFiles,
+  removeMembers,
+  setMemberAttributes,
+} from './member-store.ts'
+import {
+  collectionNotFound,
+  fileNotFound,
+  requireCollectionRole,
+  requireFileManager,
+  requireFileRoles,
+} from './rights-store.ts'
+import { type CollectionAccess, findAccess, type Handle, lockCollection } from './store.ts'
+
+export type MembersDeps = IngestQueue & {
+  transact: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+  filesMax: number
+}
+
+const membershipsMax = 1_000
+
+export function createMembers(deps: MembersDeps): CollectionMembers {
+  const { transact } = deps
+  return {
+    add: (caller, nameOrId, files, batchId) =>
+      transact((transaction) => add(transaction, deps, { caller, nameOrId, files, batchId })),
+    list: (caller, nameOrId, { page, filter }) =>
+      transact(async (transaction) => {
+        const collection = await requireAccess(transaction, caller, nameOrId)
+        return pageOf(await listMembers(transaction, caller, { collection, page, filter }), page)
+      }),
+    count: (caller, nameOrId, filter) =>
+      transact(async (transaction) => {
+        const collection = await requireAccess(transaction, caller, nameOrId)
+        return countMembers(transaction, caller, { collection, filter })
+      }),
+    find: (caller, nameOrId, fileId) =>
+      transact(async (transaction) => {
+        const collection = await requireAccess(transaction, caller, nameOrId)
+        return requireMember(transaction, caller, { collection, fileId })
+      }),
+    setAttributes: (caller, nameOrId, fileId, change) =>
+      transact(async (transaction) => {
+        const collection = await requireAccess(transaction, caller, nameOrId, 'editor')
+        await requireMember(transaction, caller, { collection, fileId })
+        const collectionId = collection.id
+        const own = await lockMembership(transaction, collectionId, fileId)
+        if (own === undefined) throw fileNotFound(fileId)
+        await setMemberAttributes(transaction, { collectionId, fileId }, change(own.attributes))
+        return requireMember(transaction, caller, { collection, fileId })
+      }),
+    remove: (caller, nameOrId, fileId) =>
+      transact(async (transaction) => {
+        const collection = await requireAccess(transaction, caller, nameOrId, 'editor')
+        const member = await requireMember(transaction, caller, { collection, fileId })
+        if (member.isFromFolder) {
+          throw new AppError(
+            'conflict',
+            "This file is a member because of the collection's folder; move the file, or change the folder.",
+            { code: 'file_followed' },
+          )
+        }
+        await removeMember(transaction, collection.id, fileId)
+      }),
+  }
+}
+
+export function createFileMemberships({ transact, now }: MembersDeps): FileMemberships {
+  return {
+    list: (caller, fileId) =>
+      transact(async (transaction) => {
+        await requireFileManager(transaction, caller, fileId)
+        const rows = await listMemberships(transaction, fileId, membershipsMax + 1)
+        return pageOf(rows, { limit: membershipsMax, before: null })
+      }),
+    remove: (caller, fileId, collectionId) =>
+      transact(async (transaction) => {
+        await requireFileManager(transaction, caller, fileId)
+        if (!isUuid(collectionId)) throw collectionNotFound(collectionId, 'collection_id')
+        await lockFiles(transaction, [fileId])
+        const membership = await lockMembership(transaction, collectionId, fileId)
+        if (membership === undefined) throw collectionNotFound(collectionId, 'collection_id')
+        if (membership.isFromFolder) {
+          const excludedBy = caller.userId
+          await excludeFile(transaction, { collectionId, fileId, excludedBy, at: now() })
+        }
+        await removeMember(transaction, collectionId, fileId)
+      }),
+  }
+}
+
+export function createFileHooks(deps: MembersDeps): FileHooks {
+  return {
+    changed: (transaction, change) => onFilesChanged(transaction, change, deps),
+    async joinCollections(transaction, caller, fileId, collections) {
+      const files = [{ fileId, attributes: null }]
+      for (const [index, nameOrId] of collections.entries()) {
+        const added = add(transaction, deps, { caller, nameOrId, files, batchId: null })
+        await added.catch((error: unknown) => {
+          if (!(error instanceof AppError) || error.kind !== 'not_found') throw error
+          throw new AppError('unprocessable', error.message, {
+            param: `collections[${index}]`,
+            code: 'collection_not_found',
+          })
+        })
+      }
+    },
+  }
+}
+
+/** `rows` hold one item more than the page if there are further pages. */
+export function pageOf<T>(
+  rows: readonly T[],
+  { limit, before }: { limit: number; before: string | null },
+): Page<T> {
+  const items = before === null ? rows.slice(0, limit) : rows.slice(-limit)
+  return { items, hasMore: rows.length > limit }
+}
+
+async function add(
+  transaction: Transaction,
+  deps: MembersDeps,
+  params: {
+    readonly caller: RequestPrincipal
+    readonly nameOrId: string
+    readonly files: readonly NewMember[]
+    readonly batchId: string | null
+  },
+): Promise<readonly Member[]> {
+  const { caller, nameOrId, batchId } = params
+  // The last mention of a file counts.
+  const files = [...new Map(params.files.map((file) => [file.fileId.toLowerCase(), file])).values()]
+  const fileIds = files.map(({ fileId }) => fileId)
+  const malformed = fileIds.find((id) => !isUuid(id))
+  if (malformed !== undefined) throw fileNotFound(malformed)
+  const { id: collectionId } = await requireAccess(transaction, caller, nameOrId, 'editor')
+  await lockFiles(transaction, fileIds)
+  if (!(await lockCollection(transaction, collectionId, 'shared'))) {
+    throw collectionNotFound(nameOrId)
+  }
+  // The access mode may have changed before the lock.
+  const collection = await requireAccess(transaction, caller, collectionId, 'editor')
+  await requireFileRoles(transaction, caller, { fileIds, accessMode: collection.accessMode })
+  const addedBy = caller.userId
+  const added = { collectionId, files, isFromFolder: false, batchId, addedBy, sharedBy: addedBy }
+  await addMembers(transaction, added, deps)
+  if (await exceedsFilesMax(transaction, collectionId, deps.filesMax)) {
+    const message = `The collection "${collection.name}" has ${deps.filesMax} files, which is the limit.`
+    throw new AppError('unprocessable', message, { code: 'collection_full' })
+  }
+  return findMembers(transaction, caller, { collection, fileIds })
+}
+
+async function removeMember(
+  transaction: Transaction,
+  collectionId: string,
+  fileId: string,
+): Promise<void> {
+  await lockFiles(transaction, [fileId])
+  await removeMembers(transaction, collectionId, { fileIds: [fileId] })
+  await deleteUnusedChunks(transaction, [fileId])
+}
+
+/** A file in the trash keeps its memberships, which no query returns until it is restored. */
+async function onFilesChanged(
+  transaction: Transaction,
+  { kind, fileIds }: FileChange,
+  queue: IngestQueue,
+): Promise<void> {
+  if (kind === 'trashed' || kind === 'deleted' || fileIds.length === 0) return
+  if (kind === 'content') await queueChangedFiles(transaction, fileIds, queue)
+  await syncMovedFiles(transaction, fileIds, queue)
+}
+
+async function requireAccess(
+  handle: Handle,
+  caller: RequestPrincipal,
+  nameOrId: string,
+  role: Role = 'viewer',
+): Promise<CollectionAccess> {
+  const found = await findAccess(handle, caller, nameOrId)
+  if (found === undefined) throw collectionNotFound(nameOrId)
+  requireCollectionRole(found, role)
+  return found
+}
+
+async function requireMember(
+  handle: Handle,
+  caller: RequestPrincipal,
+  { collection, fileId }: { collection: CollectionAccess; fileId: string },
+): Promise<Member> {
+  if (!isUuid(fileId)) throw fileNotFound(fileId)
+  const [found] = await findMembers(handle, caller, { collection, fileIds: [fileId] })
+  if (found === undefined) throw fileNotFound(fileId)
+  return found
+}

@@ -1,0 +1,46 @@
+import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
+import { fileExample, noFile } from '#files/examples.ts'
+import { nodeId, tagged } from '#files/node-routes.ts'
+import { fileRecord } from '#files/record.ts'
+import { requireRole } from '#files/tree/checks.ts'
+import type { Files } from '#files/tree.ts'
+import type { Ingest } from './ingest.ts'
+
+export type IngestEndpointsDeps = {
+  files: Pick<Files, 'find'>
+  ingest: Pick<Ingest, 'reprocess'>
+}
+
+export function ingestEndpoints({ files, ingest }: IngestEndpointsDeps): Endpoint[] {
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/files/:id/reprocess',
+      permission: 'can_access_api',
+      tag: 'Files',
+      summary: 'Process a file again',
+      description:
+        'Reads, splits and embeds the file again for all of its collections, after the response. Needs the role editor.',
+      params: { id: 'The id of the file.' },
+      responses: {
+        202: {
+          description: 'The file.',
+          content: json(fileRecord, fileExample),
+          headers: { etag: 'The version of the record.' },
+        },
+      },
+      errors: {
+        not_found: noFile,
+        permission_denied: 'This takes the role editor on the file.',
+        conflict: { code: 'already_processing', message: 'The file is being processed.' },
+      },
+      async handle({ params, context: { principal }, set }) {
+        const id = nodeId('file', params)
+        const { role } = await files.find(principal, id)
+        requireRole(role, 'editor', 'file')
+        await ingest.reprocess(id)
+        return tagged(await files.find(principal, id), set)
+      },
+    }),
+  ]
+}

@@ -1,0 +1,173 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { idExample, instant, instantExample, listOf, nullable } from '#api/shapes.ts'
+import type { Page } from '#retrieval/collections/collections.ts'
+import { chunkingShape } from '#retrieval/collections/schema.ts'
+import type { FailedFile, Reindex, ReindexEstimate, ReindexedIndex } from './reindex.ts'
+import { reindexStatus } from './schema.ts'
+
+/** The JSON of reindexes. */
+
+const reindexedIndex = Type.Object({
+  index_id: Type.String(),
+  model: Type.String(),
+  dims: Type.Integer({ description: 'Dimensions of its vectors.' }),
+  chunking: chunkingShape,
+})
+
+const time = (description: string) => nullable(Type.String({ format: 'date-time' }), description)
+
+export const reindexRecord = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    object: Type.Literal('embedding.reindex'),
+    status: reindexStatus,
+    source: reindexedIndex,
+    target: reindexedIndex,
+    collection_ids: Type.Array(Type.String()),
+    completed: Type.Integer({ description: 'Files of the total that are in the target.' }),
+    failed: Type.Integer(),
+    skipped: Type.Integer({ description: 'Deleted, without text, or not processed.' }),
+    total: Type.Integer({ description: 'Files at the start.' }),
+    added: Type.Integer({ description: 'Files added later, which go to the target directly.' }),
+    rate_per_s: nullable(Type.Number(), 'Files per second over the last minute.'),
+    eta_seconds: nullable(Type.Integer(), 'Remaining time at this rate.'),
+    last_error: nullable(Type.String(), 'Why it stopped, or the last failure.'),
+    revertible_until: time('Until when it can be reverted; null: it cannot.'),
+    created_at: instant('Time of the request'),
+    started_at: time('Time at which its files were collected.'),
+    finished_at: time('Time of its end.'),
+    started_by: Type.String({ description: 'The id of the user.' }),
+  },
+  { $id: 'Reindex' },
+)
+type ReindexRecord = Static<typeof reindexRecord>
+
+/** The response to a dry run. */
+export const reindexEstimate = Type.Object(
+  {
+    total: Type.Integer({ description: 'Files.' }),
+    est_tokens: Type.Integer(),
+    est_seconds: Type.Integer(),
+    dims: Type.Integer({ description: 'Dimensions of the vectors of the model.' }),
+  },
+  { $id: 'ReindexEstimate' },
+)
+
+export const reindexFailure = Type.Object(
+  {
+    file_id: Type.String({ format: 'uuid' }),
+    filename: Type.String(),
+    code: Type.String(),
+    message: Type.String(),
+    attempts: Type.Integer(),
+  },
+  { $id: 'ReindexFailure' },
+)
+type ReindexFailure = Static<typeof reindexFailure>
+export const failurePage = listOf(reindexFailure)
+
+export function renderReindex(reindex: Reindex): ReindexRecord {
+  const { counters } = reindex
+  return {
+    id: reindex.id,
+    object: 'embedding.reindex',
+    status: reindex.status,
+    source: renderIndex(reindex.source),
+    target: renderIndex(reindex.target),
+    collection_ids: [...reindex.collectionIds],
+    completed: counters.completed,
+    failed: counters.failed,
+    skipped: counters.skipped,
+    total: counters.total,
+    added: counters.added,
+    rate_per_s: reindex.ratePerS,
+    eta_seconds: reindex.etaSeconds,
+    last_error: reindex.lastError,
+    revertible_until: reindex.revertibleUntil?.toISOString() ?? null,
+    created_at: reindex.createdAt.toISOString(),
+    started_at: reindex.startedAt?.toISOString() ?? null,
+    finished_at: reindex.finishedAt?.toISOString() ?? null,
+    started_by: reindex.startedBy,
+  }
+}
+
+function renderIndex(index: ReindexedIndex): Static<typeof reindexedIndex> {
+  const { indexId, model, dims, chunkTokensMax, chunkOverlapTokens } = index
+  return {
+    index_id: String(indexId),
+    model,
+    dims,
+    chunking: { max_tokens: chunkTokensMax, overlap_tokens: chunkOverlapTokens },
+  }
+}
+
+export function renderEstimate(estimate: ReindexEstimate): Static<typeof reindexEstimate> {
+  const { total, tokens, seconds, dims } = estimate
+  return { total, est_tokens: tokens, est_seconds: seconds, dims }
+}
+
+export function renderFailurePage(page: Page<FailedFile>): Static<typeof failurePage> {
+  const { items, hasMore } = page
+  return {
+    object: 'list',
+    data: items.map(({ fileId, filename, code, message, attempts }) => ({
+      file_id: fileId,
+      filename,
+      code,
+      message,
+      attempts,
+    })),
+    has_more: hasMore,
+    first_id: items[0]?.fileId ?? null,
+    last_id: items.at(-1)?.fileId ?? null,
+  }
+}
+
+const chunkingExample = { max_tokens: 800, overlap_tokens: 100 }
+export const reindexExample: ReindexRecord = {
+  id: idExample,
+  object: 'embedding.reindex',
+  status: 'running',
+  source: { index_id: '1', model: 'local-hash', dims: 384, chunking: chunkingExample },
+  target: { index_id: '2', model: 'embed-large', dims: 1_024, chunking: chunkingExample },
+  collection_ids: ['0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a63'],
+  completed: 410,
+  failed: 0,
+  skipped: 2,
+  total: 980,
+  added: 3,
+  rate_per_s: 6.5,
+  eta_seconds: 88,
+  last_error: null,
+  revertible_until: null,
+  created_at: instantExample,
+  started_at: instantExample,
+  finished_at: null,
+  started_by: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62',
+}
+export const failureExample: ReindexFailure = {
+  file_id: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a61',
+  filename: 'scan.pdf',
+  code: 'upstream_unreachable',
+  message: 'The upstream could not be reached.',
+  attempts: 15,
+}
+
+export const progressExample = [
+  'event: progress',
+  `data: ${JSON.stringify(reindexExample)}`,
+  '',
+  'event: progress',
+  `data: ${JSON.stringify({ ...reindexExample, status: 'completed', completed: 978, eta_seconds: null })}`,
+  '',
+  '',
+].join('\n')
+
+/** The data of the events `progress` and `error`. */
+export const progressEvent = Type.Union([
+  reindexRecord,
+  Type.Object(
+    { error: Type.Object({ message: Type.String(), code: Type.String(), param: Type.Null() }) },
+    { $id: 'ReindexStreamError', description: 'The data of the event `error`.' },
+  ),
+])

@@ -1,0 +1,213 @@
+import { withNulls } from '#api/described.ts'
+import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { deleted, idExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import type { Collections } from '#retrieval/collections/collections.ts'
+import { renderSearch, searchExample, searchPage } from '#retrieval/search/record.ts'
+import type { Search } from '#retrieval/search/search.ts'
+import { createStore } from './create-store.ts'
+import { fileEndpoints } from './file-endpoints.ts'
+import { readAsModel, withModelErrors } from './model-errors.ts'
+import { renderStore, type VectorStore, vectorStore } from './record.ts'
+import {
+  newStoreBody,
+  readNewStore,
+  readStoreChange,
+  readStoreSearch,
+  storeChangeBody,
+  storePageQuery,
+  storeSearchBody,
+} from './schema.ts'
+
+export type VectorStoreDeps = { collections: Collections; search: Search }
+
+/** Collections in the protocol of vector stores. */
+export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): Endpoint[] {
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/vector_stores',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'Create a vector store',
+      description:
+        'Creates a collection whose name is derived from the title. Unknown fields are ignored.',
+      body: jsonBody(withNulls(newStoreBody), {
+        isOptional: true,
+        example: { name: 'Support FAQ', metadata: { team: 'support' } },
+        read: readAsModel(readNewStore),
+      }),
+      responses: { 200: storeResponse },
+      errors: {
+        invalid_request: [
+          invalidMetadata,
+          noExpiry,
+          {
+            code: 'too_many_collections',
+            message: 'You have 1000 collections, which is the limit; delete one first.',
+          },
+        ],
+        not_found: `There is no file with the id "${idExample}".`,
+      },
+      handle: ({ body = readNewStore(), context }) =>
+        withModelErrors(async () =>
+          renderStore(await createStore(collections, context.principal, body)),
+        ),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/vector_stores',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'List the vector stores that you may search',
+      query: storePageQuery,
+      responses: {
+        200: {
+          description: 'A page of stores.',
+          content: json(listOf(vectorStore), listExample(storeExample)),
+        },
+      },
+      errors: { invalid_request: '"limit" must be a whole number from 1 to 100.' },
+      async handle({ query, context }) {
+        const page = await collections.list(context.principal, query)
+        return listPage(page.items.map(renderStore), page.hasMore)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/vector_stores/:id',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'Retrieve a vector store',
+      params: idParam,
+      responses: { 200: storeResponse },
+      errors: { not_found: storeNotFound },
+      handle: async ({ params: { id }, context }) =>
+        renderStore(await collections.find(context.principal, id)),
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/vector_stores/:id',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'Update a vector store',
+      description:
+        'Absent fields stay unchanged; `metadata` of null is removed. Needs the role manager.',
+      params: idParam,
+      body: jsonBody(withNulls(storeChangeBody), {
+        example: { name: 'Support answers' },
+        read: readAsModel(readStoreChange),
+      }),
+      responses: { 200: storeResponse },
+      errors: {
+        not_found: storeNotFound,
+        permission_denied: 'This needs the role manager on the collection; yours is editor.',
+        invalid_request: [invalidMetadata, noExpiry],
+      },
+      handle: ({ params: { id }, body, context }) =>
+        withModelErrors(async () =>
+          renderStore(await collections.update(context.principal, id, body, { isForced: false })),
+        ),
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/vector_stores/:id',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'Delete a vector store',
+      description: 'The files are kept. Only the owner may delete it.',
+      params: idParam,
+      responses: {
+        200: {
+          description: 'The store was deleted.',
+          content: json(deleted('vector_store.deleted'), {
+            id: idExample,
+            object: 'vector_store.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: {
+        not_found: storeNotFound,
+        permission_denied: 'This needs the role owner on the collection; yours is manager.',
+        conflict: {
+          code: 'collection_in_use',
+          message:
+            'Agents search the collection "support-faq"; change them first, or send force=true.',
+        },
+      },
+      async handle({ params: { id }, context }) {
+        const removed = await collections.remove(context.principal, id, { isForced: false })
+        return { id: removed.id, object: 'vector_store.deleted', deleted: true }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/vector_stores/:id/search',
+      permission: 'can_access_api',
+      tag: 'Vector stores',
+      summary: 'Search a vector store',
+      description: 'Like the search of a collection. The results of several texts are merged.',
+      params: idParam,
+      body: jsonBody(withNulls(storeSearchBody), {
+        example: {
+          query: 'How long is the warranty?',
+          filters: { type: 'eq', key: 'language', value: 'en' },
+          max_num_results: 5,
+        },
+        read: readAsModel(readStoreSearch),
+      }),
+      responses: { 200: { description: 'Passages.', content: json(searchPage, searchExample) } },
+      errors: {
+        not_found: storeNotFound,
+        invalid_request: [
+          { code: 'query_empty', message: '"query" must not be empty.' },
+          {
+            code: 'unknown_operator',
+            message: '"filters.type" must be "eq", "in", "and" or "or".',
+          },
+          {
+            code: 'filter_type_mismatch',
+            message: '"filters.value" must be a text, a number or a boolean.',
+          },
+        ],
+        service_unavailable: { code: 'index_unavailable', message: 'The search timed out.' },
+      },
+      handle: ({ params: { id }, body, context }) =>
+        withModelErrors(async () => {
+          const request = { ...body, collections: [id] }
+          const response = await search(context.principal, request, context.signal)
+          return renderSearch(response, body.queries)
+        }),
+    }),
+
+    ...fileEndpoints(collections),
+  ]
+}
+
+const idParam = { id: 'The id of the store, or the name of its collection.' }
+
+const storeExample: VectorStore = {
+  id: idExample,
+  object: 'vector_store',
+  created_at: 1_795_253_400,
+  name: 'Support FAQ',
+  collection: 'support-faq',
+  description: null,
+  usage_bytes: 183_220,
+  file_counts: { in_progress: 0, completed: 12, failed: 0, cancelled: 0, total: 12 },
+  status: 'completed',
+  expires_at: null,
+  last_active_at: 1_795_253_400,
+  metadata: { team: 'support' },
+}
+const storeResponse = { description: 'The store.', content: json(vectorStore, storeExample) }
+
+const storeNotFound = 'There is no collection "support-faq".'
+const invalidMetadata =
+  '"metadata" must be an object of at most 16 texts of 512 characters, with keys of 64.'
+const noExpiry = 'Vector stores do not expire; delete it when it is not needed.'
