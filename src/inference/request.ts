@@ -140,3 +140,28 @@ export type Sampling = {
   /** How many alternatives per token; null: no logprobs at all. */
   topLogprobs: number | null
 }
+
+/** No sampling parameter is set. */
+export const defaultSampling: Sampling = {
+  temperature: null,
+  topP: null,
+  topK: null,
+  stopSequences: [],
+  presencePenalty: null,
+  frequencyPenalty: null,
+  maxOutputTokens: null,
+  topLogprobs: null,
+}
+
+/** The options of a request that does not set any. */
+export const defaultOptions = {
+  toolChoice: { type: 'auto' },
+  parallelToolCalls: true,
+  sampling: defaultSampling,
+  format: { type: 'text' },
+  verbosity: null,
+  reasoning: { effort: null, summary: null },
+  promptCacheKey: null,
+  safetyIdentifier: null,
+  serviceTier: null,
+} as const satisfies Partial<GenerationRequest>

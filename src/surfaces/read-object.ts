@@ -1,39 +1,46 @@
-import type { Static, TObject } from '@sinclair/typebox'
+import type { TObject } from '@sinclair/typebox'
 import type { AppError } from '#lib/errors.ts'
 import { isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
+import { expectationOf, type ShallowStatic, shallowSchema } from './request-schema.ts'
 
-/** A fault of a field, in the words of a surface; an empty path stands for the body itself. */
-type BadField = (path: string, predicate: string) => AppError
+/**
+ * The error of an invalid field. An empty path stands for the request body itself; `predicate`
+ * completes the sentence that begins with the field: `must be a string`.
+ */
+type InvalidField = (path: string, predicate: string) => AppError
 
-/** How a surface reads the objects of a body: the same rules, told in its own words. */
-export function readObjectsWith(badField: BadField) {
+/** The readers of one surface: both surfaces validate alike and differ in their error messages. */
+export function createReaders(invalidField: InvalidField) {
   return {
     /**
-     * A function that returns a value in the shape of one of the schemas of `schema.ts`, without its
-     * null fields, or throws an `invalid_request` that names the field at fault. `path` is where the
-     * value stands in the body.
+     * Returns a function that validates the outermost level of an object at `path` of the request
+     * body and returns the object without its null fields. It throws an `invalid_request` that names
+     * the first invalid field.
      */
-    createReader<T extends TObject>(schema: T): (value: unknown, path: string) => Static<T> {
-      const checker = compileChecker(schema)
+    createReader<T extends TObject>(schema: T): (value: unknown, path: string) => ShallowStatic<T> {
+      const checker = compileChecker(shallowSchema(schema))
       return (value, path) => {
-        if (!isRecord(value)) throw badField(path, 'must be an object')
-        const given = withoutNulls(value)
-        if (checker.check(given)) return given
-        // One level deep, so that the path of a fault is the name of a field.
-        const field = checker.firstError(given)?.path ?? ''
-        const expected = schema.properties[field]?.description ?? 'of another shape'
-        const predicate = given[field] === undefined ? 'is required' : `must be ${expected}`
-        throw badField(path === '' ? field : `${path}.${field}`, predicate)
+        if (!isRecord(value)) throw invalidField(path, 'must be an object')
+        const present = withoutNulls(value)
+        if (checker.check(present)) return present as ShallowStatic<T>
+        // One level deep, so the path of the error is the name of a field.
+        const field = checker.firstError(present)?.path ?? ''
+        const expected = schema.properties[field]
+        const predicate =
+          present[field] === undefined || expected === undefined
+            ? 'is required'
+            : `must be ${expectationOf(expected)}`
+        throw invalidField(path === '' ? field : `${path}.${field}`, predicate)
       }
     },
 
-    /** The `type` that tells which shape an object has. */
+    /** Reads the `type` that selects the schema of an object. */
     readType(value: unknown, path: string): string {
-      if (!isRecord(value)) throw badField(path, 'must be an object')
+      if (!isRecord(value)) throw invalidField(path, 'must be an object')
       const type = value['type'] ?? null
-      if (type === null) throw badField(`${path}.type`, 'is required')
-      if (typeof type !== 'string') throw badField(`${path}.type`, 'must be a text')
+      if (type === null) throw invalidField(`${path}.type`, 'is required')
+      if (typeof type !== 'string') throw invalidField(`${path}.type`, 'must be a string')
       return type
     },
   }
@@ -41,7 +48,9 @@ export function readObjectsWith(badField: BadField) {
 
 const quotedCharsMax = 64
 
-/** A word of the caller's, fit for a sentence. */
-export function quote(word: string): string {
-  return JSON.stringify(word.length > quotedCharsMax ? `${word.slice(0, quotedCharsMax)}…` : word)
+/** A value from the request, quoted and shortened for an error message. */
+export function quote(value: string): string {
+  return JSON.stringify(
+    value.length > quotedCharsMax ? `${value.slice(0, quotedCharsMax)}…` : value,
+  )
 }

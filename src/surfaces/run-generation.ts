@@ -3,42 +3,42 @@ import type { EventBatch } from '#inference/events.ts'
 import type { EventBatches, GenerationJob } from '#inference/generate.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
 
-/** What makes an answer of the events of one generation: frames, or the object they add up to. */
-type AnswerRenderer<Answer> = {
+/** Renders the events of one generation as frames, or as the object that they add up to. */
+type Renderer<Result> = {
   push(batch: EventBatch): string
   open(): string
   heartbeat(): string
   fail(error: AppError): string
-  result(): Answer
+  result(): Result
 }
 
-type Options<Answer> = {
+type RunGenerationOptions<Result> = {
   generate: (control: Pick<GenerationJob, 'signal' | 'committed'>) => EventBatches
-  renderer: AnswerRenderer<Answer>
-  /** Of the connection. */
-  signal: AbortSignal
-  requestId: string
+  renderer: Renderer<Result>
+  context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>
 }
 
-/**
- * A generation that lives and ends with its connection, at its reader's pace. One of the two is
- * called, once; the second throws where the generation fails.
- */
-export type RunningGeneration<Answer> = {
+/** A generation that runs at the pace of its client and ends with its connection. */
+export type RunningGeneration<Result> = {
+  /** Either this or `result` is called, once. */
   source(): FrameSource<EventBatch>
-  answer(): Promise<Answer>
+  /** Throws if the generation fails. */
+  result(): Promise<Result>
 }
 
-export function runGeneration<Answer>(options: Options<Answer>): RunningGeneration<Answer> {
-  const { renderer, log, requestId } = options
-  const { controller } = followSignal(options.signal)
+export function runGeneration<Result>(
+  options: RunGenerationOptions<Result>,
+): RunningGeneration<Result> {
+  const { renderer, log, context } = options
+  const { controller } = followSignal(context.signal)
   const { signal } = controller
   let committed = false
   const batches = options.generate({ signal, committed: () => committed })
-  // What nobody pulls is suspended, where an abort alone does not reach it.
+  // A suspended generator does not notice the abort.
   const end = () => void batches.return().catch(() => {})
   signal.addEventListener('abort', end, { once: true })
   return {
@@ -46,9 +46,9 @@ export function runGeneration<Answer>(options: Options<Answer>): RunningGenerati
       items: batches,
       render: renderer.push,
       fail(error) {
-        // A generation that fails tells it by an event and its own record; this is a fault of ours.
+        // A failed generation has an error event and a record of its own; this is a bug.
         if (error.kind === 'internal_error') {
-          log.error('a stream failed', { request_id: requestId, cause: error.cause })
+          log.error('stream failed', { request_id: context.requestId, cause: error.cause })
         }
         return renderer.fail(error)
       },
@@ -56,21 +56,21 @@ export function runGeneration<Answer>(options: Options<Answer>): RunningGenerati
       commit() {
         committed = true
       },
-      abandon: () => controller.abort(new AppError('client_closed', 'The reader has gone.')),
+      abandon: () => controller.abort(new AppError('client_closed', 'The client disconnected.')),
     }),
-    answer: () => fold(batches, renderer),
+    result: () => fold(batches, renderer),
   }
 }
 
-/** The answer without streaming is the folded stream, so the two cannot differ. */
-async function fold<Answer>(
+/** A response without streaming is the folded stream, so the two cannot differ. */
+async function fold<Result>(
   batches: AsyncIterable<EventBatch>,
-  renderer: AnswerRenderer<Answer>,
-): Promise<Answer> {
+  renderer: Renderer<Result>,
+): Promise<Result> {
   for await (const batch of batches) {
     renderer.push(batch)
     const last = batch.at(-1)
-    // Nothing was sent yet, so a failure in the middle is still an HTTP status.
+    // Nothing has been sent yet, so a failure can still be an HTTP status.
     if (last?.type === 'error') throw last.error
   }
   return renderer.result()

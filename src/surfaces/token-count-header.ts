@@ -1,6 +1,5 @@
-/** Says who counted tokens, `upstream` to `estimate`; the body stays as its format has it. */
+/** The response header that says how tokens were counted. */
 export const tokenCountHeader = 'x-sluice-token-count'
 
-/** The same for readers of the document. */
-export const whoCounted =
-  'Who counted, the most exact first: `upstream`, `tokenizer-file` (that of the model), `tokenizer` (the built-in one), `estimate`.'
+export const tokenCountDescription =
+  'How the tokens were counted, most accurate first: `upstream`, `tokenizer-file` (the tokenizer of the model), `tokenizer` (built-in), `estimate`.'

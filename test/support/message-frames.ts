@@ -1,6 +1,6 @@
 import { expect } from 'bun:test'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import { messageEvent } from '#surfaces/messages/description/events.ts'
+import { messageEvent } from '#surfaces/messages/schema/events.ts'
 import { checkDescribed } from './described-shapes.ts'
 import { checkContent, checkStreamedBlock } from './message-blocks.ts'
 import { checkEnd, checkErrorBody, checkMessageHead, checkUsage, isCut } from './message-objects.ts'

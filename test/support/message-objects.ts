@@ -1,6 +1,6 @@
 import { expect } from 'bun:test'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import { messageObject } from '#surfaces/messages/description/message-object.ts'
+import { messageObject } from '#surfaces/messages/schema/message-object.ts'
 import { checkDescribed } from './described-shapes.ts'
 import { checkBlock, checkContent } from './message-blocks.ts'
 

@@ -1,13 +1,13 @@
 import { expect } from 'bun:test'
 import type { TSchema } from '@sinclair/typebox'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { streamEvent } from '#surfaces/responses/description/events.ts'
+import { streamEvent } from '#surfaces/responses/schema/events.ts'
 import {
   compactedResponse,
   conversationObject,
   inputTokens,
   responseObject,
-} from '#surfaces/responses/description/response-object.ts'
+} from '#surfaces/responses/schema/response-object.ts'
 import { checkDescribed } from './described-shapes.ts'
 import {
   faultsOfCompaction,

@@ -1,14 +1,14 @@
 import type { GenerationRequest } from '#inference/request.ts'
 
-/** The count of the input may be too low by so much, and templates add some tokens of their own. */
+/** Allowance for an input count that is too low, and for the tokens of the chat template. */
 const countErrorMax = 0.2
 const templateTokens = 64
-/** With less room than this an answer would only break off; the upstream says that it is full. */
-const roomTokensMin = 1_024
+/** With less space than this, the upstream reports a full context window. */
+const outputTokensMin = 1_024
 
 /**
- * The request with no more output than its model has room for behind the input. Clients ask for the
- * same high limit of every model, and servers refuse what could grow out of the window.
+ * Limits the output to the space that the input leaves in the context window. Clients request the same
+ * high limit from every model, and servers refuse a request that could exceed the window.
  */
 export function fitOutput(
   request: GenerationRequest,
@@ -17,7 +17,7 @@ export function fitOutput(
   const { maxOutputTokens } = request.sampling
   if (contextWindow === null || maxOutputTokens === null) return request
   const inputTokensMax = Math.ceil(inputTokens * (1 + countErrorMax)) + templateTokens
-  const room = contextWindow - inputTokensMax
-  if (room >= maxOutputTokens || room < roomTokensMin) return request
-  return { ...request, sampling: { ...request.sampling, maxOutputTokens: room } }
+  const spaceTokens = contextWindow - inputTokensMax
+  if (spaceTokens >= maxOutputTokens || spaceTokens < outputTokensMin) return request
+  return { ...request, sampling: { ...request.sampling, maxOutputTokens: spaceTokens } }
 }

@@ -1,13 +1,14 @@
+import { AppError } from '#lib/errors.ts'
 import type { AvailableModel } from '#models/model-resolver.ts'
 import { longContextMark } from '#models/names.ts'
-import type { ModelInfo } from './description/model-info.ts'
+import type { ModelInfo } from './schema/model-info.ts'
 
-/** From here on clients count on a window of a million tokens, where the name says so. */
+/** Models with at least this window get a second name that announces a million tokens. */
 const longContextTokens = 1_000_000
 
 /**
- * A model as its entries of the list: a second one where its window is so long that clients want to
- * be told by the name, since some take every name that they do not know for a window of 200,000.
+ * The list entries of a model. A model with a long context window has a second entry whose name says
+ * so, since some clients assume a window of 200,000 tokens for every name that they do not know.
  */
 export function modelInfos(model: AvailableModel): readonly [ModelInfo, ...ModelInfo[]] {
   const plain = renderEntry(model, { id: model.prefixedId, displayName: model.displayName })
@@ -17,7 +18,7 @@ export function modelInfos(model: AvailableModel): readonly [ModelInfo, ...Model
   return [plain, renderEntry(model, { id, displayName: `${model.displayName} (1M context)` })]
 }
 
-/** Newest first; what nobody dates stands behind the rest, in the same order on every replica. */
+/** Newest first. Models without a date come last, in the same order on every replica. */
 export function newestFirst(models: readonly AvailableModel[]): readonly AvailableModel[] {
   const at = ({ isDated, created }: AvailableModel) => (isDated ? created : 0)
   return models.toSorted(
@@ -25,11 +26,11 @@ export function newestFirst(models: readonly AvailableModel[]): readonly Availab
   )
 }
 
-function renderEntry(model: AvailableModel, named: { id: string; displayName: string }): ModelInfo {
+function renderEntry(model: AvailableModel, names: { id: string; displayName: string }): ModelInfo {
   return {
     type: 'model',
-    id: named.id,
-    display_name: named.displayName,
+    id: names.id,
+    display_name: names.displayName,
     created_at: new Date(model.isDated ? model.created * 1000 : 0).toISOString(),
     max_input_tokens: model.contextWindow,
     max_tokens: null,
@@ -41,27 +42,39 @@ function renderEntry(model: AvailableModel, named: { id: string; displayName: st
   }
 }
 
-/** Null where nobody says what the model can: a guess would be taken for the truth. */
-function renderCapabilities(words: readonly string[]): ModelInfo['capabilities'] {
-  if (words.length === 0) return null
-  const has = (word: string) => ({ supported: words.includes(word) })
+/** Null if the capabilities of the model are unknown. */
+function renderCapabilities(capabilities: readonly string[]): ModelInfo['capabilities'] {
+  if (capabilities.length === 0) return null
+  const has = (name: string) => ({ supported: capabilities.includes(name) })
   const reasons = has('reasoning')
   return {
-    batch: never,
-    citations: never,
-    code_execution: never,
-    context_management: never,
-    effort: { ...reasons, low: reasons, medium: reasons, high: reasons, xhigh: null, max: never },
+    batch: unsupported,
+    citations: unsupported,
+    code_execution: unsupported,
+    context_management: unsupported,
+    effort: {
+      ...reasons,
+      low: reasons,
+      medium: reasons,
+      high: reasons,
+      xhigh: null,
+      max: unsupported,
+    },
     image_input: has('vision'),
     pdf_input: has('pdf'),
-    server_tools: { ...never, code_execution: never, web_search: never },
-    // Held by the gateway itself.
+    server_tools: { ...unsupported, code_execution: unsupported, web_search: unsupported },
+    // The gateway validates the output itself.
     structured_outputs: { supported: true },
     thinking: {
       ...reasons,
-      types: { adaptive: reasons, between_tools: never, disabled: reasons, enabled: reasons },
+      types: { adaptive: reasons, between_tools: unsupported, disabled: reasons, enabled: reasons },
     },
   }
 }
 
-const never = { supported: false }
+const unsupported = { supported: false }
+
+/** The error of the protocol, the same for an unknown model and for one that the user may not call. */
+export function unknownModel(name: string, cause?: unknown): AppError {
+  return new AppError('model_not_found', `model: ${name}`, { param: 'model', cause })
+}

@@ -1,26 +1,26 @@
 import type { ContentPart } from '#inference/request.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { parseDocument, parseImage } from './parse-media.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import { searchResultBlock, textBlock, toolReferenceBlock } from './schema.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import { searchResultBlock, textBlock, toolReferenceBlock } from './schema/input-blocks.ts'
 
 const readText = createReader(textBlock)
 const readSearchResult = createReader(searchResultBlock)
 const readReference = createReader(toolReferenceBlock)
 
-/** The content of a user message or of a tool's result; texts that are empty say nothing. */
+/** Parses the content of a user message or of a tool result. Empty texts are ignored. */
 export function parseContent(content: string | readonly unknown[], path: string): ContentPart[] {
   if (typeof content === 'string') return textParts(content)
   return content.flatMap((block, index) => {
     const at = `${path}.${index}`
     const type = readType(block, at)
     const parts = parsePart(type, block, at)
-    if (parts === null) throw unknownBlock(type, at)
+    if (parts === null) throw unsupportedBlock(type, at)
     return parts
   })
 }
 
-/** One block as parts, or null for a block that is not content of its own. */
+/** Parses one content block; null if the type is not allowed as content. */
 export function parsePart(type: string, block: unknown, path: string): ContentPart[] | null {
   switch (type) {
     case 'text':
@@ -40,25 +40,26 @@ export function parsePart(type: string, block: unknown, path: string): ContentPa
   }
 }
 
-/** What a model reads in place of a reference to a tool that it may call from now on. */
+/** The text that replaces a reference to a deferred tool for the model. */
 export function announceTool(name: string): string {
   return `The tool ${name} can be called now.`
 }
 
-/** The content of what takes nothing but text. */
+/** Parses content that allows only text. */
 export function parseTexts(content: string | readonly unknown[], path: string): string[] {
   if (typeof content === 'string') return content === '' ? [] : [content]
   const texts = content.map((block, index) => {
     const at = `${path}.${index}`
     const type = readType(block, at)
-    if (type !== 'text') throw badField(`${at}.type`, `is ${quote(type)}, but only text goes here`)
+    if (type !== 'text')
+      throw invalidField(`${at}.type`, `is ${quote(type)}, but only text is allowed here`)
     return readText(block, at).text
   })
   return texts.filter((text) => text !== '')
 }
 
-export function unknownBlock(type: string, path: string) {
-  return badField(`${path}.type`, `is ${quote(type)}, which is not a block that goes here`)
+export function unsupportedBlock(type: string, path: string) {
+  return invalidField(`${path}.type`, `is ${quote(type)}, which is not allowed here`)
 }
 
 function parseSearchResult(block: unknown, path: string): ContentPart[] {

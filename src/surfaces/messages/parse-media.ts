@@ -2,55 +2,59 @@ import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
 import { quote } from '#surfaces/read-object.ts'
-import { badField, createReader, readType } from './read-object.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
 import {
-  base64Source,
+  anyBase64Source,
   contentSource,
   documentBlock,
-  mediaBlock,
+  imageBlock,
+  imageTypes,
   textSource,
   urlSource,
-} from './schema.ts'
+} from './schema/input-blocks.ts'
 
-const readMedia = createReader(mediaBlock)
+const readImage = createReader(imageBlock)
 const readDocument = createReader(documentBlock)
-const readBase64 = createReader(base64Source)
+const readBase64 = createReader(anyBase64Source)
 const readText = createReader(textSource)
 const readContent = createReader(contentSource)
 const readUrl = createReader(urlSource)
 
-const imageTypes = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
-/** As it is sent, without the base64 around it. */
+/** Before base64 encoding. */
 const imageBytesMax = 10_485_760
-/** Six bits a character. */
+/** A base64 character holds six bits. */
 const bytesPerBase64Char = 3 / 4
 
-/** A block of type `image`. */
+/** Parses a block of the type `image`. */
 export function parseImage(value: unknown, path: string): ContentPart {
-  const { source } = readMedia(value, path)
+  const { source } = readImage(value, path)
   const at = `${path}.source`
   const type = readType(source, at)
   if (type === 'url') return { type: 'image', url: readPublicUrl(source, at), detail: null }
   if (type !== 'base64') throw unknownSource(type, at)
   const { media_type: mediaType, data } = readBase64(source, at)
-  if (!imageTypes.includes(mediaType)) {
-    throw badField(`${at}.media_type`, `must be one of ${imageTypes.join(', ')}`)
+  if (!imageTypes.some((allowed) => allowed === mediaType)) {
+    throw invalidField(`${at}.media_type`, `must be one of ${imageTypes.join(', ')}`)
   }
-  checkBase64(data, at)
+  validateBase64(data, at)
   const bytes = Math.floor(data.length * bytesPerBase64Char)
   if (bytes > imageBytesMax) {
-    throw badField(`${at}.data`, `image exceeds the maximum: ${bytes} bytes > ${imageBytesMax}`)
+    throw invalidField(`${at}.data`, `image exceeds the maximum: ${bytes} bytes > ${imageBytesMax}`)
   }
   return { type: 'image', url: `data:${mediaType};base64,${data}`, detail: null }
 }
 
-/** Reads what a document holds where it is made of blocks. */
-export type ReadBlocks = (content: string | readonly unknown[], path: string) => ContentPart[]
+/** Parses the content blocks of a document. */
+export type ParseBlocks = (content: string | readonly unknown[], path: string) => ContentPart[]
 
 type Heading = { title?: string; context?: string }
 
-/** A block of type `document`: a file, or its text below its title and context. */
-export function parseDocument(value: unknown, path: string, readBlocks: ReadBlocks): ContentPart[] {
+/** Parses a block of the type `document`: a file, or text below its title and context. */
+export function parseDocument(
+  value: unknown,
+  path: string,
+  parseBlocks: ParseBlocks,
+): ContentPart[] {
   const { source, ...heading } = readDocument(value, path)
   const at = `${path}.source`
   const type = readType(source, at)
@@ -58,7 +62,7 @@ export function parseDocument(value: unknown, path: string, readBlocks: ReadBloc
     case 'text':
       return withHeading([{ type: 'text', text: readText(source, at).data }], heading)
     case 'content':
-      return withHeading(readBlocks(readContent(source, at).content, `${at}.content`), heading)
+      return withHeading(parseBlocks(readContent(source, at).content, `${at}.content`), heading)
     case 'base64':
       return parseFile(source, at, heading)
     case 'url': {
@@ -73,15 +77,18 @@ export function parseDocument(value: unknown, path: string, readBlocks: ReadBloc
 function parseFile(source: JsonObject, at: string, heading: Heading): ContentPart[] {
   const { media_type: mediaType, data } = readBase64(source, at)
   if (mediaType !== 'application/pdf') {
-    throw badField(`${at}.media_type`, 'must be application/pdf; send other text as source text')
+    throw invalidField(
+      `${at}.media_type`,
+      'must be application/pdf; send plain text with a source of the type text',
+    )
   }
-  checkBase64(data, at)
+  validateBase64(data, at)
   const filename = nameOf(heading) ?? 'document.pdf'
   const dataUrl = `data:${mediaType};base64,${data}`
   return [...contextOf(heading), { type: 'file', data: dataUrl, url: null, filename }]
 }
 
-/** The first text comes right below the heading, so that a text alone stays one part. */
+/** Puts the heading into the first text part, so that a document of text stays one part. */
 function withHeading(parts: readonly ContentPart[], { title, context }: Heading): ContentPart[] {
   const lines = [
     ...(title ? [`Document: ${title}`] : []),
@@ -110,20 +117,20 @@ function readPublicUrl(source: JsonObject, at: string): string {
     case 'public':
       return url
     case 'private':
-      throw badField(path, 'leads to an address that is not public')
+      throw invalidField(path, 'leads to an address that is not public')
     case 'malformed':
-      throw badField(path, 'must be a URL that begins with https:// or http://')
+      throw invalidField(path, 'must be a URL that begins with https:// or http://')
   }
 }
 
-/** Only the beginning, which tells whether it is base64 at all, and nothing else. */
-function checkBase64(data: string, at: string): void {
+/** Checks only the first characters, which suffices to detect data URLs and other formats. */
+function validateBase64(data: string, at: string): void {
   if (/^[A-Za-z0-9+/\s]{8}|^[A-Za-z0-9+/=\s]{1,8}$/.test(data)) return
-  throw badField(`${at}.data`, 'must be base64, and nothing in front of it')
+  throw invalidField(`${at}.data`, 'must be base64 without a prefix')
 }
 
 function unknownSource(type: string, at: string) {
   return type === 'file'
-    ? badField(`${at}.type`, 'is "file", but there are no files here; send base64, or a url')
-    : badField(`${at}.type`, `is ${quote(type)}, which is not a source of this block`)
+    ? invalidField(`${at}.type`, 'is "file", which is not supported; send base64 or a url')
+    : invalidField(`${at}.type`, `is ${quote(type)}, which is not supported in this block`)
 }

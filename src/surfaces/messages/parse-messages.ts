@@ -1,91 +1,281 @@
-import type { RequestItem } from '#inference/request.ts'
+import type { ContentPart, RequestItem } from '#inference/request.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
-import { readAssistantTurn } from './assistant-turn.ts'
-import { createCallBook } from './call-book.ts'
-import { parseTexts } from './parse-content.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import type { Content, Reading } from './reading.ts'
-import { message } from './schema.ts'
-import { createServerTools } from './server-tools.ts'
-import { emptyUserTurn, itemsOfUserTurn, readUserTurn } from './user-turn.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
+import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import {
+  compactionBlock,
+  ignoredBlockTypes,
+  toolChangeTypes,
+  toolResultBlock,
+  toolUseBlock,
+} from './schema/input-blocks.ts'
+import { message } from './schema/request.ts'
+import { createServerToolParser, type ServerToolParser } from './server-tools.ts'
+import { fromToolUseId } from './tool-id.ts'
 
 const readMessage = createReader(message)
+const readToolResult = createReader(toolResultBlock)
+const readToolUse = createReader(toolUseBlock)
+const readCompaction = createReader(compactionBlock)
 
 export type ParsedMessages = {
   items: readonly RequestItem[]
-  /** Whether the last message is the beginning of the answer. */
+  /** Whether the last message is the beginning of the response. */
   prefilled: boolean
-  leftOut: ReadonlySet<string>
+  /** The types of ignored blocks. */
+  ignored: ReadonlySet<string>
 }
 
+/** The state of parsing a conversation. */
+type ConversationState = {
+  readonly items: RequestItem[]
+  readonly toolUses: ToolUseTracker
+  readonly serverTools: ServerToolParser
+  readonly seal: ReasoningSeal
+  /** The user turn in progress; consecutive user messages are one turn. */
+  userTurn: UserTurn
+  readonly ignored: Set<string>
+}
+
+type UserTurn = { readonly results: RequestItem[]; readonly parts: ContentPart[] }
+type Content = string | readonly unknown[]
+
 /**
- * `messages` of a request as items. Neighbours of one role are one turn, and within a turn of the
- * user the results of tools come first, as every upstream wants them. A conversation may begin with
- * the assistant, since it may be the end of a longer one. Throws an `AppError` that names the first
- * block at fault.
+ * Parses `messages` into items. Consecutive messages of one role are one turn. In a user turn the tool
+ * results come first, as every upstream requires. A conversation may begin with the assistant, since
+ * it can be the end of a longer one. Throws an `AppError` that names the first invalid block.
  */
 export function parseMessages(
   values: readonly unknown[],
   options: { seal: ReasoningSeal; itemsMax: number },
 ): ParsedMessages {
   const { seal, itemsMax } = options
-  if (values.length === 0) throw badField('messages', 'must hold at least one message')
   if (values.length > itemsMax) throw tooMany(itemsMax)
-  const reading: Reading = {
+  const state: ConversationState = {
     items: [],
-    calls: createCallBook(),
-    serverTools: createServerTools(),
+    toolUses: createToolUseTracker(),
+    serverTools: createServerToolParser(),
     seal,
-    user: emptyUserTurn(),
-    leftOut: new Set(),
+    userTurn: { results: [], parts: [] },
+    ignored: new Set(),
   }
   let lastRole = ''
   for (const [index, value] of values.entries()) {
     const { role, content } = readMessage(value, `messages.${index}`)
     const path = `messages.${index}.content`
     if (role === 'user') {
-      readUserTurn(reading, content, path)
+      addUserMessage(state, content, path)
     } else {
-      endUserTurn(reading)
-      const read = role === 'assistant' ? readAssistantTurn : readSystemText
-      read(reading, content, path)
+      endUserTurn(state)
+      const add = role === 'assistant' ? addAssistantMessage : addSystemMessage
+      add(state, content, path)
     }
     lastRole = role
   }
-  endUserTurn(reading)
-  const items = reading.serverTools.finish(reading.items)
+  endUserTurn(state)
+  const items = state.serverTools.withoutPendingCalls(state.items)
   if (items.length > itemsMax) throw tooMany(itemsMax)
   const last = items.at(-1)
-  if (last === undefined) throw badField('messages', 'must hold something that a model can read')
+  if (last === undefined) throw invalidField('messages', 'must have content for a model')
   const prefilled = lastRole === 'assistant' && last.type === 'message'
-  return { items, prefilled, leftOut: reading.leftOut }
+  return { items, prefilled, ignored: state.ignored }
 }
 
 function tooMany(itemsMax: number) {
-  return badField('messages', `must not hold more than ${itemsMax} messages, calls and results`)
+  return invalidField('messages', `must not have more than ${itemsMax} messages, calls and results`)
 }
 
-function endUserTurn(reading: Reading): void {
-  reading.items.push(...itemsOfUserTurn(reading.user))
-  reading.user = emptyUserTurn()
+// User messages
+
+function addUserMessage(
+  { userTurn, toolUses, ignored }: ConversationState,
+  content: Content,
+  path: string,
+): void {
+  if (typeof content === 'string') {
+    userTurn.parts.push(...parseContent(content, path))
+    return
+  }
+  for (const [index, block] of content.entries()) {
+    const at = `${path}.${index}`
+    const type = readType(block, at)
+    if (type === 'tool_result') {
+      userTurn.results.push(parseToolResult(block, at, toolUses))
+    } else if (isIgnoredBlock(type)) {
+      ignored.add(type)
+    } else {
+      const parts = parsePart(type, block, at)
+      if (parts === null) throw notInUserMessages(type, at)
+      userTurn.parts.push(...parts)
+    }
+  }
 }
 
-/** Blocks that change the tools in the middle of a conversation, which is not offered here. */
-const toolChanges = ['tool_addition', 'tool_removal']
+function endUserTurn(state: ConversationState): void {
+  const { results, parts } = state.userTurn
+  state.items.push(...results)
+  if (parts.length > 0) state.items.push({ type: 'message', role: 'user', parts })
+  state.userTurn = { results: [], parts: [] }
+}
 
-function readSystemText(reading: Reading, content: Content, path: string): void {
-  const texts = typeof content === 'string' ? content : withoutToolChanges(reading, content, path)
+function parseToolResult(block: unknown, path: string, toolUses: ToolUseTracker): RequestItem {
+  const { tool_use_id: id, content = '', is_error: isError } = readToolResult(block, path)
+  toolUses.resolve(id, `${path}.tool_use_id`)
+  const parts = parseContent(content, `${path}.content`)
+  const callId = fromToolUseId(id)
+  return { type: 'tool-result', callId, form: 'function', parts, ...(isError ? { isError } : {}) }
+}
+
+const assistantBlocks = ['tool_use', 'thinking', 'redacted_thinking', 'server_tool_use']
+
+function notInUserMessages(type: string, path: string) {
+  if (!assistantBlocks.includes(type)) return unsupportedBlock(type, path)
+  return invalidField(`${path}.type`, `is "${type}", which is only allowed in assistant messages`)
+}
+
+function isIgnoredBlock(type: string): boolean {
+  return ignoredBlockTypes.some((ignored) => ignored === type)
+}
+
+// Assistant messages
+
+function addAssistantMessage(state: ConversationState, content: Content, path: string): void {
+  if (typeof content === 'string') {
+    for (const part of parseContent(content, path))
+      if ('text' in part) addAssistantText(state, part.text, true)
+    return
+  }
+  for (const [index, block] of content.entries()) {
+    addAssistantBlock(state, block, { path: `${path}.${index}`, isFirst: index === 0 })
+  }
+}
+
+function addAssistantBlock(
+  state: ConversationState,
+  block: unknown,
+  { path, isFirst }: { path: string; isFirst: boolean },
+): void {
+  const { items, serverTools, ignored } = state
+  const type = readType(block, path)
+  if (isIgnoredBlock(type)) {
+    ignored.add(type)
+    return
+  }
+  const own =
+    parseAssistantBlock(state, type, { block, path }) ?? serverTools.parse(type, block, path)
+  if (own !== null) {
+    items.push(...own)
+    return
+  }
+  if (type === 'tool_result') {
+    throw invalidField(`${path}.type`, 'is "tool_result", which is only allowed in user messages')
+  }
+  const parts = parsePart(type, block, path)
+  if (parts === null) throw unsupportedBlock(type, path)
+  for (const part of parts) {
+    if (!('text' in part)) {
+      throw invalidField(path, `is ${part.type} content, which is only allowed in user messages`)
+    }
+    addAssistantText(state, part.text, isFirst)
+  }
+}
+
+/** Parses the blocks that are allowed in assistant messages only; null for any other type. */
+function parseAssistantBlock(
+  { seal, toolUses }: ConversationState,
+  type: string,
+  { block, path }: { block: unknown; path: string },
+): RequestItem[] | null {
+  switch (type) {
+    case 'thinking':
+    case 'redacted_thinking': {
+      const parse = type === 'thinking' ? parseThinking : parseRedactedThinking
+      const item = parse(block, path, seal)
+      return item === null ? [] : [item]
+    }
+    case 'tool_use': {
+      const { id, name, input = {} } = readToolUse(block, path)
+      toolUses.open(id, `${path}.id`)
+      const args = JSON.stringify(input)
+      const callId = fromToolUseId(id)
+      return [{ type: 'tool-call', callId, name, form: 'function', arguments: args }]
+    }
+    // A summary of the earlier conversation by the responding service.
+    case 'compaction': {
+      const { content: text = '' } = readCompaction(block, path)
+      return text === '' ? [] : [assistantText(text)]
+    }
+    default:
+      return null
+  }
+}
+
+/** Joins adjacent texts: citations split one text into several blocks. */
+function addAssistantText({ items }: ConversationState, text: string, isNewMessage: boolean): void {
+  const last = items.at(-1)
+  const [part] = last?.type === 'message' && last.role === 'assistant' ? last.parts : []
+  const previous = !isNewMessage && part?.type === 'text' ? part.text : null
+  if (previous !== null) items.pop()
+  items.push(assistantText((previous ?? '') + text))
+}
+
+function assistantText(text: string): RequestItem {
+  return { type: 'message', role: 'assistant', parts: [{ type: 'text', text }] }
+}
+
+// System messages
+
+function addSystemMessage(state: ConversationState, content: Content, path: string): void {
+  const texts = typeof content === 'string' ? content : withoutToolChanges(state, content, path)
   const text = parseTexts(texts, path).join('\n\n')
   if (text === '') return
-  reading.items.push({ type: 'message', role: 'system', parts: [{ type: 'text', text }] })
+  state.items.push({ type: 'message', role: 'system', parts: [{ type: 'text', text }] })
 }
 
-/** An empty text stays in the place of each, so that the places of the others are still right. */
-function withoutToolChanges({ leftOut }: Reading, blocks: readonly unknown[], path: string) {
+/** Replaces them by empty texts, so that the paths of the other blocks stay correct. */
+function withoutToolChanges(
+  { ignored }: ConversationState,
+  blocks: readonly unknown[],
+  path: string,
+) {
   return blocks.map((block, index) => {
     const type = readType(block, `${path}.${index}`)
-    if (!toolChanges.includes(type)) return block
-    leftOut.add(type)
+    if (!toolChangeTypes.some((change) => change === type)) return block
+    ignored.add(type)
     return { type: 'text', text: '' }
   })
+}
+
+/** Tracks which tool uses still need a result. */
+type ToolUseTracker = {
+  open(id: string, path: string): void
+  resolve(id: string, path: string): void
+}
+
+/**
+ * An id may be reused once its call has a result: some gateways number the calls of each turn from
+ * the start, and their conversations must be able to continue.
+ */
+function createToolUseTracker(): ToolUseTracker {
+  const states = new Map<string, 'open' | 'resolved'>()
+  return {
+    open(id, path) {
+      if (states.get(id) === 'open') {
+        throw invalidField(path, `${quote(id)} is used twice; ids of tool_use must be unique`)
+      }
+      states.set(id, 'open')
+    },
+    resolve(id, path) {
+      const state = states.get(id)
+      if (state === 'resolved') {
+        throw invalidField(path, `is ${quote(id)}, which already has a result`)
+      }
+      if (state === undefined) {
+        throw invalidField(path, `is ${quote(id)}, but no earlier tool_use has this id`)
+      }
+      states.set(id, 'resolved')
+    },
+  }
 }

@@ -1,16 +1,21 @@
-import type { ReasoningItem } from '#inference/request.ts'
+import type { GenerationRequest, ReasoningItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
+import type { JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
-import { createReader } from './read-object.ts'
-import { redactedThinkingBlock, thinkingBlock } from './schema.ts'
+import type { ThinkingDisplay } from './blocks/block.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import { redactedThinkingBlock, thinkingBlock } from './schema/input-blocks.ts'
+import { budgetThinking, thinkingFields } from './schema/request.ts'
 
 const readThinking = createReader(thinkingBlock)
 const readRedacted = createReader(redactedThinkingBlock)
+const readFields = createReader(thinkingFields)
+const readBudget = createReader(budgetThinking)
 
 /**
- * What a model thought before, where it can be given back: what we sealed, and text that nobody
- * signed. What another service signed means nothing to anybody else, and a signature that was altered
- * fails no request, so both are left out (null); a native upstream gets such blocks as they came.
+ * Parses thinking that can be returned to a model: sealed by this gateway, or unsigned. A block that
+ * another service signed, or whose signature was altered, is ignored (null); native upstreams get it
+ * as sent.
  */
 export function parseThinking(
   block: unknown,
@@ -22,7 +27,6 @@ export function parseThinking(
   return thinking === '' ? null : { type: 'reasoning', summary: [], text: thinking }
 }
 
-/** The same of a block whose thinking is for its maker alone. */
 export function parseRedactedThinking(
   block: unknown,
   path: string,
@@ -32,7 +36,7 @@ export function parseRedactedThinking(
 }
 
 function openThinking(sealed: string, shown: string, seal: ReasoningSeal): ReasoningItem | null {
-  const opened = openIfOurs(sealed, seal)
+  const opened = openOwn(sealed, seal)
   if (opened === null) return null
   const { text, payload, maker } = opened
   if (text === '' && shown === '' && payload === null) return null
@@ -45,11 +49,59 @@ function openThinking(sealed: string, shown: string, seal: ReasoningSeal): Reaso
   }
 }
 
-function openIfOurs(sealed: string, seal: ReasoningSeal) {
+/** Null if the seal was altered, or is not of this gateway. */
+function openOwn(sealed: string, seal: ReasoningSeal) {
   try {
     return seal.open(sealed)
   } catch (error) {
     if (error instanceof AppError && error.kind === 'invalid_encrypted_content') return null
     throw error
   }
+}
+
+export type ParsedThinkingOptions = {
+  reasoning: GenerationRequest['reasoning']
+  display: ThinkingDisplay
+}
+
+/** Upstreams know levels of effort instead of budgets: the largest budget of each level. */
+const lowBudgetTokensMax = 8_191
+const mediumBudgetTokensMax = 24_575
+
+/**
+ * Parses `thinking`. An explicit effort (`output_config.effort`) takes precedence over the level of a
+ * budget. `afterTools`: the turn continues after tool results.
+ */
+export function parseThinkingOptions(
+  value: JsonObject | undefined,
+  { effort, afterTools }: { effort: string | null; afterTools: boolean },
+): ParsedThinkingOptions {
+  if (value === undefined) return { reasoning: { effort, summary: null }, display: 'summarized' }
+  const { display: requested } = readFields(value, 'thinking')
+  const display = requested === 'omitted' ? 'omitted' : 'summarized'
+  const summary = display === 'omitted' ? null : 'auto'
+  const off = { effort: 'none', summary: null }
+  switch (readType(value, 'thinking')) {
+    case 'enabled': {
+      const { budget_tokens: budgetTokens } = readBudget(value, 'thinking')
+      const level = effort ?? effortOf(budgetTokens)
+      return { reasoning: { effort: level, summary, budgetTokens }, display }
+    }
+    case 'adaptive':
+      return { reasoning: { effort, summary }, display }
+    case 'disabled':
+      return { reasoning: off, display }
+    case 'between_tools':
+      return { reasoning: afterTools ? { effort, summary } : off, display }
+    default:
+      throw invalidField(
+        'thinking.type',
+        'must be one of enabled, adaptive, disabled, between_tools',
+      )
+  }
+}
+
+function effortOf(budgetTokens: number): string {
+  if (budgetTokens <= lowBudgetTokensMax) return 'low'
+  return budgetTokens <= mediumBudgetTokensMax ? 'medium' : 'high'
 }

@@ -1,34 +1,45 @@
 import type { Config } from '#config/schema.ts'
 import { countChars } from '#inference/count-chars.ts'
-import type { GenerationRequest, RequestOrigin, Sampling } from '#inference/request.ts'
+import {
+  defaultOptions,
+  type GenerationRequest,
+  type OutputFormat,
+  type RequestOrigin,
+  type Sampling,
+} from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
+import { findSchemaFault } from '#lib/json-schema.ts'
 import type { Seals } from '#sealing/seals.ts'
 import type { ThinkingDisplay } from './blocks/block.ts'
-import { forwardedHeaders, parseCaller } from './caller.ts'
-import { readDialect } from './dialect.ts'
+import { parseTexts } from './parse-content.ts'
 import { parseMessages } from './parse-messages.ts'
-import { parseOutput } from './parse-output.ts'
-import { parseSystem } from './parse-system.ts'
-import { parseThinkingOptions } from './parse-thinking-options.ts'
-import { forcedTool, parseToolChoice } from './parse-tool-choice.ts'
-import { parseTools } from './parse-tools.ts'
-import { badField, createReader } from './read-object.ts'
-import { countBody, messageBody, type PromptBody, samplingFields } from './schema.ts'
+import { parseThinkingOptions } from './parse-thinking.ts'
+import { forcedTool, parseToolChoice, parseTools } from './parse-tools.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import { forwardedHeaders, parseEndUser, readDialect } from './request-headers.ts'
+import {
+  countBody,
+  messageBody,
+  outputConfig,
+  type PromptBody,
+  samplingFields,
+  schemaFormat,
+} from './schema/request.ts'
 
 export type ParsedMessage = {
   request: GenerationRequest
   stream: boolean
-  /** `max_tokens: 0`: the prompt is looked at, and nothing is generated. */
-  generatesNothing: boolean
+  /** `max_tokens: 0`: the request is validated, and nothing is generated. */
+  isPromptOnly: boolean
   thinkingDisplay: ThinkingDisplay
-  /** What no upstream of another protocol gets: types of tools and blocks, an unknown version. */
-  leftOut: readonly string[]
+  /** Ignored by upstreams of other protocols: types of tools and blocks, an unknown version. */
+  ignored: readonly string[]
 }
 
 export type ParseContext = {
   limits: Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 'toolsMax'>
-  /** Of the caller. */
+  /** Of the principal. */
   seals: Seals
   headers: Headers
 }
@@ -36,46 +47,48 @@ export type ParseContext = {
 const readBody = createReader(messageBody)
 const readCountBody = createReader(countBody)
 const readSampling = createReader(samplingFields)
+const readOutputConfig = createReader(outputConfig)
+const readFormat = createReader(schemaFormat)
 
 /**
- * The body of `POST /compat/v1/messages` as a request to a model. Numbers and booleans are never
- * read from texts, and unknown fields, headers and typed tools are no error.
+ * Parses the body of `POST /compat/v1/messages` into a request to a model. Strings are never converted
+ * to numbers or booleans; unknown fields, headers and typed tools are ignored.
  *
- * Throws an `AppError` whose message begins with the path of the first field at fault.
+ * Throws an `AppError` whose message begins with the path of the first invalid field.
  */
 export function parseCreateMessage(body: unknown, context: ParseContext): ParsedMessage {
+  refuseThread(body)
   const create = readBody(body, '')
-  refuseThread(create.thread)
   const dialect = readDialect(context.headers)
-  const { prompt, thinkingDisplay, leftOut } = parsePrompt(create, context)
+  const { prompt, thinkingDisplay, ignored } = parsePrompt(create, context)
   const { unknownVersion } = dialect
   return {
     request: {
       ...prompt,
       sampling: {
         ...prompt.sampling,
-        ...(dialect.takesSampling ? parseSampling(create) : {}),
+        ...(dialect.hasSampling ? parseSampling(create) : {}),
         stopSequences: parseStopSequences(create.stop_sequences ?? []),
         maxOutputTokens: create.max_tokens === 0 ? null : create.max_tokens,
       },
-      ...parseCaller(create.metadata, context.headers),
+      ...parseEndUser(create.metadata, context.headers),
       serviceTier: parseServiceTier(create.service_tier),
       origin: originOf(body, context),
     },
     stream: create.stream ?? false,
-    generatesNothing: create.max_tokens === 0,
+    isPromptOnly: create.max_tokens === 0,
     thinkingDisplay,
-    leftOut: unknownVersion === null ? leftOut : [...leftOut, `version ${unknownVersion}`],
+    ignored: unknownVersion === null ? ignored : [...ignored, `version ${unknownVersion}`],
   }
 }
 
-/** The body of a request for a count of its tokens: what a model would be given. */
+/** Parses the body of a token count: the request that the model would get. */
 export function parseCountTokens(body: unknown, context: ParseContext): GenerationRequest {
   const { prompt } = parsePrompt(readCountBody(body, ''), context)
   return { ...prompt, origin: originOf(body, context) }
 }
 
-type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'leftOut'> & {
+type ParsedPrompt = Pick<ParsedMessage, 'thinkingDisplay' | 'ignored'> & {
   prompt: GenerationRequest
 }
 
@@ -94,28 +107,26 @@ function parsePrompt(create: PromptBody, context: ParseContext): ParsedPrompt {
     messages: create.messages,
     forced: forcedTool(create.tool_choice),
   })
-  const output = parseOutput(create.output_config, create.output_format)
+  const output = parseOutput(create)
   const thinking = parseThinkingOptions(create.thinking, {
     effort: output.effort,
     afterTools: items.at(-1)?.type === 'tool-result',
   })
   return {
     prompt: {
+      ...defaultOptions,
       model: create.model,
       instructions,
       items,
       ...(prefilled ? { prefilled } : {}),
       tools: tools.tools,
       ...parseToolChoice(create.tool_choice, tools),
-      sampling: noSampling,
       format: output.format,
-      verbosity: null,
       reasoning: thinking.reasoning,
-      ...parseCaller(undefined, context.headers),
-      serviceTier: null,
+      ...parseEndUser(undefined, context.headers),
     },
     thinkingDisplay: thinking.display,
-    leftOut: [...new Set([...tools.leftOut.map(({ type }) => type), ...conversation.leftOut])],
+    ignored: [...new Set([...tools.ignored.map(({ type }) => type), ...conversation.ignored])],
   }
 }
 
@@ -129,26 +140,15 @@ function originOf(body: unknown, { headers, seals }: ParseContext): RequestOrigi
 }
 
 /**
- * A conversation that the server holds. SDKs ask for one unasked, know this code, and send all
- * messages instead.
+ * Refuses conversations that are stored on the server. SDKs request them by default, know this code,
+ * and then send all messages.
  */
-function refuseThread(thread: object | undefined): void {
-  if (thread === undefined) return
-  throw new AppError('invalid_request', 'thread: is not offered; send all messages each time', {
+function refuseThread(body: unknown): void {
+  if (!isRecord(body) || (body['thread'] ?? null) === null) return
+  throw new AppError('invalid_request', 'thread: is not supported; send all messages each time', {
     param: 'thread',
     code: 'thread_unsupported_request',
   })
-}
-
-const noSampling: Sampling = {
-  temperature: null,
-  topP: null,
-  topK: null,
-  stopSequences: [],
-  presencePenalty: null,
-  frequencyPenalty: null,
-  maxOutputTokens: null,
-  topLogprobs: null,
 }
 
 function parseSampling(create: object): Partial<Sampling> {
@@ -156,16 +156,10 @@ function parseSampling(create: object): Partial<Sampling> {
   return { temperature, topP, topK }
 }
 
-/** Each of them is looked for in every piece of an answer. */
-const stopSequencesMax = 64
-
 function parseStopSequences(values: readonly unknown[]): readonly string[] {
-  if (values.length > stopSequencesMax) {
-    throw badField('stop_sequences', `must not hold more than ${stopSequencesMax} texts`)
-  }
   return values.map((value, index) => {
     if (typeof value === 'string' && value !== '') return value
-    throw badField(`stop_sequences.${index}`, 'must be a text that is not empty')
+    throw invalidField(`stop_sequences.${index}`, 'must be a non-empty string')
   })
 }
 
@@ -177,7 +171,53 @@ function parseServiceTier(tier: string | undefined): string | null {
 function inputTooLong(charsMax: number): AppError {
   return new AppError(
     'request_too_large',
-    `The text of the messages is longer than ${charsMax} characters, which is the limit.`,
+    `The text of the messages exceeds the limit of ${charsMax} characters.`,
     { param: 'messages' },
   )
+}
+
+/**
+ * A coding client puts this note for its vendor's accounting before its system prompt. It changes with
+ * each request, so a prompt that begins with it could not be cached.
+ */
+const billingNote = 'x-anthropic-billing-header:'
+
+/** Joins `system` to one text; null if it is empty. */
+function parseSystem(system: string | readonly unknown[] | undefined): string | null {
+  if (system === undefined) return null
+  const texts = parseTexts(typeof system === 'string' ? system : system.map(withoutNote), 'system')
+  return texts.length === 0 ? null : texts.join('\n\n')
+}
+
+/** Replaces the note by an empty text, so that the paths of the other blocks stay correct. */
+function withoutNote(block: unknown): unknown {
+  const text = isRecord(block) ? block['text'] : null
+  const isNote = typeof text === 'string' && text.startsWith(billingNote)
+  return isNote ? { type: 'text', text: '' } : block
+}
+
+type ParsedOutput = { effort: string | null; format: OutputFormat }
+
+/** Parses `output_config`, or its predecessor `output_format`. */
+function parseOutput({
+  output_config: config,
+  output_format: deprecated,
+}: PromptBody): ParsedOutput {
+  const { effort = null, format } = readOutputConfig(config ?? {}, 'output_config')
+  if (format !== undefined) return { effort, format: parseFormat(format, 'output_config.format') }
+  return { effort, format: parseFormat(deprecated, 'output_format') }
+}
+
+/** The protocol has no name for a schema, but upstreams require one. */
+const schemaName = 'answer'
+
+function parseFormat(format: JsonObject | undefined, path: string): OutputFormat {
+  if (format === undefined) return { type: 'text' }
+  if (readType(format, path) !== 'json_schema') {
+    throw invalidField(`${path}.type`, 'must be json_schema')
+  }
+  const { schema } = readFormat(format, path)
+  const fault = findSchemaFault(schema)
+  if (fault !== null) throw invalidField(`${path}.schema`, `is not a valid JSON Schema: ${fault}`)
+  return { type: 'json-schema', name: schemaName, description: null, schema, strict: true }
 }

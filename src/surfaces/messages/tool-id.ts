@@ -1,13 +1,13 @@
 import { readPlainly, spellPlainly } from '#lib/plain-id.ts'
 
-const escapeMark = 'toolu_b64_'
+const escapePrefix = 'toolu_b64_'
 
-/** The id of a call as `tool_use` bears it: the call's own one, or that in a form that may be sent. */
+/** The id of a call in a form that the protocol allows in `tool_use`. */
 export function toToolUseId(callId: string): string {
-  return spellPlainly(callId, escapeMark)
+  return spellPlainly(callId, escapePrefix)
 }
 
-/** The id of the call that a `tool_use_id` means. */
+/** The inverse of `toToolUseId`. */
 export function fromToolUseId(toolUseId: string): string {
-  return readPlainly(toolUseId, escapeMark)
+  return readPlainly(toolUseId, escapePrefix)
 }

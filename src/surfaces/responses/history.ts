@@ -1,69 +1,68 @@
 import { AppError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { isTerminal, type StoredItem } from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
 import { quote } from '#surfaces/read-object.ts'
-import { badField, createReader } from './read-object.ts'
-import { stateFields } from './schema.ts'
+import { createReader, invalidField } from './read-object.ts'
+import { historyFields } from './schema/request.ts'
 
-/** What a request says about state, read before the rest, since the rest builds on it. */
-export type StateRequest = {
+/** Which history a request continues. */
+export type HistoryRequest = {
   readonly previousResponseId: string | null
   readonly conversationId: string | null
-  /** The ids of the items that the input only names. */
+  /** The ids of the items that the input refers to. */
   readonly references: readonly string[]
 }
 
-/** What stands before the input of a request, and the items that the input may name. */
+/** The items before the input of a request, and the items that the input may refer to, by id. */
 export type History = {
   readonly items: readonly StoredItem[]
-  readonly named: ReadonlyMap<string, StoredItem>
+  readonly referable: ReadonlyMap<string, StoredItem>
 }
 
-export const noHistory: History = { items: [], named: new Map() }
+export const noHistory: History = { items: [], referable: new Map() }
 
-/** Where history is kept. All of it is asked for one owner; what is another's does not exist. */
+/** Where history is stored. Items of other owners are not found. */
 export type HistorySources = {
   chain(ownerId: string, id: string): Promise<Chain | undefined>
   findItems(ownerId: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredItem>>
   conversationItems(ownerId: string, id: string): Promise<readonly StoredItem[] | undefined>
 }
 
-/** What one connection knows of responses that are stored nowhere. */
+/** The unstored responses of a connection. */
 export type ConnectionMemory = {
-  /** Input and output of a response and of all that it followed. */
+  /** The input and output of a response and of its predecessors. */
   find(responseId: string): readonly StoredItem[] | undefined
 }
 
-const readState = createReader(stateFields)
+const readFields = createReader(historyFields)
 
-export function readStateRequest(body: unknown): StateRequest {
-  const fields = readState(body, '')
-  const { previous_response_id: previousResponseId = null, conversation = null } = fields
+export function readHistoryRequest(body: unknown): HistoryRequest {
+  const { previous_response_id: previousResponseId = null, conversation } = readFields(body, '')
   const conversationId = readConversationId(conversation)
   if (previousResponseId !== null && conversationId !== null) {
-    throw badField('conversation', 'cannot be given together with previous_response_id')
+    throw invalidField('conversation', 'cannot be combined with previous_response_id')
   }
-  return { previousResponseId, conversationId, references: readReferences(fields.input) }
+  return { previousResponseId, conversationId, references: readReferences(asRecord(body)['input']) }
 }
 
 export async function loadHistory(
   sources: HistorySources,
-  from: { ownerId: string; state: StateRequest; memory: ConnectionMemory | undefined },
+  from: { ownerId: string; request: HistoryRequest; memory: ConnectionMemory | undefined },
 ): Promise<History> {
   const items = await loadItems(sources, from)
   const known = new Map(items.map((item) => [item.id, item]))
-  const missing = from.state.references.filter((id) => !known.has(id))
-  if (missing.length === 0) return { items, named: known }
+  const missing = from.request.references.filter((id) => !known.has(id))
+  if (missing.length === 0) return { items, referable: known }
   const found = await sources.findItems(from.ownerId, [...new Set(missing)])
-  return { items, named: new Map([...found, ...known]) }
+  return { items, referable: new Map([...found, ...known]) }
 }
 
 async function loadItems(
   sources: HistorySources,
-  { ownerId, state, memory }: Parameters<typeof loadHistory>[1],
+  { ownerId, request, memory }: Parameters<typeof loadHistory>[1],
 ): Promise<readonly StoredItem[]> {
-  const { previousResponseId, conversationId } = state
+  const { previousResponseId, conversationId } = request
   if (conversationId !== null) {
     const items = await sources.conversationItems(ownerId, conversationId)
     if (items !== undefined) return items
@@ -79,7 +78,7 @@ async function loadItems(
   if (isTerminal(chain.status)) return chain.items
   throw new AppError(
     'conflict',
-    `The response ${quote(previousResponseId)} is not finished; wait for its end, or cancel it.`,
+    `The response ${quote(previousResponseId)} is not finished; wait for it to end, or cancel it.`,
     { code: 'previous_response_not_finished', param: 'previous_response_id' },
   )
 }
@@ -91,11 +90,11 @@ function previousNotFound(id: string): AppError {
   })
 }
 
-function readConversationId(conversation: unknown): string | null {
-  if (conversation === null || typeof conversation === 'string') return conversation
-  const id = isRecord(conversation) ? conversation['id'] : undefined
+function readConversationId(conversation: string | JsonObject | undefined): string | null {
+  if (conversation === undefined) return null
+  const id = typeof conversation === 'string' ? conversation : conversation['id']
   if (typeof id === 'string') return id
-  throw badField('conversation', 'must be the id of a conversation or an object with its id')
+  throw invalidField('conversation', 'must be the id of a conversation or an object with its id')
 }
 
 function readReferences(input: unknown): readonly string[] {
@@ -106,7 +105,7 @@ function readReferences(input: unknown): readonly string[] {
   })
 }
 
-/** An item that only names another one; its type may be left out. */
+/** Whether an item is an `item_reference`, whose type is optional. */
 export function isReference(item: unknown): item is { id?: unknown } {
   if (!isRecord(item)) return false
   const { type = null, role = null, content = null } = item

@@ -10,12 +10,11 @@ import { type Conversations, createConversations } from '#responses/conversation
 import { createResponseRuns, type ResponseRuns } from '#responses/runs.ts'
 import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { Sealer } from '#sealing/sealer.ts'
-import { compactRoutes } from './compact-routes.ts'
-import { conversationRoutes } from './conversation-routes.ts'
+import { conversationEndpoints } from './conversation-endpoints.ts'
+import { responseEndpoints } from './endpoints.ts'
 import { renderTerminalFrames } from './render.ts'
-import { responsesRoutes } from './routes.ts'
-import { storedResponseRoutes } from './stored-routes.ts'
-import { createTurns } from './turn.ts'
+import { createResponseService } from './service.ts'
+import { storedResponseEndpoints } from './stored-endpoints.ts'
 import { responsesSocket } from './websocket.ts'
 
 type EndpointNeeds = Foundation & {
@@ -57,17 +56,18 @@ export const responsesModule = module({
       close: () => runs.close(),
     }
   },
-  routes(services: EndpointNeeds) {
+  endpoints(services: EndpointNeeds) {
     const { responses, conversations } = services
-    const { findItems, listInputItems, chain } = responses
-    const history = { findItems, chain, conversationItems: conversations.items }
-    const turns = createTurns({ ...services, history })
+    const { findItems, chain } = responses
+    const service = createResponseService({
+      ...services,
+      history: { findItems, chain, conversationItems: conversations.items },
+    })
     return [
-      responsesRoutes({ ...services, turns }),
-      compactRoutes({ ...services, turns }),
-      storedResponseRoutes({ ...services, listInputItems }),
-      responsesSocket({ ...services, turns }),
-      conversationRoutes({ ...services, findItems }),
+      ...responseEndpoints({ ...services, service }),
+      responsesSocket({ ...services, service }),
+      ...storedResponseEndpoints(services),
+      ...conversationEndpoints(services),
     ]
   },
 })

@@ -7,15 +7,16 @@ import { readEarlierSearch } from '#retrieval/file-search/search-call.ts'
 import type { Filter } from '#retrieval/search/search.ts'
 import { readStoreFilters } from '#retrieval/vector-stores/filters.ts'
 import { toModelError } from '#retrieval/vector-stores/model-errors.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import { allowedTools, fileSearchCallItem, fileSearchTool, rankingOptions } from './schema.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import { fileSearchCallItem } from './schema/input-items.ts'
+import { allowedTools, fileSearchTool, rankingOptions } from './schema/tools.ts'
 
 const readTool = createReader(fileSearchTool)
 const readRanking = createReader(rankingOptions)
 const readAllowed = createReader(allowedTools)
 const readCall = createReader(fileSearchCallItem)
 
-/** A tool of type `file_search`: collections that the model may search, by name or id. */
+/** Parses a tool of type `file_search`: collections that the model may search, by name or id. */
 export function parseFileSearchTool(value: unknown, path: string): FileSearchTool {
   const tool = readTool(value, path)
   const ranking = readRanking(tool.ranking_options ?? {}, `${path}.ranking_options`)
@@ -34,7 +35,7 @@ const nameCharsMax = 256
 function readNames(values: readonly unknown[], path: string): readonly string[] {
   return values.map((value, index) => {
     if (typeof value === 'string' && value !== '' && value.length <= nameCharsMax) return value
-    throw badField(`${path}[${index}]`, 'must be the name or id of a collection')
+    throw invalidField(`${path}[${index}]`, 'must be the name or id of a collection')
   })
 }
 
@@ -46,7 +47,7 @@ function readFilters(filters: JsonObject | undefined, path: string): readonly Fi
   }
 }
 
-/** What `tool_choice` says about searching; what it says about other tools is not read here. */
+/** Reads what `tool_choice` says about file search; other tools are read by `parseToolChoice`. */
 export function parseFileSearchChoice(choice: string | JsonObject | undefined): FileSearchChoice {
   if (choice === 'none') return 'forbidden'
   if (!isRecord(choice)) return 'any'
@@ -57,10 +58,10 @@ export function parseFileSearchChoice(choice: string | JsonObject | undefined): 
   return types.includes('file_search') ? 'listed' : 'forbidden'
 }
 
-/** Reads the searches of earlier turns; a model is told of each as of a call of the tool. */
+/** Reads the file searches of earlier turns. The model sees each as a call of the tool. */
 export type FileSearchItems = {
   take(id: string, value: unknown, path: string): RequestItem[]
-  /** The passages that they have found, by number. */
+  /** The passages that they found, by number. */
   found(): readonly Passage[]
 }
 

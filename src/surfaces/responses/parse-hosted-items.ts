@@ -5,14 +5,14 @@ import { isRecord } from '#lib/json.ts'
 import type { Passage } from '#retrieval/file-search/passages.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { createFileSearchItems } from './parse-file-search.ts'
-import { badField, createReader } from './read-object.ts'
+import { createReader, invalidField } from './read-object.ts'
 import {
   mcpApprovalRequestItem,
   mcpApprovalResponseItem,
   mcpCallItem,
   mcpListedTool,
   mcpListItem,
-} from './schema.ts'
+} from './schema/input-items.ts'
 
 const readCall = createReader(mcpCallItem)
 const readList = createReader(mcpListItem)
@@ -21,19 +21,19 @@ const readRequest = createReader(mcpApprovalRequestItem)
 const readResponse = createReader(mcpApprovalResponseItem)
 
 /**
- * Reads the items of tools that run here while an input is read. A call with its result is given to
- * every upstream as a function call with its output; so is a call that waits for approval.
+ * Reads the items of tools that the gateway runs. A call with its result becomes a function call with
+ * its output for every upstream, as does a call that waits for approval.
  */
 export type HostedItems = {
-  /** What the model is given for the item; null where its type is not of such an item. */
+  /** The items for the model; null if the type is not that of a hosted item. */
   take(type: string, value: unknown, path: string): readonly RequestItem[] | null
-  /** The items with an answer for each call, and what is left to be done for them. */
+  /** Completes every call with an output, and returns the calls that may run now. */
   finish(items: readonly RequestItem[]): { items: readonly RequestItem[]; history: McpHistory }
-  /** The passages that searches have found, by number. */
+  /** The passages that searches found, by number. */
   found(): readonly Passage[]
 }
 
-type Request = ApprovedCall & { state: 'asked' | 'approved' | 'answered' }
+type Request = ApprovedCall & { state: 'pending' | 'approved' | 'settled' }
 
 export function createHostedItems(): HostedItems {
   const lists = new Map<string, readonly McpTool[]>()
@@ -44,8 +44,8 @@ export function createHostedItems(): HostedItems {
     const call = readCall(value, path)
     const request = requests.get(call.approval_request_id ?? '')
     const text = call.output ?? describeError(call.error)
-    if (request !== undefined && request.state !== 'answered') {
-      request.state = 'answered'
+    if (request !== undefined && request.state !== 'settled') {
+      request.state = 'settled'
       return [result(request.requestId, text)]
     }
     const callId = idOf(value)
@@ -53,10 +53,11 @@ export function createHostedItems(): HostedItems {
     return [callItem(callId, { label, name, args }), result(callId, text)]
   }
   const takeRequest = (value: unknown, path: string): RequestItem[] => {
-    const { id, server_label: label, name, arguments: args } = readRequest(value, path)
+    const { server_label: label, name, arguments: args } = readRequest(value, path)
+    const id = idOf(value)
     if (requests.has(id)) return []
     const call = { requestId: id, label, name, args }
-    requests.set(id, { ...call, state: 'asked' })
+    requests.set(id, { ...call, state: 'pending' })
     return [callItem(id, call)]
   }
   const takeResponse = (value: unknown, path: string): RequestItem[] => {
@@ -64,10 +65,10 @@ export function createHostedItems(): HostedItems {
     const request = requests.get(id)
     if (request === undefined) {
       const param = `${path}.approval_request_id`
-      throw badField(param, `is ${quote(id)}, but no approval request before it has this id`)
+      throw invalidField(param, `is ${quote(id)}, but no earlier approval request has this id`)
     }
-    if (request.state === 'answered') return []
-    request.state = approve ? 'approved' : 'answered'
+    if (request.state === 'settled') return []
+    request.state = approve ? 'approved' : 'settled'
     return approve ? [] : [result(id, refusalText(reason))]
   }
   const take = (type: string, value: unknown, path: string): RequestItem[] | null => {
@@ -90,7 +91,7 @@ export function createHostedItems(): HostedItems {
   return {
     take(type, value, path) {
       const taken = take(type, value, path)
-      if (type !== 'mcp_call' && isOfModel(type, value)) settle(requests)
+      if (type !== 'mcp_call' && isModelOutput(type, value)) expireApprovals(requests)
       return taken
     },
     finish: (items) => finish(items, { lists, requests }),
@@ -98,15 +99,14 @@ export function createHostedItems(): HostedItems {
   }
 }
 
-/** An approval counts until the model went on; then what was not run is not run any more. */
-function settle(requests: ReadonlyMap<string, Request>): void {
+/** An approval expires with the next output of the model. */
+function expireApprovals(requests: ReadonlyMap<string, Request>): void {
   for (const request of requests.values()) {
-    if (request.state === 'approved') request.state = 'asked'
+    if (request.state === 'approved') request.state = 'pending'
   }
 }
 
-/** Whether an item is output of a model, and no answer to it. */
-function isOfModel(type: string, value: unknown): boolean {
+function isModelOutput(type: string, value: unknown): boolean {
   if (type === 'message') return isRecord(value) && value['role'] === 'assistant'
   return type !== 'mcp_approval_response' && !type.endsWith('_output')
 }
@@ -115,22 +115,22 @@ function finish(
   items: readonly RequestItem[],
   { lists, requests }: { lists: McpHistory['lists']; requests: ReadonlyMap<string, Request> },
 ): ReturnType<HostedItems['finish']> {
-  const answered = [...items]
+  const completed = [...items]
   const approved: ApprovedCall[] = []
   for (const { state, ...request } of requests.values()) {
-    if (state === 'answered') continue
-    let at = answered.findLastIndex((item) => isCall(item, request.requestId))
+    if (state === 'settled') continue
+    let at = completed.findLastIndex((item) => isCall(item, request.requestId))
     if (state === 'approved') {
-      // Its result needs the call, also where that was compacted away.
-      if (at === -1) answered.push(callItem(request.requestId, request))
+      // The call may have been removed by a compaction, but its output requires it.
+      if (at === -1) completed.push(callItem(request.requestId, request))
       approved.push(request)
       continue
     }
     if (at === -1) continue
-    while (answered[at]?.type === 'tool-call') at++
-    answered.splice(at, 0, result(request.requestId, 'The call was not approved.'))
+    while (completed[at]?.type === 'tool-call') at++
+    completed.splice(at, 0, result(request.requestId, 'The call was not approved.'))
   }
-  return { items: answered, history: { lists, approved } }
+  return { items: completed, history: { lists, approved } }
 }
 
 function isCall(item: RequestItem, callId: string): boolean {
@@ -139,7 +139,7 @@ function isCall(item: RequestItem, callId: string): boolean {
 
 function takeList(value: unknown, path: string, lists: Map<string, readonly McpTool[]>): void {
   const { server_label: label, tools, error } = readList(value, path)
-  // A list that failed is asked for again.
+  // A failed list is requested again.
   if (error !== undefined || tools.length === 0) return
   const read = tools.map((tool, index): McpTool => {
     const listed = readListedTool(tool, `${path}.tools[${index}]`)
@@ -171,13 +171,13 @@ function refusalText(reason: string | undefined): string {
   return reason === undefined ? refusal : `${refusal} ${reason}`
 }
 
-/** Items of an input have ids, given by their maker or by us. */
+/** Every input item has an id: the one that was sent, or a generated one. */
 function idOf(value: unknown): string {
   return isRecord(value) && typeof value['id'] === 'string' ? value['id'] : ''
 }
 
 function describeError(error: unknown): string {
-  if (error === undefined) return 'The call did not come to an end.'
+  if (error === undefined) return 'The call did not finish.'
   const { message, content } = isRecord(error) ? error : { message: error, content: undefined }
   const text = typeof message === 'string' ? message : JSON.stringify(content ?? error)
   return `The call failed: ${text}`

@@ -8,65 +8,64 @@ import type { Seals } from '#sealing/seals.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { applyCompaction } from './compacted-context.ts'
 import { type History, isReference } from './history.ts'
-import { parseCompaction } from './parse-compaction.ts'
 import { parseContent } from './parse-content.ts'
 import { createHostedItems } from './parse-hosted-items.ts'
-import { parseReasoning } from './parse-reasoning.ts'
-import { badField, createReader } from './read-object.ts'
+import { parseCompaction, parseReasoning } from './parse-sealed-items.ts'
+import { createReader, invalidField } from './read-object.ts'
 import {
   customToolCallItem,
   functionCallItem,
+  functionCallOutputItem,
   itemReference,
   messageItem,
-  toolOutputItem,
-} from './schema.ts'
-import { storedItem, storedText } from './stored-item.ts'
+} from './schema/input-items.ts'
+import { toStoredItem, toStoredMessage } from './stored-item.ts'
 
 const readMessage = createReader(messageItem)
 const readFunctionCall = createReader(functionCallItem)
 const readCustomToolCall = createReader(customToolCallItem)
-const readToolOutput = createReader(toolOutputItem)
+const readToolOutput = createReader(functionCallOutputItem)
 const readReference = createReader(itemReference)
 
 export type ParsedItems = {
-  /** History and input, as a model is given them. */
+  /** History and input in the form for the model. */
   items: readonly RequestItem[]
-  /** The input alone, as it is kept; references are replaced by what they name. */
+  /** The input alone, in the form that is stored; references are replaced by their items. */
   stored: readonly StoredItem[]
-  /** The types of the items that were skipped, each once. */
+  /** The types of unknown items, each once. */
   ignored: readonly string[]
-  /** Whether the input ends with the wish to compact all that is before. */
+  /** Whether the input ends with a `compaction_trigger`. */
   compactsNow: boolean
   mcpHistory: McpHistory
-  /** What searches of files have found, by number. */
+  /** The passages that file searches found, by number. */
   found: readonly Passage[]
 }
 
-/** The calls before an item, by call id; a skipped one is remembered, since its output is too. */
+/** The calls before an item by call id. `ignored`: the call was skipped, so its output is as well. */
 type CallForms = Map<string, ToolCallItem['form'] | 'ignored'>
 
 type ItemContext = { path: string; calls: CallForms; seals: Seals }
 
-/** `input` of a request behind its history. Throws an `AppError` that names the first item at fault. */
+/** Parses the history and `input`. Throws an `AppError` that names the first invalid item. */
 export function parseItems(
   input: string | readonly unknown[],
   { history, seals, itemsMax }: { history: History; seals: Seals; itemsMax: number },
 ): ParsedItems {
   if (input.length === 0 && history.items.length === 0) {
-    throw badField('input', 'must not be empty')
+    throw invalidField('input', 'must not be empty')
   }
-  const own = typeof input === 'string' ? (input === '' ? [] : [storedText(input)]) : input
-  if (own.length + history.items.length > itemsMax) {
-    throw badField('input', `must not have more than ${itemsMax} items, with what it follows`)
+  const values = typeof input === 'string' ? (input === '' ? [] : [toStoredMessage(input)]) : input
+  if (values.length + history.items.length > itemsMax) {
+    throw invalidField('input', `must not have more than ${itemsMax} items, including its history`)
   }
   const calls: CallForms = new Map()
   let items: RequestItem[] = []
   const ignored = new Set<string>()
   const hosted = createHostedItems()
-  const take = (type: string, value: unknown, path: string) => {
-    const taken = hosted.take(type, value, path)
-    if (taken !== null) {
-      items.push(...taken)
+  const add = (type: string, value: unknown, path: string) => {
+    const hostedItems = hosted.take(type, value, path)
+    if (hostedItems !== null) {
+      items.push(...hostedItems)
       return
     }
     if (type === 'compaction') {
@@ -78,18 +77,18 @@ export function parseItems(
     if (item === 'unknown') ignored.add(type)
     else if (item !== 'empty') items.push(item)
   }
-  for (const [index, item] of history.items.entries()) take(item.type, item, `history[${index}]`)
+  for (const [index, item] of history.items.entries()) add(item.type, item, `history[${index}]`)
   const inHistory = new Set(history.items.map(({ id }) => id))
   const stored: StoredItem[] = []
-  for (const [index, value] of own.entries()) {
+  for (const [index, value] of values.entries()) {
     const item = resolveItem(value, `input[${index}]`, history)
     const isRepeated = isReference(value) && inHistory.has(item.id)
     if (isRepeated) continue
-    take(item.type, item, `input[${index}]`)
+    add(item.type, item, `input[${index}]`)
     stored.push(item)
   }
-  if (items.length === 0) throw badField('input', 'has no item that a model can be given')
-  // One that is not the last was followed by its compaction.
+  if (items.length === 0) throw invalidField('input', 'has no item for a model')
+  // A trigger before the end of the input is followed by its compaction.
   const compactsNow = stored.at(-1)?.type === 'compaction_trigger'
   const { items: answered, history: mcpHistory } = hosted.finish(items)
   return {
@@ -102,32 +101,32 @@ export function parseItems(
   }
 }
 
-/** An item with its type and id, or the item that it names. */
+/** The item with its type and id, or the stored item that it refers to. */
 function resolveItem(value: unknown, path: string, history: History): StoredItem {
   if (!isReference(value)) {
     const type = readItemType(value, path)
-    return storedItem(type, isRecord(value) ? value : {})
+    return toStoredItem(type, isRecord(value) ? value : {})
   }
   const { id } = readReference(value, path)
-  const named = history.named.get(id)
+  const named = history.referable.get(id)
   if (named !== undefined) return named
   throw new AppError(
     'not_found',
-    `Item with id ${quote(id)} not found: it was never stored (as with store set to false), or it is gone. Send the item itself.`,
+    `Item with id ${quote(id)} not found. Items of responses with store: false and deleted items cannot be referenced; send the item itself.`,
     { param: `${path}.id` },
   )
 }
 
 function readItemType(value: unknown, path: string): string {
-  if (!isRecord(value)) throw badField(path, 'must be an object')
+  if (!isRecord(value)) throw invalidField(path, 'must be an object')
   const { type = null, role = null } = value
   if (typeof type === 'string' && type !== '') return type
-  if (type !== null) throw badField(`${path}.type`, 'must be the name of an item type')
+  if (type !== null) throw invalidField(`${path}.type`, 'must be the name of an item type')
   if (role !== null) return 'message'
-  throw badField(path, 'must have a type or a role')
+  throw invalidField(path, 'must have a type or a role')
 }
 
-/** `unknown`: skipped, since we do not know it; `empty`: nothing in it to pass on. */
+/** Returns `unknown` for a type that is ignored, `empty` for an item without content. */
 function parseItem(
   type: string,
   value: unknown,
@@ -148,7 +147,7 @@ function parseItem(
     case 'compaction_trigger':
       return 'empty'
     default:
-      skip(value, context.calls)
+      ignoreCall(value, context.calls)
       return 'unknown'
   }
 }
@@ -157,14 +156,17 @@ function parseMessage(value: unknown, path: string): RequestItem | 'empty' {
   const { role, content, phase } = readMessage(value, path)
   const parts = parseContent(content, `${path}.content`)
   if (role === 'assistant') {
-    // A turn that was cut off before its first word comes back like this.
+    // A turn that was cut off before its first token.
     if (parts.every((part) => part.type === 'text' && part.text === '')) return 'empty'
     return { type: 'message', role, parts, ...(phase === undefined ? {} : { phase }) }
   }
-  if (parts.length === 0) throw badField(`${path}.content`, 'must not be empty')
+  if (parts.length === 0) throw invalidField(`${path}.content`, 'must not be empty')
   const refusal = parts.findIndex((part) => part.type === 'refusal')
   if (refusal !== -1) {
-    throw badField(`${path}.content[${refusal}]`, 'is a refusal, which only an assistant can give')
+    throw invalidField(
+      `${path}.content[${refusal}]`,
+      'is a refusal, which is only allowed in assistant messages',
+    )
   }
   return { type: 'message', role, parts }
 }
@@ -198,14 +200,14 @@ function parseToolOutput(value: unknown, { path, calls }: ItemContext): RequestI
   const { call_id: callId, output } = readToolOutput(value, path)
   const form = calls.get(callId)
   if (form === undefined) {
-    throw badField(`${path}.call_id`, `is ${quote(callId)}, but no call before it has this id`)
+    throw invalidField(`${path}.call_id`, `is ${quote(callId)}, but no earlier call has this id`)
   }
-  // Clients answer some hosted tools, such as a local shell, in the form of a function.
+  // Clients return the output of some hosted tools, such as a local shell, as a function output.
   if (form === 'ignored') return 'unknown'
   return { type: 'tool-result', callId, form, parts: parseContent(output, `${path}.output`) }
 }
 
-function skip(value: unknown, calls: CallForms): void {
+function ignoreCall(value: unknown, calls: CallForms): void {
   const callId = isRecord(value) ? value['call_id'] : undefined
   if (typeof callId === 'string' && !calls.has(callId)) calls.set(callId, 'ignored')
 }

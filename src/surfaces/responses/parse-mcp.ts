@@ -7,22 +7,23 @@ import type {
 } from '#hosted-tools/mcp/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { quote } from '#surfaces/read-object.ts'
-import { badField, createReader, readType } from './read-object.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import type { ResponseEcho } from './schema/request.ts'
 import {
   allowedTools,
   mcpApprovalFilters,
   mcpTool,
+  mcpToolChoice,
   mcpToolFilter,
-  toolChoiceByServer,
-} from './schema.ts'
+} from './schema/tools.ts'
 
 const readTool = createReader(mcpTool)
 const readFilterFields = createReader(mcpToolFilter)
 const readApprovalFilters = createReader(mcpApprovalFilters)
-const readByServer = createReader(toolChoiceByServer)
+const readByServer = createReader(mcpToolChoice)
 const readAllowed = createReader(allowedTools)
 
-/** A tool of type `mcp`: a remote server whose tools the model may call. */
+/** Parses a tool of type `mcp`: a remote server whose tools the model may call. */
 export function parseMcpTool(value: unknown, path: string): McpToolRequest {
   const tool = readTool(value, path)
   return {
@@ -37,7 +38,7 @@ export function parseMcpTool(value: unknown, path: string): McpToolRequest {
   }
 }
 
-/** What `tool_choice` says about remote servers; what it says about other tools is not read here. */
+/** Reads what `tool_choice` says about MCP servers; other tools are read by `parseToolChoice`. */
 export function parseMcpChoice(
   choice: string | JsonObject | undefined,
   given: readonly McpToolRequest[],
@@ -58,18 +59,18 @@ export function parseMcpChoice(
 function findServer(value: unknown, given: readonly McpToolRequest[], path: string): ServerTools {
   const { server_label: label, name = null } = readByServer(value, path)
   if (given.some((tool) => tool.label === label)) return { label, name }
-  throw badField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
+  throw invalidField('tool_choice', `names the server ${quote(label)}, which is not in tools`)
 }
 
 function parseAuthorization(value: string | undefined, path: string): string | null {
   if (value === undefined || isHeader('authorization', value)) return value ?? null
-  throw badField(path, 'must be a token')
+  throw invalidField(path, 'must be a valid header value')
 }
 
 function parseHeaders(headers: JsonObject, path: string): Readonly<Record<string, string>> {
   const fields = Object.entries(headers).map(([name, value]): [string, string] => {
     if (typeof value === 'string' && isHeader(name, value)) return [name, value]
-    throw badField(path, `must not have the field ${quote(name)} with such a name or value`)
+    throw invalidField(path, `has an invalid name or value: ${quote(name)}`)
   })
   return Object.fromEntries(fields)
 }
@@ -88,7 +89,7 @@ function parseAllowed(value: unknown, path: string): ToolFilter | null {
 function parseApproval(value: unknown, path: string): ApprovalRule {
   if (value === undefined || value === 'always') return 'always'
   if (value === 'never') return 'never'
-  if (!isRecord(value)) throw badField(path, 'must be always, never or an object of filters')
+  if (!isRecord(value)) throw invalidField(path, 'must be always, never or an object of filters')
   const { always, never } = readApprovalFilters(value, path)
   return {
     always: always === undefined ? null : parseFilter(always, `${path}.always`),
@@ -104,15 +105,17 @@ function parseFilter(value: unknown, path: string): ToolFilter {
 function parseNames(values: readonly unknown[], path: string): readonly string[] {
   return values.map((value, index) => {
     if (typeof value === 'string') return value
-    throw badField(`${path}[${index}]`, 'must be the name of a tool')
+    throw invalidField(`${path}[${index}]`, 'must be the name of a tool')
   })
 }
 
+type EchoedTool = ResponseEcho['tools'][number]
+
 /**
- * As the Response object repeats it. Credentials of a server are left out, also where they stand in
- * the query of its URL: a Response is stored and logged by those who receive it.
+ * The tool as a response repeats it: without credentials, including those in the query of the URL,
+ * because clients store and log responses.
  */
-export function echoMcpTool(tool: JsonObject): JsonObject {
+export function echoMcpTool(tool: EchoedTool): EchoedTool {
   const { authorization: _, headers: __, server_url: url, ...rest } = tool
   if (typeof url !== 'string' || !URL.canParse(url)) return rest
   const { protocol, host, pathname } = new URL(url)

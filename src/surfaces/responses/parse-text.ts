@@ -1,8 +1,8 @@
 import type { OutputFormat } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import { jsonSchemaFormat, textOptions } from './schema.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import { jsonSchemaFormat, type ResponseEcho, textOptions } from './schema/request.ts'
 
 const readOptions = createReader(textOptions)
 const readJsonSchema = createReader(jsonSchemaFormat)
@@ -10,13 +10,13 @@ const readJsonSchema = createReader(jsonSchemaFormat)
 export type ParsedText = {
   format: OutputFormat
   verbosity: string | null
-  echo: { format: JsonObject; verbosity?: string }
+  echo: ResponseEcho['text']
 }
 
-/** `text` of a request: the form of the answer. */
+/** Parses `text`, the format of the output. */
 export function parseText(value: JsonObject | undefined): ParsedText {
-  const { format: wanted, verbosity } = readOptions(value ?? {}, 'text')
-  const format = parseFormat(wanted)
+  const { format: requested, verbosity } = readOptions(value ?? {}, 'text')
+  const format = parseFormat(requested)
   return {
     format,
     verbosity: verbosity ?? null,
@@ -35,15 +35,16 @@ function parseFormat(format: JsonObject | undefined): OutputFormat {
     case 'json_schema': {
       const { name, description = null, schema, strict = null } = readJsonSchema(format, path)
       const fault = findSchemaFault(schema)
-      if (fault !== null) throw badField(`${path}.schema`, `is no JSON Schema: ${fault}`)
+      if (fault !== null)
+        throw invalidField(`${path}.schema`, `is not a valid JSON Schema: ${fault}`)
       return { type: 'json-schema', name, description, schema, strict }
     }
     default:
-      throw badField(`${path}.type`, 'must be one of text, json_object, json_schema')
+      throw invalidField(`${path}.type`, 'must be one of text, json_object, json_schema')
   }
 }
 
-function echoFormat(format: OutputFormat): JsonObject {
+function echoFormat(format: OutputFormat): ResponseEcho['text']['format'] {
   if (format.type !== 'json-schema') return { type: format.type.replace('-', '_') }
   const { name, description, schema, strict } = format
   return { type: 'json_schema', name, description, schema, strict: strict ?? false }

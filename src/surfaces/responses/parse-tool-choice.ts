@@ -2,15 +2,16 @@ import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { quote } from '#surfaces/read-object.ts'
 import type { ParsedTools } from './parse-tools.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import { allowedTools, toolChoiceByName } from './schema.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import type { CreateResponse } from './schema/request.ts'
+import { allowedTools, namedToolChoice } from './schema/tools.ts'
 
-const readByName = createReader(toolChoiceByName)
+const readByName = createReader(namedToolChoice)
 const readAllowed = createReader(allowedTools)
 
-/** `tool_choice` of a request; it can only point at tools that the request gives. */
+/** Parses `tool_choice`, which can only name tools of the request. */
 export function parseToolChoice(
-  choice: string | JsonObject | undefined,
+  choice: CreateResponse['tool_choice'],
   given: ParsedTools,
 ): ToolChoice {
   if (choice === undefined) return { type: 'auto' }
@@ -24,35 +25,30 @@ export function parseToolChoice(
     }
     case 'allowed_tools':
       return parseAllowed(choice, given)
-    // Under which name a model is offered it is known later.
+    // Its name for the model is not known yet.
     case 'mcp':
       return { type: 'required' }
     case 'file_search':
-      if (given.fileSearch === null) throw notGiven(type)
+      if (given.fileSearch === null) throw unknownTool(type)
       return { type: 'required' }
     default:
-      throw badField('tool_choice', `asks for a tool of type ${quote(type)}, which is not offered`)
+      throw invalidField(
+        'tool_choice',
+        `names a tool of type ${quote(type)}, which is not supported`,
+      )
   }
 }
 
-/** What the Response object says of the choice: as it was sent, with the mode that held. */
+/** The choice as sent, with the mode that applied. */
 export function echoToolChoice(choice: string | JsonObject | undefined): string | JsonObject {
   if (choice === undefined) return 'auto'
   const isAllowed = typeof choice === 'object' && choice['type'] === 'allowed_tools'
   return isAllowed ? { ...choice, mode: choice['mode'] ?? 'auto' } : choice
 }
 
-function parseMode(mode: string, given: ParsedTools): ToolChoice {
-  switch (mode) {
-    case 'none':
-    case 'auto':
-      return { type: mode }
-    case 'required':
-      if (given.tools.length === 0 && !hasHosted(given)) throw nothingToCall()
-      return { type: 'required' }
-    default:
-      throw badField('tool_choice', 'must be none, auto, required or an object that names a tool')
-  }
+function parseMode(mode: 'none' | 'auto' | 'required', given: ParsedTools): ToolChoice {
+  if (mode === 'required' && given.tools.length === 0 && !hasHosted(given)) throw nothingToCall()
+  return { type: mode }
 }
 
 function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
@@ -66,7 +62,7 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
     if (isListed) allowed.push(...findTools(entry, given, path).map(nameOf))
     else if (type === 'mcp' || (type === 'file_search' && given.fileSearch !== null))
       isHosted = true
-    else if (!given.ignored.includes(type)) throw notGiven(type)
+    else if (!given.ignored.includes(type)) throw unknownTool(type)
   }
   if (allowed.length > 0 || isHosted) return { type: 'allowed', mode, tools: allowed }
   if (mode === 'required') throw nothingToCall()
@@ -74,8 +70,8 @@ function parseAllowed(choice: JsonObject, given: ParsedTools): ToolChoice {
 }
 
 /**
- * The tools that are meant: all of a namespace, or those of a name. Where no namespace is said, a
- * tool without one goes before those that bear the same name inside of one.
+ * The tools that an entry names: all tools of a namespace, or those with a name. Without a namespace,
+ * a top-level tool takes precedence over tools of the same name inside namespaces.
  */
 function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...Tool[]] {
   const { name, namespace } = readByName(entry, path)
@@ -85,7 +81,7 @@ function findTools(entry: unknown, given: ParsedTools, path: string): [Tool, ...
   )
   const exact = candidates.filter((tool) => tool.namespace === namespace)
   const [first, ...others] = exact.length > 0 || namespace !== undefined ? exact : candidates
-  if (first === undefined) throw notGiven(name)
+  if (first === undefined) throw unknownTool(name)
   return [first, ...others]
 }
 
@@ -97,10 +93,10 @@ function nameOf({ name, namespace }: Tool): ToolName {
   return namespace === undefined ? { name } : { name, namespace }
 }
 
-function notGiven(name: string) {
-  return badField('tool_choice', `names the tool ${quote(name)}, which is not in tools`)
+function unknownTool(name: string) {
+  return invalidField('tool_choice', `names the tool ${quote(name)}, which is not in tools`)
 }
 
 function nothingToCall() {
-  return badField('tool_choice', 'requires a call, but there is no tool that can be called')
+  return invalidField('tool_choice', 'requires a call, but the request has no callable tool')
 }

@@ -5,8 +5,9 @@ import type { FileSearchTool } from '#retrieval/file-search/request.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { parseFileSearchTool } from './parse-file-search.ts'
 import { echoMcpTool, parseMcpTool } from './parse-mcp.ts'
-import { badField, createReader, readType } from './read-object.ts'
-import { customTool, functionTool, grammarFormat, namespaceTool } from './schema.ts'
+import { createReader, invalidField, readType } from './read-object.ts'
+import type { ResponseEcho } from './schema/request.ts'
+import { customTool, functionTool, grammarFormat, namespaceTool } from './schema/tools.ts'
 
 const readFunction = createReader(functionTool)
 const readCustom = createReader(customTool)
@@ -14,21 +15,20 @@ const readGrammar = createReader(grammarFormat)
 const readNamespace = createReader(namespaceTool)
 
 export type ParsedTools = {
-  /** What a model can be offered; namespaces are flattened. */
+  /** The tools for the model, without their namespaces. */
   tools: readonly Tool[]
-  /** Remote servers whose tools the model is offered. */
+  /** MCP servers whose tools the model may call. */
   mcp: readonly McpToolRequest[]
-  /** Null: no files are to be searched. */
+  /** Null if the request has no file search. */
   fileSearch: FileSearchTool | null
-  /** The types of the tools that were left out, each once. */
+  /** The types of the tools that were ignored, each once. */
   ignored: readonly string[]
-  /** What the Response object says was sent. */
-  echo: readonly JsonObject[]
+  echo: ResponseEcho['tools']
 }
 
-type Place = { namespace: string; namespaceDescription?: string }
+type Namespace = { namespace: string; namespaceDescription?: string }
 
-/** `tools` of a request. A tool of an unknown type is left out, never an error. */
+/** Parses `tools`. A tool of an unknown type is ignored, never an error. */
 export function parseTools(values: readonly unknown[], toolsMax: number): ParsedTools {
   const tools: Tool[] = []
   const mcp: McpToolRequest[] = []
@@ -36,25 +36,27 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
   const ignored = new Set<string>()
   const seen = new Set<string>()
 
-  const addAll = (list: readonly unknown[], path: string, place?: Place) => {
-    for (const [index, value] of list.entries()) add(value, `${path}[${index}]`, place)
+  const addAll = (list: readonly unknown[], path: string, parent?: Namespace) => {
+    for (const [index, value] of list.entries()) add(value, `${path}[${index}]`, parent)
   }
-  const add = (value: unknown, path: string, place?: Place) => {
+  const add = (value: unknown, path: string, parent?: Namespace) => {
     const type = readType(value, path)
-    if (type === 'namespace' && place === undefined) {
+    if (type === 'namespace' && parent === undefined) {
       const { name: namespace, description, tools: inner } = readNamespace(value, path)
-      const about = description === undefined ? {} : { namespaceDescription: description }
-      addAll(inner, `${path}.tools`, { namespace, ...about })
+      addAll(inner, `${path}.tools`, {
+        namespace,
+        ...(description === undefined ? {} : { namespaceDescription: description }),
+      })
     } else if (type === 'function' || type === 'custom') {
       const tool = type === 'function' ? parseFunction(value, path) : parseCustom(value, path)
-      const key = `${place?.namespace ?? ''}/${tool.name}`
-      if (seen.has(key)) throw badField(`${path}.name`, `is ${quote(tool.name)} a second time`)
+      const key = `${parent?.namespace ?? ''}/${tool.name}`
+      if (seen.has(key)) throw invalidField(`${path}.name`, `${quote(tool.name)} is used twice`)
       seen.add(key)
-      tools.push({ ...tool, ...place })
-    } else if (type === 'mcp' && place === undefined) {
+      tools.push({ ...tool, ...parent })
+    } else if (type === 'mcp' && parent === undefined) {
       mcp.push(parseMcpTool(value, path))
-    } else if (type === 'file_search' && place === undefined) {
-      if (fileSearch !== null) throw badField(`${path}.type`, 'is "file_search" a second time')
+    } else if (type === 'file_search' && parent === undefined) {
+      if (fileSearch !== null) throw invalidField(`${path}.type`, '"file_search" is used twice')
       fileSearch = parseFileSearchTool(value, path)
     } else {
       ignored.add(type)
@@ -65,24 +67,29 @@ export function parseTools(values: readonly unknown[], toolsMax: number): Parsed
   if (values.length > toolsMax) throw tooMany(toolsMax)
   addAll(values, 'tools')
   refuseSameLabels(mcp)
-  const echo = values.filter(isRecord).map(echoTool)
-  return { tools, mcp, fileSearch, ignored: [...ignored], echo }
+  return {
+    tools,
+    mcp,
+    fileSearch,
+    ignored: [...ignored],
+    echo: values.filter(isRecord).map(echoTool),
+  }
 }
 
 function refuseSameLabels(mcp: readonly McpToolRequest[]): void {
   for (const [index, { path, label }] of mcp.entries()) {
     const isFirst = mcp.findIndex((other) => other.label === label) === index
-    if (!isFirst) throw badField(`${path}.server_label`, `is ${quote(label)} a second time`)
+    if (!isFirst) throw invalidField(`${path}.server_label`, `${quote(label)} is used twice`)
   }
 }
 
 function tooMany(toolsMax: number) {
-  return badField('tools', `must not have more than ${toolsMax} tools`)
+  return invalidField('tools', `must not have more than ${toolsMax} tools`)
 }
 
 function parseFunction(value: unknown, path: string): FunctionTool {
   if (isRecord(value) && value['name'] === undefined && isRecord(value['function'])) {
-    throw badField(`${path}.name`, 'is required beside type, not inside of function')
+    throw invalidField(`${path}.name`, 'is required next to type, not inside function')
   }
   const { name, description = null, parameters = null, strict = null } = readFunction(value, path)
   return { type: 'function', name, description, parameters, strict }
@@ -97,15 +104,16 @@ function parseGrammar(format: JsonObject | undefined, path: string): CustomTool[
   if (format === undefined) return null
   const type = readType(format, path)
   if (type === 'text') return null
-  if (type !== 'grammar') throw badField(`${path}.type`, 'must be text or grammar')
+  if (type !== 'grammar') throw invalidField(`${path}.type`, 'must be text or grammar')
   const { syntax, definition } = readGrammar(format, path)
   return { syntax, definition }
 }
 
-/** Open Responses wants every field of a function tool, null where it was not sent. */
-function echoTool(tool: JsonObject): JsonObject {
-  if (tool['type'] === 'mcp') return echoMcpTool(tool)
-  if (tool['type'] !== 'function') return tool
-  const { description = null, parameters = null, strict = null } = tool
+/** Open Responses requires every field of a function tool, null if absent. */
+function echoTool(sent: JsonObject): ResponseEcho['tools'][number] {
+  const tool = { ...sent, type: String(sent['type']) }
+  if (tool.type === 'mcp') return echoMcpTool(tool)
+  if (tool.type !== 'function') return tool
+  const { description = null, parameters = null, strict = null } = sent
   return { ...tool, description, parameters, strict }
 }

@@ -1,102 +1,83 @@
 import type { Config } from '#config/schema.ts'
 import type { HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
 import { countChars } from '#inference/count-chars.ts'
-import type { GenerationRequest, Sampling } from '#inference/request.ts'
+import { defaultSampling, type GenerationRequest, type Sampling } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Seals } from '#sealing/seals.ts'
 import type { CompactionRules } from './compaction.ts'
 import type { History } from './history.ts'
-import { parseThreshold } from './parse-compaction.ts'
 import { parseFileSearchChoice } from './parse-file-search.ts'
 import { parseItems } from './parse-items.ts'
 import { parseMcpChoice } from './parse-mcp.ts'
-import { type ParsedText, parseText } from './parse-text.ts'
+import { parseText } from './parse-text.ts'
 import { echoToolChoice, parseToolChoice } from './parse-tool-choice.ts'
 import { parseTools } from './parse-tools.ts'
-import { badField, createReader } from './read-object.ts'
-import { type CreateBody, createBody, reasoningOptions } from './schema.ts'
+import { createReader, invalidField } from './read-object.ts'
+import {
+  type CreateResponse,
+  contextManagementEntry,
+  createResponse,
+  type ResponseEcho,
+  reasoningOptions,
+} from './schema/request.ts'
 
 export type ParsedCreate = {
   request: GenerationRequest
-  /** Tools that run here. */
+  /** Tools that the gateway runs. */
   hosted: HostedToolRequest
   stream: boolean
-  /** Whether the input is only to be remembered, for a turn of the same connection. */
-  isWarmUp: boolean
-  /** The input as it is kept. */
+  /** Whether to store the input with the connection, for its next turn, without calling the model. */
+  isInputOnly: boolean
+  /** The input in the form that is stored. */
   storedInput: readonly StoredItem[]
-  /** Whether reasoning items carry their sealed payload (`include`). */
+  /** Whether reasoning items contain their encrypted payload (`include`). */
   includeSealed: boolean
-  /** Whether searches of files show what they have found (`include`). */
+  /** Whether file searches contain their results (`include`). */
   includeSearchResults: boolean
   compaction: CompactionRules
   echo: ResponseEcho
-  /** The types of tools and of input items that were left out, each once. */
+  /** The types of unknown tools and input items, each once. */
   ignoredTools: readonly string[]
   ignoredItems: readonly string[]
 }
 
-/** The fields of the Response object that repeat the request, with the defaults that held. */
-export type ResponseEcho = {
-  model: string
-  instructions: string | null
-  previous_response_id: string | null
-  conversation?: { id: string }
-  tools: readonly JsonObject[]
-  tool_choice: string | JsonObject
-  parallel_tool_calls: boolean
-  text: ParsedText['echo']
-  reasoning: { effort: string | null; summary: string | null }
-  temperature: number
-  top_p: number
-  presence_penalty: number
-  frequency_penalty: number
-  top_logprobs: number
-  truncation: 'auto' | 'disabled'
-  max_output_tokens: number | null
-  max_tool_calls: number | null
-  store: boolean
-  background: boolean
-  service_tier: string
-  metadata: Readonly<Record<string, string>>
-  safety_identifier: string | null
-  prompt_cache_key: string | null
-}
-
 export type ParseContext = {
   limits: ParseLimits
-  /** What the request follows, and what its input may name. */
+  /** The items before the input, and those that the input may refer to. */
   history: History
-  /** Of the caller. */
+  /** Of the principal. */
   seals: Seals
 }
 
 type ParseLimits = Pick<Config['limits'], 'inputCharsMax' | 'inputItemsMax' | 'toolsMax'>
 
-const readBody = createReader(createBody)
+const readBody = createReader(createResponse)
+const readContextManagement = createReader(contextManagementEntry)
 const readReasoningOptions = createReader(reasoningOptions)
 
 /**
- * The body of `POST /v1/responses` as a request to a model. Numbers and booleans are never read
- * from texts, and unknown fields, items and tools are no error.
+ * Parses the body of `POST /v1/responses` into a request to a model. Strings are never converted to
+ * numbers or booleans; unknown fields, items and tools are ignored.
  *
- * Throws an `AppError` whose `param` is the path of the first field at fault.
+ * Throws an `AppError` whose `param` is the path of the first invalid field.
  */
 export function parseCreateResponse(
   body: unknown,
   { limits, history, seals }: ParseContext,
 ): ParsedCreate {
-  refuseMessages(body)
+  refuseChatMessages(body)
   const create = readBody(body, '')
   if (create.background === true && create.store === false) {
-    throw badField('background', 'needs store, since it outlives its connection')
+    throw invalidField('background', 'requires store')
   }
-  const given = readInput(create, history)
-  const itemsMax = limits.inputItemsMax
-  const parsedItems = parseItems(given, { history, seals, itemsMax })
-  const { items, stored, ignored, compactsNow, mcpHistory, found } = parsedItems
+  const parsedItems = parseItems(readInput(create, history), {
+    history,
+    seals,
+    itemsMax: limits.inputItemsMax,
+  })
+  const { items } = parsedItems
   const chars = countChars(items) + (create.instructions?.length ?? 0)
   if (chars > limits.inputCharsMax) throw inputTooLong(limits.inputCharsMax)
   const tools = parseTools(create.tools ?? [], limits.toolsMax)
@@ -124,53 +105,62 @@ export function parseCreateResponse(
     hosted: {
       mcp: tools.mcp,
       mcpChoice: parseMcpChoice(create.tool_choice, tools.mcp),
-      mcpHistory,
+      mcpHistory: parsedItems.mcpHistory,
       fileSearch: {
         tool: tools.fileSearch,
         choice: parseFileSearchChoice(create.tool_choice),
-        found,
+        found: parsedItems.found,
       },
     },
-    storedInput: stored,
+    storedInput: parsedItems.stored,
     stream: create.stream ?? false,
-    isWarmUp: create.generate === false,
+    isInputOnly: create.generate === false,
     includeSealed: include.includes('reasoning.encrypted_content'),
     includeSearchResults: include.includes('file_search_call.results'),
-    compaction: { now: compactsNow, threshold: parseThreshold(create.context_management) },
+    compaction: {
+      now: parsedItems.compactsNow,
+      threshold: parseCompactThreshold(create.context_management ?? []),
+    },
     echo: {
-      ...echoScalars(create),
-      tools: tools.echo,
-      text: text.echo,
-      reasoning,
+      ...echoRequest(create, { tools: tools.echo, text: text.echo, reasoning }),
       metadata: parseMetadata(create.metadata ?? {}),
     },
     ignoredTools: tools.ignored,
-    ignoredItems: ignored,
+    ignoredItems: parsedItems.ignored,
   }
 }
 
-function refuseMessages(body: unknown): void {
+/** The number of tokens above which to compact; entries of other types are unknown and ignored. */
+function parseCompactThreshold(entries: readonly unknown[]): CompactionRules['threshold'] {
+  const rules = entries.map((entry, index) =>
+    readContextManagement(entry, `context_management[${index}]`),
+  )
+  const rule = rules.find(({ type }) => type === 'compaction')
+  return rule === undefined ? null : (rule.compact_threshold ?? 'by-model')
+}
+
+function refuseChatMessages(body: unknown): void {
   if (!isRecord(body)) return
   const { input = null, messages = null } = body
   if (messages === null || input !== null) return
   throw new AppError(
     'user_message_missing',
-    'Send the conversation as input, a text or an array of items; messages is not read.',
+    'Send the conversation as input (a string or an array of items); messages is not supported.',
     { param: 'input' },
   )
 }
 
-/** The input may be left out where there is something to go on from. */
-function readInput(create: CreateBody, history: History): string | readonly unknown[] {
+/** The input is optional if there is a history. */
+function readInput(create: CreateResponse, history: History): string | readonly unknown[] {
   if (create.input !== undefined) return create.input
-  if (history.items.length === 0) throw badField('input', 'is required')
+  if (history.items.length === 0) throw invalidField('input', 'is required')
   return []
 }
 
 function inputTooLong(charsMax: number): AppError {
   return new AppError(
     'request_too_large',
-    `The text of the input is longer than ${charsMax} characters, which is the limit.`,
+    `The text of the input exceeds the limit of ${charsMax} characters.`,
     { param: 'input' },
   )
 }
@@ -183,13 +173,12 @@ function parseReasoningOptions(value: JsonObject | undefined): ResponseEcho['rea
   }
 }
 
-function parseSampling(create: CreateBody, includeLogprobs: boolean): Sampling {
+function parseSampling(create: CreateResponse, includeLogprobs: boolean): Sampling {
   const { top_logprobs: alternatives = 0 } = create
   return {
+    ...defaultSampling,
     temperature: create.temperature ?? null,
     topP: create.top_p ?? null,
-    topK: null,
-    stopSequences: [],
     presencePenalty: create.presence_penalty ?? null,
     frequencyPenalty: create.frequency_penalty ?? null,
     maxOutputTokens: create.max_output_tokens ?? null,
@@ -197,36 +186,40 @@ function parseSampling(create: CreateBody, includeLogprobs: boolean): Sampling {
   }
 }
 
-// As OpenAI documents them.
 const metadataPairsMax = 16
 const metadataKeyCharsMax = 64
 const metadataValueCharsMax = 512
 
+/** Returns the metadata of an object, as OpenAI limits it. */
 export function parseMetadata(metadata: JsonObject): Readonly<Record<string, string>> {
   const pairs = Object.entries(metadata)
   if (pairs.length > metadataPairsMax) {
-    throw badField('metadata', `must not have more than ${metadataPairsMax} pairs`)
+    throw invalidField('metadata', `must not have more than ${metadataPairsMax} pairs`)
   }
-  const texts = pairs.map(([key, value]): [string, string] => {
+  const strings = pairs.map(([key, value]): [string, string] => {
     if (key.length > metadataKeyCharsMax) {
-      throw badField(
+      throw invalidField(
         'metadata',
         `must not have a key of more than ${metadataKeyCharsMax} characters`,
       )
     }
     if (typeof value !== 'string' || value.length > metadataValueCharsMax) {
-      const expected = `a text of at most ${metadataValueCharsMax} characters`
-      throw badField(`metadata.${key}`, `must be ${expected}`)
+      const expected = `a string of at most ${metadataValueCharsMax} characters`
+      throw invalidField(`metadata.${key}`, `must be ${expected}`)
     }
     return [key, value]
   })
-  return Object.fromEntries(texts)
+  return Object.fromEntries(strings)
 }
 
-function echoScalars(
-  create: CreateBody,
-): Omit<ResponseEcho, 'tools' | 'text' | 'reasoning' | 'metadata'> {
+/** The fields of the response that repeat the request; `parsed` holds those that it normalizes. */
+export function echoRequest(
+  create: CreateResponse,
+  parsed: Pick<ResponseEcho, 'tools' | 'text' | 'reasoning'>,
+): ResponseEcho {
   return {
+    ...parsed,
+    metadata: {},
     model: create.model,
     instructions: create.instructions ?? null,
     previous_response_id: create.previous_response_id ?? null,

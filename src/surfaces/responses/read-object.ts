@@ -1,10 +1,10 @@
 import { AppError } from '#lib/errors.ts'
-import { readObjectsWith } from '#surfaces/read-object.ts'
+import { createReaders } from '#surfaces/read-object.ts'
 
 /** `predicate` completes the sentence that begins with the field: `must not be empty`. */
-export function badField(param: string, predicate: string): AppError {
+export function invalidField(param: string, predicate: string): AppError {
   const subject = param === '' ? 'The request body' : param
   return new AppError('invalid_request', `${subject} ${predicate}.`, param === '' ? {} : { param })
 }
 
-export const { createReader, readType } = readObjectsWith(badField)
+export const { createReader, readType } = createReaders(invalidField)

@@ -2,35 +2,27 @@ import type { FinishReason, GenerationEvent, Usage } from '#inference/events.ts'
 import { assertNever } from '#lib/assert.ts'
 import type { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
-import type { ResponseStatus } from '#responses/response.ts'
 import type { FrameRenderer } from '#responses/runs.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import { FrameWriter, silentFrames } from './frames.ts'
 import type { OutputItem } from './items/item.ts'
 import { ItemList } from './items/item-list.ts'
-import type { ResponseEcho } from './parse.ts'
+import type { ResponseEcho } from './schema/request.ts'
+import type { ResponseUsage, WireResponse } from './schema/response-object.ts'
 
-/** The Response object: what is streamed at its start and end, and answered without streaming. */
-export type RenderedResponse = ResponseEcho & {
-  id: string
-  object: 'response'
-  created_at: number
-  completed_at: number | null
-  status: ResponseStatus
-  output: readonly OutputItem[]
-  error: { code: string; message: string; type: string; param: string | null } | null
-  incomplete_details: { reason: IncompleteReason } | null
-  usage: object | null
+/** The Response object: part of the first and last events, and the response without streaming. */
+export type RenderedResponse = Omit<WireResponse, 'output'> & {
+  readonly output: readonly OutputItem[]
 }
 
-/** Turns events into the frames of one response, and into the object that they add up to. */
+/** Renders events as the frames of one response, and as the object that they add up to. */
 export type ResponseRenderer = FrameRenderer & {
-  /** The object as its caller gets to see it; final after a terminal event. */
+  /** The response as the client sees it; final after a terminal event. */
   result(): RenderedResponse
 }
 
-/** The first two are words of the format, the last one is ours: the format has none for it. */
-type IncompleteReason = 'max_output_tokens' | 'content_filter' | 'invalid_output'
+/** The format defines the first two; `invalid_output` is an extension. */
+type IncompleteReason = NonNullable<WireResponse['incomplete_details']>['reason']
 
 type Ending = Pick<
   RenderedResponse,
@@ -44,9 +36,9 @@ export type RendererOptions = {
   includeSealed: boolean
   includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
-  /** Whether frames are wanted, or only the object at the end. */
+  /** Whether to write frames, or only the final object. */
   stream: boolean
-  /** Frames that told of the response before it began: `created` and `queued`. */
+  /** The number of frames written while the response was queued. */
   framesBefore: number
   now: () => Date
 }
@@ -56,7 +48,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
   const items = new ItemList({ ...options, frames })
   const echo = { ...options.echo }
   let ending: Ending = openEnding
-  let openedAlready = false
+  let isOpened = false
   let terminalAt = 0
 
   const result = (form: 'shown' | 'stored' = 'shown'): RenderedResponse => ({
@@ -68,16 +60,16 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
   const lifecycle = (type: string) =>
     options.stream ? frames.frame(type, { response: result() }) : ''
   const open = () => {
-    if (openedAlready) return ''
-    openedAlready = true
+    if (isOpened) return ''
+    isOpened = true
     const created = options.framesBefore === 0 ? lifecycle('response.created') : ''
     return created + lifecycle('response.in_progress')
   }
   const terminal = () => {
     const { error, status } = ending
-    const told = error === null ? '' : frames.frame('error', errorFields(error))
-    // The format has no event for a response that was cancelled: its output stays incomplete.
-    return told + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
+    const errorFrame = error === null ? '' : frames.frame('error', errorFields(error))
+    // The format has no event for cancelled responses, whose output is incomplete.
+    return errorFrame + lifecycle(`response.${status === 'cancelled' ? 'incomplete' : status}`)
   }
   const close = (end: Omit<Ending, 'completed_at'>) => {
     const completedAt = end.status === 'completed' ? unixSeconds(options.now()) : null
@@ -97,7 +89,7 @@ export function createResponseRenderer(options: RendererOptions): ResponseRender
 
   return {
     push(batch) {
-      let written = openedAlready ? '' : open()
+      let written = isOpened ? '' : open()
       for (const event of batch) written += render(event)
       return written
     },
@@ -127,7 +119,7 @@ const openEnding: Ending = {
   completed_at: null,
 }
 
-/** A response that waits for its turn, and the frames that tell so. */
+/** A queued response, and its first frames. */
 export function renderQueued(options: Pick<RendererOptions, 'id' | 'createdAt' | 'echo'>): {
   object: RenderedResponse
   frames: string
@@ -152,28 +144,31 @@ function responseHead({ id, createdAt }: Pick<RendererOptions, 'id' | 'createdAt
 }
 
 function endingOf(reason: FinishReason, usage: Usage | null): Omit<Ending, 'completed_at'> {
-  const counted = usage === null ? null : renderUsage(usage)
+  const wireUsage = usage === null ? null : renderUsage(usage)
   switch (reason) {
     case 'stop':
     case 'stop-sequence':
     case 'tool-calls':
-      return { status: 'completed', error: null, incomplete_details: null, usage: counted }
+      return { status: 'completed', error: null, incomplete_details: null, usage: wireUsage }
     case 'length':
-      return incomplete('max_output_tokens', counted)
+      return incomplete('max_output_tokens', wireUsage)
     case 'content-filter':
-      return incomplete('content_filter', counted)
+      return incomplete('content_filter', wireUsage)
     case 'invalid-output':
-      return incomplete('invalid_output', counted)
+      return incomplete('invalid_output', wireUsage)
     default:
       return assertNever(reason)
   }
 }
 
-function incomplete(reason: IncompleteReason, usage: object | null): Omit<Ending, 'completed_at'> {
+function incomplete(
+  reason: IncompleteReason,
+  usage: ResponseUsage | null,
+): Omit<Ending, 'completed_at'> {
   return { status: 'incomplete', error: null, incomplete_details: { reason }, usage }
 }
 
-export function renderUsage(usage: Usage): object {
+export function renderUsage(usage: Usage): ResponseUsage {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: {
@@ -192,12 +187,12 @@ function wireError({ wireCode, message, type, param }: AppError): WireError {
   return { code: wireCode, message, type, param }
 }
 
-/** Flat for the types of the OpenAI SDKs, nested for their code and for the Open Responses suite. */
+/** Flat for the types of the OpenAI SDKs, nested for their code and for Open Responses. */
 function errorFields({ code, message, param, type }: WireError): object {
   return { code, message, param, error: { type, code, message, param } }
 }
 
-/** The end of a response that was lost with its worker, or cancelled before it ran. */
+/** The last frames of a response whose worker died, or that was cancelled while queued. */
 export function renderTerminalFrames(object: object, sequence: number): string {
   const writer = new FrameWriter(sequence)
   if ('status' in object && object.status === 'cancelled') {
@@ -212,7 +207,7 @@ export function renderTerminalFrames(object: object, sequence: number): string {
 
 const lostError: WireError = {
   code: 'server_error',
-  message: 'The response ended without a reason.',
+  message: 'The response ended unexpectedly.',
   type: 'server_error',
   param: null,
 }

@@ -1,6 +1,9 @@
+import type { ContentPart } from '#inference/request.ts'
+import { assertNever } from '#lib/assert.ts'
 import { newId } from '#lib/id.ts'
 import type { JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'
+import type { MessageItem } from './compacted-context.ts'
 
 const idPrefixes: Readonly<Record<string, string>> = {
   message: 'msg_',
@@ -22,30 +25,57 @@ const typesWithStatus: ReadonlySet<string> = new Set([
 
 const idCharsMax = 128
 
-/**
- * An item of an input as it is kept: with an id, which lists and references need, and in its long
- * form, which the types of the SDKs know.
- */
-export function storedItem(type: string, item: JsonObject): StoredItem {
+/** An input item in the form that is stored: with an id, and with the fields that SDK types require. */
+export function toStoredItem(type: string, item: JsonObject): StoredItem {
   const { id, content, status } = item
   const hasId = typeof id === 'string' && id !== '' && id.length <= idCharsMax
-  const kept = {
+  const stored = {
     ...item,
     type,
     id: hasId ? id : newId(idPrefixes[type] ?? 'item_'),
   }
-  if (typesWithStatus.has(type)) return { ...kept, status: status ?? 'completed' }
-  if (type !== 'message') return kept
+  if (typesWithStatus.has(type)) return { ...stored, status: status ?? 'completed' }
+  if (type !== 'message') return stored
   const parts = typeof content === 'string' ? [textPart(content, item['role'])] : content
-  return { ...kept, status: status ?? 'completed', content: parts }
+  return { ...stored, status: status ?? 'completed', content: parts }
 }
 
-export function storedText(text: string): StoredItem {
-  return storedItem('message', { role: 'user', content: text })
+export function toStoredMessage(text: string): StoredItem {
+  return toStoredItem('message', { role: 'user', content: text })
 }
 
 function textPart(text: string, role: unknown): JsonObject {
   return role === 'assistant'
     ? { type: 'output_text', text, annotations: [] }
     : { type: 'input_text', text }
+}
+
+/** A user message as an input item. */
+export function toInputMessage({ parts }: MessageItem): object {
+  return {
+    id: newId('msg_'),
+    type: 'message',
+    status: 'completed',
+    role: 'user',
+    content: parts.map(toInputPart),
+  }
+}
+
+function toInputPart(part: ContentPart): object {
+  switch (part.type) {
+    case 'text':
+    case 'refusal':
+      return { type: 'input_text', text: part.text }
+    case 'image':
+      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' }
+    case 'file':
+      return {
+        type: 'input_file',
+        ...(part.filename === null ? {} : { filename: part.filename }),
+        ...(part.data === null ? {} : { file_data: part.data }),
+        ...(part.url === null ? {} : { file_url: part.url }),
+      }
+    default:
+      return assertNever(part)
+  }
 }

@@ -1,21 +1,22 @@
+import { Type } from '@sinclair/typebox'
 import type { ServerWebSocket } from 'bun'
-import { Elysia } from 'elysia'
+import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import { asksForSocket, chooseProtocol } from '#auth/credentials.ts'
-import { admit, guard } from '#auth/guard.ts'
+import { admit } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
-import { requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
-import { socketOperation } from './description/socket-operation.ts'
+import { streamEvent } from './schema/events.ts'
+import { exampleEvents, exampleRequest } from './schema/examples.ts'
+import type { ResponseService } from './service.ts'
 import { type Connection, type ConnectionDeps, openConnection } from './socket/connection.ts'
-import { createMemories } from './socket/memory.ts'
-import type { Turns } from './turn.ts'
+import { createHistoryMemories } from './socket/memory.ts'
 
 export type ResponsesSocketDeps = {
   auth: Auth
-  turns: Turns
+  service: ResponseService
   sockets: OpenSockets
   config: Pick<Config, 'limits' | 'stream' | 'websocket'>
   log: Log
@@ -24,69 +25,93 @@ export type ResponsesSocketDeps = {
 const permission = 'can_access_api'
 
 /**
- * `GET /v1/responses` as a WebSocket: turns one after the other, with the events of the streams.
+ * `GET /v1/responses` as a WebSocket: one response after the other, with the events of a stream.
  *
- * It is a plain route, since Elysia's own for WebSockets parses each frame before we could look how
- * deep it goes, and hands a text that is no JSON on as if nothing were wrong.
+ * The endpoint upgrades the request itself: Elysia's WebSocket routes parse every frame before its
+ * depth can be checked, and pass on invalid JSON as a string.
  */
-export function responsesSocket({ auth, turns, sockets, config, log }: ResponsesSocketDeps) {
-  const memories = createMemories(config.websocket)
-  return new Elysia({ name: 'responses-socket', prefix: '/v1/responses' }).use(guard(auth)).get(
-    '/',
-    ({ request, server, set }) => {
+export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
+  const { auth, service, sockets, config, log } = deps
+  const memories = createHistoryMemories(config.websocket)
+  return endpoint({
+    method: 'GET',
+    path: '/v1/responses',
+    permission,
+    tag: 'Responses',
+    summary: 'Create responses over a WebSocket',
+    description,
+    headers: Type.Object({
+      upgrade: Type.Literal('websocket'),
+      'sec-websocket-protocol': Type.Optional(
+        Type.String({
+          description:
+            'Subprotocols. The server selects the first one that does not contain a credential.',
+        }),
+      ),
+    }),
+    responses: {
+      101: {
+        description: 'The connection is open. The server sends `ResponseServerFrame`.',
+        content: json(serverFrame, { ...exampleEvents[4], stream_id: 'a' }),
+      },
+    },
+    errors: {
+      invalid_request: 'The WebSocket handshake is invalid.',
+      upgrade_required: 'Upgrade to a WebSocket, or POST the request.',
+      too_many_streams: 'The server has reached its limit of WebSocket connections.',
+    },
+    handle({ request, server, context }) {
       if (!asksForSocket(request)) throw upgradeRequired()
       if (sockets.count() >= config.websocket.connectionsMax) throw tooManySockets()
-      const requestId = requestIdOf(set)
       const data = createHandlers(sockets, {
-        turns,
+        service,
         admit: () => admit(auth, request, permission),
         memory: memories.open(),
         config,
         log,
-        requestId,
+        context,
       })
       const protocol = chooseProtocol(request)
       const headers = {
-        'x-request-id': requestId,
+        'x-request-id': context.requestId,
         ...(protocol === null ? {} : { 'sec-websocket-protocol': protocol }),
       }
-      if (server?.upgrade(request, { data, headers }) !== true) throw badHandshake()
+      if (server?.upgrade(request, { data, headers }) !== true) throw invalidHandshake()
     },
-    {
-      requires: permission,
-      detail: socketOperation,
-    },
-  )
+  })
 }
 
-/** The settings of Bun's WebSockets, which hold for a whole server. */
+/** The WebSocket settings of Bun, which apply to the whole server. */
 export function socketSettings({ limits, websocket }: Pick<Config, 'limits' | 'websocket'>) {
   return {
-    // Measured: it counts what a compressed frame unpacks to, and closes with 1009.
+    // Measured: applies to the decompressed frame, and closes with 1009.
     maxPayloadLength: limits.requestBytesMax,
-    // Measured: a ping goes out some seconds before, and whoever does not answer it is cut off.
-    idleTimeout: Math.min(Math.max(Math.ceil(websocket.idleMs / 1000), idleSMin), idleSMax),
-    // Past this limit Bun drops frames; we send nothing while anything waits.
+    // Measured: a ping is sent some seconds before, and a client that does not answer is cut off.
+    idleTimeout: Math.min(
+      Math.max(Math.ceil(websocket.idleMs / 1000), idleSecondsMin),
+      idleSecondsMax,
+    ),
+    // Bun drops frames above this limit; the outbox sends nothing while a frame is buffered.
     backpressureLimit: 0,
-    // Compressing each delta for itself makes it longer, not shorter.
+    // Compression makes short deltas longer.
     perMessageDeflate: { compress: 'disable' as const, decompress: 'shared' as const },
   }
 }
 
-/** Bun counts whole seconds, and knows no shorter and no longer time. */
-const idleSMin = 8
-const idleSMax = 960
+/** The bounds of Bun's idle timeout. */
+const idleSecondsMin = 8
+const idleSecondsMax = 960
 
 type Socket = ServerWebSocket<unknown>
 
-/** What Elysia's handlers call: they look for them in the data of a socket. */
+/** The handlers that Elysia looks up in the data of a socket. */
 function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
   let connection: Connection | undefined
-  let forget = () => {}
+  let remove = () => {}
   return {
     open(socket: Socket) {
       connection = openConnection(deps, socket)
-      forget = sockets.add(connection)
+      remove = sockets.add(connection)
     },
     message(_: Socket, message: string | Uint8Array) {
       connection?.receive(message)
@@ -95,22 +120,104 @@ function createHandlers(sockets: OpenSockets, deps: ConnectionDeps) {
       connection?.drained()
     },
     close() {
-      forget()
+      remove()
       connection?.closed()
     },
   }
 }
 
 function upgradeRequired(): AppError {
-  return new AppError('upgrade_required', 'Ask for a WebSocket here, or POST the request.')
+  return new AppError('upgrade_required', 'Upgrade to a WebSocket, or POST the request.')
 }
 
-function badHandshake(): AppError {
-  return new AppError('invalid_request', 'The handshake of the WebSocket is not right.')
+function invalidHandshake(): AppError {
+  return new AppError('invalid_request', 'The WebSocket handshake is invalid.')
 }
 
 function tooManySockets(): AppError {
-  return new AppError('too_many_streams', 'The server has no room for another connection.', {
-    retryAfterS: 1,
-  })
+  return new AppError(
+    'too_many_streams',
+    'The server has reached its limit of WebSocket connections.',
+    { retryAfterS: 1 },
+  )
 }
+
+const streamId = Type.Optional(
+  Type.String({ maxLength: 256, description: 'The `stream_id` of the request.' }),
+)
+
+/** The frame of a failure before the first event of a response, or without a request. */
+const errorFrame = Type.Object(
+  {
+    type: Type.Literal('error'),
+    status: Type.Integer({ description: 'The corresponding HTTP status.' }),
+    error: Type.Object({
+      message: Type.String(),
+      type: Type.String(),
+      param: Type.Union([Type.String(), Type.Null()]),
+      code: Type.String(),
+    }),
+    stream_id: streamId,
+  },
+  { $id: 'ResponseRefusalFrame' },
+)
+
+export const serverFrame = Type.Union(
+  [Type.Intersect([streamEvent, Type.Object({ stream_id: streamId })]), errorFrame],
+  { $id: 'ResponseServerFrame' },
+)
+
+const exampleCreateFrame = JSON.stringify({
+  type: 'response.create',
+  ...exampleRequest,
+  store: false,
+  stream_id: 'a',
+})
+const exampleEventFrame = JSON.stringify({ ...exampleEvents[4], stream_id: 'a' })
+const exampleErrorFrame = JSON.stringify({
+  type: 'error',
+  status: 404,
+  error: {
+    message: 'The model "llama-4" does not exist.',
+    type: 'not_found_error',
+    param: 'model',
+    code: 'model_not_found',
+  },
+  stream_id: 'a',
+})
+
+const description = `One connection serves many requests, one after the other; up to 8 may wait.
+
+**The client sends** text frames. \`response.create\` is the body of \`POST /v1/responses\`
+(\`CreateResponse\`) with a \`type\` and an optional \`stream_id\`; \`stream\` is ignored, and \`background\` is
+refused:
+
+\`\`\`json
+${exampleCreateFrame}
+\`\`\`
+
+With \`"generate": false\` the input is only stored, for a following request with
+\`previous_response_id\`. Unstored responses can be continued on the same connection, which remembers the
+last 8. \`response.processed\` is ignored. There is no frame for cancelling; close the connection, or
+\`POST /v1/responses/{id}/cancel\` for a stored response.
+
+**The server sends** the events of \`POST /v1/responses\` as JSON, one per text frame, without \`[DONE]\`:
+
+\`\`\`json
+${exampleEventFrame}
+\`\`\`
+
+A failure before the first event of a response, and an invalid frame, are reported by one error frame; the
+connection stays open:
+
+\`\`\`json
+${exampleErrorFrame}
+\`\`\`
+
+**Closing.** A connection lives for one hour, ends with the code \`websocket_connection_limit_reached\` and is
+closed with 1000. Other close codes: 1008 when the principal loses its permission, 1009 for a frame that is
+too long, 1012 when the server stops. A client that leaves pings unanswered for two minutes, or does not
+read, is disconnected. The configuration may set other limits.
+
+Clients that cannot set headers send their credential as the query parameter \`token\`, or as the subprotocol
+\`openai-insecure-api-key.<credential>\`.`

@@ -72,20 +72,20 @@ describe('an image', () => {
 
   test.each([
     [{}, `${at}.source.type: is required`],
-    [{ type: 'ftp' }, `${at}.source.type: is "ftp", which is not a source of this block`],
+    [{ type: 'ftp' }, `${at}.source.type: is "ftp", which is not supported in this block`],
     [
       { type: 'file', file_id: 'file_1' },
-      `${at}.source.type: is "file", but there are no files here; send base64, or a url`,
+      `${at}.source.type: is "file", which is not supported; send base64 or a url`,
     ],
     [{ type: 'base64' }, `${at}.source.media_type: is required`],
     [
       base64('image/bmp', 'AAAA'),
       `${at}.source.media_type: must be one of image/jpeg, image/png, image/gif, image/webp`,
     ],
-    [base64('image/png', ''), `${at}.source.data: must be base64 that is not empty`],
+    [base64('image/png', ''), `${at}.source.data: must be a non-empty string`],
     [
       base64('image/png', 'data:image/png;base64,AAAA'),
-      `${at}.source.data: must be base64, and nothing in front of it`,
+      `${at}.source.data: must be base64 without a prefix`,
     ],
   ])('from %j is refused: %s', (source, message) => {
     expect(refusalOf(image(source))).toBe(message)
@@ -101,7 +101,7 @@ describe('an image', () => {
 
   test('is nothing that an assistant says', () => {
     expect(refusalOfMessages(assistant(image(base64('image/png', 'AAAA'))))).toBe(
-      `${at}: is image content, which only a user can give`,
+      `${at}: is image content, which is only allowed in user messages`,
     )
   })
 })
@@ -147,7 +147,7 @@ describe('a document', () => {
   })
 
   test('that was uploaded is refused in words', () => {
-    expect(refusalOf(document({ type: 'file', file_id: 'x' }))).toContain('there are no files here')
+    expect(refusalOf(document({ type: 'file', file_id: 'x' }))).toContain('which is not supported')
   })
 })
 

@@ -49,7 +49,7 @@ describe('turns', () => {
       said('user', 'Hi.'),
     ])
     expect(refusalOfMessages(user(''), assistant(text('')))).toBe(
-      'messages: must hold something that a model can read',
+      'messages: must have content for a model',
     )
   })
 
@@ -62,14 +62,14 @@ describe('turns', () => {
   })
 
   test.each([
-    [[], 'messages: must hold at least one message'],
+    [[], 'messages: must be a non-empty array of objects'],
     [
       Array(21).fill(user('Hi.')),
-      'messages: must not hold more than 20 messages, calls and results',
+      'messages: must not have more than 20 messages, calls and results',
     ],
     [
       [assistant(...Array.from({ length: 21 }, (_, index) => toolUse(`a${index}`)))],
-      'messages: must not hold more than 20 messages, calls and results',
+      'messages: must not have more than 20 messages, calls and results',
     ],
     [['Hi.'], 'messages.0: must be an object'],
     [[user('Hi.'), { content: 'Hi.' }], 'messages.1.role: is required'],
@@ -78,21 +78,18 @@ describe('turns', () => {
     [[user(1)], 'messages.0.content.0: must be an object'],
     [[user({ text: 'Hi.' })], 'messages.0.content.0.type: is required'],
     [[user(text('Hi.'), { type: 'text' })], 'messages.0.content.1.text: is required'],
-    [
-      [user({ type: 'video' })],
-      'messages.0.content.0.type: is "video", which is not a block that goes here',
-    ],
+    [[user({ type: 'video' })], 'messages.0.content.0.type: is "video", which is not allowed here'],
     [
       [assistant({ type: 'video' })],
-      'messages.0.content.0.type: is "video", which is not a block that goes here',
+      'messages.0.content.0.type: is "video", which is not allowed here',
     ],
     [
       [user({ type: 'thinking' })],
-      'messages.0.content.0.type: is "thinking", which only an assistant message can hold',
+      'messages.0.content.0.type: is "thinking", which is only allowed in assistant messages',
     ],
     [
       [assistant(toolResult('a'))],
-      'messages.0.content.0.type: is "tool_result", which only a user message can hold',
+      'messages.0.content.0.type: is "tool_result", which is only allowed in user messages',
     ],
   ])('as %j are refused: %s', (messages, message) => {
     expect(refusalOfMessages(...(messages as Message[]))).toBe(message)
@@ -118,9 +115,9 @@ describe('system texts in the middle', () => {
     const system = { role: 'system', content: [addition, text('Look.')] }
     const parsed = parse({ messages: [user('Hi.'), system] })
     expect<unknown>(parsed.request.items).toEqual([said('user', 'Hi.'), said('system', 'Look.')])
-    expect(parsed.leftOut).toEqual(['tool_addition'])
+    expect(parsed.ignored).toEqual(['tool_addition'])
     expect(refusalOfMessages({ role: 'system', content: [text('a'), { type: 'image' }] })).toBe(
-      'messages.0.content.1.type: is "image", but only text goes here',
+      'messages.0.content.1.type: is "image", but only text is allowed here',
     )
   })
 })
@@ -164,19 +161,19 @@ describe('calls and results', () => {
   test.each([
     [
       [user(toolResult('a'))],
-      'messages.0.content.0.tool_use_id: is "a", but no tool_use before it has this id',
+      'messages.0.content.0.tool_use_id: is "a", but no earlier tool_use has this id',
     ],
     [
       [assistant(toolUse('a')), user(toolResult('a'), toolResult('a'))],
-      'messages.1.content.1.tool_use_id: is "a", which has a result already',
+      'messages.1.content.1.tool_use_id: is "a", which already has a result',
     ],
     [
       [assistant(toolUse('a'), toolUse('a'))],
-      'messages.0.content.1.id: is "a" a second time; ids of tool_use must be unique',
+      'messages.0.content.1.id: "a" is used twice; ids of tool_use must be unique',
     ],
     [
       [user(toolUse('a'))],
-      'messages.0.content.0.type: is "tool_use", which only an assistant message can hold',
+      'messages.0.content.0.type: is "tool_use", which is only allowed in assistant messages',
     ],
     [
       [assistant({ ...toolUse('a'), input: '{}' })],
@@ -189,7 +186,7 @@ describe('calls and results', () => {
     ],
     [
       [assistant(toolUse('a')), user(toolResult('a', { content: [{ type: 'video' }] }))],
-      'messages.1.content.0.content.0.type: is "video", which is not a block that goes here',
+      'messages.1.content.0.content.0.type: is "video", which is not allowed here',
     ],
   ])('as %j are refused: %s', (messages, message) => {
     expect(refusalOfMessages(...messages)).toBe(message)

@@ -182,5 +182,5 @@ test('a summary of what was before is text, and blocks that only a vendor reads 
     said('assistant', 'They spoke of skies.'),
     said('user', 'Go on.'),
   ])
-  expect(parsed.leftOut).toEqual(['container_upload', 'fallback', 'mcp_listing'])
+  expect(parsed.ignored).toEqual(['container_upload', 'fallback', 'mcp_listing'])
 })

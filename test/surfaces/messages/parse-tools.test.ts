@@ -45,7 +45,7 @@ describe('tools', () => {
       tool('look'),
     ]
     expect(parse({ tools })).toMatchObject({
-      leftOut: ['web_search_20260318', 'bash_20250124', 'mcp_toolset'],
+      ignored: ['web_search_20260318', 'bash_20250124', 'mcp_toolset'],
       request: { tools: [{ name: 'look' }] },
     })
   })
@@ -59,13 +59,13 @@ describe('tools', () => {
     [[{ name: 'look' }], 'tools.0.input_schema: is required'],
     [[{ input_schema: schema }], 'tools.0.name: is required'],
     [[tool('a b')], 'tools.0.name: must be 1 to 128 letters, digits, underscores or dashes'],
-    [[tool('look'), tool('look')], 'tools.1.name: is "look" a second time'],
+    [[tool('look'), tool('look')], 'tools.1.name: "look" is used twice'],
     [
       [tool('look', { input_schema: { type: 'array' } })],
       'tools.0.input_schema.type: must be "object"',
     ],
     [[tool('look', { input_schema: 'object' })], 'tools.0.input_schema: must be an object'],
-    [Array(11).fill(tool('look')), 'tools: must not hold more than 10 tools'],
+    [Array(11).fill(tool('look')), 'tools: must not have more than 10 tools'],
   ])('as %j are refused: %s', (tools, message) => {
     expect(refusalOf({ tools })).toBe(message)
   })
@@ -140,13 +140,13 @@ describe('the choice among tools', () => {
     [
       [search, ...tools],
       { type: 'tool', name: 'web_search' },
-      'tool_choice.name: is "web_search", which is of type "web_search_20260318"; such tools are not offered here',
+      'tool_choice.name: is "web_search", whose type "web_search_20260318" is not supported',
     ],
-    [[], { type: 'any' }, 'tool_choice: demands a call, but there is no tool that can be called'],
+    [[], { type: 'any' }, 'tool_choice: requires a call, but the request has no callable tool'],
     [
       [search],
       { type: 'any' },
-      'tool_choice: demands a call, but there is no tool that can be called; tools of type "web_search_20260318" are not offered here',
+      'tool_choice: requires a call, but the request has no callable tool; tools of type "web_search_20260318" are not supported',
     ],
   ])('of %j as %j is refused: %s', (given, choice, message) => {
     expect(refusalOf({ tools: given, tool_choice: choice })).toBe(message)

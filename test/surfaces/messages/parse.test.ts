@@ -36,9 +36,9 @@ describe('the body', () => {
     })
     expect(rest).toEqual({
       stream: false,
-      generatesNothing: false,
+      isPromptOnly: false,
       thinkingDisplay: 'summarized',
-      leftOut: [],
+      ignored: [],
     })
   })
 
@@ -74,23 +74,26 @@ describe('the body', () => {
   })
 
   test.each([
-    [{ model: '' }, 'model: must be the name of a model'],
-    [{ messages: 'Hello' }, 'messages: must be an array of messages'],
-    [{ max_tokens: -1 }, 'max_tokens: must be a whole number of 0 or more'],
-    [{ max_tokens: 1.5 }, 'max_tokens: must be a whole number of 0 or more'],
-    [{ max_tokens: '100' }, 'max_tokens: must be a whole number of 0 or more'],
-    [{ stream: 'true' }, 'stream: must be true or false'],
-    [{ system: 1 }, 'system: must be a text or an array of text blocks'],
-    [{ stop_sequences: ['a', ''] }, 'stop_sequences.1: must be a text that is not empty'],
-    [{ stop_sequences: Array(65).fill('a') }, 'stop_sequences: must not hold more than 64 texts'],
+    [{ model: '' }, 'model: must be a string of 1 to 256 characters'],
+    [{ messages: 'Hello' }, 'messages: must be a non-empty array of objects'],
+    [{ max_tokens: -1 }, 'max_tokens: must be an integer of 0 or more'],
+    [{ max_tokens: 1.5 }, 'max_tokens: must be an integer of 0 or more'],
+    [{ max_tokens: '100' }, 'max_tokens: must be an integer of 0 or more'],
+    [{ stream: 'true' }, 'stream: must be a boolean'],
+    [{ system: 1 }, 'system: must be a string or an array of objects'],
+    [{ stop_sequences: ['a', ''] }, 'stop_sequences.1: must be a non-empty string'],
+    [
+      { stop_sequences: Array(65).fill('a') },
+      'stop_sequences: must be an array of at most 64 strings',
+    ],
     [{ thinking: { type: 'often' } }, thinkingTypes()],
     [{ thinking: { type: 'enabled' } }, 'thinking.budget_tokens: is required'],
     [{ output_format: { type: 'xml' } }, 'output_format.type: must be json_schema'],
     [
       { output_config: { format: { type: 'json_schema', schema: { type: 'thing' } } } },
-      'output_config.format.schema: is no JSON Schema: #/type must be one of string, number, integer, boolean, object, array, null, or a list of them',
+      'output_config.format.schema: is not a valid JSON Schema: #/type must be one of string, number, integer, boolean, object, array, null, or a list of them',
     ],
-    [{ metadata: { user_id: 1 } }, 'metadata.user_id: must be a text'],
+    [{ metadata: { user_id: 1 } }, 'metadata.user_id: must be a string'],
   ])('with %j is refused: %s', (fields, message) => {
     expect(refusalOf(fields)).toBe(message)
   })
@@ -98,12 +101,12 @@ describe('the body', () => {
   test('with more text than may be is too large', () => {
     const refused = () => parse({ system: 'x'.repeat(600), messages: [user('y'.repeat(401))] })
     expect(refused).toThrow(AppError)
-    expect(refused).toThrow('longer than 1000 characters')
+    expect(refused).toThrow('exceeds the limit of 1000 characters')
   })
 
   test('of no tokens generates nothing', () => {
-    const { generatesNothing, request } = parse({ max_tokens: 0 })
-    expect([generatesNothing, request.sampling.maxOutputTokens]).toEqual([true, null])
+    const { isPromptOnly, request } = parse({ max_tokens: 0 })
+    expect([isPromptOnly, request.sampling.maxOutputTokens]).toEqual([true, null])
   })
 })
 
@@ -128,7 +131,7 @@ describe('system', () => {
 
   test('holds nothing but text', () => {
     expect(refusalOf({ system: [text('a'), { type: 'image' }] })).toBe(
-      'system.1.type: is "image", but only text goes here',
+      'system.1.type: is "image", but only text is allowed here',
     )
     expect(refusalOf({ system: [{ type: 'text' }] })).toBe('system.0.text: is required')
   })
@@ -148,12 +151,12 @@ describe('sampling', () => {
 
   test('is not heard in the newer one, nor in one that is not known, which is told', () => {
     const silent = { temperature: null, topP: null, topK: null, stopSequences: ['END', ' \n'] }
-    expect(parse(given, newer)).toMatchObject({ request: { sampling: silent }, leftOut: [] })
+    expect(parse(given, newer)).toMatchObject({ request: { sampling: silent }, ignored: [] })
     expect(parse({ temperature: 'hot' }, newer).request.sampling.temperature).toBeNull()
     const unknown = parse(given, { 'anthropic-version': '2031-01-01' })
     expect(unknown).toMatchObject({
       request: { sampling: silent },
-      leftOut: ['version 2031-01-01'],
+      ignored: ['version 2031-01-01'],
     })
   })
 })

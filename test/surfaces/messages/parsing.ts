@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { createMessage } from '#surfaces/messages/description/request.ts'
 import { type ParseContext, parseCreateMessage } from '#surfaces/messages/parse.ts'
+import { createMessage } from '#surfaces/messages/schema/request.ts'
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 

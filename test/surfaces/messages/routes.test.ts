@@ -122,7 +122,7 @@ test('what was left out of a request is logged, and what the caller said is not'
   const lines = logOf(gateway, answer.headers.get('request-id') ?? '')
   expect(lines).toContainEqual(
     expect.objectContaining({
-      message: 'parts of a request were left out',
+      message: 'request parts ignored',
       parts: ['web_search_20260318'],
     }),
   )
@@ -240,6 +240,6 @@ describe('the SDK of the vendor', () => {
     if (!(failure instanceof Anthropic.BadRequestError)) throw failure
     expect(failure.type).toBe('invalid_request_error')
     expect(failure.requestID).toMatch(/^req_/)
-    expect(failure.message).toContain('messages: must hold at least one message')
+    expect(failure.message).toContain('messages: must be a non-empty array of objects')
   })
 })

@@ -4,7 +4,7 @@ import {
   type HistorySources,
   loadHistory,
   noHistory,
-  readStateRequest,
+  readHistoryRequest,
 } from '#surfaces/responses/history.ts'
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
 import { context } from './parsing.ts'
@@ -36,7 +36,7 @@ const sources: HistorySources = {
 }
 
 const load = (body: object, ownerId = 'alice') =>
-  loadHistory(sources, { ownerId, state: readStateRequest(body), memory: undefined })
+  loadHistory(sources, { ownerId, request: readHistoryRequest(body), memory: undefined })
 
 const textsOf = async (body: object) => {
   const history = await load(body)
@@ -96,11 +96,11 @@ describe('what a request follows', () => {
       model: 'm',
       input: [{ type: 'function_call_output', call_id: 'c', output: 'done' }],
     }
-    const history = { items: [call], named: new Map() }
+    const history = { items: [call], referable: new Map() }
     const { request } = parseCreateResponse(body, { ...context, history })
     expect(request.items.map(({ type }) => type)).toEqual(['tool-call', 'tool-result'])
     expect(() => parseCreateResponse(body, { ...context, history: noHistory })).toThrow(
-      'no call before',
+      'no earlier call',
     )
   })
 })

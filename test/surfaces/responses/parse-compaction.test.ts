@@ -71,7 +71,7 @@ describe('a compaction in the input', () => {
       'tool-result',
     ])
     expect(linesOf(item, output)).toHaveLength(3)
-    expect(refusalOf({ input: [compaction(), output] }).message).toContain('no call before it')
+    expect(refusalOf({ input: [compaction(), output] }).message).toContain('no earlier call')
   })
 
   test('is kept with the input as it came', () => {
@@ -142,7 +142,7 @@ describe('when to compact', () => {
     ...[0, 1.5, '5000'].map((compact_threshold): [unknown, string, string] => [
       [{ type: 'compaction', compact_threshold }],
       'context_management[0].compact_threshold',
-      'must be a whole number of 1 or more',
+      'must be an integer of 1 or more',
     ]),
   ])('context_management %j is refused', (context_management, param, predicate) => {
     expectInvalid(refusalOf({ context_management }), param, `${param} ${predicate}.`)

@@ -40,20 +40,20 @@ describe('content that is refused', () => {
   const saying = (content: unknown) => [{ role: 'user', content }]
   const rows: [input: unknown[], param: string, predicate: string][] = [
     [saying([]), 'input[0].content', 'must not be empty'],
-    [saying({}), 'input[0].content', 'must be a text or an array of content parts'],
+    [saying({}), 'input[0].content', 'must be a string or an array of objects'],
     [saying([null]), 'input[0].content[0]', 'must be an object'],
     [saying([{ text: 'Hello' }]), 'input[0].content[0].type', 'is required'],
     [saying([{ type: 'input_text' }]), 'input[0].content[0].text', 'is required'],
-    [saying([{ type: 'input_text', text: 7 }]), 'input[0].content[0].text', 'must be a text'],
+    [saying([{ type: 'input_text', text: 7 }]), 'input[0].content[0].text', 'must be a string'],
     [
       saying([{ type: 'input_video', video_url: 'https://example.com/a.mp4' }]),
       'input[0].content[0].type',
-      'is "input_video", which is not offered',
+      'is "input_video", which is not supported',
     ],
     [
       saying([{ type: 'refusal', refusal: 'No.' }]),
       'input[0].content[0]',
-      'is a refusal, which only an assistant can give',
+      'is a refusal, which is only allowed in assistant messages',
     ],
     [saying([{ type: 'input_image' }]), 'input[0].content[0].image_url', 'is required'],
     [
@@ -74,12 +74,12 @@ describe('content that is refused', () => {
     [
       saying([{ type: 'input_image', file_id: 'file_1' }]),
       'input[0].content[0].file_id',
-      'is not offered yet; send the data itself',
+      'is not supported; send the data itself',
     ],
     [
       saying([{ type: 'input_file', file_id: 'file_1' }]),
       'input[0].content[0].file_id',
-      'is not offered yet; send the data itself',
+      'is not supported; send the data itself',
     ],
     [
       saying([{ type: 'input_file', filename: 'a.pdf' }]),
@@ -118,7 +118,7 @@ describe('the limit of input text', () => {
       kind: 'request_too_large',
       status: 413,
       param: 'input',
-      message: 'The text of the input is longer than 1000 characters, which is the limit.',
+      message: 'The text of the input exceeds the limit of 1000 characters.',
     })
   })
 
@@ -129,7 +129,7 @@ describe('the limit of input text', () => {
       parseCreateResponse(body(10_485_760), { ...context, limits: defaults }).request.items,
     ).toHaveLength(1)
     expect(() => parseCreateResponse(body(10_485_761), { ...context, limits: defaults })).toThrow(
-      'The text of the input is longer than 10485760 characters, which is the limit.',
+      'The text of the input exceeds the limit of 10485760 characters.',
     )
   })
 })

@@ -55,7 +55,7 @@ describe('a file_search tool', () => {
     expect(toolOf({ filters: null })?.filters).toEqual([])
   })
 
-  const ids = 'must be an array of 1 to 32 names or ids of collections.'
+  const ids = 'must be an array of 1 to 32 strings.'
   const name = 'must be the name or id of a collection.'
   const rows: [fields: object, param: string, message: string][] = [
     [{ vector_store_ids: undefined }, 'vector_store_ids', 'is required.'],
@@ -64,9 +64,9 @@ describe('a file_search tool', () => {
     [{ vector_store_ids: [1] }, 'vector_store_ids[0]', name],
     [{ vector_store_ids: ['a'.repeat(257)] }, 'vector_store_ids[0]', name],
     [{ vector_store_ids: Array(33).fill('a') }, 'vector_store_ids', ids],
-    [{ max_num_results: 0 }, 'max_num_results', 'must be a whole number from 1 to 50.'],
-    [{ max_num_results: 51 }, 'max_num_results', 'must be a whole number from 1 to 50.'],
-    [{ max_num_results: '3' }, 'max_num_results', 'must be a whole number from 1 to 50.'],
+    [{ max_num_results: 0 }, 'max_num_results', 'must be an integer from 1 to 50.'],
+    [{ max_num_results: 51 }, 'max_num_results', 'must be an integer from 1 to 50.'],
+    [{ max_num_results: '3' }, 'max_num_results', 'must be an integer from 1 to 50.'],
     [
       { ranking_options: { score_threshold: 2 } },
       'ranking_options.score_threshold',
@@ -114,7 +114,7 @@ describe('a file_search tool', () => {
 
   test('stands in a request once', () => {
     const error = refusalOf({ tools: [plain, plain] })
-    expectInvalid(error, 'tools[1].type', 'tools[1].type is "file_search" a second time.')
+    expectInvalid(error, 'tools[1].type', 'tools[1].type "file_search" is used twice.')
   })
 })
 
@@ -217,6 +217,6 @@ describe('a search in the input', () => {
       { fileId: 'a', filename: 'a', page: null, text: 'Until March.' },
     ])
     const error = refusalOf({ input: [{ ...call, results: 'x' }] })
-    expectInvalid(error, 'input[0].results', 'input[0].results must be an array of results.')
+    expectInvalid(error, 'input[0].results', 'input[0].results must be an array of objects.')
   })
 })

@@ -159,32 +159,28 @@ describe('input items that are refused', () => {
     [[{ role: 'user' }], 'input[0].content', 'is required'],
     [[{ role: 'user', content: null }], 'input[0].content', 'is required'],
     [[{ type: 'message', content: 'Hello' }], 'input[0].role', 'is required'],
-    [[{ ...call, arguments: {} }], 'input[0].arguments', 'must be a JSON text'],
-    [[{ ...call, call_id: '' }], 'input[0].call_id', 'must be a text that is not empty'],
+    [[{ ...call, arguments: {} }], 'input[0].arguments', 'must be a string'],
+    [[{ ...call, call_id: '' }], 'input[0].call_id', 'must be a non-empty string'],
     [[{ ...call, name: undefined }], 'input[0].name', 'is required'],
     [
       [user, { type: 'function_call_output', call_id: 'b', output: '' }],
       'input[1].call_id',
-      'is "b", but no call before it has this id',
+      'is "b", but no earlier call has this id',
     ],
     [
       [{ type: 'custom_tool_call_output', call_id: 'a', output: '' }, call],
       'input[0].call_id',
-      'is "a", but no call before it has this id',
+      'is "a", but no earlier call has this id',
     ],
     [[call, { type: 'function_call_output', call_id: 'a' }], 'input[1].output', 'is required'],
     [
       [call, { type: 'function_call_output', call_id: 'a', output: [{ type: 'audio' }] }],
       'input[1].output[0].type',
-      'is "audio", which is not offered',
+      'is "audio", which is not supported',
     ],
-    [
-      [{ type: 'reasoning', summary: 'x' }],
-      'input[0].summary',
-      'must be an array of summary parts',
-    ],
-    [[{ type: 'acme:thing' }], 'input', 'has no item that a model can be given'],
-    [Array(21).fill(user), 'input', 'must not have more than 20 items, with what it follows'],
+    [[{ type: 'reasoning', summary: 'x' }], 'input[0].summary', 'must be an array of objects'],
+    [[{ type: 'acme:thing' }], 'input', 'has no item for a model'],
+    [Array(21).fill(user), 'input', 'must not have more than 20 items, including its history'],
   ]
   for (const [input, param, predicate] of rows) {
     test(`${param} ${predicate}`, () => {
@@ -205,7 +201,7 @@ describe('a reference to an item that nobody knows', () => {
       wireCode: 'not_found',
       param: 'input[1].id',
       message:
-        'Item with id "msg_1" not found: it was never stored (as with store set to false), or it is gone. Send the item itself.',
+        'Item with id "msg_1" not found. Items of responses with store: false and deleted items cannot be referenced; send the item itself.',
     })
   })
 

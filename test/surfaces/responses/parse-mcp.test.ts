@@ -46,23 +46,15 @@ describe('tools of type mcp', () => {
     [
       { server_label: 'no spaces' },
       'server_label',
-      'must be a letter, and up to 63 letters, digits, underscores or dashes',
+      'must be a letter, followed by up to 63 letters, digits, underscores or dashes',
     ],
     [{ headers: 'x' }, 'headers', 'must be an object'],
-    [
-      { headers: { 'x y': 'z' } },
-      'headers',
-      'must not have the field "x y" with such a name or value',
-    ],
-    [
-      { headers: { x: 'a\nb' } },
-      'headers',
-      'must not have the field "x" with such a name or value',
-    ],
-    [{ headers: { x: 1 } }, 'headers', 'must not have the field "x" with such a name or value'],
-    [{ authorization: 'a\nb' }, 'authorization', 'must be a token'],
+    [{ headers: { 'x y': 'z' } }, 'headers', 'has an invalid name or value: "x y"'],
+    [{ headers: { x: 'a\nb' } }, 'headers', 'has an invalid name or value: "x"'],
+    [{ headers: { x: 1 } }, 'headers', 'has an invalid name or value: "x"'],
+    [{ authorization: 'a\nb' }, 'authorization', 'must be a valid header value'],
     [{ allowed_tools: [1] }, 'allowed_tools[0]', 'must be the name of a tool'],
-    [{ allowed_tools: 'a' }, 'allowed_tools', 'must be an object'],
+    [{ allowed_tools: 'a' }, 'allowed_tools', 'must be an array of names or an object'],
     [
       { require_approval: 'sometimes' },
       'require_approval',
@@ -80,7 +72,7 @@ describe('tools of type mcp', () => {
 
   test('have a label each', () => {
     const param = 'tools[1].server_label'
-    expectInvalid(refusalOf({ tools: [docs, docs] }), param, `${param} is "docs" a second time.`)
+    expectInvalid(refusalOf({ tools: [docs, docs] }), param, `${param} "docs" is used twice.`)
   })
 })
 
@@ -156,7 +148,7 @@ describe('items of remote servers in an input', () => {
     expect(failed({ content: [{ text: 'broke' }] })).toBe(
       'result mcp_1: The call failed: [{"text":"broke"}]',
     )
-    expect(read(call).items[1]).toBe('result mcp_1: The call did not come to an end.')
+    expect(read(call).items[1]).toBe('result mcp_1: The call did not finish.')
   })
 
   test('an approved call waits for its result', () => {
@@ -212,7 +204,7 @@ describe('items of remote servers in an input', () => {
 
   test('an approval needs its request', () => {
     const param = 'input[0].approval_request_id'
-    const sentence = `${param} is "mcpr_1", but no approval request before it has this id.`
+    const sentence = `${param} is "mcpr_1", but no earlier approval request has this id.`
     expectInvalid(refusalOf({ input: [approve(true), user] }), param, sentence)
   })
 })

@@ -57,7 +57,7 @@ describe('a text.format that is refused', () => {
     [{ ...format, schema: undefined }, 'text.format.schema', 'is required'],
     [{ ...format, schema: [] }, 'text.format.schema', 'must be an object'],
     [{ ...format, schema: true }, 'text.format.schema', 'must be an object'],
-    [{ ...format, strict: 'true' }, 'text.format.strict', 'must be true or false'],
+    [{ ...format, strict: 'true' }, 'text.format.strict', 'must be a boolean'],
   ])('%j', (wanted, param, predicate) => {
     expectInvalid(refusalOf({ text: { format: wanted } }), param, `${param} ${predicate}.`)
   })
@@ -101,7 +101,7 @@ describe('a text.format that is refused', () => {
       expectInvalid(
         refusalOf({ text: { format: { ...format, schema } } }),
         'text.format.schema',
-        `text.format.schema is no JSON Schema: ${fault}.`,
+        `text.format.schema is not a valid JSON Schema: ${fault}.`,
       )
     })
   }

@@ -154,21 +154,21 @@ describe('tools that are refused', () => {
   const patch = { type: 'custom', name: 'patch' }
   const nameRule = 'must be 1 to 64 letters, digits, underscores or dashes'
   const rows: [tools: unknown, param: string, predicate: string][] = [
-    [{}, 'tools', 'must be an array of tools'],
+    [{}, 'tools', 'must be an array of objects'],
     [[null], 'tools[0]', 'must be an object'],
     [[{ name: 'look' }], 'tools[0].type', 'is required'],
-    [[{ type: 7 }], 'tools[0].type', 'must be a text'],
+    [[{ type: 7 }], 'tools[0].type', 'must be a string'],
     [[{ type: 'function' }], 'tools[0].name', 'is required'],
     [[{ ...look, name: 'look up' }], 'tools[0].name', nameRule],
     [[{ ...look, name: 'l'.repeat(65) }], 'tools[0].name', nameRule],
     [[{ ...look, parameters: [] }], 'tools[0].parameters', 'must be an object'],
-    [[{ ...look, strict: 'yes' }], 'tools[0].strict', 'must be true or false'],
+    [[{ ...look, strict: 'yes' }], 'tools[0].strict', 'must be a boolean'],
     [
       [{ type: 'function', function: { name: 'look' } }],
       'tools[0].name',
-      'is required beside type, not inside of function',
+      'is required next to type, not inside function',
     ],
-    [[look, patch, { ...patch, name: 'look' }], 'tools[2].name', 'is "look" a second time'],
+    [[look, patch, { ...patch, name: 'look' }], 'tools[2].name', '"look" is used twice'],
     [[{ ...patch, format: 'text' }], 'tools[0].format', 'must be an object'],
     [[{ ...patch, format: { type: 'ebnf' } }], 'tools[0].format.type', 'must be text or grammar'],
     [
@@ -185,7 +185,7 @@ describe('tools that are refused', () => {
     [
       [{ type: 'namespace', name: 'n', tools: [look, look] }],
       'tools[0].tools[1].name',
-      'is "look" a second time',
+      '"look" is used twice',
     ],
     [Array(11).fill({ type: 'web_search' }), 'tools', 'must not have more than 10 tools'],
     [
@@ -211,7 +211,7 @@ describe('a tool_choice that is refused', () => {
   const tools = [{ type: 'function', name: 'look' }, { type: 'web_search' }]
   const forced = { type: 'function', name: 'fly' }
   const notGiven = 'tool_choice names the tool "fly", which is not in tools.'
-  const nothing = 'tool_choice requires a call, but there is no tool that can be called.'
+  const nothing = 'tool_choice requires a call, but the request has no callable tool.'
   const rows: [fields: object, message: string][] = [
     [
       { tool_choice: 'any' },
@@ -233,7 +233,7 @@ describe('a tool_choice that is refused', () => {
     ],
     [
       { tool_choice: { type: 'web_search' }, tools },
-      'tool_choice asks for a tool of type "web_search", which is not offered.',
+      'tool_choice names a tool of type "web_search", which is not supported.',
     ],
     [{ tool_choice: 'required' }, nothing],
     [{ tool_choice: 'required', tools: [{ type: 'web_search' }] }, nothing],

@@ -1,8 +1,8 @@
 import { expect } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { createResponse } from '#surfaces/responses/description/request.ts'
 import { noHistory } from '#surfaces/responses/history.ts'
 import { type ParsedCreate, parseCreateResponse } from '#surfaces/responses/parse.ts'
+import { createResponse } from '#surfaces/responses/schema/request.ts'
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 

@@ -78,7 +78,7 @@ describe('a connection that is too old', () => {
         error: {
           type: 'invalid_request_error',
           code,
-          message: 'A connection lives for 0.1 s; open a new one.',
+          message: 'Connections are closed after 0.1 s; open a new one.',
           param: null,
         },
       },

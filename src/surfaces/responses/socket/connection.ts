@@ -1,17 +1,17 @@
+import type { CallerContext } from '#api/endpoint.ts'
 import type { Principal } from '#auth/principal.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSocket } from '#http/open-sockets.ts'
 import { logFailure } from '#http/request-lifecycle.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import type { Turns } from '#surfaces/responses/turn.ts'
+import type { ResponseService } from '#surfaces/responses/service.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type AskedTurn, readClientFrame } from './client-frame.ts'
-import type { TurnMemory } from './memory.ts'
+import { type CreateFrame, errorFrame, readClientFrame } from './frames.ts'
+import type { HistoryMemory } from './memory.ts'
 import { createOutbox, type Wire } from './outbox.ts'
-import { createTurnSink, runTurn } from './run-turn.ts'
-import { errorFrame } from './server-frames.ts'
+import { createEventSink, runRequest } from './run-request.ts'
 
-/** One client at its socket: its requests, one after the other, and what they remember. */
+/** The connection of one client. It serves one request at a time. */
 export type Connection = OpenSocket & {
   receive(message: string | Uint8Array): void
   drained(): void
@@ -19,130 +19,142 @@ export type Connection = OpenSocket & {
 }
 
 export type ConnectionDeps = {
-  turns: Turns
-  /** The caller as they stand now; throws where they may no longer ask. */
+  service: ResponseService
+  /** Authorises a request anew; throws if the principal has lost its permission. */
   admit(): Promise<Principal>
-  memory: TurnMemory
+  memory: HistoryMemory
   config: Pick<Config, 'limits' | 'stream' | 'websocket'>
   log: Log
-  /** Of the handshake; its turns are counted behind it. */
-  requestId: string
+  /** Of the handshake. The requests of the connection have contexts of their own. */
+  context: CallerContext
 }
 
-/** Why a connection takes no more turns, and how it is closed when the running one is over. */
-type Retirement = {
+/** Why a connection accepts no more requests, and how it is closed after the running one. */
+type Shutdown = {
   readonly error: AppError
   readonly closeCode: number
-  /** Whether the client is told also when it waits for nothing. */
-  readonly announced: boolean
+  /** Whether to send the error even if no request is waiting. */
+  readonly isAnnounced: boolean
 }
 
-// RFC 6455, section 7.4.1, and the registry of close codes
-const closeNormally = 1000
-const closeForPolicy = 1008
-const closeForRestart = 1012
+// RFC 6455, section 7.4.1, and the IANA registry of close codes.
+const normalClosure = 1000
+const policyViolation = 1008
+const serviceRestart = 1012
 
 export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
   const { config, memory } = deps
   const outbox = createOutbox(wire, config.stream)
   const { ageMaxMs } = config.websocket
-  const ageing = setTimeout(() => retire(tooOld(ageMaxMs)), ageMaxMs)
-  const waiting: AskedTurn[] = []
+  const ageTimer = setTimeout(() => shutDown(tooOld(ageMaxMs)), ageMaxMs)
+  const waiting: CreateFrame[] = []
   let running: AbortController | null = null
-  let retirement: Retirement | null = null
-  let turnCount = 0
+  let shutdown: Shutdown | null = null
+  let requestCount = 0
 
-  function ask(turn: AskedTurn): void {
-    const refusal = retirement?.error ?? (running === null ? null : crowded(turn))
-    if (refusal === null) waiting.push(turn)
-    else refuse(refusal, turn.streamId)
+  function enqueue(frame: CreateFrame): void {
+    const refusal = shutdown?.error ?? (running === null ? null : queueFull(frame))
+    if (refusal === null) waiting.push(frame)
+    else sendError(refusal, frame.streamId)
     if (running === null && waiting.length > 0) void runWaiting()
   }
 
-  function crowded({ chars }: AskedTurn): AppError | null {
-    const waitingChars = waiting.reduce((sum, turn) => sum + turn.chars, chars)
-    const hasRoom = waiting.length < config.websocket.turnsQueuedMax
-    if (hasRoom && waitingChars <= config.limits.requestBytesMax) return null
+  function queueFull({ chars }: CreateFrame): AppError | null {
+    const waitingChars = waiting.reduce((sum, frame) => sum + frame.chars, chars)
+    const isBelowMax = waiting.length < config.websocket.turnsQueuedMax
+    if (isBelowMax && waitingChars <= config.limits.requestBytesMax) return null
     return new AppError(
       'rate_limit_exceeded',
-      'Too many requests wait on this connection; it answers one at a time.',
+      'Too many requests are waiting on this connection, which serves one at a time.',
     )
   }
 
   async function runWaiting(): Promise<void> {
-    for (let turn = waiting.shift(); turn !== undefined; turn = waiting.shift()) {
+    for (let frame = waiting.shift(); frame !== undefined; frame = waiting.shift()) {
       running = new AbortController()
-      await run(turn, running.signal)
+      await run(frame, running.signal)
     }
     running = null
-    if (retirement !== null) leave(retirement)
+    if (shutdown !== null) close(shutdown)
   }
 
-  async function run({ body, streamId }: AskedTurn, signal: AbortSignal): Promise<void> {
-    const requestId = `${deps.requestId}.${++turnCount}`
-    const sink = createTurnSink(outbox, { streamId, cut: () => wire.terminate() })
-    const caller = async () => ({ principal: await admit(), requestId, signal })
+  async function run({ body, streamId }: CreateFrame, signal: AbortSignal): Promise<void> {
+    const requestId = `${deps.context.requestId}.${++requestCount}`
+    const sink = createEventSink(outbox, { streamId, disconnect: () => wire.terminate() })
     try {
-      await runTurn(deps, { body, caller, sink })
+      const context = async () => requestContext(await admit(), { requestId, signal })
+      await runRequest(deps, { body, context, sink })
     } catch (error) {
-      refuse(toAppError(error), streamId, requestId)
+      sendError(toAppError(error), streamId, requestId)
     }
   }
 
-  /** Whoever lost their right in the meantime is told so, and let go. */
+  function requestContext(
+    principal: Principal,
+    own: Pick<CallerContext, 'requestId' | 'signal'>,
+  ): CallerContext {
+    const { keyId, trace } = deps.context
+    return { ...own, principal, keyId, trace, receivedAtMs: performance.now() }
+  }
+
+  /** Closes the connection of a principal that has lost its permission. */
   async function admit(): Promise<Principal> {
     try {
       return await deps.admit()
     } catch (cause) {
       const error = toAppError(cause)
-      const isLost = error.status === 401 || error.status === 403
-      if (isLost) retire({ error, closeCode: closeForPolicy, announced: false })
+      const isRevoked = error.status === 401 || error.status === 403
+      if (isRevoked) shutDown({ error, closeCode: policyViolation, isAnnounced: false })
       throw error
     }
   }
 
-  function refuse(error: AppError, streamId: string | null, requestId = deps.requestId): void {
+  function sendError(
+    error: AppError,
+    streamId: string | null,
+    requestId = deps.context.requestId,
+  ): void {
     logFailure(deps.log, error, { requestId, method: 'WebSocket', path: '/v1/responses' })
     outbox.push(errorFrame(error, streamId))
   }
 
-  function retire(reason: Retirement): void {
-    if (retirement !== null) return
-    retirement = reason
-    for (const { streamId } of waiting.splice(0)) refuse(reason.error, streamId)
-    if (running === null) leave(reason)
+  function shutDown(reason: Shutdown): void {
+    if (shutdown !== null) return
+    shutdown = reason
+    for (const { streamId } of waiting.splice(0)) sendError(reason.error, streamId)
+    if (running === null) close(reason)
   }
 
-  function leave({ announced, closeCode, error }: Retirement): void {
-    if (announced) refuse(error, null)
+  function close({ isAnnounced, closeCode, error }: Shutdown): void {
+    if (isAnnounced) sendError(error, null)
     outbox.finish(closeCode, error.message)
   }
 
   return {
     receive(message) {
       const frame = readClientFrame(message, config.limits)
-      if (frame.asks === 'turn') ask(frame)
-      if (frame.asks === 'too much') refuse(frame.error, frame.streamId)
+      if (frame.kind === 'create') enqueue(frame)
+      if (frame.kind === 'invalid') sendError(frame.error, frame.streamId)
     },
     drained: outbox.drained,
     closed() {
-      clearTimeout(ageing)
+      clearTimeout(ageTimer)
       outbox.closed()
       waiting.length = 0
       memory.clear()
-      running?.abort(new AppError('client_closed', 'The client has gone.'))
+      running?.abort(new AppError('client_closed', 'The client disconnected.'))
     },
-    drain: () => retire({ error: draining(), closeCode: closeForRestart, announced: false }),
+    drain: () => shutDown({ error: draining(), closeCode: serviceRestart, isAnnounced: false }),
     isBusy: () => running !== null || wire.getBufferedAmount() > 0,
   }
 }
 
-function tooOld(ageMaxMs: number): Retirement {
-  const sentence = `A connection lives for ${ageMaxMs / 1000} s; open a new one.`
-  const error = new AppError('invalid_request', sentence, {
+function tooOld(ageMaxMs: number): Shutdown {
+  const message = `Connections are closed after ${ageMaxMs / 1000} s; open a new one.`
+  const error = new AppError('invalid_request', message, {
     code: 'websocket_connection_limit_reached',
   })
-  return { error, closeCode: closeNormally, announced: true }
+  return { error, closeCode: normalClosure, isAnnounced: true }
 }
 
 function draining(): AppError {

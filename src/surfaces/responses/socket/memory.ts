@@ -1,71 +1,72 @@
 import type { StoredItem } from '#responses/response.ts'
 import type { ConnectionMemory } from '#surfaces/responses/history.ts'
 
-/** What one connection remembers of responses that are stored nowhere. */
-export type TurnMemory = ConnectionMemory & {
-  /** `items` are what stands before the input of a turn that follows this response. */
+/** The histories of the unstored responses of one connection. */
+export type HistoryMemory = ConnectionMemory & {
+  /** `items`: the history of a request that continues this response. */
   remember(responseId: string, items: readonly StoredItem[]): void
   forget(responseId: string): void
-  /** Forgets everything, at the end of the connection. */
+  /** Forgets everything when the connection closes. */
   clear(): void
 }
 
 export type MemoryLimits = {
-  /** The most JSON that one connection keeps, and all of them together. */
+  /** Maximum JSON characters per connection. */
   readonly memoryCharsMax: number
+  /** Maximum JSON characters of all connections of this process. */
   readonly memoryTotalCharsMax: number
 }
 
-/** Clients go on from their last response; a few more serve those that branch off. */
+/** Clients continue their last response; a few more support branches. */
 const responsesMax = 8
 
 type Entry = {
   readonly responseId: string
   readonly items: readonly StoredItem[]
   readonly chars: number
-  readonly forget: () => void
+  readonly evict: () => void
 }
 
-/** The memories of all connections of this process; where there is no room, the oldest goes. */
-export function createMemories(limits: MemoryLimits): { open(): TurnMemory } {
-  const everything = new Set<Entry>()
+/** Creates the memories of all connections of this process, which evict the oldest entries. */
+export function createHistoryMemories(limits: MemoryLimits): { open(): HistoryMemory } {
+  const allEntries = new Set<Entry>()
   let totalChars = 0
 
-  function open(): TurnMemory {
-    const own = new Map<string, Entry>()
-    let ownChars = 0
+  function open(): HistoryMemory {
+    const entries = new Map<string, Entry>()
+    let connectionChars = 0
 
     const forget = (responseId: string) => {
-      const entry = own.get(responseId)
+      const entry = entries.get(responseId)
       if (entry === undefined) return
-      own.delete(responseId)
-      everything.delete(entry)
-      ownChars -= entry.chars
+      entries.delete(responseId)
+      allEntries.delete(entry)
+      connectionChars -= entry.chars
       totalChars -= entry.chars
     }
 
     return {
-      find: (responseId) => own.get(responseId)?.items,
+      find: (responseId) => entries.get(responseId)?.items,
       remember(responseId, items) {
         const chars = countChars(items)
         if (chars > limits.memoryCharsMax || chars > limits.memoryTotalCharsMax) return
-        const entry = { responseId, items, chars, forget: () => forget(responseId) }
-        own.set(responseId, entry)
-        everything.add(entry)
-        ownChars += chars
+        const entry = { responseId, items, chars, evict: () => forget(responseId) }
+        entries.set(responseId, entry)
+        allEntries.add(entry)
+        connectionChars += chars
         totalChars += chars
-        for (const { responseId: oldest } of own.values()) {
-          if (own.size <= responsesMax && ownChars <= limits.memoryCharsMax) break
+        for (const { responseId: oldest } of entries.values()) {
+          if (entries.size <= responsesMax && connectionChars <= limits.memoryCharsMax) break
           forget(oldest)
         }
-        for (const oldest of everything) {
+        for (const oldest of allEntries) {
           if (totalChars <= limits.memoryTotalCharsMax) break
-          oldest.forget()
+          oldest.evict()
         }
       },
       forget,
       clear() {
-        for (const responseId of own.keys()) forget(responseId)
+        for (const responseId of entries.keys()) forget(responseId)
       },
     }
   }
@@ -73,14 +74,14 @@ export function createMemories(limits: MemoryLimits): { open(): TurnMemory } {
   return { open }
 }
 
-/** A turn takes over the items of the one before, so each is measured once. */
-const measured = new WeakMap<StoredItem, number>()
+/** Consecutive histories share their items, so each item is measured once. */
+const charsOfItem = new WeakMap<StoredItem, number>()
 
 function countChars(items: readonly StoredItem[]): number {
   let sum = 0
   for (const item of items) {
-    const chars = measured.get(item) ?? JSON.stringify(item).length
-    measured.set(item, chars)
+    const chars = charsOfItem.get(item) ?? JSON.stringify(item).length
+    charsOfItem.set(item, chars)
     sum += chars
   }
   return sum

@@ -1,6 +1,6 @@
 import type { ServerWebSocket } from 'bun'
 
-/** The part of Bun's socket that is used here. */
+/** The methods of Bun's WebSocket that the outbox uses. */
 export type Wire = Pick<
   ServerWebSocket<unknown>,
   | 'sendText'
@@ -14,44 +14,44 @@ export type Wire = Pick<
 >
 
 /**
- * What goes to one client, at its speed. Nothing is sent while something that was sent before waits
- * for the client, so at most one frame is buffered. Measured: `sendText` answers -1 when a frame has
- * to wait and 0 when the socket is closed; `drain` is called after a flush, also of a part, but not
- * where what waited went out as a message came in.
+ * Sends frames to one client at its speed. Nothing is sent while an earlier frame is buffered, so at
+ * most one frame is buffered at a time. Measured: `sendText` returns -1 when a frame was buffered and
+ * 0 when the socket is closed; `drain` is called after a full or partial flush, but not when the
+ * buffer was flushed while a message came in.
  */
 export type Outbox = {
-  /** Frames of a turn: 0 when the client has gone, a promise when it must be waited for. */
+  /** Writes frames of a response. Returns 0 if the client disconnected, a promise under backpressure. */
   write(frames: readonly string[]): number | Promise<number>
-  /** A frame beside those of a turn; it waits for its place where it must. */
+  /** Sends a frame that belongs to no response, or queues it under backpressure. */
   push(frame: string): void
-  /** Closes the connection once everything has gone out. */
+  /** Closes the connection when everything has been sent. */
   finish(closeCode: number, reason: string): void
   drained(): void
   closed(): void
 }
 
-/** So many frames may wait beside those of a turn; whoever causes more does not read at all. */
-const pushedFramesMax = 64
-/** How often a client that does not read is looked at. */
-const lookMs = 250
+/** Maximum number of queued frames; a client that causes more does not read at all. */
+const queuedFramesMax = 64
+/** How often a stalled client is checked. */
+const stallCheckMs = 250
 
 export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: number }): Outbox {
-  const pushed: string[] = []
+  const queued: string[] = []
   let isOpen = true
   let stall: ReturnType<typeof setInterval> | null = null
-  let goOn: (written: number) => void = () => {}
+  let resumeWrite: (written: number) => void = () => {}
   let close: (() => void) | null = null
 
   function send(frame: string): void {
     if (wire.sendText(frame) !== -1) return
-    // A timer of its own, since a frame beside a turn has no writer that watches over it.
+    // A frame that belongs to no response has no writer with a stall deadline.
     const stalledAt = performance.now()
     stall = setInterval(
       () => {
         if (wire.getBufferedAmount() === 0) drained()
         else if (performance.now() - stalledAt >= readerStallMs) wire.terminate()
       },
-      Math.min(lookMs, readerStallMs),
+      Math.min(stallCheckMs, readerStallMs),
     )
   }
 
@@ -63,36 +63,36 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
   function drained(): void {
     if (wire.getBufferedAmount() > 0) return
     endStall()
-    while (pushed.length > 0 && stall === null) send(pushed.shift() ?? '')
+    while (queued.length > 0 && stall === null) send(queued.shift() ?? '')
     if (stall !== null) return
     if (wire.isPaused) wire.resume()
     close?.()
-    goOn(1)
+    resumeWrite(1)
   }
 
   function write(frames: readonly string[], from: number): number | Promise<number> {
     let next = from
     while (stall === null && next < frames.length) send(frames[next++] ?? '')
     if (stall === null) return 1
-    const goneOn = new Promise<number>((resolve) => {
-      goOn = resolve
+    const resumed = new Promise<number>((resolve) => {
+      resumeWrite = resolve
     })
-    return goneOn.then((written) => (written === 0 ? 0 : writeTogether(frames, next)))
+    return resumed.then((written) => (written === 0 ? 0 : writeCorked(frames, next)))
   }
 
-  /** In one system call, as far as the client takes it. */
-  const writeTogether = (frames: readonly string[], from: number) =>
+  /** Sends frames in one system call. */
+  const writeCorked = (frames: readonly string[], from: number) =>
     isOpen ? wire.cork(() => write(frames, from)) : 0
 
   return {
-    write: (frames) => writeTogether(frames, 0),
+    write: (frames) => writeCorked(frames, 0),
     push(frame) {
       if (!isOpen) return
       if (stall === null) return send(frame)
-      if (pushed.length >= pushedFramesMax) return wire.terminate()
-      pushed.push(frame)
-      // What is not read cannot ask for more. A paused socket does not notice that its client has
-      // gone, which the timer bounds.
+      if (queued.length >= queuedFramesMax) return wire.terminate()
+      queued.push(frame)
+      // A client that does not read may not send further requests. A paused socket does not notice
+      // a disconnect; the stall timer bounds that.
       wire.pause()
     },
     finish(closeCode, reason) {
@@ -103,8 +103,8 @@ export function createOutbox(wire: Wire, { readerStallMs }: { readerStallMs: num
     closed() {
       isOpen = false
       endStall()
-      pushed.length = 0
-      goOn(0)
+      queued.length = 0
+      resumeWrite(0)
     },
   }
 }

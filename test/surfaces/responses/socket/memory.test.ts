@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { StoredItem } from '#responses/response.ts'
-import { createMemories } from '#surfaces/responses/socket/memory.ts'
+import { createHistoryMemories } from '#surfaces/responses/socket/memory.ts'
 
 /** What connections remember of responses that are not stored. */
 
@@ -14,7 +14,7 @@ const large = { memoryCharsMax: 1_000_000, memoryTotalCharsMax: 1_000_000 }
 
 describe('one connection', () => {
   test('finds what it was given, until it forgets it', () => {
-    const memory = createMemories(large).open()
+    const memory = createHistoryMemories(large).open()
     const items = [itemOf(100)]
     memory.remember('resp_1', items)
     expect(memory.find('resp_1')).toBe(items)
@@ -25,7 +25,7 @@ describe('one connection', () => {
   })
 
   test('keeps the newest of many', () => {
-    const memory = createMemories(large).open()
+    const memory = createHistoryMemories(large).open()
     for (let at = 0; at < 100; at++) memory.remember(`resp_${at}`, [itemOf(100)])
     const kept = Array.from({ length: 100 }, (_, at) => at).filter((at) =>
       memory.find(`resp_${at}`),
@@ -34,7 +34,7 @@ describe('one connection', () => {
   })
 
   test('keeps the newest that fit', () => {
-    const memory = createMemories({ ...large, memoryCharsMax: 1_000 }).open()
+    const memory = createHistoryMemories({ ...large, memoryCharsMax: 1_000 }).open()
     for (let at = 0; at < 4; at++) memory.remember(`resp_${at}`, [itemOf(200), itemOf(200)])
     expect([0, 1, 2, 3].map((at) => memory.find(`resp_${at}`) !== undefined)).toEqual([
       false,
@@ -53,7 +53,7 @@ describe('one connection', () => {
 
 describe('many connections', () => {
   test('know nothing of one another', () => {
-    const memories = createMemories(large)
+    const memories = createHistoryMemories(large)
     const [first, second] = [memories.open(), memories.open()]
     first.remember('resp_1', [itemOf(100)])
     second.remember('resp_1', [itemOf(200)])
@@ -63,7 +63,7 @@ describe('many connections', () => {
   })
 
   test('share what there is; the oldest is forgotten first, whoever had it', () => {
-    const memories = createMemories({ memoryCharsMax: 1_000, memoryTotalCharsMax: 1_000 })
+    const memories = createHistoryMemories({ memoryCharsMax: 1_000, memoryTotalCharsMax: 1_000 })
     const [first, second] = [memories.open(), memories.open()]
     first.remember('resp_1', [itemOf(400)])
     second.remember('resp_2', [itemOf(400)])

@@ -1,0 +1,176 @@
+import type { Agent } from '#agents/agents.ts'
+import { applyAgent, withAgentTools } from '#agents/apply.ts'
+import type { CallerContext } from '#api/endpoint.ts'
+import type { Config } from '#config/schema.ts'
+import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
+import type { EventBatch } from '#inference/events.ts'
+import type { Generate, Generations } from '#inference/generate.ts'
+import { withObjectArguments } from '#inference/object-arguments.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import { withSingleCall } from '#inference/single-call.ts'
+import { withStopSequences } from '#inference/stop-sequences.ts'
+import { withCheckedOutput } from '#inference/structured-output.ts'
+import type { TokenCount, TokenCounter } from '#inference/token-count/counter.ts'
+import { withHostedTools } from '#inference/tool-loop.ts'
+import { AppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
+import type { Model } from '#models/catalogue.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { createSeals } from '#sealing/seals.ts'
+import { type RunningGeneration, runGeneration } from '#surfaces/run-generation.ts'
+import type { Log } from '#telemetry/log.ts'
+import { fitOutput } from './fit-output.ts'
+import type { MessageObject } from './message.ts'
+import { unknownModel } from './model-info.ts'
+import { type ParseContext, parseCountTokens, parseCreateMessage } from './parse.ts'
+import { createMessageRenderer } from './render.ts'
+
+/** Creates messages and counts tokens. */
+export type MessageService = {
+  /** Throws an `AppError` for an invalid request. */
+  create(body: unknown, request: MessageRequest): Promise<RunningMessage>
+  /** Counts the input tokens of a request without calling the model. */
+  countTokens(body: unknown, request: MessageRequest): Promise<TokenCount>
+}
+
+export type MessageRequest = {
+  readonly context: CallerContext
+  readonly headers: Headers
+}
+
+type RunningMessage = RunningGeneration<MessageObject> & { readonly streams: boolean }
+
+export type MessageServiceDeps = {
+  modelResolver: Pick<ModelResolver, 'resolve'>
+  generations: Pick<Generations, 'generate'>
+  tokenCounter: Pick<TokenCounter, 'count'>
+  hostedTools: HostedToolbox
+  sealer: Sealer
+  config: Pick<Config, 'limits' | 'tokens'>
+  log: Log
+}
+
+/** How long a stream may be delayed by the token count of its first event. */
+const countDelayMaxMs = 2
+
+export function createMessageService(deps: MessageServiceDeps): MessageService {
+  const parseContextOf = ({ context, headers }: MessageRequest): ParseContext => ({
+    limits: deps.config.limits,
+    seals: createSeals(deps.sealer, context.principal.userId),
+    headers,
+  })
+  const { tokenCounter, config } = deps
+  return {
+    async create(body, { context, headers }) {
+      const parseContext = parseContextOf({ context, headers })
+      const parsed = parseCreateMessage(body, parseContext)
+      logIgnored(deps.log, parsed.ignored, context.requestId)
+      const { request, model, agent } = await resolveRequest(deps, parsed.request, context)
+      const { tokens: inputTokens } = await tokenCounter.count(request, model.targets, {
+        patienceMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
+        signal: context.signal,
+      })
+      const generate = parsed.isPromptOnly
+        ? () => generateNothing(inputTokens)
+        : await composeGenerate(deps, { request, agent, context })
+      const { contextWindow, targets } = model
+      const job = {
+        request: fitOutput(request, { contextWindow, inputTokens }),
+        targets,
+        requestId: context.requestId,
+        buffered: !parsed.stream,
+      }
+      const running = runGeneration({
+        generate: (control) => generate({ ...job, ...control }),
+        renderer: createMessageRenderer({
+          id: newId('msg_'),
+          model: parsed.request.model,
+          inputTokens,
+          reasoningSeal: parseContext.seals.reasoning,
+          thinkingDisplay: parsed.thinkingDisplay,
+          stream: parsed.stream,
+        }),
+        context,
+        log: deps.log,
+      })
+      return { ...running, streams: parsed.stream }
+    },
+
+    async countTokens(body, messageRequest) {
+      const { context } = messageRequest
+      const parsed = parseCountTokens(body, parseContextOf(messageRequest))
+      const { request, model } = await resolveRequest(deps, parsed, context)
+      const { patienceMs } = config.tokens
+      return tokenCounter.count(request, model.targets, { patienceMs, signal: context.signal })
+    },
+  }
+}
+
+type ResolvedRequest = { request: GenerationRequest; model: Model; agent: Agent | null }
+
+/** Resolves the model, and adds what an agent contributes to the request. */
+async function resolveRequest(
+  { modelResolver }: Pick<MessageServiceDeps, 'modelResolver'>,
+  request: GenerationRequest,
+  { principal }: CallerContext,
+): Promise<ResolvedRequest> {
+  const { model: name, promptCacheKey } = request
+  try {
+    const { model, agent } = await modelResolver.resolve(principal, name, promptCacheKey)
+    if (model.mode === 'generate') return { request: applyAgent(request, agent), model, agent }
+  } catch (error) {
+    if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
+    throw unknownModel(name, error)
+  }
+  const message = `model: ${name} does not generate text`
+  throw new AppError('invalid_request', message, { param: 'model' })
+}
+
+/** Composes a generation that keeps the guarantees of the protocol on every upstream. */
+async function composeGenerate(
+  { generations, hostedTools, config }: MessageServiceDeps,
+  {
+    request,
+    agent,
+    context,
+  }: { request: GenerationRequest; agent: Agent | null; context: CallerContext },
+): Promise<Generate> {
+  const single = withSingleCall(withStopSequences(generations.generate))
+  const checked = withCheckedOutput(single)
+  // The protocol has no hosted tools, but an agent may have some.
+  const requested = withAgentTools(noHostedTools, agent, { approvals: false })
+  const hosted = await hostedTools.open(requested, {
+    caller: context.principal,
+    tools: request.tools,
+  })
+  if (hosted === null) return withObjectArguments(checked)
+  const { limits } = config
+  const { hostedTurnsMax: turnsMax } = limits
+  const looped = withHostedTools(checked, hosted, { ...limits, maxToolCalls: null, turnsMax })
+  return withObjectArguments(looped)
+}
+
+/** The output of `max_tokens: 0`. */
+async function* generateNothing(inputTokens: number): AsyncGenerator<EventBatch, void, void> {
+  const usage = {
+    inputTokens,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    totalTokens: inputTokens,
+  }
+  yield [{ type: 'generation-start' }, { type: 'finish', reason: 'length', rawReason: null, usage }]
+}
+
+/** Limits of a log line about ignored parts of a request. */
+const ignoredTypesMax = 20
+const ignoredCharsMax = 64
+
+/** Ignored parts are no error, but useful to know when a model lacks them. */
+function logIgnored(log: Log, ignored: readonly string[], requestId: string): void {
+  if (ignored.length === 0) return
+  const parts = ignored.slice(0, ignoredTypesMax).map((type) => type.slice(0, ignoredCharsMax))
+  log.info('request parts ignored', { request_id: requestId, parts })
+}

@@ -1,0 +1,270 @@
+import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { deleted, listExample, listOf } from '#api/shapes.ts'
+import type { Config } from '#config/schema.ts'
+import { AppError } from '#lib/errors.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
+import type { Conversation, Conversations } from '#responses/conversations.ts'
+import type { StoredItem } from '#responses/response.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { createSeals } from '#sealing/seals.ts'
+import { quote } from '#surfaces/read-object.ts'
+import { type HistorySources, noHistory } from './history.ts'
+import {
+  addItems,
+  createConversation,
+  isToolOutput,
+  itemsPerRequestMax,
+  parseNewItems,
+  readAddItems,
+  readCreateConversation,
+  readUpdateConversation,
+  referencedIds,
+  updateConversation,
+} from './parse-conversation.ts'
+import { includeQuery, itemsQuery, renderPage } from './query.ts'
+import { exampleIds, exampleInputItem } from './schema/examples.ts'
+import { storedItem } from './schema/input-items.ts'
+import { type ConversationObject, conversationObject } from './schema/response-object.ts'
+import { showItem } from './show.ts'
+
+export type ConversationEndpointsDeps = {
+  conversations: Conversations
+  responses: Pick<HistorySources, 'findItems'>
+  sealer: Sealer
+  config: Pick<Config, 'limits'>
+}
+
+/** Conversations and their items. Those of other users are not found. */
+export function conversationEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
+  return [...objectEndpoints(deps), ...itemEndpoints(deps)]
+}
+
+function objectEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
+  const { conversations } = deps
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/conversations',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Create a conversation',
+      description: `Pass its id as \`conversation\` of a request: its items are the context, and input and output are appended.
+Conversations of other users are not found.`,
+      body: jsonBody(createConversation, {
+        example: { ...exampleItems, metadata: exampleConversation.metadata },
+        isOptional: true,
+        read: readCreateConversation,
+      }),
+      responses: { 200: conversationResponse('The conversation.') },
+      errors: { invalid_request: invalidItems },
+      async handle({ body, context }) {
+        const { userId } = context.principal
+        const { items: values = [], metadata = {} } = body ?? {}
+        const items = await resolveItems(deps, userId, { values, existing: [] })
+        return renderConversation(await conversations.create(userId, { metadata, items }))
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/conversations/:id',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Retrieve a conversation',
+      params: idParam,
+      responses: { 200: conversationResponse('The conversation, without its items.') },
+      errors: { not_found: conversationNotFound },
+      handle: async ({ params: { id }, context }) =>
+        renderConversation(orNotFound(await conversations.find(context.principal.userId, id), id)),
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/conversations/:id',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Set the metadata of a conversation',
+      params: idParam,
+      body: jsonBody(updateConversation, {
+        example: { metadata: exampleConversation.metadata },
+        read: readUpdateConversation,
+      }),
+      responses: { 200: conversationResponse('The conversation.') },
+      errors: { not_found: conversationNotFound, invalid_request: 'metadata is required.' },
+      async handle({ params: { id }, body: metadata, context }) {
+        const updated = await conversations.setMetadata(context.principal.userId, id, metadata)
+        return renderConversation(orNotFound(updated, id))
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/conversations/:id',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Delete a conversation and its items',
+      description: 'The responses of the conversation remain.',
+      params: idParam,
+      responses: {
+        200: {
+          description: 'The conversation is deleted.',
+          content: json(deleted('conversation.deleted'), {
+            id: exampleIds.conversation,
+            object: 'conversation.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: { not_found: conversationNotFound },
+      async handle({ params: { id }, context }) {
+        if (!(await conversations.remove(context.principal.userId, id))) throw notFound(id)
+        return { id, object: 'conversation.deleted', deleted: true }
+      },
+    }),
+  ]
+}
+
+function itemEndpoints(deps: ConversationEndpointsDeps): Endpoint[] {
+  const { conversations } = deps
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/conversations/:id/items',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Add items to a conversation',
+      description: 'Adds all items or none. The call of a tool output must precede it.',
+      params: idParam,
+      query: includeQuery,
+      body: jsonBody(addItems, { example: exampleItems, read: readAddItems }),
+      responses: { 200: pageResponse('The added items.') },
+      errors: { not_found: conversationNotFound, invalid_request: invalidItems },
+      async handle({ params: { id }, query, body: values, context }) {
+        const { userId } = context.principal
+        const existing = values.some(isToolOutput)
+          ? orNotFound(await conversations.items(userId, id), id)
+          : []
+        const items = await resolveItems(deps, userId, { values, existing })
+        const data = orNotFound(await conversations.addItems(userId, id, items), id)
+        return renderPage({ data, hasMore: false }, query.include)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/conversations/:id/items',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'List the items of a conversation',
+      params: idParam,
+      query: itemsQuery,
+      responses: { 200: pageResponse('A page of items.') },
+      errors: { not_found: conversationNotFound, invalid_request: 'order must be asc or desc.' },
+      async handle({ params: { id }, query, context }) {
+        const page = await conversations.listItems(context.principal.userId, id, query.page)
+        return renderPage(orNotFound(page, id), query.include)
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/conversations/:id/items/:itemId',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Retrieve an item of a conversation',
+      params: itemParams,
+      query: includeQuery,
+      responses: {
+        200: { description: 'The item.', content: json(storedItem, exampleInputItem) },
+      },
+      errors: { not_found: itemNotFoundExample },
+      async handle({ params: { id, itemId }, query, context }) {
+        const item = await conversations.findItem(context.principal.userId, id, itemId)
+        if (item === undefined) throw itemNotFound(id, itemId)
+        return showItem(item, query.include)
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/conversations/:id/items/:itemId',
+      permission: 'can_access_api',
+      tag: 'Conversations',
+      summary: 'Delete an item of a conversation',
+      params: itemParams,
+      responses: { 200: conversationResponse('The conversation without the item.') },
+      errors: { not_found: itemNotFoundExample },
+      async handle({ params: { id, itemId }, context }) {
+        const { userId } = context.principal
+        const isRemoved = await conversations.removeItem(userId, id, itemId)
+        if (!isRemoved) throw itemNotFound(id, itemId)
+        return renderConversation(orNotFound(await conversations.find(userId, id), id))
+      },
+    }),
+  ]
+}
+
+/** `existing`: the items of the conversation, if new items may refer to their calls. */
+async function resolveItems(
+  { config, responses, sealer }: ConversationEndpointsDeps,
+  ownerId: string,
+  { values, existing }: { values: readonly unknown[]; existing: readonly StoredItem[] },
+): Promise<readonly StoredItem[]> {
+  const ids = referencedIds(values)
+  const referable = ids.length === 0 ? noHistory.referable : await responses.findItems(ownerId, ids)
+  return parseNewItems(values, {
+    history: { items: existing, referable },
+    seals: createSeals(sealer, ownerId),
+    itemsMax: config.limits.inputItemsMax,
+  })
+}
+
+function renderConversation({ id, createdAt, metadata }: Conversation): ConversationObject {
+  return { id, object: 'conversation', created_at: unixSeconds(createdAt), metadata }
+}
+
+function orNotFound<T>(found: T | undefined, id: string): T {
+  if (found === undefined) throw notFound(id)
+  return found
+}
+
+function notFound(id: string): AppError {
+  return new AppError('not_found', `Conversation with id ${quote(id)} not found.`, {
+    param: 'conversation_id',
+  })
+}
+
+function itemNotFound(id: string, itemId: string): AppError {
+  const message = `Item with id ${quote(itemId)} not found in conversation ${quote(id)}.`
+  return new AppError('not_found', message, { param: 'item_id' })
+}
+
+const idParam = { id: 'The id of the conversation.' }
+const itemParams = { ...idParam, itemId: 'The id of the item.' }
+
+const exampleConversation = {
+  id: exampleIds.conversation,
+  object: 'conversation',
+  created_at: 1_795_253_400,
+  metadata: { topic: 'gates' },
+}
+const exampleItems = { items: [{ role: 'user', content: 'What is a sluice?' }] }
+
+const conversationNotFound = `Conversation with id "${exampleIds.conversation}" not found.`
+const itemNotFoundExample = `Item with id "${exampleInputItem.id}" not found in conversation "${exampleIds.conversation}".`
+const invalidItems = [
+  `items must be an array of 1 to ${itemsPerRequestMax} objects.`,
+  {
+    code: 'conversation_full',
+    message:
+      'A conversation may hold 10000 items and 67108864 bytes; this one is full. Delete some of its items, or begin another one.',
+  },
+] as const
+
+function conversationResponse(description: string) {
+  return { description, content: json(conversationObject, exampleConversation) }
+}
+
+function pageResponse(description: string) {
+  return { description, content: json(listOf(storedItem), listExample(exampleInputItem)) }
+}

@@ -1,0 +1,242 @@
+import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
+import type { Config } from '#config/schema.ts'
+import { streamEvents } from '#http/event-stream.ts'
+import type { Generations } from '#inference/generate.ts'
+import type { TokenCounter } from '#inference/token-count/counter.ts'
+import { newId } from '#lib/id.ts'
+import { asRecord } from '#lib/json.ts'
+import { unixSeconds } from '#lib/unix-seconds.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { createSeals } from '#sealing/seals.ts'
+import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
+import { compactContext } from './compaction.ts'
+import { doneFrame } from './frames.ts'
+import { renderUsage } from './render.ts'
+import { eventsDescription, streamEvent } from './schema/events.ts'
+import {
+  exampleEncryptedContent,
+  exampleIds,
+  exampleInputItem,
+  exampleRequest,
+  exampleResponse,
+  exampleStream,
+  exampleUsage,
+} from './schema/examples.ts'
+import { compactRequest, createResponse } from './schema/request.ts'
+import { compactedResponse, inputTokens, responseObject } from './schema/response-object.ts'
+import type { ResponseService } from './service.ts'
+import { toInputMessage } from './stored-item.ts'
+
+export type ResponseEndpointsDeps = {
+  service: ResponseService
+  generations: Pick<Generations, 'generate'>
+  tokenCounter: Pick<TokenCounter, 'count'>
+  sealer: Sealer
+  config: Pick<Config, 'stream' | 'tokens'>
+  now: () => Date
+}
+
+/** Creating responses, and what needs the same request: counting and compacting its input. */
+export function responseEndpoints(deps: ResponseEndpointsDeps): Endpoint[] {
+  const { service, tokenCounter, config } = deps
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/responses',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Create a response',
+      description: `Calls a model or an agent and returns its response, complete or streamed (\`stream\`).
+
+The gateway runs tools of the types \`mcp\` and \`file_search\` itself and returns their results to the
+model. Calls of functions and custom tools end the response; send their outputs in the next request.
+Unless \`store\` is false, the response is stored and continues when the client disconnects. By default the
+input is limited to 10,485,760 characters and 10,000 items, and a request to 1,024 tools.
+
+${eventsDescription}`,
+      body: jsonBody(createResponse, { example: exampleRequest, read: unparsed }),
+      responses: {
+        200: {
+          description: 'The response. A background response is returned in its queued state.',
+          content: {
+            ...json(responseObject, exampleResponse),
+            ...eventStream(streamEvent, exampleStream()),
+          },
+        },
+      },
+      errors: generationErrors,
+      async handle({ body, context, request, server }) {
+        // A generation can be silent for long; its own deadlines apply.
+        server?.timeout(request, 0)
+        const response = await service.create(body, context)
+        if (!response.streams) return response.result()
+        return streamEvents(response.source(), { ...config.stream, closing: doneFrame })
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/responses/input_tokens',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Count the input tokens of a response',
+      description:
+        'Counts the tokens that the model would get, including tools and history. The model is not called.',
+      body: jsonBody(createResponse, { example: exampleRequest, read: unparsed }),
+      responses: {
+        200: {
+          description: 'The token count.',
+          content: json(inputTokens, { object: 'response.input_tokens', input_tokens: 22 }),
+          headers: { [tokenCountHeader]: tokenCountDescription },
+        },
+      },
+      errors: requestErrors,
+      async handle({ body, context, set }) {
+        const { request, targets } = await service.resolve(body, context)
+        const { tokens, tier } = await tokenCounter.count(request, targets, {
+          patienceMs: config.tokens.patienceMs,
+          signal: context.signal,
+        })
+        set.headers[tokenCountHeader] = tier
+        return { object: 'response.input_tokens', input_tokens: tokens }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/responses/compact',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Compact a conversation',
+      description: `The model summarizes its context. \`output\` replaces the context: send it as the input of the next request.
+Nothing is stored.`,
+      body: jsonBody(compactRequest, { example: exampleCompactRequest, read: unparsed }),
+      responses: {
+        200: {
+          description: 'The compacted context.',
+          content: json(compactedResponse, exampleCompactedResponse),
+        },
+      },
+      errors: generationErrors,
+      async handle({ body, context, request, server }) {
+        server?.timeout(request, 0)
+        const resolved = await service.resolve(compactFields(body), context)
+        const { compaction } = createSeals(deps.sealer, context.principal.userId)
+        const { questions, sealed, usage } = await compactContext(
+          { summarise: deps.generations.generate, seal: compaction },
+          {
+            request: resolved.request,
+            targets: resolved.targets,
+            signal: context.signal,
+            requestId: context.requestId,
+            committed: () => false,
+          },
+        )
+        return {
+          id: newId('resp_'),
+          object: 'response.compaction',
+          created_at: unixSeconds(deps.now()),
+          output: [
+            ...questions.map(toInputMessage),
+            { id: newId('cmp_'), type: 'compaction', encrypted_content: sealed },
+          ],
+          usage: renderUsage(usage),
+        }
+      },
+    }),
+  ]
+}
+
+/** The body is parsed with the history that it continues. */
+function unparsed(body: unknown): unknown {
+  return body
+}
+
+/** Other fields are ignored, and nothing is stored. */
+function compactFields(body: unknown): unknown {
+  if (body !== asRecord(body)) return body
+  const fields = Object.entries(asRecord(body)).filter(
+    ([name]) => name in compactRequest.properties,
+  )
+  return { ...Object.fromEntries(fields), store: false }
+}
+
+/** Errors before the model is called. */
+const requestErrors: Errors = {
+  invalid_request: [
+    'temperature must be a number from 0 to 2.',
+    {
+      code: 'previous_response_not_found',
+      message: `Previous response with id "${exampleIds.response}" not found.`,
+    },
+    {
+      code: 'previous_responses_too_many',
+      message:
+        'No more than 1000 responses may follow one another; begin anew with their items as input.',
+    },
+    {
+      code: 'conversation_full',
+      message:
+        'A conversation may hold 10000 items and 67108864 bytes; this one is full. Delete some of its items, or begin another one.',
+    },
+  ],
+  malformed_json: 'The request body is empty; send a JSON object.',
+  user_message_missing:
+    'Send the conversation as input (a string or an array of items); messages is not supported.',
+  invalid_encrypted_content:
+    'The encrypted content cannot be opened: it was altered, it was not made for this caller and this use, or its key is gone.',
+  model_not_found: 'The model "llama-4" does not exist.',
+  not_found: `Conversation with id "${exampleIds.conversation}" not found.`,
+  conflict: {
+    code: 'previous_response_not_finished',
+    message: `The response "${exampleIds.response}" is not finished; wait for it to end, or cancel it.`,
+  },
+  request_too_large: 'The text of the input exceeds the limit of 10485760 characters.',
+  unsupported_encoding:
+    'Send the request body as gzip, br, zstd or deflate, or without compression.',
+}
+
+const generationErrors: Errors = {
+  ...requestErrors,
+  context_length_exceeded: "This model's maximum context length is 131072 tokens.",
+  rate_limit_exceeded: [
+    'The upstream answered 429.',
+    'This key has 100 background responses that are not finished, which is the limit.',
+  ],
+  insufficient_quota: 'The upstream answered 402.',
+  too_many_streams: 'The server has no room for another generation.',
+  upstream_overloaded: 'The upstream answered 503.',
+  upstream_error: 'The upstream failed to answer this request.',
+  upstream_refused: 'The upstream refused the credential of the gateway.',
+  upstream_unreachable: 'The upstream could not be reached.',
+  upstream_invalid_answer:
+    'The upstream answered with something other than an event stream or JSON.',
+  upstream_truncated: 'The upstream ended its answer before it was complete.',
+  upstream_connect_timeout: 'The upstream did not accept the connection in time.',
+  upstream_first_event_timeout: 'The upstream gave no output within 300 s.',
+  upstream_gap_timeout: 'The upstream was silent for 300 s in the middle of its answer.',
+  upstream_total_timeout: 'The generation took longer than 600 s.',
+}
+
+const exampleCompactRequest = {
+  model: exampleRequest.model,
+  input: [
+    { role: 'user', content: 'What is a sluice?' },
+    { role: 'assistant', content: 'A gate that lets water through.' },
+  ],
+}
+
+const exampleCompactedResponse = {
+  id: exampleIds.response,
+  object: 'response.compaction',
+  created_at: 1_795_253_400,
+  output: [
+    exampleInputItem,
+    {
+      id: 'cmp_3w6bzphnjs2m7q4k9x1c8v5r0t',
+      type: 'compaction',
+      encrypted_content: exampleEncryptedContent,
+    },
+  ],
+  usage: exampleUsage,
+}

@@ -1,0 +1,278 @@
+import { applyAgent, withAgentTools } from '#agents/apply.ts'
+import type { CallerContext } from '#api/endpoint.ts'
+import type { Config } from '#config/schema.ts'
+import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
+import type { FrameSource } from '#http/event-stream.ts'
+import type { EventBatch } from '#inference/events.ts'
+import type { Generations, Target } from '#inference/generate.ts'
+import type { GenerationRequest } from '#inference/request.ts'
+import { withSingleCall } from '#inference/single-call.ts'
+import { withCheckedOutput } from '#inference/structured-output.ts'
+import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
+import { AppError } from '#lib/errors.ts'
+import { newId } from '#lib/id.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { ModelResolver } from '#models/model-resolver.ts'
+import type { StoredItem } from '#responses/response.ts'
+import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
+import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { createSeals } from '#sealing/seals.ts'
+import type { Log } from '#telemetry/log.ts'
+import { withCompaction } from './compaction.ts'
+import {
+  type ConnectionMemory,
+  type History,
+  type HistoryRequest,
+  type HistorySources,
+  loadHistory,
+  readHistoryRequest,
+} from './history.ts'
+import { type ParsedCreate, parseCreateResponse } from './parse.ts'
+import { createResponseRenderer, type RenderedResponse, type ResponseRenderer } from './render.ts'
+import { enqueueResponse, openQueuedRequest, startStored, startUnstored } from './start-response.ts'
+
+/** Creates responses, for HTTP and WebSocket connections alike. */
+export type ResponseService = {
+  /** Throws an `AppError` for an invalid request. */
+  create(body: unknown, context: CallerContext, memory?: ConnectionMemory): Promise<RunningResponse>
+  /** The request that the model would get; the model is not called. */
+  resolve(body: unknown, context: CallerContext): Promise<Pick<ResponsePlan, 'request' | 'targets'>>
+}
+
+export type RunningResponse = {
+  readonly id: string
+  readonly streams: boolean
+  /** The SSE frames, without the final `[DONE]`. Either this or `result` is called, once. */
+  source(): FrameSource<unknown>
+  /** The complete response; throws if the generation fails. */
+  result(): Promise<RenderedResponse>
+  /** The history for a response that continues this one; final when this one has ended. */
+  history(): readonly StoredItem[]
+}
+
+export type ResponseServiceDeps = {
+  modelResolver: Pick<ModelResolver, 'resolve'>
+  generations: Generations
+  hostedTools: HostedToolbox
+  runs: ResponseRuns
+  history: HistorySources
+  sealer: Sealer
+  config: Pick<Config, 'limits' | 'responses'>
+  log: Log
+  now: () => Date
+}
+
+/** A validated request with everything that is needed to run it. */
+export type ResponsePlan = {
+  readonly head: ResponseHead
+  readonly streams: boolean
+  readonly parsed: ParsedCreate
+  /** The request to the model, with the additions of an agent. */
+  readonly request: GenerationRequest
+  readonly targets: readonly Target[]
+  readonly history: History
+  readonly renderer: ResponseRenderer
+  readonly generate: RunPlan['generate']
+}
+
+/** The origin of a plan: a client's request, or one from the queue. */
+type PlanOrigin = {
+  readonly context: RequestContext
+  /** Of a connection that serves several requests; its responses are always streamed. */
+  readonly memory: ConnectionMemory | undefined
+  readonly id: string
+  readonly createdAt: Date
+  readonly framesBefore: number
+}
+
+export function createResponseService(deps: ResponseServiceDeps): ResponseService {
+  deps.runs.processQueue((queued) => planQueued(deps, queued))
+  const plan = (body: unknown, context: CallerContext, memory?: ConnectionMemory) =>
+    planResponse(deps, body, {
+      context,
+      memory,
+      id: newId('resp_'),
+      createdAt: deps.now(),
+      framesBefore: 0,
+    })
+  return {
+    resolve: plan,
+    async create(body, context, memory) {
+      const planned = await plan(body, context, memory)
+      logIgnored(deps.log, planned.parsed, context.requestId)
+      if (planned.head.background) return enqueueResponse(deps, planned, { body, context })
+      const start = planned.parsed.echo.store ? startStored : startUnstored
+      return start(deps, planned, context)
+    },
+  }
+}
+
+async function planQueued(deps: ResponseServiceDeps, queued: QueuedResponse): Promise<RunPlan> {
+  const { body, groups, requestId } = openQueuedRequest(deps.sealer, queued)
+  return planResponse(deps, body, {
+    context: {
+      requestId,
+      principal: { userId: queued.ownerId, groups },
+      keyId: null,
+      trace: null,
+      receivedAtMs: performance.now(),
+      signal: neverAborted,
+    },
+    memory: undefined,
+    id: queued.id,
+    createdAt: queued.createdAt,
+    framesBefore: queued.segment.last + 1,
+  })
+}
+
+/** A queued response has no client; it is cancelled by its run. */
+const neverAborted = new AbortController().signal
+
+async function planResponse(
+  deps: ResponseServiceDeps,
+  body: unknown,
+  origin: PlanOrigin,
+): Promise<ResponsePlan> {
+  const { context, memory } = origin
+  const { userId: ownerId } = context.principal
+  const { limits } = deps.config
+  const historyRequest = readHistoryRequest(body)
+  const isInMemory = memory?.find(historyRequest.previousResponseId ?? '') !== undefined
+  const history = await loadHistory(deps.history, { ownerId, request: historyRequest, memory })
+  const seals = createSeals(deps.sealer, ownerId)
+  const parsed = parseCreateResponse(body, { limits, history, seals })
+  const { echo } = parsed
+  if (echo.background && memory !== undefined) throw noBackground()
+  const link = linkHistory(parsed, history, { historyRequest, isInMemory })
+  if (echo.store) refuseTooLarge(link.input, deps.config.responses.storedCharsMax)
+  const { model, agent } = await resolveModel(deps, parsed.request, context)
+  const request = applyAgent(parsed.request, agent)
+  const streams = parsed.stream || memory !== undefined
+  const checked = withCheckedOutput(withSingleCall(deps.generations.generate))
+  const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
+    caller: context.principal,
+    tools: request.tools,
+  })
+  const withTools =
+    hosted === null ? checked : withHostedTools(checked, hosted, loopLimits(limits, echo))
+  const generate = withCompaction(withTools, {
+    summarise: deps.generations.generate,
+    seal: seals.compaction,
+    rules: parsed.compaction,
+    contextWindow: model.contextWindow,
+  })
+  const { id, createdAt, framesBefore } = origin
+  const job = { request, targets: model.targets, requestId: context.requestId, buffered: !streams }
+  return {
+    streams,
+    parsed,
+    request,
+    targets: model.targets,
+    history: link.history,
+    head: {
+      id,
+      ownerId,
+      background: echo.background,
+      createdAt,
+      previousResponseId: link.previousResponseId,
+      conversationId: historyRequest.conversationId,
+      input: link.input,
+    },
+    renderer: createResponseRenderer({
+      id,
+      createdAt,
+      echo,
+      includeSealed: parsed.includeSealed,
+      includeSearchResults: parsed.includeSearchResults,
+      reasoningSeal: seals.reasoning,
+      // The frames of a stored response are always logged.
+      stream: streams || echo.store,
+      framesBefore,
+      now: deps.now,
+    }),
+    generate: (control) =>
+      parsed.isInputOnly && memory !== undefined
+        ? storeInputOnly()
+        : generate({ ...job, ...control }),
+  }
+}
+
+/** Ends without output: the request only stored its input with the connection. */
+async function* storeInputOnly(): AsyncGenerator<EventBatch, void, void> {
+  yield [
+    { type: 'generation-start' },
+    { type: 'finish', reason: 'stop', rawReason: null, usage: null },
+  ]
+}
+
+async function resolveModel(
+  { modelResolver }: Pick<ResponseServiceDeps, 'modelResolver'>,
+  request: GenerationRequest,
+  { principal }: RequestContext,
+): ReturnType<ModelResolver['resolve']> {
+  const resolved = await modelResolver.resolve(principal, request.model, request.promptCacheKey)
+  if (resolved.model.mode === 'generate') return resolved
+  throw new AppError('invalid_request', `The model "${request.model}" does not generate text.`, {
+    param: 'model',
+  })
+}
+
+function noBackground(): AppError {
+  return new AppError(
+    'invalid_request',
+    'Background responses are not supported over a WebSocket; use POST.',
+    { param: 'background' },
+  )
+}
+
+type Link = Pick<ResponseHead, 'previousResponseId' | 'input'> & { history: History }
+
+/**
+ * Links a response to its predecessors. A predecessor that is only in the memory of the connection
+ * becomes part of the input of a stored response, whose chain would have a gap otherwise.
+ */
+function linkHistory(
+  { echo, storedInput }: ParsedCreate,
+  history: History,
+  { historyRequest, isInMemory }: { historyRequest: HistoryRequest; isInMemory: boolean },
+): Link {
+  const { previousResponseId } = historyRequest
+  if (!echo.store || !isInMemory) return { previousResponseId, input: storedInput, history }
+  return {
+    previousResponseId: null,
+    input: [...history.items, ...storedInput],
+    history: { ...history, items: [] },
+  }
+}
+
+function loopLimits(limits: Config['limits'], echo: ParsedCreate['echo']): ToolLoopLimits {
+  return { ...limits, maxToolCalls: echo.max_tool_calls, turnsMax: limits.hostedTurnsMax }
+}
+
+function refuseTooLarge(input: readonly StoredItem[], charsMax: number): void {
+  const chars = input.reduce((sum, item) => sum + JSON.stringify(item).length, 0)
+  if (chars <= charsMax) return
+  throw new AppError(
+    'request_too_large',
+    `The input exceeds the limit of ${charsMax} characters for stored responses; send store: false.`,
+    { param: 'input' },
+  )
+}
+
+/** Limits of a log line about ignored parts of a request. */
+const ignoredTypesMax = 20
+const ignoredCharsMax = 64
+
+/** Ignored tools and items are no error, but useful to know when a model lacks them. */
+function logIgnored(log: Log, parsed: ParsedCreate, requestId: string): void {
+  const { ignoredTools, ignoredItems } = parsed
+  if (ignoredTools.length + ignoredItems.length === 0) return
+  const clip = (types: readonly string[]) =>
+    types.slice(0, ignoredTypesMax).map((type) => type.slice(0, ignoredCharsMax))
+  log.info('request parts ignored', {
+    request_id: requestId,
+    tools: clip(ignoredTools),
+    items: clip(ignoredItems),
+  })
+}

@@ -1,0 +1,157 @@
+import type { CallerContext } from '#api/endpoint.ts'
+import type { FrameSource } from '#http/event-stream.ts'
+import { followSignal } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import { isRecord, parseJson } from '#lib/json.ts'
+import type { Frames, ResponseRuns } from '#responses/runs.ts'
+import type { QueuedResponse, ResponseHead } from '#responses/stored.ts'
+import type { Sealer } from '#sealing/sealer.ts'
+import { runGeneration } from '#surfaces/run-generation.ts'
+import type { Log } from '#telemetry/log.ts'
+import { type RenderedResponse, renderQueued } from './render.ts'
+import type { ResponsePlan, ResponseServiceDeps, RunningResponse } from './service.ts'
+
+/** Runs an unstored response, which ends with its connection. */
+export function startUnstored(
+  deps: Pick<ResponseServiceDeps, 'log'>,
+  plan: ResponsePlan,
+  context: CallerContext,
+): RunningResponse {
+  const { generate, head, history, renderer, streams } = plan
+  return {
+    ...runGeneration({ generate, renderer, context, log: deps.log }),
+    id: head.id,
+    streams,
+    history: () => [...history.items, ...head.input, ...renderer.stored().output],
+  }
+}
+
+/** Runs a stored response. It is independent of its connection, which is one of its subscribers. */
+export function startStored(
+  deps: Pick<ResponseServiceDeps, 'log' | 'runs'>,
+  plan: ResponsePlan,
+  context: CallerContext,
+): RunningResponse {
+  const { head, history, renderer, streams } = plan
+  const run = deps.runs.start(plan)
+  return {
+    id: head.id,
+    streams,
+    source() {
+      const { controller } = followSignal(context.signal)
+      const { requestId } = context
+      return frameSource(run.frames(controller.signal), { controller, requestId, log: deps.log })
+    },
+    async result() {
+      const release = run.retain()
+      try {
+        const { error } = await unlessDisconnected(run.ended(), context.signal)
+        if (error !== null) throw error
+        return renderer.result()
+      } finally {
+        release()
+      }
+    },
+    history: () => [...history.items, ...head.input, ...renderer.stored().output],
+  }
+}
+
+/** Queues a background response, which runs on any worker when there is capacity. */
+export async function enqueueResponse(
+  deps: Pick<ResponseServiceDeps, 'log' | 'runs' | 'sealer'>,
+  plan: ResponsePlan,
+  { body, context }: { body: unknown; context: CallerContext },
+): Promise<RunningResponse> {
+  const { head, history, parsed, streams } = plan
+  const { object, frames, count } = renderQueued({ ...head, echo: parsed.echo })
+  const { groups } = context.principal
+  const request: QueuedRequest = { body, groups, requestId: context.requestId }
+  await deps.runs.enqueue({
+    ...head,
+    keyId: context.keyId ?? head.ownerId,
+    request: deps.sealer.seal('request', head.ownerId, JSON.stringify(request)),
+    object,
+    segment: { first: 0, last: count - 1, frames },
+  })
+  return {
+    id: head.id,
+    streams,
+    source() {
+      const { controller } = followSignal(context.signal)
+      const { requestId } = context
+      return frameSource(
+        watchFromStart(deps.runs, head, controller.signal),
+        { controller, requestId, log: deps.log },
+        queuedLife,
+      )
+    },
+    result: async (): Promise<RenderedResponse> => object,
+    history: () => [...history.items, ...head.input],
+  }
+}
+
+async function* watchFromStart(
+  runs: Pick<ResponseRuns, 'watch'>,
+  { id, ownerId }: Pick<ResponseHead, 'id' | 'ownerId'>,
+  signal: AbortSignal,
+): Frames {
+  const frames = await runs.watch(ownerId, id, { startingAfter: -1, signal })
+  if (frames !== undefined) yield* frames
+}
+
+/** What a queued response needs to run without the request that created it. */
+type QueuedRequest = { body: unknown; groups: readonly string[]; requestId: string }
+
+export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): QueuedRequest {
+  const plain = sealer.open('request', queued.ownerId, queued.request)
+  const request = plain === null ? undefined : parseJson(plain)
+  if (!isRecord(request) || !Array.isArray(request['groups'])) {
+    throw new Error('a queued request cannot be decrypted')
+  }
+  const { body, groups, requestId } = request
+  return { body, groups, requestId: String(requestId) }
+}
+
+/** Heartbeats of a response that may still be queued. */
+export const queuedLife = { open: () => '', heartbeat: () => ': waiting\n\n' }
+
+/** A subscriber of an event log; `controller` ends the subscription. */
+type Subscriber = { controller: AbortController; requestId: string; log: Log }
+
+/**
+ * The frames of an event log for one subscriber. A running response logs its own heartbeats; `life`
+ * sends comments while there is none.
+ */
+export function frameSource(
+  items: Frames,
+  subscriber: Subscriber,
+  life: FrameSource<string>['life'] = null,
+): FrameSource<string> {
+  return {
+    items,
+    render: (frames) => frames,
+    fail(error) {
+      subscriber.log.error('response event log read failed', {
+        request_id: subscriber.requestId,
+        reason: error.message,
+        cause: error.cause,
+      })
+      // The response itself has not ended: the client can resume it, so the stream gets no end.
+      return ''
+    },
+    life,
+    commit: () => {},
+    abandon: () =>
+      subscriber.controller.abort(new AppError('client_closed', 'The client disconnected.')),
+  }
+}
+
+/** The result of the work, or a failure when the client disconnects; the work continues. */
+function unlessDisconnected<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const disconnected = new Promise<never>((_, reject) => {
+    const fail = () => reject(new AppError('client_closed', 'The client disconnected.'))
+    if (signal.aborted) fail()
+    else signal.addEventListener('abort', fail, { once: true })
+  })
+  return Promise.race([work, disconnected])
+}

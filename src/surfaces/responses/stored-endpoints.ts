@@ -1,0 +1,164 @@
+import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
+import { deleted, listExample, listOf } from '#api/shapes.ts'
+import type { Config } from '#config/schema.ts'
+import { streamEvents } from '#http/event-stream.ts'
+import { followSignal } from '#lib/deadline.ts'
+import { AppError } from '#lib/errors.ts'
+import type { ResponseRuns } from '#responses/runs.ts'
+import type { ResponseStore } from '#responses/store.ts'
+import { quote } from '#surfaces/read-object.ts'
+import type { Log } from '#telemetry/log.ts'
+import { doneFrame } from './frames.ts'
+import { itemsQuery, renderPage, streamQuery } from './query.ts'
+import { eventsDescription, streamEvent } from './schema/events.ts'
+import { exampleIds, exampleInputItem, exampleResponse, exampleStream } from './schema/examples.ts'
+import { storedItem } from './schema/input-items.ts'
+import { responseObject } from './schema/response-object.ts'
+import { showResponse } from './show.ts'
+import { frameSource, queuedLife } from './start-response.ts'
+
+export type StoredResponseEndpointsDeps = {
+  runs: ResponseRuns
+  responses: Pick<ResponseStore, 'listInputItems'>
+  config: Pick<Config, 'stream'>
+  log: Log
+}
+
+/** Stored responses. Those of other users are not found. */
+export function storedResponseEndpoints(deps: StoredResponseEndpointsDeps): Endpoint[] {
+  const { runs, responses, config, log } = deps
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/v1/responses/:id',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Retrieve or stream a stored response',
+      description: `Returns the response in its current state, or streams its events: the logged ones, then new ones until
+the end, so a disconnected client can resume. While a response is queued, comments (\`: waiting\`) keep the
+connection alive. By default events are kept for one day after the end. Log probabilities cannot be
+requested later.
+
+${eventsDescription}`,
+      params: idParam,
+      query: streamQuery,
+      responses: {
+        200: {
+          description: 'The response.',
+          content: {
+            ...json(responseObject, exampleResponse),
+            ...eventStream(streamEvent, exampleStream(8)),
+          },
+        },
+      },
+      errors: {
+        invalid_request: 'starting_after requires stream=true.',
+        not_found: [
+          responseNotFound,
+          {
+            code: 'stream_expired',
+            message: 'The stream of this response is not kept any more.',
+          },
+        ],
+      },
+      async handle({ params: { id }, query, context, request, server }) {
+        const { userId } = context.principal
+        if (!query.stream) {
+          return showResponse(orNotFound(await runs.find(userId, id), id), query.include)
+        }
+        server?.timeout(request, 0)
+        const { controller } = followSignal(context.signal)
+        const from = { startingAfter: query.startingAfter, signal: controller.signal }
+        const frames = orNotFound(await runs.watch(userId, id, from), id)
+        const subscriber = { controller, requestId: context.requestId, log }
+        const source = frameSource(frames, subscriber, queuedLife)
+        return streamEvents(source, { ...config.stream, closing: doneFrame })
+      },
+    }),
+
+    endpoint({
+      method: 'DELETE',
+      path: '/v1/responses/:id',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Delete a stored response',
+      description:
+        'A running response is cancelled. Responses that continue it can be retrieved, but no longer continued.',
+      params: idParam,
+      responses: {
+        200: {
+          description: 'The response is deleted.',
+          content: json(deleted('response.deleted'), {
+            id: exampleIds.response,
+            object: 'response.deleted',
+            deleted: true,
+          }),
+        },
+      },
+      errors: { not_found: responseNotFound },
+      async handle({ params: { id }, context }) {
+        if (!(await runs.remove(context.principal.userId, id))) throw notFound(id)
+        return { id, object: 'response.deleted', deleted: true }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/v1/responses/:id/cancel',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'Cancel a response',
+      description:
+        'Whether it runs in the background or not. A response that has ended does not change.',
+      params: idParam,
+      responses: {
+        200: {
+          description: 'The response after its end.',
+          content: json(responseObject, { ...exampleResponse, status: 'cancelled' }),
+        },
+      },
+      errors: { not_found: responseNotFound },
+      handle: async ({ params: { id }, context }) =>
+        showResponse(orNotFound(await runs.cancel(context.principal.userId, id), id), []),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/responses/:id/input_items',
+      permission: 'can_access_api',
+      tag: 'Responses',
+      summary: 'List the input items of a stored response',
+      description: 'The items that were sent with the request, without its history.',
+      params: idParam,
+      query: itemsQuery,
+      responses: {
+        200: {
+          description: 'A page of items.',
+          content: json(listOf(storedItem), listExample(exampleInputItem)),
+        },
+      },
+      errors: {
+        not_found: responseNotFound,
+        invalid_request: 'limit must be an integer from 1 to 100.',
+      },
+      async handle({ params: { id }, query, context }) {
+        const page = await responses.listInputItems(context.principal.userId, id, query.page)
+        return renderPage(orNotFound(page, id), query.include)
+      },
+    }),
+  ]
+}
+
+const idParam = { id: 'The id of the response.' }
+const responseNotFound = `Response with id "${exampleIds.response}" not found.`
+
+function orNotFound<T>(found: T | undefined, id: string): T {
+  if (found === undefined) throw notFound(id)
+  return found
+}
+
+function notFound(id: string): AppError {
+  return new AppError('not_found', `Response with id ${quote(id)} not found.`, {
+    param: 'response_id',
+  })
+}
