@@ -57,7 +57,7 @@ ${eventsDescription}`,
           responseNotFound,
           {
             code: 'stream_expired',
-            message: 'The stream of this response is not kept any more.',
+            message: 'The stream of this response has expired.',
           },
         ],
       },
