@@ -1,42 +1,42 @@
 /**
- * Where somebody speaks, told by energy alone: good enough to notice that an engine leaves speech
- * without a word and to cut where there are no words, and far too simple to drop audio by. Steady
- * noise, however loud, counts as silence once it has lasted `floorMs`.
+ * Detects speech by its energy: accurate enough to notice an engine that returns no text and to cut
+ * audio in pauses, but not to drop audio. Steady noise of any level counts as silence after
+ * `floorMs`.
  */
 export type VoiceActivity = {
-  /** The changes that these samples bring, oldest first; the array is not to be kept. */
+  /** Returns the changes within these samples, oldest first. The array must not be kept. */
   push(samples: Int16Array): readonly VoiceChange[]
-  /** The speech that is going on, as far as it was heard; null in silence. */
-  current(): VoiceStretch | null
-  /** Ends the speech that is going on here; what is said after it is speech of its own. */
-  cut(): VoiceStretch | null
-  /** Speech in what was pushed, without the pauses. */
+  /** The speech in progress; null in silence. */
+  current(): VoiceSpan | null
+  /** Ends the speech in progress; what follows is separate speech. */
+  cut(): VoiceSpan | null
+  /** Total speech so far, without pauses. */
   speechMs(): number
 }
 
-/** Speech has begun, or the stretch that has ended. Times are from the first sample. */
+/** Speech has started, or the span of speech that has ended. Times are from the first sample. */
 export type VoiceChange =
   | { readonly speaking: true; readonly atMs: number }
-  | ({ readonly speaking: false; readonly atMs: number } & VoiceStretch)
+  | ({ readonly speaking: false; readonly atMs: number } & VoiceSpan)
 
-export type VoiceStretch = {
+export type VoiceSpan = {
   readonly startMs: number
   readonly endMs: number
-  /** The mean level in dB below the loudest that samples can be; -100 at the lowest. */
+  /** The mean level in dBFS; at least -100. */
   readonly levelDbfs: number
 }
 
 const frameMs = 20
-/** So many loud frames in a row begin speech: a click does not. */
+/** Consecutive loud frames that start speech; a click is shorter. */
 const onsetFrames = 3
-/** So much quiet ends it: shorter pauses belong to what is said. */
+/** Silence that ends speech; shorter pauses are part of it. */
 const hangoverMs = 400
-/** Nothing quieter is speech: -50 dBFS. */
+/** The minimum power of speech: -50 dBFS. */
 const powerMin = 1e-5
-/** Speech begins at 10 dB above the floor, and goes on down to 6 dB above it. */
+/** Speech starts at 10 dB above the noise floor and continues down to 6 dB above it. */
 const onsetRatio = 10
 const holdRatio = 4
-/** The floor is the quietest frame of the last blocks. */
+/** The noise floor is the blockMin frame of the last blocks. */
 const floorBlockMs = 500
 const floorMs = 5_000
 const fullScale = 32_768
@@ -51,7 +51,7 @@ export function createVoiceActivity(sampleRateHz: number): VoiceActivity {
 class EnergyDetector implements VoiceActivity {
   readonly #sampleRateHz: number
   readonly #frameSamples: number
-  readonly #floor = createFloor()
+  readonly #floor = createNoiseFloor()
   #frameSum = 0
   #frameFilled = 0
   #samplesSeen = 0
@@ -61,7 +61,7 @@ class EnergyDetector implements VoiceActivity {
   #speaking = false
   #startSample = 0
   #endSample = 0
-  /** Powers of the loud frames of what is said now, and their number. */
+  /** The sum of powers and number of loud frames of the current speech. */
   #speechSum = 0
   #speechFrames = 0
 
@@ -86,7 +86,7 @@ class EnergyDetector implements VoiceActivity {
     return changes ?? none
   }
 
-  current(): VoiceStretch | null {
+  current(): VoiceSpan | null {
     if (!this.#speaking) return null
     const power = this.#speechSum / Math.max(1, this.#speechFrames)
     return {
@@ -96,11 +96,11 @@ class EnergyDetector implements VoiceActivity {
     }
   }
 
-  cut(): VoiceStretch | null {
-    const stretch = this.current()
+  cut(): VoiceSpan | null {
+    const span = this.current()
     this.#speaking = false
     this.#loudFrames = 0
-    return stretch
+    return span
   }
 
   speechMs(): number {
@@ -115,11 +115,11 @@ class EnergyDetector implements VoiceActivity {
     this.#frameSum = 0
     this.#frameFilled = 0
     this.#samplesSeen += this.#frameSamples
-    if (this.#speaking) return isLoud ? this.#goOn(power) : this.#endIfQuiet()
-    return isLoud ? this.#beginIfLasting(power) : this.#forgetOnset()
+    if (this.#speaking) return isLoud ? this.#continueSpeech(power) : this.#endAfterHangover()
+    return isLoud ? this.#startAfterOnset(power) : this.#resetOnset()
   }
 
-  #beginIfLasting(power: number): VoiceChange | null {
+  #startAfterOnset(power: number): VoiceChange | null {
     this.#onsetSum = this.#loudFrames === 0 ? power : this.#onsetSum + power
     this.#loudFrames += 1
     if (this.#loudFrames < onsetFrames) return null
@@ -132,12 +132,12 @@ class EnergyDetector implements VoiceActivity {
     return { speaking: true, atMs: this.#toMs(this.#startSample) }
   }
 
-  #forgetOnset(): null {
+  #resetOnset(): null {
     this.#loudFrames = 0
     return null
   }
 
-  #goOn(power: number): null {
+  #continueSpeech(power: number): null {
     this.#endSample = this.#samplesSeen
     this.#speechSum += power
     this.#speechFrames += 1
@@ -145,10 +145,10 @@ class EnergyDetector implements VoiceActivity {
     return null
   }
 
-  #endIfQuiet(): VoiceChange | null {
+  #endAfterHangover(): VoiceChange | null {
     if (this.#toMs(this.#samplesSeen - this.#endSample) < hangoverMs) return null
-    const stretch = this.cut()
-    return stretch && { speaking: false, atMs: stretch.endMs, ...stretch }
+    const span = this.cut()
+    return span && { speaking: false, atMs: span.endMs, ...span }
   }
 
   #toMs(samples: number): number {
@@ -156,7 +156,7 @@ class EnergyDetector implements VoiceActivity {
   }
 }
 
-/** Every sample passes here, and an iterator would cost several times as much. */
+/** Runs for every sample; an iterator would be several times slower. */
 function sumOfSquares(samples: Int16Array, from: number, end: number): number {
   let sum = 0
   for (let at = from; at < end; at++) {
@@ -166,26 +166,26 @@ function sumOfSquares(samples: Int16Array, from: number, end: number): number {
   return sum
 }
 
-/** The quietest frame of the last while, forgotten block by block. */
-function createFloor() {
-  // Nothing is known at first, so that somebody who speaks at once is heard.
+/** The noise floor: the blockMin recent frame, in blocks that expire one by one. */
+function createNoiseFloor() {
+  // Zero at first, so that speech at the very start is detected.
   const blocks = new Float64Array(floorMs / floorBlockMs)
   const framesPerBlock = floorBlockMs / frameMs
   let at = 0
   let frames = 0
-  let lowest = 0
-  let quietest = Number.POSITIVE_INFINITY
+  let floor = 0
+  let blockMin = Number.POSITIVE_INFINITY
   return {
-    power: () => lowest,
+    power: () => floor,
     add(power: number): void {
-      quietest = Math.min(quietest, power)
-      lowest = Math.min(lowest, power)
+      blockMin = Math.min(blockMin, power)
+      floor = Math.min(floor, power)
       frames += 1
       if (frames < framesPerBlock) return
-      blocks[at] = quietest
+      blocks[at] = blockMin
       at = (at + 1) % blocks.length
-      lowest = blocks.reduce((low, block) => Math.min(low, block))
-      quietest = Number.POSITIVE_INFINITY
+      floor = blocks.reduce((low, block) => Math.min(low, block))
+      blockMin = Number.POSITIVE_INFINITY
       frames = 0
     },
   }

@@ -1,19 +1,13 @@
 import type { EngineConfig } from '#config/schema.ts'
-import {
-  type Engine,
-  EngineError,
-  type EngineEvent,
-  type EngineOpenOptions,
-  type EngineSession,
-} from '#speech/engine.ts'
-import { createVoiceActivity, type VoiceStretch } from '#speech/voice-activity.ts'
-import { servedLanguages } from './served-languages.ts'
+import type { Engine, EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
+import { createVoiceActivity, type VoiceSpan } from '#speech/voice-activity.ts'
+import { type EngineKind, openAborted, servedLanguages } from './engine-kind.ts'
 
 const defaultSampleRateHz = 16_000
-/** Between two partials of one stretch of speech, in audio. */
-const partialEveryMs = 200
+/** Audio between two partials of one utterance. */
+const partialIntervalMs = 200
 
-/** What answers where no engine is configured; its name says what it cannot. */
+/** The engine that is used if none is configured. */
 export const builtInEngine: EngineConfig = {
   name: 'demo (no words)',
   kind: 'demo',
@@ -29,8 +23,8 @@ export const builtInEngine: EngineConfig = {
 }
 
 /**
- * Recognises no words: it reports when somebody spoke, how long and how loud, as heard in the very
- * audio that arrived. So a client can be tried, and its audio judged, before there is an engine.
+ * Recognises no words: reports when there was speech, how long and how loud, so that a client and
+ * its audio can be tested before an engine is available.
  */
 export function createDemoEngine(config: EngineConfig): Engine {
   const { name, sessionsMax, sessionMsMax } = config
@@ -42,85 +36,79 @@ export function createDemoEngine(config: EngineConfig): Engine {
     features: { partials: true, words: false, confidence: false, finalize: true },
     limits: { sessionsMax, sessionMsMax },
     async open({ signal, listener }) {
-      if (signal.aborted) throw new EngineError('unreachable', 'nobody waits for it any more')
+      if (signal.aborted) throw openAborted()
       return createDemoSession(sampleRateHz, listener)
     },
     close: async () => {},
   }
 }
 
+export const demo: EngineKind = { location: 'none', create: createDemoEngine }
+
 function createDemoSession(
   sampleRateHz: number,
   listener: EngineOpenOptions['listener'],
 ): EngineSession {
   const activity = createVoiceActivity(sampleRateHz)
-  const told = createMailbox(listener)
   let samplesSeen = 0
   let partialMs = 0
   let hasEnd = false
+  let isAborted = false
 
-  function cut(speechFinal: boolean) {
-    const stretch = activity.cut()
-    if (stretch !== null) told.post(finalOf(stretch, speechFinal))
+  /** Emits in order, and never inside the call that caused the event. */
+  function emit(event: EngineEvent) {
+    queueMicrotask(() => {
+      if (!isAborted) listener(event)
+    })
   }
 
-  function postPartial() {
-    const stretch = activity.current()
-    if (stretch === null || stretch.endMs - partialMs < partialEveryMs) return
-    partialMs = stretch.endMs
-    told.post({ type: 'partial', ...spanOf(stretch) })
+  function cut(speechFinal: boolean) {
+    const span = activity.cut()
+    if (span !== null) emit(finalOf(span, speechFinal))
+  }
+
+  function emitPartial() {
+    const span = activity.current()
+    if (span === null || span.endMs - partialMs < partialIntervalMs) return
+    partialMs = span.endMs
+    emit({ type: 'partial', ...describe(span) })
   }
 
   return {
     write(samples) {
       if (hasEnd) return
       for (const change of activity.push(samples)) {
-        if (change.speaking) told.post({ type: 'speech-start', atMs: change.atMs })
-        else told.post(finalOf(change, true))
+        if (change.speaking) emit({ type: 'speech-start', atMs: change.atMs })
+        else emit(finalOf(change, true))
         partialMs = change.atMs
       }
-      postPartial()
+      emitPartial()
       samplesSeen += samples.length
       const processedMs = Math.floor((samplesSeen * 1000) / sampleRateHz)
-      told.post({ type: 'progress', processedMs, estimated: false })
+      emit({ type: 'progress', processedMs, estimated: false })
     },
     finalize() {
       cut(false)
-      told.post({ type: 'finalized' })
+      emit({ type: 'finalized' })
     },
     end() {
       if (hasEnd) return
       hasEnd = true
       cut(true)
-      told.post({ type: 'ended' })
+      emit({ type: 'ended' })
     },
     abort() {
       hasEnd = true
-      told.close()
+      isAborted = true
     },
   }
 }
 
-/** Tells in order, and never while the listener is still in the call that led to it. */
-function createMailbox(listener: (event: EngineEvent) => void) {
-  let isClosed = false
-  return {
-    post(event: EngineEvent) {
-      queueMicrotask(() => {
-        if (!isClosed) listener(event)
-      })
-    },
-    close() {
-      isClosed = true
-    },
-  }
+function finalOf(span: VoiceSpan, speechFinal: boolean): EngineEvent {
+  return { type: 'final', ...describe(span), words: [], confidence: null, speechFinal }
 }
 
-function finalOf(stretch: VoiceStretch, speechFinal: boolean): EngineEvent {
-  return { type: 'final', ...spanOf(stretch), words: [], confidence: null, speechFinal }
-}
-
-function spanOf({ startMs, endMs, levelDbfs }: VoiceStretch) {
+function describe({ startMs, endMs, levelDbfs }: VoiceSpan) {
   const seconds = ((endMs - startMs) / 1000).toFixed(2)
   return { text: `[speech ${seconds} s, level ${Math.round(levelDbfs)} dBFS]`, startMs, endMs }
 }

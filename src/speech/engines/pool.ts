@@ -9,23 +9,22 @@ import {
   languages,
 } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
-import { restMs } from './back-off.ts'
 import { builtInEngine } from './demo.ts'
-import type { EngineDeps } from './engine-deps.ts'
+import { backoffMs, type EngineDeps } from './engine-kind.ts'
 import { createEngine } from './registry.ts'
 
-/** The engines of this process, their places, and their health. */
+/** The engines of this process with their capacity and health. */
 export type EnginePool = {
-  /** In the order of the configuration; the built-in one where none is configured. */
+  /** In the configured order; only the built-in demo if none is configured. */
   readonly engines: readonly Engine[]
-  /** The languages that some engine serves. */
+  /** Languages that at least one engine serves. */
   readonly languages: readonly Language[]
-  /** Whether a session could be opened now, as far as places go. */
-  hasPlace(choice: EngineChoice): boolean
+  /** Whether an engine has capacity for another session. */
+  hasCapacity(choice: EngineChoice): boolean
   /**
-   * A session of the first engine that serves the language, has a place and is not resting after
-   * failures; engines that rest come last. The place is given back at the session's end. Rejects
-   * with an `EngineError`: `busy` where all places are taken, or what the last engine said.
+   * Opens a session on the first engine that serves the language and has capacity. Engines that
+   * recently failed are tried last. Rejects with an `EngineError`: `busy` if all are at capacity,
+   * otherwise the error of the last engine tried.
    */
   open(choice: EngineChoice, options: EngineOpenOptions): Promise<OpenedSession>
   close(): Promise<void>
@@ -33,24 +32,23 @@ export type EnginePool = {
 
 export type EngineChoice = {
   readonly language: Language
-  /** Only the engine of this name; null: any. */
+  /** Only this engine; null: any. */
   readonly engineName: string | null
-  /** The engine that has just failed: taken only where there is no other. */
+  /** The engine that has just failed, used only if there is no other. */
   readonly avoid: string | null
 }
 
 export type OpenedSession = { readonly engine: Engine; readonly session: EngineSession }
 
-/** After failures in a row, before an engine is preferred again. */
-const engineRest = { firstMs: 1_000, maxMs: 60_000 }
+/** How long an engine is tried last after consecutive failures. */
+const failureBackoff = { firstMs: 1_000, maxMs: 60_000 }
 
-/** One engine, what is taken of it, and how it has been. */
-type Member = {
+type PooledEngine = {
   readonly engine: Engine
   sessions: number
   failures: number
-  /** By the clock of `performance.now()`. */
-  restsUntil: number
+  /** Tried last until then, by the clock of `performance.now()`. */
+  backoffUntil: number
 }
 
 export function createEnginePool(configs: readonly EngineConfig[], deps: EngineDeps): EnginePool {
@@ -61,129 +59,122 @@ export function createEnginePool(configs: readonly EngineConfig[], deps: EngineD
   )
 }
 
-/** A pool of engines that are there already; it closes them. */
-export function poolEngines(pooled: readonly Engine[], log: Log): EnginePool {
-  const members = pooled.map(
-    (engine): Member => ({ engine, sessions: 0, failures: 0, restsUntil: 0 }),
+/** Pools existing engines; the pool closes them. */
+export function poolEngines(engines: readonly Engine[], log: Log): EnginePool {
+  const pooled = engines.map(
+    (engine): PooledEngine => ({ engine, sessions: 0, failures: 0, backoffUntil: 0 }),
   )
-  const engines = members.map(({ engine }) => engine)
   return {
     engines,
     languages: languages.filter((language) =>
       engines.some((engine) => engine.languages.includes(language)),
     ),
-    hasPlace: (choice) => members.some((member) => serves(member, choice) && hasPlace(member)),
-    open: (choice, options) => openFirst(inOrder(members, choice), options, log),
+    hasCapacity: (choice) => pooled.some((each) => serves(each, choice) && hasCapacity(each)),
+    open: (choice, options) => openFirst(inOrder(pooled, choice), options, log),
     async close() {
       await Promise.all(engines.map((engine) => engine.close()))
     },
   }
 }
 
-function serves({ engine }: Member, { language, engineName }: EngineChoice): boolean {
+function serves({ engine }: PooledEngine, { language, engineName }: EngineChoice): boolean {
   return engine.languages.includes(language) && (engineName ?? engine.name) === engine.name
 }
 
-function hasPlace({ engine, sessions }: Member): boolean {
+function hasCapacity({ engine, sessions }: PooledEngine): boolean {
   return sessions < engine.limits.sessionsMax
 }
 
-/** As configured; then those that rest, whose rest ends first; last the one to avoid. */
-function inOrder(members: readonly Member[], choice: EngineChoice): Member[] {
+/** In the configured order; then engines in backoff, the earliest first; last the one to avoid. */
+function inOrder(pooled: readonly PooledEngine[], choice: EngineChoice): PooledEngine[] {
   const now = performance.now()
-  const rank = ({ engine, restsUntil }: Member) => {
+  const rank = ({ engine, backoffUntil }: PooledEngine) => {
     if (engine.name === choice.avoid) return Number.POSITIVE_INFINITY
-    return restsUntil > now ? restsUntil : 0
+    return backoffUntil > now ? backoffUntil : 0
   }
-  const served = members.filter((member) => serves(member, choice))
-  return served.toSorted((one, other) => (rank(one) === rank(other) ? 0 : rank(one) - rank(other)))
+  const serving = pooled.filter((each) => serves(each, choice))
+  return serving.toSorted((one, other) => (rank(one) === rank(other) ? 0 : rank(one) - rank(other)))
 }
 
 async function openFirst(
-  candidates: readonly Member[],
+  candidates: readonly PooledEngine[],
   options: EngineOpenOptions,
   log: Log,
 ): Promise<OpenedSession> {
   if (candidates.length === 0) throw new EngineError('refused', 'no engine serves this')
-  let last = new EngineError('busy', 'all sessions of the engines are taken')
-  for (const member of candidates) {
-    if (!hasPlace(member)) continue
+  let last = new EngineError('busy', 'all engines are at capacity')
+  for (const candidate of candidates) {
+    if (!hasCapacity(candidate)) continue
     try {
-      return await openOne(member, options, log)
+      return await openOne(candidate, options, log)
     } catch (error) {
-      last = asEngineError(error)
+      last = toEngineError(error)
       if (options.signal.aborted) break
     }
   }
   throw last
 }
 
-/** The place is taken before the engine is asked, and given back once, whatever comes of it. */
+/** Capacity is taken before the session opens, and released once when it ends. */
 async function openOne(
-  member: Member,
+  pooled: PooledEngine,
   options: EngineOpenOptions,
   log: Log,
 ): Promise<OpenedSession> {
-  const giveBack = takePlace(member)
+  let isReleased = false
+  const release = () => {
+    if (!isReleased) pooled.sessions -= 1
+    isReleased = true
+  }
   const listener = (event: EngineEvent) => {
-    if (event.type === 'final' || event.type === 'ended') noteSuccess(member)
-    if (event.type === 'failed') noteFailure(member, event.error, log)
-    if (event.type === 'failed' || event.type === 'ended') giveBack()
+    if (event.type === 'final' || event.type === 'ended') recordSuccess(pooled)
+    if (event.type === 'failed') recordFailure(pooled, event.error, log)
+    if (event.type === 'failed' || event.type === 'ended') release()
     options.listener(event)
   }
+  pooled.sessions += 1
   try {
-    const session = await member.engine.open({ ...options, listener })
-    const abort = () => {
-      giveBack()
-      session.abort()
+    const session = await pooled.engine.open({ ...options, listener })
+    return {
+      engine: pooled.engine,
+      session: {
+        write: (samples) => session.write(samples),
+        finalize: () => session.finalize(),
+        end: () => session.end(),
+        abort() {
+          release()
+          session.abort()
+        },
+      },
     }
-    return { engine: member.engine, session: { ...handed(session), abort } }
   } catch (error) {
-    giveBack()
-    if (!options.signal.aborted) noteFailure(member, asEngineError(error), log)
+    release()
+    if (!options.signal.aborted) recordFailure(pooled, toEngineError(error), log)
     throw error
   }
 }
 
-function takePlace(member: Member): () => void {
-  let isTaken = true
-  member.sessions += 1
-  return () => {
-    if (isTaken) member.sessions -= 1
-    isTaken = false
-  }
+function recordSuccess(pooled: PooledEngine): void {
+  pooled.failures = 0
+  pooled.backoffUntil = 0
 }
 
-/** The session as its engine made it, which may be an object of a class. */
-function handed(session: EngineSession) {
-  return {
-    write: (samples: Int16Array) => session.write(samples),
-    finalize: () => session.finalize(),
-    end: () => session.end(),
-  }
-}
-
-function noteSuccess(member: Member): void {
-  member.failures = 0
-  member.restsUntil = 0
-}
-
-/** An engine that is full, or has done its hours, has not failed. */
-function noteFailure(member: Member, error: EngineError, log: Log): void {
+/** An engine at capacity or at its session limit has not failed. */
+function recordFailure(pooled: PooledEngine, error: EngineError, log: Log): void {
   if (error.kind === 'busy' || error.kind === 'limit') return
-  member.failures += 1
-  const pauseMs = restMs(member.failures, engineRest)
-  member.restsUntil = performance.now() + pauseMs
-  log.warn('a speech engine failed and is asked last for a while', {
-    engine: member.engine.name,
-    failures: member.failures,
+  pooled.failures += 1
+  const pauseMs = backoffMs(pooled.failures, failureBackoff)
+  pooled.backoffUntil = performance.now() + pauseMs
+  log.warn('speech engine failed, using it last', {
+    engine: pooled.engine.name,
+    failures: pooled.failures,
     rest_ms: Math.round(pauseMs),
     kind: error.kind,
     error,
   })
 }
 
-function asEngineError(error: unknown): EngineError {
+function toEngineError(error: unknown): EngineError {
   if (error instanceof EngineError) return error
   return new EngineError('broken', 'the engine could not be opened', { cause: error })
 }

@@ -1,129 +1,136 @@
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { EngineError, type EngineErrorKind } from '#speech/engine.ts'
 
-/** One WebSocket to a speech server: text frames in, text and binary out, one failure at most. */
-export type ServerConnection = {
-  sendText(text: string): void
-  /** The bytes may be reused when this returns. */
-  sendBytes(bytes: Uint8Array): void
-  /** What was sent and has not left this process. */
-  bufferedBytes(): number
-  /** Ends it in order, or by force where the server does not answer; the listener hears nothing. */
-  close(): void
-  /** Ends it at once, at any stage; the listener hears nothing. */
-  terminate(): void
-}
-
 export type ServerConnectionListener = {
   opened(): void
-  frame(frame: JsonObject): void
-  /** The last call: it could not be opened, was closed, or brought what cannot be read. */
+  received(frame: JsonObject): void
+  /** The last call: the connection failed, was closed, or received an invalid frame. */
   failed(error: EngineError): void
 }
 
 export type ServerAddress = {
-  /** As configured, with ws or http, with a path or without. */
+  /** As configured: ws or http, with or without a path. */
   readonly url: string
-  /** Where servers of this protocol listen, for a URL without a path. */
-  readonly usualPath: string
+  /** The path for a URL without one. */
+  readonly defaultPath: string
   readonly query: readonly (readonly [name: string, value: string])[]
   readonly headers: Readonly<Record<string, string>>
-  /** Taken out of everything that the server says of itself. */
+  /** Redacted from the server's messages. */
   readonly secret: string | undefined
 }
 
 /** Longer than the final of any utterance with all of its words. */
 const frameCharsMax = 1_048_576
-/** Half a minute of speech at 16 kHz, beyond what the kernel holds. */
+/** Half a minute of speech at 16 kHz, in addition to the kernel's buffers. */
 const bufferBytesMax = 1_048_576
 const reasonCharsMax = 200
-/** For the closing handshake, which some servers leave out. */
+/** For the closing handshake, which some servers omit. */
 const closeMs = 2_000
 
-export function connectToServer(
-  address: ServerAddress,
-  listener: ServerConnectionListener,
-): ServerConnection {
-  const socket = new WebSocket(urlOf(address), {
-    headers: address.headers,
-    perMessageDeflate: false,
-  })
-  let isOver = false
-  let isOpen = false
-  let upgradeStatus: number | null = null
-  const fail = (kind: EngineErrorKind, message: string) => {
-    if (isOver) return
-    isOver = true
-    socket.terminate()
-    listener.failed(new EngineError(kind, tidy(message, address.secret)))
+/** One WebSocket to a speech server: receives JSON text frames, sends text and binary frames. */
+export class ServerConnection {
+  readonly #socket: WebSocket
+  readonly #listener: ServerConnectionListener
+  readonly #secret: string | undefined
+  #isOver = false
+  #isOpen = false
+  #upgradeStatus: number | null = null
+
+  constructor(address: ServerAddress, listener: ServerConnectionListener) {
+    this.#listener = listener
+    this.#secret = address.secret
+    const { headers } = address
+    this.#socket = new WebSocket(urlOf(address), { headers, perMessageDeflate: false })
+    this.#socket.onopen = () => {
+      this.#isOpen = true
+      if (!this.#isOver) listener.opened()
+    }
+    this.#socket.onmessage = ({ data }: MessageEvent<unknown>) => this.#onMessage(data)
+    this.#socket.onerror = (event) => {
+      // The message quotes the URL, so only the status is read from it.
+      const message = 'message' in event ? String(event.message) : ''
+      const status = /status code: (\d{3})\b/.exec(message)?.[1]
+      this.#upgradeStatus = status === undefined ? null : Number(status)
+    }
+    this.#socket.onclose = ({ code, reason }) => this.#onClose(code, reason)
   }
-  socket.onopen = () => {
-    isOpen = true
-    if (!isOver) listener.opened()
+
+  sendText(text: string): void {
+    this.#send(text)
   }
-  socket.onmessage = ({ data }: MessageEvent<unknown>) => {
-    if (isOver) return
-    if (typeof data !== 'string') return fail('broken', 'the server sent a binary frame')
-    if (data.length > frameCharsMax) return fail('broken', 'the server sent too long a frame')
+
+  /** The bytes may be reused after the call. */
+  sendBytes(bytes: Uint8Array): void {
+    this.#send(bytes)
+  }
+
+  /** Bytes sent that have not left this process. */
+  bufferedBytes(): number {
+    return this.#socket.bufferedAmount
+  }
+
+  /** Closes in order, or forcibly if the server does not respond. The listener is not called. */
+  close(): void {
+    this.#isOver = true
+    const timer = setTimeout(() => this.#socket.terminate(), closeMs)
+    this.#socket.onclose = () => clearTimeout(timer)
+    this.#socket.close(1000)
+  }
+
+  /** Closes immediately, in any state. The listener is not called. */
+  terminate(): void {
+    this.#isOver = true
+    this.#socket.terminate()
+  }
+
+  #send(data: string | Uint8Array): void {
+    if (this.#isOver) return
+    this.#socket.send(data)
+    if (this.bufferedBytes() > bufferBytesMax) this.#fail('broken', 'the server does not read')
+  }
+
+  #onMessage(data: unknown) {
+    if (this.#isOver) return
+    if (typeof data !== 'string') return this.#fail('broken', 'the server sent a binary frame')
+    if (data.length > frameCharsMax) return this.#fail('broken', 'the server sent too long a frame')
     const frame = parseJson(data)
-    if (isRecord(frame)) listener.frame(frame)
-    else fail('broken', `the server sent what is no JSON object: ${data.slice(0, reasonCharsMax)}`)
+    if (isRecord(frame)) return this.#listener.received(frame)
+    const quoted = data.slice(0, reasonCharsMax)
+    this.#fail('broken', `the server sent a frame that is not a JSON object: ${quoted}`)
   }
-  socket.onerror = (event) => {
-    // The message quotes the URL, so only the status is taken from it.
-    const status = 'message' in event ? /status code: (\d{3})\b/.exec(String(event.message)) : null
-    upgradeStatus = status === null ? null : Number(status[1])
-  }
-  socket.onclose = ({ code, reason }) => {
-    if (upgradeStatus !== null) {
-      fail(kindOfStatus(upgradeStatus), `the server answered with status ${upgradeStatus}`)
-    } else if (isOpen) {
-      fail(kindOfClose(code), `the server closed with ${code}${reason === '' ? '' : `: ${reason}`}`)
+
+  #onClose(code: number, reason: string): void {
+    const status = this.#upgradeStatus
+    if (status !== null) {
+      this.#fail(kindOfStatus(status), `the server responded with status ${status}`)
+    } else if (this.#isOpen) {
+      const detail = reason === '' ? '' : `: ${reason}`
+      this.#fail(kindOfClose(code), `the server closed with ${code}${detail}`)
     } else {
-      fail('unreachable', 'the server cannot be connected to')
+      this.#fail('unreachable', 'the connection to the server failed')
     }
   }
-  const checkBuffer = () => {
-    if (socket.bufferedAmount > bufferBytesMax) fail('broken', 'the server does not read')
-  }
-  return {
-    sendText(text) {
-      if (isOver) return
-      socket.send(text)
-      checkBuffer()
-    },
-    sendBytes(bytes) {
-      if (isOver) return
-      socket.send(bytes)
-      checkBuffer()
-    },
-    bufferedBytes: () => socket.bufferedAmount,
-    close() {
-      isOver = true
-      const timer = setTimeout(() => socket.terminate(), closeMs)
-      socket.onclose = () => clearTimeout(timer)
-      socket.close(1000)
-    },
-    terminate() {
-      isOver = true
-      socket.terminate()
-    },
+
+  #fail(kind: EngineErrorKind, message: string): void {
+    if (this.#isOver) return
+    this.terminate()
+    this.#listener.failed(new EngineError(kind, redact(message, this.#secret)))
   }
 }
 
-function urlOf({ url, usualPath, query }: ServerAddress): string {
+function urlOf({ url, defaultPath, query }: ServerAddress): string {
   const parsed = new URL(url.replace(/^http/i, 'ws'))
-  if (parsed.pathname === '/') parsed.pathname = usualPath
-  // What the operator wrote wins; a repeated name of ours is meant to be there twice.
-  const written = new Set(parsed.searchParams.keys())
+  if (parsed.pathname === '/') parsed.pathname = defaultPath
+  // Configured parameters take precedence; our own names may occur several times.
+  const configured = new Set(parsed.searchParams.keys())
   for (const [name, value] of query) {
-    if (!written.has(name)) parsed.searchParams.append(name, value)
+    if (!configured.has(name)) parsed.searchParams.append(name, value)
   }
   return parsed.href
 }
 
-/** A server's own words for the log: without the credential, which servers like to quote. */
-function tidy(text: string, secret: string | undefined): string {
+/** Removes the credential, which servers like to quote, from a message for the log. */
+function redact(text: string, secret: string | undefined): string {
   const safe = secret === undefined ? text : text.replaceAll(secret, '[redacted]')
   return safe.slice(0, reasonCharsMax * 2)
 }
@@ -134,7 +141,7 @@ function kindOfStatus(status: number): EngineErrorKind {
   return 'unreachable'
 }
 
-/** Codes of the protocol, its registered ones, and 4000 + an HTTP status, as servers write it. */
+/** Standard and registered close codes, and 4000 + an HTTP status, which some servers use. */
 function kindOfClose(code: number): EngineErrorKind {
   if (code === 1013) return 'busy'
   if ([1003, 1007, 1008, 1009, 3000, 3003].includes(code)) return 'refused'

@@ -10,51 +10,34 @@ import {
   type EngineSession,
 } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
-import { servedLanguages } from './served-languages.ts'
-import { connectToServer, type ServerAddress, type ServerConnection } from './server-connection.ts'
+import { openAborted, servedLanguages } from './engine-kind.ts'
+import { type ServerAddress, ServerConnection } from './server-connection.ts'
 
-/** What a protocol adds to a connection: which frames go out, and what those that come in mean. */
+/** What a protocol adds to a connection: which frames are sent, and what received frames mean. */
 export type ServerProtocol = {
-  /** The connection is open; `line.ready` follows now or with a later frame. */
+  /** The connection is open; the protocol calls `session.ready` now or after a later frame. */
   opened(): void
-  frame(frame: JsonObject): void
+  received(frame: JsonObject): void
   write(samples: Int16Array): void
   finalize(): void
   end(): void
-  /** Whether a server that closes after `end` has said everything. */
-  isAnswered(): boolean
-  /** Ends its timers; called once, at whatever end. */
+  /** Whether a server that closes after `end` has returned all results; absent: never. */
+  isComplete?(): boolean
+  /** Stops its timers; called once, at any ending. */
   stop(): void
 }
 
-/** A protocol's way to the server and to the listener; deaf after an ending. */
-export type ServerLine = {
-  sendText(text: string): void
-  sendJson(frame: JsonObject): void
-  sendBytes(bytes: Uint8Array): void
-  /** Whether the server reads more slowly than it is written to. */
-  isClogged(): boolean
-  ready(): void
-  emit(event: Exclude<EngineEvent, { type: 'ended' | 'failed' }>): void
-  ended(): void
-  fail(kind: EngineErrorKind, message: string): void
-  /** Does it in this turn of the loop, but not inside the caller's own call. */
-  soon(action: () => void): void
-  /** What went wrong and does not matter. */
-  note(message: string, detail: string): void
-}
-
-type ServerEngine = {
+type ServerEngineOptions = {
   readonly config: EngineConfig
   readonly log: Log
   readonly features: EngineFeatures
   readonly sampleRateHz: number
   address(options: EngineOpenOptions): Omit<ServerAddress, 'url' | 'secret'>
-  protocol(line: ServerLine, options: EngineOpenOptions): ServerProtocol
+  protocol(session: ServerSession, options: EngineOpenOptions): ServerProtocol
 }
 
-/** An engine whose every session is one WebSocket to a server. */
-export function createServerEngine(engine: ServerEngine): Engine {
+/** An engine whose sessions are WebSockets to a server. */
+export function createServerEngine(engine: ServerEngineOptions): Engine {
   const { config, features, sampleRateHz } = engine
   return {
     name: config.name,
@@ -63,68 +46,50 @@ export function createServerEngine(engine: ServerEngine): Engine {
     features,
     limits: { sessionsMax: config.sessionsMax, sessionMsMax: config.sessionMsMax },
     open: (options) => {
-      if (options.signal.aborted) return Promise.reject(new EngineError('unreachable', givenUp))
-      return new Promise((resolve, reject) => {
-        new ServerSession(engine, options, { resolve, reject })
-      })
+      if (options.signal.aborted) return Promise.reject(openAborted())
+      const opening = Promise.withResolvers<EngineSession>()
+      new ServerSession(engine, options, opening)
+      return opening.promise
     },
-    // Sessions belong to their callers, and nothing else lives on.
     close: () => Promise.resolve(),
   }
 }
 
-const givenUp = 'nobody waits for it any more'
-
-type Opening = {
-  resolve(session: EngineSession): void
-  reject(error: EngineError): void
-}
-
-class ServerSession implements EngineSession, ServerLine {
-  readonly #engine: ServerEngine
+/**
+ * One session on a speech server, and the interface of its protocol to the connection and the
+ * listener. Owns the connection, the opening deadline and the ending: nothing is emitted after it.
+ */
+export class ServerSession {
+  readonly #engine: ServerEngineOptions
   readonly #options: EngineOpenOptions
-  readonly #opening: Opening
+  readonly #opening: PromiseWithResolvers<EngineSession>
   readonly #connection: ServerConnection
   readonly #protocol: ServerProtocol
   readonly #timer: Timer
   #state: 'opening' | 'open' | 'over' = 'opening'
   #isEnding = false
-  #isCalled = false
+  /** A method of the engine session is being called. */
+  #isInCall = false
 
-  constructor(engine: ServerEngine, options: EngineOpenOptions, opening: Opening) {
+  constructor(
+    engine: ServerEngineOptions,
+    options: EngineOpenOptions,
+    opening: PromiseWithResolvers<EngineSession>,
+  ) {
     this.#engine = engine
     this.#options = options
     this.#opening = opening
     this.#protocol = engine.protocol(this, options)
     const { config } = engine
     const address = { ...engine.address(options), url: config.url ?? '', secret: config.key }
-    this.#connection = connectToServer(address, {
+    this.#connection = new ServerConnection(address, {
       opened: () => this.#protocol.opened(),
-      frame: (frame) => this.#protocol.frame(frame),
-      failed: (error) => this.#closedByServer(error),
+      received: (frame) => this.#protocol.received(frame),
+      failed: (error) => this.#onConnectionFailed(error),
     })
     const expire = () => this.fail('unreachable', `it was not ready within ${config.openMs} ms`)
     this.#timer = setTimeout(expire, config.openMs)
-    options.signal.addEventListener('abort', this.#giveUp)
-  }
-
-  write(samples: Int16Array): void {
-    this.#call(() => this.#protocol.write(samples))
-  }
-
-  finalize(): void {
-    this.#call(() => this.#protocol.finalize())
-  }
-
-  end(): void {
-    this.#call(() => {
-      this.#isEnding = true
-      this.#protocol.end()
-    })
-  }
-
-  abort(): void {
-    if (this.#settle()) this.#connection.terminate()
+    options.signal.addEventListener('abort', this.#onAbort)
   }
 
   sendText(text: string): void {
@@ -139,23 +104,32 @@ class ServerSession implements EngineSession, ServerLine {
     this.#connection.sendBytes(bytes)
   }
 
-  isClogged(): boolean {
+  /** Whether the server reads more slowly than we write. */
+  hasBacklog(): boolean {
     return this.#connection.bufferedBytes() > 0
   }
 
+  /** The server accepts audio: resolves `open`. */
   ready(): void {
     if (this.#state !== 'opening') return
     this.#state = 'open'
-    this.#endOpening()
+    this.#stopOpening()
+    const protocol = this.#protocol
     this.#opening.resolve({
-      write: (samples) => this.write(samples),
-      finalize: () => this.finalize(),
-      end: () => this.end(),
-      abort: () => this.abort(),
+      write: (samples) => this.#call(() => protocol.write(samples)),
+      finalize: () => this.#call(() => protocol.finalize()),
+      end: () =>
+        this.#call(() => {
+          this.#isEnding = true
+          protocol.end()
+        }),
+      abort: () => {
+        if (this.#settle()) this.#connection.terminate()
+      },
     })
   }
 
-  emit(event: EngineEvent): void {
+  emit(event: Exclude<EngineEvent, { type: 'ended' | 'failed' }>): void {
     if (this.#state === 'open') this.#options.listener(event)
   }
 
@@ -169,43 +143,46 @@ class ServerSession implements EngineSession, ServerLine {
     this.#fail(new EngineError(kind, message))
   }
 
-  soon(action: () => void): void {
+  /** Runs an action after the current call, in the same turn of the event loop. */
+  defer(action: () => void): void {
     queueMicrotask(() => {
       if (this.#state === 'open') action()
     })
   }
 
-  note(message: string, detail: string): void {
+  /** Logs a problem that does not end the session. */
+  warn(message: string, detail: string): void {
     this.#engine.log.warn(message, { engine: this.#engine.config.name, detail })
   }
 
-  /** What goes wrong inside a call is told after it, so that callers need not expect it there. */
+  /** Failures inside a call are reported after it, so that callers need not expect them there. */
   #call(action: () => void): void {
     if (this.#state !== 'open' || this.#isEnding) return
-    this.#isCalled = true
+    this.#isInCall = true
     try {
       action()
     } finally {
-      this.#isCalled = false
+      this.#isInCall = false
     }
   }
 
-  readonly #giveUp = () => this.fail('unreachable', givenUp)
+  readonly #onAbort = () => this.#fail(openAborted())
 
-  #closedByServer(error: EngineError): void {
+  #onConnectionFailed(error: EngineError): void {
     if (this.#state === 'over') return
-    if (this.#isEnding && this.#protocol.isAnswered()) {
+    if (this.#isEnding && this.#protocol.isComplete?.() === true) {
       this.ended()
     } else {
       const { config, log } = this.#engine
-      log.info('a speech server was lost', { engine: config.name, detail: error.message })
+      const { message: detail } = error
+      log.info('speech server connection failed', { engine: config.name, detail })
       this.#fail(error)
     }
   }
 
   #fail(error: EngineError): void {
-    if (this.#isCalled) {
-      this.soon(() => this.#fail(error))
+    if (this.#isInCall) {
+      this.defer(() => this.#fail(error))
       return
     }
     const isOpen = this.#state === 'open'
@@ -215,17 +192,17 @@ class ServerSession implements EngineSession, ServerLine {
     else this.#opening.reject(error)
   }
 
-  /** Whether this call is the one that ends it. */
+  /** Returns whether this call ends the session. */
   #settle(): boolean {
     if (this.#state === 'over') return false
     this.#state = 'over'
-    this.#endOpening()
+    this.#stopOpening()
     this.#protocol.stop()
     return true
   }
 
-  #endOpening(): void {
+  #stopOpening(): void {
     clearTimeout(this.#timer)
-    this.#options.signal.removeEventListener('abort', this.#giveUp)
+    this.#options.signal.removeEventListener('abort', this.#onAbort)
   }
 }

@@ -1,10 +1,10 @@
 import { isRecord } from '#lib/json.ts'
 import type { Word } from '#speech/engine.ts'
 
-/** More than can be said within the longest utterance of any server. */
+/** More than the longest utterance of any server contains. */
 const wordsMax = 10_000
 
-/** Words whose times are in seconds; what is not one is left out. */
+/** Reads words with times in seconds; invalid items are skipped. */
 export function readWords(
   value: unknown,
   confidenceField: 'conf' | 'confidence',
@@ -21,22 +21,21 @@ export function readWords(
   })
 }
 
-export function moveWords(words: readonly Word[], byMs: number): readonly Word[] {
+export function shiftWords(words: readonly Word[], byMs: number): readonly Word[] {
   if (byMs === 0) return words
-  return words.map(({ word, startMs, endMs, confidence }) => ({
-    word,
-    startMs: Math.round(startMs + byMs),
-    endMs: Math.round(endMs + byMs),
-    confidence,
+  return words.map((word) => ({
+    ...word,
+    startMs: Math.round(word.startMs + byMs),
+    endMs: Math.round(word.endMs + byMs),
   }))
 }
 
-/** Milliseconds; null where there is no time. */
+/** Seconds as milliseconds; null if the value is not a number. */
 export function readSeconds(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? Math.round(value * 1000) : null
 }
 
-/** Null for what is no probability: some servers give scores that have no upper end. */
+/** Null if the value is not a probability: some servers report unbounded scores. */
 export function readConfidence(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 && value <= 1 ? value : null
 }
@@ -44,5 +43,5 @@ export function readConfidence(value: unknown): number | null {
 export function meanConfidence(words: readonly Word[]): number | null {
   const known = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]))
   if (known.length === 0) return null
-  return known.reduce((sum, each) => sum + each, 0) / known.length
+  return known.reduce((sum, confidence) => sum + confidence, 0) / known.length
 }

@@ -1,37 +1,43 @@
 import type { EngineConfig } from '#config/schema.ts'
 import { type Engine, EngineError, type EngineOpenOptions } from '#speech/engine.ts'
-import type { EngineDeps } from '#speech/engines/engine-deps.ts'
-import { servedLanguages } from '#speech/engines/served-languages.ts'
+import {
+  backoffMs,
+  type EngineDeps,
+  type EngineKind,
+  openAborted,
+  servedLanguages,
+} from '#speech/engines/engine-kind.ts'
+import type { Log } from '#telemetry/log.ts'
 import { Program } from './program.ts'
-import { createExecSession } from './session.ts'
-import { createWarmPrograms } from './warm-programs.ts'
+import { ExecSession } from './session.ts'
 
 const defaultSampleRateHz = 16_000
-/** Programs that are being stopped while their places are taken again. */
-const endingProgramsMax = 8
+/** Programs that may still be exiting while their replacements start. */
+const exitingProgramsMax = 8
+/** After consecutive failures of warm programs. */
+const restartBackoff = { firstMs: 500, maxMs: 60_000 }
 
 /**
- * A program that reads samples and prints JSON lines (`messages.ts`), with frames around its input
- * where it is told more than samples (`frames.ts`). One process serves one session, so that
- * nothing of one caller can reach another.
+ * A program that reads samples and prints JSON lines (`protocol.ts`). One process serves one
+ * session, which isolates clients from one another.
  */
 export function createExecEngine(config: EngineConfig, { log, environment }: EngineDeps): Engine {
   const { name, command, framed, openMs, sessionsMax, sessionMsMax, warm } = config
   const sampleRateHz = config.sampleRateHz ?? defaultSampleRateHz
-  const programs = createWarmPrograms({
+  const programs = new WarmPrograms({
     engineName: name,
     count: warm,
-    programsMax: sessionsMax + warm + endingProgramsMax,
+    programsMax: sessionsMax + warm + exitingProgramsMax,
     start: () => new Program({ engineName: name, command, environment, openMs, log }),
     log,
   })
 
   async function open(options: EngineOpenOptions) {
-    if (options.signal.aborted) throw new EngineError('unreachable', 'nobody waits for it any more')
+    if (options.signal.aborted) throw openAborted()
     const program = programs.take()
     try {
       await readyUnlessAborted(program, options.signal)
-      return createExecSession({ ...options, program, framed, sampleRateHz })
+      return new ExecSession({ ...options, program, framed, sampleRateHz })
     } catch (error) {
       void program.stop()
       throw error
@@ -45,17 +51,118 @@ export function createExecEngine(config: EngineConfig, { log, environment }: Eng
     features: { partials: true, words: true, confidence: true, finalize: framed },
     limits: { sessionsMax, sessionMsMax },
     open,
-    close: programs.close,
+    close: () => programs.close(),
   }
 }
 
+export const exec: EngineKind = { location: 'command', create: createExecEngine }
+
 async function readyUnlessAborted(program: Program, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(new EngineError('unreachable', 'nobody waits for it any more'))
+  const abort = () => aborted.reject(openAborted())
   signal.addEventListener('abort', abort, { once: true })
   try {
     await Promise.race([program.ready, aborted.promise])
   } finally {
     signal.removeEventListener('abort', abort)
+  }
+}
+
+type WarmProgramsOptions = {
+  readonly engineName: string
+  /** Programs kept ready. */
+  readonly count: number
+  /** Running programs, including those in use and those that are exiting. */
+  readonly programsMax: number
+  readonly start: () => Program
+  readonly log: Log
+}
+
+/**
+ * Starts programs in advance. A program that fails while waiting is replaced after a growing pause;
+ * one that is taken, immediately. Owns all running programs of the engine.
+ */
+class WarmPrograms {
+  readonly #options: WarmProgramsOptions
+  readonly #running = new Set<Program>()
+  readonly #waiting = new Set<Program>()
+  #failures = 0
+  #backoffTimer: Timer | undefined
+  #isClosed = false
+
+  constructor(options: WarmProgramsOptions) {
+    this.#options = options
+    this.#refill()
+  }
+
+  /** A program that is ready or starting; the caller stops it. */
+  take(): Program {
+    const ready = this.#waiting.values().find(({ isReady }) => isReady)
+    const taken = ready ?? this.#waiting.values().next().value
+    if (taken === undefined) return this.#start()
+    this.#waiting.delete(taken)
+    // Only a program that became ready shows that the next one may start without a pause.
+    if (taken.isReady) this.#failures = 0
+    this.#refill()
+    return taken
+  }
+
+  /** Stops every program, including those in use. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#backoffTimer)
+    this.#waiting.clear()
+    await Promise.all(this.#running.values().map((program) => program.stop()))
+  }
+
+  #start(): Program {
+    if (this.#isClosed) throw new EngineError('unreachable', 'the engine is closed')
+    if (this.#running.size >= this.#options.programsMax) {
+      throw new EngineError('busy', 'the maximum number of programs is running')
+    }
+    const program = this.#options.start()
+    this.#running.add(program)
+    void program.gone.then(() => {
+      this.#running.delete(program)
+      if (this.#waiting.delete(program)) {
+        this.#backOff(new EngineError('broken', 'the program exited while waiting'))
+      } else {
+        this.#refill()
+      }
+    })
+    return program
+  }
+
+  #refill(): void {
+    const { count, programsMax } = this.#options
+    try {
+      while (!this.#isClosed && this.#backoffTimer === undefined && this.#waiting.size < count) {
+        if (this.#running.size >= programsMax) return
+        const program = this.#start()
+        this.#waiting.add(program)
+        // A program that does not become ready has failed, even if it takes time to exit.
+        program.ready.catch((error: unknown) => {
+          if (this.#waiting.delete(program)) this.#backOff(error)
+        })
+      }
+    } catch (error) {
+      this.#backOff(error)
+    }
+  }
+
+  #backOff(error: unknown): void {
+    if (this.#isClosed || this.#backoffTimer !== undefined) return
+    this.#failures += 1
+    const pauseMs = backoffMs(this.#failures, restartBackoff)
+    this.#options.log.warn('warm speech engine program failed, restarting later', {
+      engine: this.#options.engineName,
+      failures: this.#failures,
+      pause_ms: Math.round(pauseMs),
+      error,
+    })
+    this.#backoffTimer = setTimeout(() => {
+      this.#backoffTimer = undefined
+      this.#refill()
+    }, pauseMs)
   }
 }

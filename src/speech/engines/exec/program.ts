@@ -1,78 +1,75 @@
 import { orAfter } from '#lib/time-limit.ts'
 import { EngineError } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createInput, type Input } from './input.ts'
-import { readLines } from './lines.ts'
-import { type ExecMessage, readMessage } from './messages.ts'
+import { ProgramInput, readLines } from './program-io.ts'
+import { type ExecMessage, readMessage } from './protocol.ts'
 
 export type ProgramOptions = {
   readonly engineName: string
   readonly command: readonly string[]
   readonly environment: Readonly<Record<string, string | undefined>>
-  /** How long it may take until it says that it is ready. */
+  /** How long the program may take until it is ready. */
   readonly openMs: number
   readonly log: Log
 }
 
-/** Told in order; after `failed` or `exited`, nothing more. */
+/** Called in order; never after `failed` or `exited`. */
 export type ProgramListener = {
-  message(message: ExecMessage): void
+  received(message: ExecMessage): void
   failed(error: EngineError): void
-  /** It ended by itself, and all that it had printed was told. */
+  /** The program exited by itself; all of its output was passed on. */
   exited(code: number | null): void
 }
 
-/** A line that is longer is no message of ours. */
+/** A longer line is not a message. */
 const lineCharsMax = 262_144
 const stderrLineCharsMax = 500
-/** What one program may write into the log. */
+/** Logged lines of one program. */
 const stderrLinesMax = 100
-/** How long it may take to end by itself when it is done, or when it was told to end. */
+/** How long the program may take to exit after it is done, and after SIGTERM. */
 const graceMs = 2_000
-/** Output may be held open by a program's own children. */
+/** Child processes may keep the output open after the program exited. */
 const outputAfterExitMs = 1_000
 
-type Phase = 'starting' | 'idle' | 'serving' | 'over'
-
-/** One process from its start to its end. It serves one session; whoever drops it stops it. */
+/** One process from start to exit. It serves one session; the caller stops or releases it. */
 export class Program {
-  /** Resolves once it may be given audio; rejects with an `EngineError`. */
+  /** Resolves when it accepts audio; rejects with an `EngineError`. */
   readonly ready: Promise<void>
-  /** Resolves when nothing of it is left. */
+  /** Resolves when the process has exited and its output was read. */
   readonly gone: Promise<void>
   readonly #options: ProgramOptions
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
-  readonly #input: Input
+  readonly #input: ProgramInput
   readonly #readiness = Promise.withResolvers<void>()
-  readonly #readyTimer: ReturnType<typeof setTimeout>
-  #phase: Phase = 'starting'
+  readonly #readyTimer: Timer
+  #phase: 'starting' | 'idle' | 'serving' | 'over' = 'starting'
   #isTerminating = false
   #listener: ProgramListener | null = null
-  #stopTimer: ReturnType<typeof setTimeout> | undefined
+  #stopTimer: Timer | undefined
 
-  /** Throws an `EngineError` where there is no such program. */
+  /** Throws an `EngineError` if the program cannot be started. */
   constructor(options: ProgramOptions) {
     this.#options = options
     this.#child = spawn(options)
-    this.#input = createInput(this.#child.stdin, () => {
-      this.#fail(new EngineError('broken', 'the program does not take its audio'))
+    this.#input = new ProgramInput(this.#child.stdin, () => {
+      this.#fail(new EngineError('broken', 'the program does not read its audio'))
     })
     this.ready = this.#readiness.promise
-    // Nobody may be waiting for it.
+    // It may not be awaited.
     this.ready.catch(() => {})
     this.#readyTimer = setTimeout(() => {
       this.#fail(new EngineError('unreachable', `not ready within ${options.openMs} ms`))
     }, options.openMs)
-    this.gone = this.#live()
+    this.gone = this.#run()
   }
 
   get isReady(): boolean {
     return this.#phase === 'idle'
   }
 
-  /** Gives it to a session. Throws an `EngineError` where it has broken since it was ready. */
+  /** Assigns it to a session. Throws an `EngineError` if it failed while idle. */
   serve(listener: ProgramListener): void {
-    if (this.#phase !== 'idle') throw new EngineError('broken', 'the program broke off once ready')
+    if (this.#phase !== 'idle') throw new EngineError('broken', 'the program failed while idle')
     this.#phase = 'serving'
     this.#listener = listener
   }
@@ -85,14 +82,14 @@ export class Program {
     this.#input.end()
   }
 
-  /** Nothing of it is wanted any more; it may end by itself, for a while. */
+  /** Its session has ended; it may exit by itself within the grace period. */
   release(): void {
     this.#listener = null
     this.#input.end()
-    this.#terminateLater()
+    this.#terminateAfterGrace()
   }
 
-  /** Ends it now; what it says is not heard any more. */
+  /** Terminates it; its further output is ignored. */
   stop(): Promise<void> {
     this.#settle(new EngineError('unreachable', 'the program was stopped'))
     this.#listener = null
@@ -100,53 +97,52 @@ export class Program {
     return this.gone
   }
 
-  async #live(): Promise<void> {
+  async #run(): Promise<void> {
     const { stdout, stderr, exited } = this.#child
     const output = this.#readOutput(stdout)
-    // What cannot be logged is lost; its session goes on.
+    // Logging failures do not affect the session.
     this.#logErrors(stderr).catch(() => {})
     await exited
     await orAfter(output, outputAfterExitMs, undefined)
     clearTimeout(this.#stopTimer)
     this.#input.close()
-    this.#tellExit()
+    this.#onExit()
   }
 
   async #readOutput(stdout: AsyncIterable<Uint8Array>): Promise<void> {
     try {
-      await readLines(stdout, lineCharsMax, (line, isWhole) => this.#read(line, isWhole))
+      await readLines(stdout, lineCharsMax, (line, isComplete) => this.#onLine(line, isComplete))
     } catch (cause) {
-      this.#fail(
-        new EngineError('broken', 'what the program printed was not understood', { cause }),
-      )
+      const message = 'the output of the program could not be read'
+      this.#fail(new EngineError('broken', message, { cause }))
     }
-    // Who closes its output has nothing more to say.
-    this.#terminateLater()
+    // A closed stdout means the program will send no more results.
+    this.#terminateAfterGrace()
   }
 
-  #tellExit(): void {
+  #onExit(): void {
     const { exitCode, signalCode } = this.#child
     const how = signalCode === null ? `code ${exitCode}` : `signal ${signalCode}`
     const listener = this.#listener
-    this.#settle(new EngineError('unreachable', `ended with ${how} before it was ready`))
+    this.#settle(new EngineError('unreachable', `exited with ${how} before it was ready`))
     this.#listener = null
     listener?.exited(exitCode)
   }
 
-  #read(line: string, isWhole: boolean): void {
+  #onLine(line: string, isComplete: boolean): void {
     if (this.#phase === 'over') return
     try {
-      if (!isWhole) throw new EngineError('broken', 'the program printed a line without end')
-      this.#hear(readMessage(line))
+      if (!isComplete) throw new EngineError('broken', 'the program printed too long a line')
+      this.#onMessage(readMessage(line))
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
       this.#fail(error)
     }
   }
 
-  #hear(message: ExecMessage): void {
+  #onMessage(message: ExecMessage): void {
     if (message.type === 'error') throw new EngineError(message.kind, message.message)
-    if (this.#phase === 'serving') this.#listener?.message(message)
+    if (this.#phase === 'serving') this.#listener?.received(message)
     if (message.type !== 'ready' || this.#phase !== 'starting') return
     this.#phase = 'idle'
     clearTimeout(this.#readyTimer)
@@ -160,19 +156,19 @@ export class Program {
     listener?.failed(error)
   }
 
-  /** From here on it is of no use to anybody. */
   #settle(error: EngineError): void {
     this.#phase = 'over'
     clearTimeout(this.#readyTimer)
     this.#readiness.reject(error)
   }
 
-  #terminateLater(): void {
+  #terminateAfterGrace(): void {
     this.#stopTimer ??= setTimeout(() => this.#terminate(), graceMs)
   }
 
   #terminate(): void {
-    if (this.#isTerminating || this.#hasExited()) return
+    const hasExited = this.#child.exitCode !== null || this.#child.signalCode !== null
+    if (this.#isTerminating || hasExited) return
     this.#isTerminating = true
     clearTimeout(this.#stopTimer)
     this.#input.close()
@@ -180,22 +176,15 @@ export class Program {
     this.#stopTimer = setTimeout(() => this.#child.kill('SIGKILL'), graceMs)
   }
 
-  #hasExited(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null
-  }
-
   async #logErrors(stderr: AsyncIterable<Uint8Array>): Promise<void> {
-    const { log, engineName } = this.#options
+    const { log, engineName: engine } = this.#options
+    const { pid } = this.#child
     let lines = 0
     await readLines(stderr, stderrLineCharsMax, (line) => {
       lines += 1
       if (lines > stderrLinesMax + 1) return
-      const isCapped = lines > stderrLinesMax
-      log.info('a speech engine wrote to its error output', {
-        engine: engineName,
-        pid: this.#child.pid,
-        line: isCapped ? 'more than may be logged of one program' : line,
-      })
+      const text = lines > stderrLinesMax ? 'further lines are not logged' : line
+      log.info('speech engine stderr', { engine, pid, line: text })
     })
   }
 }

@@ -4,57 +4,55 @@ import {
   type EngineOpenOptions,
   type EngineSession,
 } from '#speech/engine.ts'
-import { frame } from './frames.ts'
-import type { ExecMessage } from './messages.ts'
+import { bytesOf } from '#speech/engines/server-audio.ts'
 import type { Program } from './program.ts'
-import { createTimeline, type Timeline } from './timeline.ts'
+import { type ExecMessage, encodeFrame } from './protocol.ts'
 
-type SessionOptions = EngineOpenOptions & {
+type ExecSessionOptions = EngineOpenOptions & {
   readonly program: Program
   readonly framed: boolean
   readonly sampleRateHz: number
 }
 
-/** So much silence ends an utterance in a program that cannot be asked for finals. */
+/** Silence that ends an utterance in a program without finalize frames. */
 const silenceMs = 700
-/** Programs take audio in blocks; this makes sure that the silence itself is not left in one. */
+/** Programs process audio in blocks; the extra silence fills the last one. */
 const silenceExtraMs = 200
-/** An utterance that is still open after so many silences is not waited for any longer. */
+/** An utterance that is still open after this many silences is no longer awaited. */
 const silencesMax = 3
 
-export function createExecSession(options: SessionOptions): EngineSession {
-  return new ExecSession(options)
-}
-
-/** Messages of one program → events on the caller's clock. */
-class ExecSession implements EngineSession {
-  readonly #options: SessionOptions
+/** Translates the messages of one program into events on the session's timeline. */
+export class ExecSession implements EngineSession {
+  readonly #options: ExecSessionOptions
   readonly #program: Program
-  readonly #timeline: Timeline
+  readonly #timeline: ProgramTimeline
   #isOver = false
   #hasEnd = false
   #hasPartial = false
   #processedMs = 0
   #isFinalizing = false
-  /** Where the silence is over, on the program's clock; null where it was asked with a frame. */
+  /** Where the inserted silence ends, in program time; null if finalize was sent as a frame. */
   #silentUntilMs: number | null = null
   #silences = 0
 
-  constructor(options: SessionOptions) {
+  constructor(options: ExecSessionOptions) {
+    const { program, sampleRateHz, framed, language, vocabulary, endpointingMs } = options
     this.#options = options
-    this.#program = options.program
-    this.#timeline = createTimeline(options.sampleRateHz)
-    this.#program.serve({
-      message: (message) => this.#hear(message),
+    this.#program = program
+    this.#timeline = new ProgramTimeline(sampleRateHz)
+    program.serve({
+      received: (message) => this.#onMessage(message),
       failed: (error) => this.#end({ type: 'failed', error }),
-      exited: (code) => this.#exited(code),
+      exited: (code) => this.#onExited(code),
     })
-    if (options.framed) this.#program.write(frame('options', optionsContent(options)))
+    if (!framed) return
+    const content = JSON.stringify({ language, vocabulary, endpointing_ms: endpointingMs })
+    program.write(encodeFrame('options', new TextEncoder().encode(content)))
   }
 
   write(samples: Int16Array): void {
     if (this.#isOver || this.#hasEnd) return
-    // What is said after the silence is not for another silence to end.
+    // Speech after the silence must not be ended by another silence.
     this.#silences = silencesMax
     this.#timeline.wrote(samples.length)
     this.#writeSamples(samples)
@@ -64,14 +62,14 @@ class ExecSession implements EngineSession {
     if (this.#isOver || this.#hasEnd || this.#isFinalizing) return
     this.#isFinalizing = true
     this.#silences = 0
-    if (this.#options.framed) this.#program.write(frame('finalize'))
-    else this.#slipSilenceIn()
+    if (this.#options.framed) this.#program.write(encodeFrame('finalize'))
+    else this.#insertSilence()
   }
 
   end(): void {
     if (this.#isOver || this.#hasEnd) return
     this.#hasEnd = true
-    if (this.#options.framed) this.#program.write(frame('end'))
+    if (this.#options.framed) this.#program.write(encodeFrame('end'))
     this.#program.endInput()
   }
 
@@ -81,42 +79,45 @@ class ExecSession implements EngineSession {
     void this.#program.stop()
   }
 
-  #hear(message: ExecMessage): void {
+  #onMessage(message: ExecMessage): void {
     if (this.#isOver) return
-    if (message.type === 'partial') this.#hearPartial(message)
-    if (message.type === 'final') this.#hearFinal(message)
-    if ('audioMs' in message) this.#advance(message.audioMs)
+    if (message.type === 'partial' && message.text !== '') {
+      this.#hasPartial = true
+      this.#emit({ type: 'partial', text: message.text, ...this.#toSession(message) })
+    }
+    if (message.type === 'final') this.#onFinal(message)
+    if ('audioMs' in message) this.#onProgress(message.audioMs)
     if (message.type === 'finalized') this.#finalized()
-    if (message.type === 'done') this.#done()
+    if (message.type === 'done') this.#onDone()
   }
 
-  #hearPartial({ text, ...times }: ExecMessage & { type: 'partial' }): void {
-    if (text === '') return
-    this.#hasPartial = true
-    this.#tell({ type: 'partial', text, ...this.#span(times) })
-  }
-
-  #hearFinal(message: ExecMessage & { type: 'final' }): void {
+  #onFinal(message: ExecMessage & { type: 'final' }): void {
     const { text, confidence, speechFinal } = message
     const hadPartial = this.#hasPartial
     this.#hasPartial = false
     if (text === '') {
-      if (hadPartial) this.#tell({ type: 'utterance-dropped' })
+      if (hadPartial) this.#emit({ type: 'utterance-dropped' })
       return
     }
-    const words = message.words.map((word) => ({ ...word, ...this.#bounds(word) }))
-    this.#tell({ type: 'final', text, words, confidence, speechFinal, ...this.#span(message) })
+    const words = message.words.map(({ word, startMs, endMs, confidence }) => ({
+      word,
+      startMs: this.#timeline.toSessionMs(startMs),
+      endMs: this.#timeline.toSessionMs(endMs),
+      confidence,
+    }))
+    const span = this.#toSession(message)
+    this.#emit({ type: 'final', text, words, confidence, speechFinal, ...span })
   }
 
-  #advance(programMs: number | null): void {
+  #onProgress(programMs: number | null): void {
     if (this.#isOver || programMs === null) return
-    const processedMs = this.#timeline.toCallerMs(programMs)
+    const processedMs = this.#timeline.toSessionMs(programMs)
     if (processedMs > this.#processedMs) {
       this.#processedMs = processedMs
-      this.#tell({ type: 'progress', processedMs, estimated: false })
+      this.#emit({ type: 'progress', processedMs, estimated: false })
     }
     if (this.#silentUntilMs === null || programMs < this.#silentUntilMs) return
-    if (this.#hasPartial && this.#silences < silencesMax) this.#slipSilenceIn()
+    if (this.#hasPartial && this.#silences < silencesMax) this.#insertSilence()
     else this.#finalized()
   }
 
@@ -124,26 +125,23 @@ class ExecSession implements EngineSession {
     if (!this.#isFinalizing) return
     this.#isFinalizing = false
     this.#silentUntilMs = null
-    this.#tell({ type: 'finalized' })
+    this.#emit({ type: 'finalized' })
   }
 
-  #done(): void {
+  #onDone(): void {
     if (this.#hasEnd) {
       this.#program.release()
       this.#succeed()
     } else {
       void this.#program.stop()
-      this.#fail('the program was done before its audio was')
+      this.#fail('the program was done before the end of its audio')
     }
   }
 
-  #exited(code: number | null): void {
-    if (code === 0 && this.#hasEnd) {
-      this.#succeed()
-      return
-    }
-    const how = code === null ? 'was killed' : `ended with code ${code}`
-    const when = this.#hasEnd ? 'before it was done' : 'in the midst of its audio'
+  #onExited(code: number | null) {
+    if (code === 0 && this.#hasEnd) return this.#succeed()
+    const how = code === null ? 'was killed' : `exited with code ${code}`
+    const when = this.#hasEnd ? 'before it was done' : 'before the end of its audio'
     this.#fail(`the program ${how} ${when}`)
   }
 
@@ -162,39 +160,77 @@ class ExecSession implements EngineSession {
     this.#options.listener(event)
   }
 
-  /** The caller may end the session in any event. */
-  #tell(event: EngineEvent): void {
+  /** The listener may abort the session in any event. */
+  #emit(event: EngineEvent): void {
     if (!this.#isOver) this.#options.listener(event)
   }
 
-  #slipSilenceIn(): void {
-    const { sampleRateHz } = this.#options
-    const samples = (ms: number) => Math.ceil((ms * sampleRateHz) / 1000)
+  #insertSilence(): void {
+    const samplesOf = (ms: number) => Math.ceil((ms * this.#options.sampleRateHz) / 1000)
     this.#silences += 1
-    this.#silentUntilMs = this.#timeline.givenMs() + silenceMs
-    const silence = new Int16Array(samples(silenceMs + silenceExtraMs))
-    this.#timeline.slippedIn(silence.length)
+    this.#silentUntilMs = this.#timeline.programMs() + silenceMs
+    const silence = new Int16Array(samplesOf(silenceMs + silenceExtraMs))
+    this.#timeline.insertedSilence(silence.length)
     this.#writeSamples(silence)
   }
 
   #writeSamples(samples: Int16Array): void {
-    const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength)
-    this.#program.write(this.#options.framed ? frame('audio', bytes) : bytes)
+    const bytes = bytesOf(samples)
+    this.#program.write(this.#options.framed ? encodeFrame('audio', bytes) : bytes)
   }
 
-  #span({ startMs, endMs }: { startMs: number | null; endMs: number | null }) {
-    const at = (ms: number | null) => (ms === null ? null : this.#timeline.toCallerMs(ms))
-    return { startMs: at(startMs), endMs: at(endMs) }
-  }
-
-  #bounds({ startMs, endMs }: { startMs: number; endMs: number }) {
-    const { toCallerMs } = this.#timeline
-    return { startMs: toCallerMs(startMs), endMs: toCallerMs(endMs) }
+  #toSession({ startMs, endMs }: { startMs: number | null; endMs: number | null }) {
+    const toMs = (ms: number | null) => (ms === null ? null : this.#timeline.toSessionMs(ms))
+    return { startMs: toMs(startMs), endMs: toMs(endMs) }
   }
 }
 
-function optionsContent({ language, vocabulary, endpointingMs }: EngineOpenOptions): Uint8Array {
-  return new TextEncoder().encode(
-    JSON.stringify({ language, vocabulary, endpointing_ms: endpointingMs }),
-  )
+/** Silences that a time may be before; older ones are before every time in use. */
+const timelineSilencesMax = 64
+
+/**
+ * Converts program time to session time. They differ by the inserted silences, during which session
+ * time stands still.
+ */
+class ProgramTimeline {
+  readonly #sampleRateHz: number
+  readonly #silences: { readonly fromMs: number; readonly lengthMs: number }[] = []
+  #oldSilenceMs = 0
+  #programSamples = 0
+  #sessionSamples = 0
+
+  constructor(sampleRateHz: number) {
+    this.#sampleRateHz = sampleRateHz
+  }
+
+  wrote(samples: number): void {
+    this.#programSamples += samples
+    this.#sessionSamples += samples
+  }
+
+  insertedSilence(samples: number): void {
+    this.#silences.push({ fromMs: this.programMs(), lengthMs: this.#toMs(samples) })
+    this.#programSamples += samples
+    if (this.#silences.length <= timelineSilencesMax) return
+    this.#oldSilenceMs += this.#silences.shift()?.lengthMs ?? 0
+  }
+
+  /** Audio written to the program. */
+  programMs(): number {
+    return this.#toMs(this.#programSamples)
+  }
+
+  /** Never after the audio of the session. */
+  toSessionMs(programMs: number): number {
+    const silenceMs = this.#silences.reduce(
+      (sum, { fromMs, lengthMs }) => sum + Math.min(lengthMs, Math.max(0, programMs - fromMs)),
+      this.#oldSilenceMs,
+    )
+    const writtenMs = Math.floor(this.#toMs(this.#sessionSamples))
+    return Math.max(0, Math.min(Math.round(programMs - silenceMs), writtenMs))
+  }
+
+  #toMs(samples: number): number {
+    return (samples * 1000) / this.#sampleRateHz
+  }
 }

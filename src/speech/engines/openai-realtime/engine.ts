@@ -1,16 +1,16 @@
 import type { EngineConfig } from '#config/schema.ts'
 import type { Engine, EngineFeatures, EngineOpenOptions } from '#speech/engine.ts'
+import type { EngineKind } from '#speech/engines/engine-kind.ts'
 import {
   createServerEngine,
-  type ServerLine,
   type ServerProtocol,
+  type ServerSession,
 } from '#speech/engines/server-session.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createCutProtocol } from './cut-protocol.ts'
-import { createItemProtocol } from './item-protocol.ts'
-import { createStreamProtocol } from './stream-protocol.ts'
+import { ItemProtocol } from './item-protocol.ts'
+import { NemoProtocol } from './nemo-protocol.ts'
+import { VllmProtocol } from './vllm-protocol.ts'
 
-/** What a protocol of this family is made from. */
 export type RealtimeSettings = {
   readonly config: EngineConfig
   readonly sampleRateHz: number
@@ -22,50 +22,51 @@ type Dialect = {
   readonly features: EngineFeatures
   readonly headers: Readonly<Record<string, string>>
   query(config: EngineConfig): [string, string][]
-  protocol(line: ServerLine, settings: RealtimeSettings): ServerProtocol
+  readonly Protocol: new (session: ServerSession, settings: RealtimeSettings) => ServerProtocol
 }
 
 const textOnly = { partials: true, words: false, confidence: false, finalize: true }
 
-/** The family has one name and several protocols; which one, the operator must know. */
-const dialects: Readonly<Record<EngineConfig['dialect'], Dialect>> = {
+/** Several protocols share one name; the operator configures which one a server speaks. */
+const dialects: Readonly<Record<string, Dialect>> = {
   ga: {
     sampleRateHz: 24_000,
     features: textOnly,
     headers: {},
     query: () => [['intent', 'transcription']],
-    protocol: createItemProtocol,
+    Protocol: ItemProtocol,
   },
   beta: {
     sampleRateHz: 24_000,
     features: textOnly,
     headers: { 'openai-beta': 'realtime=v1' },
-    // Self-hosted servers choose by the URL, before any session is configured.
+    // Self-hosted servers select the model by the URL.
     query: ({ model }) => [
       ['intent', 'transcription'],
       ...(model === undefined ? [] : [['model', model] satisfies [string, string]]),
     ],
-    protocol: createItemProtocol,
+    Protocol: ItemProtocol,
   },
   vllm: {
     sampleRateHz: 16_000,
     features: textOnly,
     headers: {},
     query: () => [],
-    protocol: createCutProtocol,
+    Protocol: VllmProtocol,
   },
   nemo: {
     sampleRateHz: 16_000,
     features: { partials: true, words: true, confidence: true, finalize: true },
     headers: {},
     query: () => [],
-    protocol: createStreamProtocol,
+    Protocol: NemoProtocol,
   },
 }
 
-/** Servers with a /v1/realtime of OpenAI's kind. */
+/** Servers with an OpenAI-style /v1/realtime. */
 export function createOpenAiRealtimeEngine(config: EngineConfig, deps: { log: Log }): Engine {
   const dialect = dialects[config.dialect]
+  if (dialect === undefined) throw new Error(`no dialect "${config.dialect}"`)
   const sampleRateHz = config.sampleRateHz ?? dialect.sampleRateHz
   const credential = config.key === undefined ? {} : { authorization: `Bearer ${config.key}` }
   return createServerEngine({
@@ -74,10 +75,17 @@ export function createOpenAiRealtimeEngine(config: EngineConfig, deps: { log: Lo
     features: dialect.features,
     sampleRateHz,
     address: () => ({
-      usualPath: '/v1/realtime',
+      defaultPath: '/v1/realtime',
       query: dialect.query(config),
       headers: { ...dialect.headers, ...credential },
     }),
-    protocol: (line, options) => dialect.protocol(line, { config, sampleRateHz, options }),
+    protocol: (session, options) =>
+      new dialect.Protocol(session, { config, sampleRateHz, options }),
   })
+}
+
+export const openAiRealtime: EngineKind = {
+  location: 'url',
+  dialects: Object.keys(dialects),
+  create: createOpenAiRealtimeEngine,
 }

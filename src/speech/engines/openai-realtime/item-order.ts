@@ -1,35 +1,15 @@
 import type { EngineEvent, Word } from '#speech/engine.ts'
-import { growText } from './realtime-frames.ts'
+import { appendDelta } from './realtime-audio.ts'
 
-/**
- * The items of a session in the order of their audio. Servers transcribe several at once and answer
- * whichever is done first; what is told is one utterance after the other.
- */
-export type ItemOrder = {
-  started(id: string, startMs: number | null): void
-  stopped(id: string, endMs: number | null): void
-  /** `commit` is the one of ours that was answered; null where the server found the pause. */
-  committed(id: string, previousId: string | null, commit: ItemCommit | null): void
-  grew(id: string, delta: unknown): void
-  settled(id: string, answer: ItemAnswer): void
-  /** Whether the server has heard speech begin that no commit has closed. */
-  isSpeechOpen(): boolean
-  hasStopped(id: string): boolean
-  /** The items whose audio is complete and whose answer has not been told. */
-  awaited(): ReadonlySet<string>
-  /** Where the audio of an item ends, as far as known. */
-  endOf(id: string): number | null
-}
-
-/** What we know of the audio that we closed. */
+/** What is known about audio that we committed. */
 export type ItemCommit = {
   readonly startMs: number | null
   readonly endMs: number | null
-  /** Whether the speaker paused where it ends. */
-  readonly inPause: boolean
+  /** Whether the speaker paused at its end. */
+  readonly isInPause: boolean
 }
 
-type ItemAnswer = {
+type ItemResult = {
   readonly text: string
   readonly words: readonly Word[]
   readonly confidence: number | null
@@ -42,31 +22,31 @@ type Item = {
   endMs: number | null
   isStopped: boolean
   isCommitted: boolean
-  inPause: boolean
-  answer: ItemAnswer | null
+  isInPause: boolean
+  result: ItemResult | null
 }
 
 type ItemEvent = Extract<EngineEvent, { type: 'partial' | 'final' | 'utterance-dropped' }>
 
 type ItemOrderOptions = {
   readonly emit: (event: ItemEvent) => void
-  /** An item behind which nothing more can wait. */
-  readonly overflowed: () => void
+  /** Too many items wait for one that never completes. */
+  readonly onOverflow: () => void
 }
 
-/** Items that may wait for one before them. */
+/** Items that may wait for an earlier one. */
 const itemsMax = 64
 
-export function createItemOrder(options: ItemOrderOptions): ItemOrder {
-  return new Items(options)
-}
-
-class Items implements ItemOrder {
+/**
+ * Restores the order of a session's items. Servers transcribe several at once and return whichever
+ * completes first; events are emitted one utterance after the other.
+ */
+export class ItemOrder {
   readonly #options: ItemOrderOptions
-  /** Committed ones first, in the order of their commits; the others as they were first named. */
+  /** Committed items first, in commit order; then the others in order of appearance. */
   #items: Item[] = []
-  /** Ids that were told, so that a late word about one does not make it anew. */
-  #told: string[] = []
+  /** Ids of emitted items, so that late frames do not recreate them. */
+  #emittedIds: string[] = []
   #shownText = ''
 
   constructor(options: ItemOrderOptions) {
@@ -85,38 +65,40 @@ class Items implements ItemOrder {
     item.endMs = endMs
   }
 
+  /** `commit`: our commit that was answered; null if the server detected the pause. */
   committed(id: string, previousId: string | null, commit: ItemCommit | null): void {
     const item = this.#itemOf(id)
     if (item === null || item.isCommitted) return
     item.isCommitted = true
     item.startMs ??= commit?.startMs ?? null
     item.endMs ??= commit?.endMs ?? null
-    item.inPause = commit?.inPause ?? true
+    item.isInPause = commit?.isInPause ?? true
     const others = this.#items.filter((other) => other !== item)
     const previous = others.findIndex((other) => other.id === previousId && other.isCommitted)
     const firstOpen = others.findIndex((other) => !other.isCommitted)
     const end = firstOpen === -1 ? others.length : firstOpen
     this.#items = others.toSpliced(previous === -1 ? end : previous + 1, 0, item)
-    this.#tell()
+    this.#emitNext()
   }
 
-  grew(id: string, delta: unknown): void {
+  textGrew(id: string, delta: unknown): void {
     const item = this.#itemOf(id)
     if (item === null) return
-    item.text = growText(item.text, delta)
-    this.#tell()
+    item.text = appendDelta(item.text, delta)
+    this.#emitNext()
   }
 
-  settled(id: string, answer: ItemAnswer): void {
+  completed(id: string, result: ItemResult): void {
     const item = this.#itemOf(id)
     if (item === null) return
-    item.answer = answer
-    this.#tell()
+    item.result = result
+    this.#emitNext()
   }
 
+  /** Whether the server has detected speech that no commit has closed. */
   isSpeechOpen(): boolean {
     return this.#items.some(
-      (item) => !isComplete(item) && (item.startMs !== null || item.text !== ''),
+      (item) => !hasAllAudio(item) && (item.startMs !== null || item.text !== ''),
     )
   }
 
@@ -124,16 +106,18 @@ class Items implements ItemOrder {
     return this.#items.find((item) => item.id === id)?.isStopped ?? false
   }
 
-  awaited(): ReadonlySet<string> {
-    return new Set(this.#items.filter(isComplete).map(({ id }) => id))
+  /** Items whose audio is complete and whose result has not been emitted. */
+  outstanding(): ReadonlySet<string> {
+    return new Set(this.#items.filter(hasAllAudio).map(({ id }) => id))
   }
 
+  /** Where the audio of an item ends; null if unknown. */
   endOf(id: string): number | null {
     return this.#items.find((item) => item.id === id)?.endMs ?? null
   }
 
   #itemOf(id: string): Item | null {
-    if (this.#told.includes(id)) return null
+    if (this.#emittedIds.includes(id)) return null
     const known = this.#items.find((item) => item.id === id)
     if (known !== undefined) return known
     const item: Item = {
@@ -143,46 +127,43 @@ class Items implements ItemOrder {
       endMs: null,
       isStopped: false,
       isCommitted: false,
-      inPause: true,
-      answer: null,
+      isInPause: true,
+      result: null,
     }
     this.#items.push(item)
-    if (this.#items.length > itemsMax) this.#options.overflowed()
+    if (this.#items.length > itemsMax) this.#options.onOverflow()
     return item
   }
 
-  #tell(): void {
-    let head = this.#items[0]
-    for (; head?.answer != null; head = this.#items[0]) {
+  #emitNext(): void {
+    let first = this.#items[0]
+    for (; first?.result != null; first = this.#items[0]) {
       this.#items.shift()
-      this.#told = [...this.#told, head.id].slice(-itemsMax)
+      this.#emittedIds = [...this.#emittedIds, first.id].slice(-itemsMax)
       this.#shownText = ''
-      this.#options.emit(eventOf(head, head.answer))
+      this.#options.emit(eventOf(first, first.result))
     }
-    if (head !== undefined) this.#show(head)
-  }
-
-  #show({ text, startMs }: Item): void {
-    const shown = text.trim()
-    if (shown === '' || shown === this.#shownText) return
-    this.#shownText = shown
-    this.#options.emit({ type: 'partial', text: shown, startMs, endMs: null })
+    if (first === undefined) return
+    const text = first.text.trim()
+    if (text === '' || text === this.#shownText) return
+    this.#shownText = text
+    this.#options.emit({ type: 'partial', text, startMs: first.startMs, endMs: null })
   }
 }
 
 function eventOf(
-  { startMs, endMs, inPause }: Item,
-  { text, words, confidence }: ItemAnswer,
+  { startMs, endMs, isInPause: speechFinal }: Item,
+  { text, words, confidence }: ItemResult,
 ): ItemEvent {
   if (text === '') return { type: 'utterance-dropped' }
   const from = words[0]?.startMs ?? startMs
   const to = words.at(-1)?.endMs ?? endMs
-  // Times of different origin need not agree.
+  // Times of different origin may contradict each other.
   const isOrdered = from === null || to === null || from <= to
   const times = { startMs: from, endMs: isOrdered ? to : from }
-  return { type: 'final', text, ...times, words, confidence, speechFinal: inPause }
+  return { type: 'final', text, ...times, words, confidence, speechFinal }
 }
 
-function isComplete({ isStopped, isCommitted }: Item): boolean {
+function hasAllAudio({ isStopped, isCommitted }: Item): boolean {
   return isStopped || isCommitted
 }

@@ -1,251 +1,261 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { createAudioFrames } from '#speech/engines/audio-frames.ts'
-import { createPacedProgress } from '#speech/engines/paced-progress.ts'
-import type { ServerLine, ServerProtocol } from '#speech/engines/server-session.ts'
+import type { ServerProtocol, ServerSession } from '#speech/engines/server-session.ts'
 import { readWords } from '#speech/engines/words.ts'
 import type { RealtimeSettings } from './engine.ts'
-import { createItemOrder, type ItemCommit } from './item-order.ts'
-import { createPauseFinder } from './pause-finder.ts'
+import { type ItemCommit, ItemOrder } from './item-order.ts'
 import {
   appendFrame,
-  appendMs,
   commitMsMin,
   kindOfFatal,
+  PauseFinder,
+  RealtimeAudio,
   type RealtimeError,
   readError,
-} from './realtime-frames.ts'
-import { sessionUpdate } from './session-update.ts'
+  readTranscript,
+} from './realtime-audio.ts'
+
+/** Unanswered commits. */
+const commitsMax = 64
+/** Some servers never answer a commit that coincides with a pause that they detected. */
+const commitAnswerMs = 2_000
+/** One item may fail; this many consecutive failures mean that the server does not work. */
+const failuresMax = 3
+const promptCharsMax = 1_000
 
 /**
- * The dialects of OpenAI's own service, the present one and the one before: audio is not
- * acknowledged, each utterance is an item, and the server finds the pauses. Where its model refuses
- * to look for them, they are found here and committed.
+ * The dialects of OpenAI's service, `ga` and `beta`: audio is not acknowledged, each utterance is an
+ * item, and the server detects pauses. If its model does not support that, pauses are detected and
+ * committed here.
  */
-export function createItemProtocol(line: ServerLine, settings: RealtimeSettings): ServerProtocol {
-  return new ItemProtocol(line, settings)
-}
-
-/** Commits without an answer. */
-const commitsMax = 64
-/** Some servers never answer a commit that came together with a pause that they found. */
-const commitAnswerMs = 2_000
-/** One item may fail; so many in a row are a server that does not work. */
-const failuresMax = 3
-
-class ItemProtocol implements ServerProtocol {
-  readonly #line: ServerLine
+export class ItemProtocol implements ServerProtocol {
+  readonly #session: ServerSession
   readonly #settings: RealtimeSettings
-  readonly #frames
-  readonly #progress
-  readonly #pauses
-  readonly #order
+  readonly #audio: RealtimeAudio
+  readonly #pauses: PauseFinder
+  readonly #order: ItemOrder
   #isReady = false
-  #findsTurns = true
-  #sentMs = 0
-  /** Where what the server has not committed begins, at the latest. */
-  #bufferedFromMs = 0
+  #serverDetectsPauses = true
+  /** The latest position at which the server's uncommitted audio can start. */
+  #uncommittedFromMs = 0
   #commits: (ItemCommit & { atMs: number })[] = []
   #commitTimer: Timer | null = null
   #failures = 0
-  /** The items that `finalize` waits for; null where it is not asked. */
+  /** The items that `finalize` waits for; null: not requested. */
   #finalizing: Set<string> | null = null
   #isEnding = false
 
-  constructor(line: ServerLine, settings: RealtimeSettings) {
-    const { config, sampleRateHz, options } = settings
-    this.#line = line
+  constructor(session: ServerSession, settings: RealtimeSettings) {
+    this.#session = session
     this.#settings = settings
-    this.#pauses = createPauseFinder(sampleRateHz, options.endpointingMs)
-    this.#order = createItemOrder({
-      emit: (event) => line.emit(event),
-      overflowed: () => line.fail('broken', 'an item was never answered'),
+    this.#pauses = new PauseFinder(settings.sampleRateHz, settings.options.endpointingMs)
+    this.#order = new ItemOrder({
+      emit: (event) => session.emit(event),
+      onOverflow: () => session.fail('broken', 'an item was never completed'),
     })
-    this.#progress = createPacedProgress(line, config.paceMax)
-    this.#frames = createAudioFrames({
-      sampleRateHz,
-      frameMs: appendMs,
-      send: (samples) => this.#append(samples),
-    })
+    this.#audio = new RealtimeAudio(session, settings, (samples) => this.#append(samples))
   }
 
   opened(): void {
-    this.#line.sendJson(sessionUpdate(this.#settings, this.#findsTurns))
+    this.#session.sendJson(sessionUpdate(this.#settings, this.#serverDetectsPauses))
   }
 
-  frame(frame: JsonObject): void {
+  received(frame: JsonObject): void {
     const id = typeof frame['item_id'] === 'string' ? frame['item_id'] : ''
     switch (frame['type']) {
       case 'session.updated':
       case 'transcription_session.updated':
         this.#isReady = true
-        this.#line.ready()
+        this.#session.ready()
         break
-      case 'input_audio_buffer.speech_started':
-        this.#speechStarted(id, readMs(frame['audio_start_ms']))
+      case 'input_audio_buffer.speech_started': {
+        const atMs = readMs(frame['audio_start_ms'])
+        this.#order.started(id, atMs)
+        if (atMs !== null) this.#session.emit({ type: 'speech-start', atMs })
         break
-      case 'input_audio_buffer.speech_stopped':
-        this.#speechStopped(id, readMs(frame['audio_end_ms']))
+      }
+      case 'input_audio_buffer.speech_stopped': {
+        const atMs = readMs(frame['audio_end_ms'])
+        this.#order.stopped(id, atMs)
+        if (atMs !== null) this.#audio.progress.confirmed(atMs)
         break
+      }
       case 'input_audio_buffer.committed':
-        this.#committed(id, frame['previous_item_id'])
+        this.#onCommitted(id, frame['previous_item_id'])
         break
       case 'conversation.item.input_audio_transcription.delta':
-        this.#order.grew(id, frame['delta'])
+        this.#order.textGrew(id, frame['delta'])
         break
       case 'conversation.item.input_audio_transcription.completed':
-        this.#completed(id, frame)
+        this.#onCompleted(id, frame)
         break
       case 'conversation.item.input_audio_transcription.failed':
-        this.#itemFailed(id, readError(frame))
+        this.#onItemFailed(id, readError(frame))
         break
       case 'error':
-        this.#failed(readError(frame))
+        this.#onError(readError(frame))
         break
     }
   }
 
   write(samples: Int16Array): void {
-    this.#frames.write(samples)
+    this.#audio.write(samples)
   }
 
   finalize(): void {
     this.#commitRest(false)
-    this.#finalizing = new Set(this.#order.awaited())
-    this.#line.soon(() => this.#answer())
+    this.#finalizing = new Set(this.#order.outstanding())
+    this.#session.defer(() => this.#respond())
   }
 
   end(): void {
     this.#commitRest(true)
     this.#isEnding = true
-    this.#line.soon(() => this.#answer())
-  }
-
-  isAnswered(): boolean {
-    return false
+    this.#session.defer(() => this.#respond())
   }
 
   stop(): void {
-    this.#frames.stop()
-    this.#progress.stop()
-    if (this.#commitTimer !== null) clearTimeout(this.#commitTimer)
+    this.#audio.stop()
+    this.#stopCommitTimer()
   }
 
   #append(samples: Int16Array): void {
-    this.#line.sendText(appendFrame(samples))
-    this.#sentMs += (samples.length * 1000) / this.#settings.sampleRateHz
-    this.#progress.sent(this.#sentMs)
+    this.#session.sendText(appendFrame(samples))
+    this.#audio.sent(samples)
     const reason = this.#pauses.push(samples)
-    if (reason !== null && !this.#findsTurns) this.#commit(reason === 'pause')
+    if (reason !== null && !this.#serverDetectsPauses) this.#commit(reason === 'pause')
   }
 
-  /** Closes what was said and not committed, if there is something in it. */
-  #commitRest(inPause: boolean): void {
-    this.#frames.flush()
-    if (this.#sentMs - this.#bufferedFromMs < commitMsMin) return
+  /** Commits the remaining audio if it contains speech. */
+  #commitRest(isInPause: boolean): void {
+    this.#audio.flush()
+    if (this.#audio.sentMs - this.#uncommittedFromMs < commitMsMin) return
     const speech = this.#pauses.speech()
-    const isSaid = speech !== null && speech.endMs > this.#bufferedFromMs
-    // Models make words up where they are given silence.
-    if (this.#findsTurns && !isSaid && !this.#order.isSpeechOpen()) return
-    this.#commit(inPause)
+    const hasSpeech = speech !== null && speech.endMs > this.#uncommittedFromMs
+    // Models hallucinate text for silence.
+    if (this.#serverDetectsPauses && !hasSpeech && !this.#order.isSpeechOpen()) return
+    this.#commit(isInPause)
     this.#commitTimer ??= setTimeout(() => {
       this.#commitTimer = null
       this.#commits = []
-      this.#answer()
+      this.#respond()
     }, commitAnswerMs)
   }
 
-  #commit(inPause: boolean): void {
+  #commit(isInPause: boolean): void {
     const { startMs = null, endMs = null } = this.#pauses.cut() ?? {}
-    this.#commits.push({ startMs, endMs, inPause, atMs: this.#sentMs })
-    this.#bufferedFromMs = this.#sentMs
-    this.#line.sendJson({ type: 'input_audio_buffer.commit' })
-    if (this.#commits.length > commitsMax) this.#line.fail('broken', 'it does not answer commits')
+    const { sentMs: atMs } = this.#audio
+    this.#commits.push({ startMs, endMs, isInPause, atMs })
+    this.#uncommittedFromMs = atMs
+    this.#session.sendJson({ type: 'input_audio_buffer.commit' })
+    if (this.#commits.length <= commitsMax) return
+    this.#session.fail('broken', 'the server does not answer commits')
   }
 
-  #speechStarted(id: string, atMs: number | null): void {
-    this.#order.started(id, atMs)
-    if (atMs !== null) this.#line.emit({ type: 'speech-start', atMs })
-  }
-
-  #speechStopped(id: string, atMs: number | null): void {
-    this.#order.stopped(id, atMs)
-    if (atMs !== null) this.#progress.known(atMs)
-  }
-
-  #committed(id: string, previousId: unknown): void {
-    if (id === '') this.#line.fail('broken', 'an item has no id')
+  #onCommitted(id: string, previousId: unknown): void {
+    if (id === '') this.#session.fail('broken', 'an item has no id')
+    const { sentMs, progress } = this.#audio
     const isByServer = this.#order.hasStopped(id)
     const commit = isByServer ? undefined : this.#commits.shift()
     if (isByServer) {
       const pauseMs = this.#settings.options.endpointingMs
-      const untilMs = (this.#order.endOf(id) ?? this.#sentMs) + pauseMs
-      this.#bufferedFromMs = Math.max(this.#bufferedFromMs, Math.min(untilMs, this.#sentMs))
+      const untilMs = Math.min((this.#order.endOf(id) ?? sentMs) + pauseMs, sentMs)
+      this.#uncommittedFromMs = Math.max(this.#uncommittedFromMs, untilMs)
     }
-    // A commit that meets a pause may close another item than the one that it was meant for.
+    // A commit that coincides with a detected pause may close another item than intended.
     if (commit !== undefined || this.#commits.length > 0) this.#finalizing?.add(id)
     this.#order.committed(id, typeof previousId === 'string' ? previousId : null, commit ?? null)
-    if (commit !== undefined) this.#progress.known(commit.atMs)
-    this.#answer()
+    if (commit !== undefined) progress.confirmed(commit.atMs)
+    this.#respond()
   }
 
-  #completed(id: string, frame: JsonObject): void {
-    if (id === '') this.#line.fail('broken', 'an item has no id')
+  #onCompleted(id: string, frame: JsonObject): void {
+    if (id === '') this.#session.fail('broken', 'an item has no id')
     this.#failures = 0
-    this.#order.settled(id, {
-      text: typeof frame['transcript'] === 'string' ? frame['transcript'].trim() : '',
+    this.#order.completed(id, {
+      text: readTranscript(frame),
       words: readWords(frame['words'], 'confidence'),
-      confidence: confidenceOf(frame['logprobs']),
+      confidence: readLogprobs(frame['logprobs']),
     })
-    this.#answer()
+    this.#respond()
   }
 
-  #itemFailed(id: string, { code, message }: RealtimeError): void {
+  #onItemFailed(id: string, { code, message }: RealtimeError): void {
     this.#failures += 1
     const detail = `${code} ${message}`
-    this.#line.note('a speech server could not transcribe an utterance', detail)
-    if (this.#failures >= failuresMax) this.#line.fail('broken', `items fail: ${detail}`)
-    this.#order.settled(id, { text: '', words: [], confidence: null })
-    this.#answer()
+    this.#session.warn('speech server failed to transcribe an utterance', detail)
+    if (this.#failures >= failuresMax) this.#session.fail('broken', `items fail: ${detail}`)
+    this.#order.completed(id, { text: '', words: [], confidence: null })
+    this.#respond()
   }
 
-  #failed(error: RealtimeError): void {
-    const detail = `the server says: ${error.code} ${error.message}`
+  #onError(error: RealtimeError): void {
+    const detail = `server error: ${error.code} ${error.message}`
     const kind = kindOfFatal(error)
-    if (!this.#isReady && this.#findsTurns && isAboutTurns(error)) {
-      this.#findsTurns = false
+    if (!this.#isReady && this.#serverDetectsPauses && isAboutPauses(error)) {
+      this.#serverDetectsPauses = false
       this.opened()
     } else if (!this.#isReady || kind !== null) {
-      this.#line.fail(kind ?? 'refused', detail)
+      this.#session.fail(kind ?? 'refused', detail)
     } else if (isAboutEmptyCommit(error) && this.#commits.length > 0) {
       this.#commits.shift()
-      this.#answer()
+      this.#respond()
     } else {
-      this.#line.note('a speech server complains and goes on', detail)
+      this.#session.warn('speech server error, continuing', detail)
     }
   }
 
-  /** Answers what was asked for, once all items that it covers were told. */
-  #answer(): void {
+  /** Answers outstanding requests once all items that they cover were emitted. */
+  #respond(): void {
     if (this.#commits.length > 0) return
+    this.#stopCommitTimer()
+    const outstanding = this.#order.outstanding()
+    if (this.#finalizing?.isDisjointFrom(outstanding)) {
+      this.#finalizing = null
+      this.#session.emit({ type: 'finalized' })
+    }
+    if (!this.#isEnding || outstanding.size > 0 || this.#finalizing !== null) return
+    this.#audio.progress.confirmed(this.#audio.sentMs)
+    this.#session.ended()
+  }
+
+  #stopCommitTimer(): void {
     if (this.#commitTimer !== null) clearTimeout(this.#commitTimer)
     this.#commitTimer = null
-    const awaited = this.#order.awaited()
-    if (this.#finalizing?.isDisjointFrom(awaited)) {
-      this.#finalizing = null
-      this.#line.emit({ type: 'finalized' })
-    }
-    if (!this.#isEnding || awaited.size > 0 || this.#finalizing !== null) return
-    this.#progress.known(this.#sentMs)
-    this.#line.ended()
   }
+}
+
+function sessionUpdate(settings: RealtimeSettings, serverDetectsPauses: boolean): JsonObject {
+  const { config, sampleRateHz, options } = settings
+  const { language, vocabulary, endpointingMs } = options
+  const prompt = vocabulary.join(', ').slice(0, promptCharsMax)
+  const transcription = {
+    ...(config.model === undefined ? {} : { model: config.model }),
+    language,
+    ...(prompt === '' ? {} : { prompt }),
+  }
+  const turn_detection = serverDetectsPauses
+    ? { type: 'server_vad', silence_duration_ms: endpointingMs }
+    : null
+  if (config.dialect === 'beta') {
+    return {
+      type: 'transcription_session.update',
+      session: {
+        input_audio_format: 'pcm16',
+        input_audio_transcription: transcription,
+        turn_detection,
+      },
+    }
+  }
+  const input = { format: { type: 'audio/pcm', rate: sampleRateHz }, transcription, turn_detection }
+  return { type: 'session.update', session: { type: 'transcription', audio: { input } } }
 }
 
 function readMs(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? Math.round(value) : null
 }
 
-/** The mean probability of the tokens, where the server was configured to tell it. */
-function confidenceOf(logprobs: unknown): number | null {
+/** The mean probability of the tokens, if the server is configured to return it. */
+function readLogprobs(logprobs: unknown): number | null {
   if (!Array.isArray(logprobs) || logprobs.length === 0) return null
   const each = logprobs.map((token: unknown) => (isRecord(token) ? Number(token['logprob']) : 0))
   const mean = each.reduce((sum, logprob) => sum + logprob, 0) / each.length
@@ -256,6 +266,6 @@ function isAboutEmptyCommit({ code, message }: RealtimeError): boolean {
   return code === 'input_audio_buffer_commit_empty' || message.includes('buffer too small')
 }
 
-function isAboutTurns({ param, message }: RealtimeError): boolean {
+function isAboutPauses({ param, message }: RealtimeError): boolean {
   return param.includes('turn_detection') || /turn.detection/i.test(message)
 }

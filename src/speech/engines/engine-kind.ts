@@ -1,0 +1,42 @@
+import type { EngineConfig } from '#config/schema.ts'
+import { type Engine, EngineError, type Language, languages } from '#speech/engine.ts'
+import type { Log } from '#telemetry/log.ts'
+
+/** What every adapter needs: the declaration of its kind, and small functions that adapters share. */
+
+export type EngineDeps = {
+  readonly log: Log
+  /** The environment of programs. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** An engine kind, as its adapter declares it. */
+export type EngineKind = {
+  /** What locates an engine of this kind: its `url`, its `command`, or neither. */
+  readonly location: 'url' | 'command' | 'none'
+  /** Values of `dialect`; absent: the key is ignored. */
+  readonly dialects?: readonly string[]
+  readonly create: (config: EngineConfig, deps: EngineDeps) => Engine
+}
+
+/** The languages that an engine serves; all of them if the configuration names none. */
+export function servedLanguages({ languages: codes }: EngineConfig): readonly Language[] {
+  return codes.length === 0 ? languages : languages.filter((language) => codes.includes(language))
+}
+
+/** The error of an `open` whose signal aborted. */
+export function openAborted(): EngineError {
+  return new EngineError('unreachable', 'opening the session was cancelled')
+}
+
+/**
+ * The pause after consecutive failures (1, 2, 3 …): exponential up to a limit, with jitter so that
+ * simultaneous failures are not retried simultaneously.
+ */
+export function backoffMs(
+  failures: number,
+  { firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number },
+): number {
+  const grownMs = Math.min(maxMs, firstMs * 2 ** Math.max(0, failures - 1))
+  return (0.5 + Math.random() / 2) * grownMs
+}

@@ -1,0 +1,158 @@
+import { isRecord, type JsonObject } from '#lib/json.ts'
+import type { EngineErrorKind } from '#speech/engine.ts'
+import { AudioFramer, bytesOf, EstimatedProgress } from '#speech/engines/server-audio.ts'
+import type { ServerSession } from '#speech/engines/server-session.ts'
+import { createVoiceActivity } from '#speech/voice-activity.ts'
+import type { RealtimeSettings } from './engine.ts'
+
+/** What the protocols of this family share: audio framing, pauses, growing texts and errors. */
+
+const appendMs = 100
+/** Servers refuse to commit less audio. */
+export const commitMsMin = 100
+
+/** The outgoing audio of one session: frames, how much was sent, and estimated progress. */
+export class RealtimeAudio {
+  readonly progress: EstimatedProgress
+  readonly #framer: AudioFramer
+  readonly #sampleRateHz: number
+  sentMs = 0
+
+  /** `send` sends one frame and then calls `sent`. */
+  constructor(
+    session: ServerSession,
+    { config, sampleRateHz }: RealtimeSettings,
+    send: (samples: Int16Array) => void,
+  ) {
+    this.#sampleRateHz = sampleRateHz
+    this.progress = new EstimatedProgress(session, config.paceMax)
+    this.#framer = new AudioFramer(sampleRateHz, appendMs, send)
+  }
+
+  write(samples: Int16Array): void {
+    this.#framer.write(samples)
+  }
+
+  flush(): void {
+    this.#framer.flush()
+  }
+
+  sent(samples: Int16Array): void {
+    this.sentMs += this.msOf(samples)
+    this.progress.sent(this.sentMs)
+  }
+
+  msOf(samples: Int16Array): number {
+    return (samples.length * 1000) / this.#sampleRateHz
+  }
+
+  stop(): void {
+    this.#framer.stop()
+    this.progress.stop()
+  }
+}
+
+/** Base64 needs no escapes, so the frame is concatenated instead of encoded as JSON. */
+export function appendFrame(samples: Int16Array): string {
+  return `{"type":"input_audio_buffer.append","audio":"${bytesOf(samples).toString('base64')}"}`
+}
+
+/** Longer utterances slow these models down and degrade their results. */
+const utteranceMsMax = 30_000
+/** How much longer an utterance may be while speech continues. */
+const graceMs = 10_000
+
+type Stretch = { readonly startMs: number; readonly endMs: number }
+
+/** Finds where to cut audio into utterances, for servers that do not detect pauses. */
+export class PauseFinder {
+  readonly #voice: ReturnType<typeof createVoiceActivity>
+  readonly #sampleRateHz: number
+  readonly #pauseMs: number
+  #seenMs = 0
+  #cutMs = 0
+  #startMs: number | null = null
+  #endMs = 0
+
+  constructor(sampleRateHz: number, pauseMs: number) {
+    this.#voice = createVoiceActivity(sampleRateHz)
+    this.#sampleRateHz = sampleRateHz
+    this.#pauseMs = pauseMs
+  }
+
+  /** Returns whether to cut after these samples: in a pause, or because of the length. */
+  push(samples: Int16Array): 'pause' | 'length' | null {
+    this.#seenMs += (samples.length * 1000) / this.#sampleRateHz
+    for (const change of this.#voice.push(samples)) {
+      if (change.speaking) this.#startMs ??= change.atMs
+      else this.#endMs = change.endMs
+    }
+    const current = this.#voice.current()
+    if (current !== null) this.#endMs = current.endMs
+    const pausedMs = this.#seenMs - this.#endMs
+    if (this.#startMs !== null && current === null && pausedMs >= this.#pauseMs) return 'pause'
+    const lengthMsMax = current === null ? utteranceMsMax : utteranceMsMax + graceMs
+    return this.#seenMs - this.#cutMs >= lengthMsMax ? 'length' : null
+  }
+
+  /** The speech since the last cut; null without any. */
+  speech(): Stretch | null {
+    const startMs = this.#startMs
+    return startMs === null ? null : { startMs, endMs: Math.max(startMs, this.#endMs) }
+  }
+
+  /** Returns the speech since the last cut and starts anew. */
+  cut(): Stretch | null {
+    const speech = this.speech()
+    this.#cutMs = this.#seenMs
+    this.#startMs = null
+    // Speech after the cut is a new stretch.
+    this.#voice.cut()
+    return speech
+  }
+}
+
+/** A growing text is truncated here; its final is complete. */
+const partialCharsMax = 20_000
+
+export function appendDelta(text: string, delta: unknown): string {
+  return typeof delta === 'string' ? (text + delta).slice(0, partialCharsMax) : text
+}
+
+export function readTranscript(frame: JsonObject): string {
+  return typeof frame['transcript'] === 'string' ? frame['transcript'].trim() : ''
+}
+
+export type RealtimeError = {
+  readonly code: string
+  readonly message: string
+  readonly param: string
+}
+
+/** Most servers send an object, some a text with a code beside it. */
+export function readError(frame: JsonObject): RealtimeError {
+  const error = isRecord(frame['error']) ? frame['error'] : frame
+  const { error: text, message = text, code, type, param } = error
+  return {
+    code: String(code ?? (type === 'error' ? '' : (type ?? ''))),
+    message: String(message ?? 'an error without a message'),
+    param: String(param ?? ''),
+  }
+}
+
+const fatalCodes: Readonly<Record<string, EngineErrorKind>> = {
+  session_expired: 'limit',
+  rate_limit_exceeded: 'busy',
+  rate_limit_error: 'busy',
+  insufficient_quota: 'refused',
+  invalid_api_key: 'refused',
+  authentication_error: 'refused',
+  permission_denied: 'refused',
+  model_not_found: 'refused',
+  model_load_error: 'refused',
+}
+
+/** Null if the session continues after this error, as after most. */
+export function kindOfFatal({ code }: RealtimeError): EngineErrorKind | null {
+  return fatalCodes[code] ?? null
+}
