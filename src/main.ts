@@ -4,6 +4,7 @@ import { ConfigError, loadConfigFromProcess } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { upstreamFaults } from './inference/upstreams/index.ts'
 import { openProcessLog } from './process-log.ts'
+import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
 
 // `bun start` runs the supervisor, which runs this file again for each worker. What only one of
@@ -15,7 +16,7 @@ process.exit(await run())
 
 async function run(): Promise<number> {
   try {
-    const loaded = loadConfigFromProcess([upstreamFaults])
+    const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
     const { config, isDevelopment } = withDevelopmentDefaults(loaded)
     return await runPart(config, { isDevelopment, hostWanted: loaded.host })
   } catch (error) {

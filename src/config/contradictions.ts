@@ -12,7 +12,7 @@ export function contradictions(config: Config): string[] {
     ...upstreamFaults(config),
     ...mcpServerFaults(config),
     ...modelFaults(config),
-    ...engineFaults(config),
+    ...engineNameFaults(config),
     ...portalFaults(config),
   ]
 }
@@ -84,16 +84,10 @@ function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
   }
 }
 
-function* engineFaults({ engine }: Config): Generator<string> {
+function* engineNameFaults({ engine }: Config): Generator<string> {
   const names = new Set<string>()
-  for (const [at, { name, kind, url, command }] of engine.entries()) {
+  for (const [at, { name }] of engine.entries()) {
     if (names.has(name)) yield `engine.${at}.name: "${name}" is taken.`
     names.add(name)
-    if (kind === 'exec' && command.length === 0) yield `engine.${at}.command: a program is needed.`
-    if (kind !== 'exec' && kind !== 'demo' && !isUrl(url, socketProtocols)) {
-      yield `engine.${at}.url (SLUICE_STT_URL): a ws, wss, http or https URL is needed.`
-    }
   }
 }
-
-const socketProtocols = [...webProtocols, 'ws:', 'wss:']

@@ -7,55 +7,49 @@ const languageCode = Type.Union(
 
 /** An `[[engine]]` of the file. */
 const engineEntry = entry('A speech engine.', {
-  name: text('How the log, callers and statistics call it; unique.'),
-  kind: Type.Union(
-    [
-      Type.Literal('exec'),
-      Type.Literal('vosk'),
-      Type.Literal('openai-realtime'),
-      Type.Literal('deepgram'),
-      Type.Literal('demo'),
-    ],
-    { description: 'What it is: a program, a server of one of these protocols, or built in.' },
+  name: text('The unique name in the log, in session statistics and for clients.'),
+  // The engine registry lists the kinds and their dialects, and checks them: `engineFaults` in speech.
+  kind: text(
+    'The protocol of a server ("openai-realtime", "deepgram", "vosk"), "exec" for a program, or "demo".',
   ),
-  url: Type.Optional(text('Where a server answers: ws://, wss://, http:// or https://.')),
+  url: Type.Optional(text('The URL of a server: ws://, wss://, http:// or https://.')),
   command: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'The program of kind = "exec" and its arguments; no shell is between.',
+    description: 'The program of kind = "exec" and its arguments, without a shell.',
     default: [],
   }),
   languages: Type.Array(languageCode, {
-    description: 'What it understands; empty: every language.',
+    description: 'The languages that it serves; empty: all.',
     default: [],
   }),
   key: Type.Optional(text('Its credential.', { secret: true })),
   keyEnv: Type.Optional(text('The environment variable that holds the credential.')),
-  model: Type.Optional(text('The model to ask a server for.')),
-  dialect: Type.Union(
-    [Type.Literal('ga'), Type.Literal('beta'), Type.Literal('vllm'), Type.Literal('nemo')],
-    { description: 'What a server of kind = "openai-realtime" speaks.', default: 'ga' },
+  model: Type.Optional(text('The model to request from a server.')),
+  dialect: text(
+    'The dialect of a server with kind = "openai-realtime": "ga", "beta", "vllm" or "nemo".',
+    { default: 'ga' },
   ),
   framed: Type.Boolean({
     description:
-      'Whether the program of kind = "exec" takes frames (4 bytes of length, 1 of type) instead of bare samples, and so can be asked for finals.',
+      'Whether the program of kind = "exec" reads frames (4 bytes length, 1 byte type) instead of bare samples, which enables finalize.',
     default: false,
   }),
   sampleRateHz: Type.Optional(
     Type.Integer({
-      description: 'The rate that it wants; without it, the one that its kind is used to.',
+      description: 'The sample rate that it expects; default: that of its kind.',
       minimum: 8_000,
       maximum: 48_000,
     }),
   ),
-  sessionsMax: whole('Sessions at once of each worker.', { default: 64, minimum: 1 }),
-  sessionMsMax: whole('The longest session in audio; then a fresh one goes on.', {
+  sessionsMax: whole('Concurrent sessions per worker.', { default: 64, minimum: 1 }),
+  sessionMsMax: whole('Audio per engine session; longer recognitions continue in a new session.', {
     default: 480_000,
     minimum: 1_000,
   }),
-  warm: whole('Programs of kind = "exec" that are kept ready.', { default: 1, minimum: 0 }),
-  openMs: whole('How long it may take until it is ready.', { default: 10_000, minimum: 10 }),
+  warm: whole('Programs of kind = "exec" that are started in advance.', { default: 1, minimum: 0 }),
+  openMs: whole('How long a session may take until it is ready.', { default: 10_000, minimum: 10 }),
   paceMax: Type.Number({
     description:
-      'How many times faster than speech a server that acknowledges nothing is fed at most.',
+      'The maximum speed, relative to real time, at which a server without acknowledgements receives audio.',
     default: 4,
     minimum: 1,
   }),
@@ -64,88 +58,104 @@ const engineEntry = entry('A speech engine.', {
 /** The keys about speech. */
 export const speechKeys = {
   engine: Type.Array(engineEntry, {
-    description: 'Speech engines in order of preference. Without any, the built-in demo answers.',
+    description:
+      'Speech engines in order of preference. Without any, the built-in demo engine is used.',
     default: [],
   }),
-  speech: section('Speech-to-text sessions: what each may cost, and when it is given up.', {
-    sessionsMax: whole('Sessions at once in one worker; more are told to come back.', {
-      default: 1_000,
-      minimum: 1,
-    }),
-    sessionsPerUserMax: whole('Sessions at once of one user in one worker.', {
+  speech: section('Limits and deadlines of speech-to-text sessions.', {
+    sessionsMax: whole(
+      'Concurrent sessions per worker; further ones are refused with `capacity`.',
+      {
+        default: 1_000,
+        minimum: 1,
+      },
+    ),
+    sessionsPerUserMax: whole('Concurrent sessions per user and worker.', {
       default: 100,
       minimum: 1,
     }),
-    queueBytesMax: whole('Audio of one session that waits as it came; then its client waits.', {
+    queueBytesMax: whole('Undecoded audio per session; then the client is paused.', {
       default: 65_536,
       minimum: 4_096,
     }),
     queueTotalBytesMax: whole(
-      'Audio of all sessions that waits; above it each may keep half, and none is added.',
+      'Undecoded audio of all sessions; above it, each session may queue half and new ones are refused.',
       { default: 134_217_728, minimum: 65_536 },
     ),
-    frameBytesMax: whole('The longest message of a client.', { default: 262_144, minimum: 1_024 }),
-    inFlightMsMax: whole('Audio that an engine was given and has not taken in.', {
+    frameBytesMax: whole('The maximum size of an audio message.', {
+      default: 262_144,
+      minimum: 1_024,
+    }),
+    inFlightMsMax: whole('Audio that an engine has received but not processed.', {
       default: 2_000,
       minimum: 200,
     }),
     replayMsMax: whole(
-      'Audio without a final that is kept for a fresh engine; what is older is lost with its engine, and told.',
+      'Audio without a final that is kept for engine failover; older audio is lost and reported.',
       { default: 30_000, minimum: 1_000 },
     ),
-    handshakeMs: whole('From the connection to the first message.', {
+    handshakeMs: whole('How long a client may take to send the first message.', {
       default: 10_000,
       minimum: 10,
     }),
-    idleMs: whole('How long neither audio nor a keepalive may come.', {
+    idleMs: whole('How long a client may send neither audio nor a keepalive.', {
       default: 30_000,
       minimum: 10,
     }),
-    engineStallMs: whole('How long an engine with work may make no progress.', {
+    engineStallMs: whole('How long an engine with unprocessed audio may make no progress.', {
       default: 30_000,
       minimum: 10,
     }),
     finalizeMs: whole('How long the last finals may take.', { default: 10_000, minimum: 10 }),
-    muteMs: whole('Speech that an engine may leave without a word before it is replaced.', {
+    muteMs: whole('Speech without text after which an engine is replaced.', {
       default: 15_000,
       minimum: 100,
     }),
-    lagMsMax: whole('How far a live session may be behind before its client is told.', {
+    lagMsMax: whole('The lag of a live session that triggers a warning.', {
       default: 15_000,
       minimum: 100,
     }),
-    sessionMsMax: whole('The longest session, by the clock.', {
+    sessionMsMax: whole('The maximum duration of a session.', {
       default: 14_400_000,
       minimum: 10,
     }),
-    resumeMs: whole('How long a session waits for its client after the connection was lost.', {
+    resumeMs: whole('How long a session stays open for a disconnected client.', {
       default: 30_000,
       minimum: 0,
     }),
-    resumeCharsMax: whole('Server frames of one session that are kept for a client that resumes.', {
-      default: 262_144,
-      minimum: 1_024,
-    }),
-    rolloversMax: whole('Fresh engines for one session, within ten minutes.', {
-      default: 10,
-      minimum: 0,
-    }),
-    readerBytesMax: whole('Frames that may wait for a client that does not read.', {
+    resumeCharsMax: whole(
+      'Server frames kept per session for a client that resumes, in characters.',
+      {
+        default: 262_144,
+        minimum: 1_024,
+      },
+    ),
+    rolloversMax: whole(
+      'Engine failures per session within ten minutes before the session fails.',
+      {
+        default: 10,
+        minimum: 0,
+      },
+    ),
+    readerBytesMax: whole('Frames that may be queued for a client that does not read.', {
       default: 786_432,
       minimum: 65_536,
     }),
-    readerStallMs: whole('How long so much may wait before the client is let go.', {
+    readerStallMs: whole('How long more may be queued before the client is disconnected.', {
       default: 10_000,
       minimum: 10,
     }),
-    fileBytesMax: whole('The longest file of /v1/audio/transcriptions.', {
+    fileBytesMax: whole('The maximum file size of /v1/audio/transcriptions.', {
       default: 209_715_200,
       minimum: 1_024,
     }),
-    fileMs: whole('How long such a file may take.', { default: 600_000, minimum: 1_000 }),
+    fileMs: whole('How long the transcription of a file may take.', {
+      default: 600_000,
+      minimum: 1_000,
+    }),
     models: Type.Array(Type.String({ minLength: 1 }), {
       description:
-        'Model names of /v1/audio/transcriptions that mean: the engine that serves the language. The name of an engine means that engine.',
+        'Model names of /v1/audio/transcriptions that select an engine by language. The name of an engine selects that engine.',
       default: ['stt', 'whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'],
     }),
   }),

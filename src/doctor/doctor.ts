@@ -7,6 +7,7 @@ import type { Config } from '#config/schema.ts'
 import { secretsOf } from '#config/secrets.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { engineFaults } from '#speech/engines/registry.ts'
 import { createLog } from '#telemetry/log.ts'
 import { bunFinding } from './checks/machine.ts'
 import { examine } from './examine.ts'
@@ -38,7 +39,7 @@ function readArguments(argv: readonly string[]): { json: boolean } {
 
 async function diagnose(): Promise<Report> {
   try {
-    const config = loadConfigFromProcess([upstreamFaults])
+    const config = loadConfigFromProcess([upstreamFaults, engineFaults])
     const findings = [ok('configuration', 'every key is valid'), ...(await examineWorld(config))]
     return reportOf(findings, secretsOf(config))
   } catch (error) {

@@ -17,13 +17,14 @@ import {
   packageVersion,
   platformPackages,
 } from '#inference/upstreams/llama/package.ts'
+import { engineFaults } from '#speech/engines/registry.ts'
 
 try {
   const { values } = parseArgs({
     args: Bun.argv.slice(2),
     options: { gpu: { type: 'boolean', default: false } },
   })
-  const folder = llamaFolder(loadConfigFromProcess([upstreamFaults]))
+  const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
   await install(folder, packagesFor(values.gpu))
   const processor = await tryOut(folder, values.gpu)
   process.stdout.write(

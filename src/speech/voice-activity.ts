@@ -36,7 +36,7 @@ const powerMin = 1e-5
 /** Speech starts at 10 dB above the noise floor and continues down to 6 dB above it. */
 const onsetRatio = 10
 const holdRatio = 4
-/** The noise floor is the blockMin frame of the last blocks. */
+/** The noise floor is the quietest frame of the last blocks. */
 const floorBlockMs = 500
 const floorMs = 5_000
 const fullScale = 32_768
@@ -166,7 +166,7 @@ function sumOfSquares(samples: Int16Array, from: number, end: number): number {
   return sum
 }
 
-/** The noise floor: the blockMin recent frame, in blocks that expire one by one. */
+/** The noise floor: the quietest recent frame, in blocks that expire one by one. */
 function createNoiseFloor() {
   // Zero at first, so that speech at the very start is detected.
   const blocks = new Float64Array(floorMs / floorBlockMs)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { ConfigError, loadConfig, redactConfig, spellAsFile } from '#config/load.ts'
 import { configSchema } from '#config/schema.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { engineFaults } from '#speech/engines/registry.ts'
 
 function fileWith(toml: string): string {
   const path = join(mkdtempSync(join(tmpdir(), 'sluice-config-')), 'sluice.toml')
@@ -14,7 +15,7 @@ function fileWith(toml: string): string {
 
 function faultsOf(environment: Record<string, string>): readonly string[] {
   try {
-    loadConfig(environment, [upstreamFaults])
+    loadConfig(environment, [upstreamFaults, engineFaults])
   } catch (error) {
     if (error instanceof ConfigError) return error.faults
     throw error

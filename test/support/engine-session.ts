@@ -1,6 +1,6 @@
 import type { EngineConfig } from '#config/schema.ts'
 import type { Engine, EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
-import type { EngineDeps } from '#speech/engines/engine-deps.ts'
+import type { EngineDeps } from '#speech/engines/engine-kind.ts'
 import { createLog } from '#telemetry/log.ts'
 import { eventually } from './eventually.ts'
 

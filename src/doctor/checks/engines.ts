@@ -3,7 +3,7 @@ import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/words.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import { isRecord } from '#lib/json.ts'
-import { createEngine } from '#speech/engines/registry.ts'
+import { createEngine, engineKind } from '#speech/engines/registry.ts'
 
 /** Beside the time that an engine has until it is ready. */
 const slackMs = 5_000
@@ -28,7 +28,8 @@ async function tryEngine(
 ): Promise<Finding> {
   const check = `speech engine "${config.name}"`
   const { environment, log } = world
-  const program = config.kind === 'exec' ? (config.command[0] ?? '') : null
+  const isProgramEngine = engineKind(config.kind).location === 'command'
+  const program = isProgramEngine ? (config.command[0] ?? '') : null
   if (program !== null && !isProgram(program, environment['PATH'])) {
     return fail(
       check,
@@ -61,12 +62,12 @@ function isProgram(program: string, path: string | undefined): boolean {
 }
 
 function placeName({ kind, url, command }: EngineConfig): string {
-  if (kind === 'exec') return `the program ${command[0]}`
+  if (engineKind(kind).location === 'command') return `the program ${command[0]}`
   return url === undefined ? `the engine of kind ${kind}` : placeOf(url)
 }
 
 function adviceFor({ kind, openMs }: EngineConfig, error: unknown): string {
-  if (kind === 'exec') {
+  if (engineKind(kind).location === 'command') {
     return `Run its command by hand: it has to print that it is ready within ${openMs} ms (open_ms).`
   }
   const isRefusal = isRecord(error) && error['kind'] === 'refused'

@@ -64,7 +64,7 @@ export async function createTranscriptions(deps: TranscriptionsDeps): Promise<Tr
   await removeUnfinished(folder, deps.now())
   const admission = createAdmission(config.speech)
   const hasAnyPlace = () =>
-    pool.languages.some((language) => pool.hasPlace({ language, engineName: null, avoid: null }))
+    pool.languages.some((language) => pool.hasCapacity({ language, engineName: null, avoid: null }))
   return {
     receive(caller) {
       if (!hasAnyPlace()) throw noPlace()
@@ -97,7 +97,7 @@ function openReceipt(
   function jobOf(audio: SpooledAudio, request: TranscriptionRequest): FileJob {
     const choice = resolveEngine(request, { pool: deps.pool, models })
     const encoding = encodingOfFile(audio.head, audio.filename)
-    if (!deps.pool.hasPlace(choice)) throw noPlace()
+    if (!deps.pool.hasCapacity(choice)) throw noPlace()
     return {
       audio,
       encoding,

@@ -42,7 +42,7 @@ test('the first engine that serves the language is taken, or the one that is nam
 
 test('what no engine serves is refused', async () => {
   const pool = openPool([demo({ name: 'greek', languages: ['el'] })])
-  expect(pool.hasPlace(anyEnglish)).toBe(false)
+  expect(pool.hasCapacity(anyEnglish)).toBe(false)
   await expectRefusal(open(pool), 'refused')
   await expectRefusal(open(pool, { language: 'el', engineName: 'latin' }), 'refused')
 })
@@ -50,10 +50,10 @@ test('what no engine serves is refused', async () => {
 test('when an engine has no place the next one is taken, and none is left when all are', async () => {
   const pool = openPool([demo({ name: 'a', sessionsMax: 1 }), demo({ name: 'b', sessionsMax: 1 })])
   expect((await open(pool)).engine.name).toBe('a')
-  expect(pool.hasPlace({ ...anyEnglish, engineName: 'a' })).toBe(false)
-  expect(pool.hasPlace(anyEnglish)).toBe(true)
+  expect(pool.hasCapacity({ ...anyEnglish, engineName: 'a' })).toBe(false)
+  expect(pool.hasCapacity(anyEnglish)).toBe(true)
   expect((await open(pool)).engine.name).toBe('b')
-  expect(pool.hasPlace(anyEnglish)).toBe(false)
+  expect(pool.hasCapacity(anyEnglish)).toBe(false)
   await expectRefusal(open(pool), 'busy')
 })
 
@@ -67,16 +67,16 @@ describe('a place is given back once', () => {
     session.abort()
     session.abort()
     await open(pool)
-    expect(pool.hasPlace(anyEnglish)).toBe(false)
+    expect(pool.hasCapacity(anyEnglish)).toBe(false)
     kept.session.abort()
-    expect(pool.hasPlace(anyEnglish)).toBe(true)
+    expect(pool.hasCapacity(anyEnglish)).toBe(true)
   })
 
   test('when a session is aborted, twice', async () => {
     const pool = openPool([demo({ name: 'a', sessionsMax: 1 })])
     for (let times = 0; times < 5; times += 1) {
       const { session } = await open(pool)
-      expect(pool.hasPlace(anyEnglish)).toBe(false)
+      expect(pool.hasCapacity(anyEnglish)).toBe(false)
       session.abort()
       session.abort()
     }
@@ -90,7 +90,7 @@ describe('a place is given back once', () => {
     const { session } = await pool.open(anyEnglish, {
       ...openOptions(),
       listener: ({ type }) => {
-        if (type === 'failed') places.push(pool.hasPlace(anyEnglish))
+        if (type === 'failed') places.push(pool.hasCapacity(anyEnglish))
       },
     })
     session.write(tone(100, 16_000))
@@ -98,7 +98,7 @@ describe('a place is given back once', () => {
     expect(places).toEqual([true])
     session.abort()
     const next = await open(pool)
-    expect(pool.hasPlace(anyEnglish)).toBe(false)
+    expect(pool.hasCapacity(anyEnglish)).toBe(false)
     next.session.abort()
   })
 
@@ -107,14 +107,14 @@ describe('a place is given back once', () => {
     for (let times = 0; times < 3; times += 1) {
       const asked = new AbortController()
       const opening = pool.open(anyEnglish, { ...openOptions(), signal: asked.signal })
-      expect(pool.hasPlace(anyEnglish)).toBe(false)
+      expect(pool.hasCapacity(anyEnglish)).toBe(false)
       asked.abort()
       await expectRefusal(opening, 'unreachable')
-      expect(pool.hasPlace(anyEnglish)).toBe(true)
+      expect(pool.hasCapacity(anyEnglish)).toBe(true)
     }
     const broken = openPool([stub({ atStart: 'exit' }, { sessionsMax: 1 })])
     await expectRefusal(open(broken), 'unreachable')
-    expect(broken.hasPlace(anyEnglish)).toBe(true)
+    expect(broken.hasCapacity(anyEnglish)).toBe(true)
   })
 })
 

@@ -40,7 +40,7 @@ async function start(
 async function givenBack(server: TranscriptionServer, engine: ScriptedEngine): Promise<void> {
   await eventually('all is given back', () => {
     const choice = { language: 'en', engineName: null, avoid: null } as const
-    return server.transcriptions.running() === 0 && server.pool.hasPlace(choice)
+    return server.transcriptions.running() === 0 && server.pool.hasCapacity(choice)
   })
   expect(engine.running()).toBe(0)
   expect(server.filesLeft()).toEqual([])

@@ -141,7 +141,7 @@ const headerBytes = 5
 
 export function encodeFrame(
   type: keyof typeof frameTypes,
-  content = new Uint8Array(0),
+  content: Uint8Array = new Uint8Array(0),
 ): Uint8Array {
   const bytes = new Uint8Array(headerBytes + content.length)
   new DataView(bytes.buffer).setUint32(0, content.length, true)
