@@ -120,7 +120,7 @@ describe('a query', () => {
   test('with parameters that mean nothing is warned of them, once and without the token', async () => {
     const client = await openSpeech(server.port, { query: `${pcm}&model=x&language_=cs`, token })
     await client.start({ type: 'session_start', colour: 1, options: { speed: 2 } })
-    const warning = await client.told('warning')
+    const warning = await client.waitFor('warning')
     expect(warning).toMatchObject({
       code: 'unknown_fields',
       details: { fields: ['model', 'language_', 'colour', 'options.speed'] },

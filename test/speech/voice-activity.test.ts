@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import { createVoiceActivity, type VoiceChange } from '#speech/voice-activity.ts'
 import { createDice } from '#test/support/dice.ts'
 import { silence, tone } from '#test/support/engine-session.ts'
-import { joined } from '#test/support/feed-audio.ts'
 import { speechFile, speechToolsExist } from '#test/support/speech-material.ts'
+import { joined } from '#test/support/write-audio.ts'
 
 const rate = 16_000
 
@@ -30,7 +30,7 @@ test('a click is not speech, and a short pause does not end it', () => {
   expect(changes.map(({ atMs }) => atMs)).toEqual([520, 1_420])
 })
 
-test('steady noise becomes silence, and speech above it is still heard', () => {
+test('steady noise becomes silence, and speech above it is still recorder', () => {
   const activity = createVoiceActivity(rate)
   // Around -37 dB.
   const noise = (ms: number) => noisy(ms, 800)

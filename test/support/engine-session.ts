@@ -5,12 +5,12 @@ import { createLog } from '#telemetry/log.ts'
 import { eventually } from './eventually.ts'
 
 /** A session of an engine, and what it has said. */
-export type HeardSession = {
+export type SessionRecorder = {
   readonly session: EngineSession
   readonly events: readonly EngineEvent[]
   of<T extends EngineEvent['type']>(type: T): Extract<EngineEvent, { type: T }>[]
   /** Resolves once there are so many events of the type; throws when the session failed before. */
-  told(type: EngineEvent['type'], count?: number): Promise<void>
+  waitFor(type: EngineEvent['type'], count?: number): Promise<void>
   /** The texts of the finals. */
   finals(): string[]
 }
@@ -48,7 +48,7 @@ export function engineDeps(): EngineDeps & { readonly lines: readonly string[] }
 export async function openSession(
   engine: Engine,
   options: Partial<EngineOpenOptions> = {},
-): Promise<HeardSession> {
+): Promise<SessionRecorder> {
   const events: EngineEvent[] = []
   const session = await engine.open({
     language: 'en',
@@ -61,12 +61,12 @@ export async function openSession(
     },
     ...options,
   })
-  const of: HeardSession['of'] = (type) => events.filter((event) => isOf(event, type))
+  const of: SessionRecorder['of'] = (type) => events.filter((event) => isOf(event, type))
   return {
     session,
     events,
     of,
-    async told(type, count = 1) {
+    async waitFor(type, count = 1) {
       await eventually(`${count} of ${type}, after ${JSON.stringify(events.slice(-3))}`, () => {
         const failure = of('failed')[0]
         if (failure !== undefined && type !== 'failed') throw failure.error

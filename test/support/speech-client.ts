@@ -9,7 +9,7 @@ export type SpeechClient = SocketClient & {
   frames(): ServerFrame[]
   of<T extends ServerFrame['type']>(type: T): Extract<ServerFrame, { type: T }>[]
   /** The first frame of the type behind the first `after` of them. */
-  told<T extends ServerFrame['type']>(
+  waitFor<T extends ServerFrame['type']>(
     type: T,
     after?: number,
   ): Promise<Extract<ServerFrame, { type: T }>>
@@ -47,7 +47,7 @@ export async function openSpeech(
     return read
   }
   const of: SpeechClient['of'] = (type) => frames().filter((frame) => isOf(frame, type))
-  const told: SpeechClient['told'] = async (type, after = 0) => {
+  const waitFor: SpeechClient['waitFor'] = async (type, after = 0) => {
     await eventually(`${type} comes`, () => of(type).length > after || socket.isClosed())
     const frame = of(type)[after]
     if (frame === undefined) throw new Error(`no ${type}: ${socket.texts.slice(-3).join('\n')}`)
@@ -57,18 +57,18 @@ export async function openSpeech(
     ...socket,
     frames,
     of,
-    told,
+    waitFor,
     start(handshake = {}) {
       socket.sendFrame(text, JSON.stringify(handshake))
-      return told('session_ready')
+      return waitFor('session_ready')
     },
     sendAudio: (bytes) => socket.sendFrame(binary, bytes),
     end() {
       socket.send({ type: 'session_end' })
-      return told('session_end')
+      return waitFor('session_end')
     },
     async refusal() {
-      const { close_code, error } = await told('error')
+      const { close_code, error } = await waitFor('error')
       await eventually('it is closed', () => socket.closeCode() !== null || socket.isClosed())
       expect(socket.closeCode()).toBe(close_code)
       const { code, details, param } = error

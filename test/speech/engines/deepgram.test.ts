@@ -27,36 +27,41 @@ function arrange(script: DeepgramScript = {}, given: Partial<EngineConfig> = {})
 
 test('speech becomes partials, then finals with words, times and confidence', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  for (let at = 0; at < 100; at += 1) heard.session.write(tone(20, rate))
-  await heard.told('final', 2)
+  const recorder = await openSession(engine)
+  for (let at = 0; at < 100; at += 1) recorder.session.write(tone(20, rate))
+  await recorder.waitFor('final', 2)
 
-  expect(heard.of('partial')[0]).toEqual({ type: 'partial', text: 'W1 w2', startMs: 0, endMs: 500 })
-  expect(heard.of('final')[1]).toMatchObject({
+  expect(recorder.of('partial')[0]).toEqual({
+    type: 'partial',
+    text: 'W1 w2',
+    startMs: 0,
+    endMs: 500,
+  })
+  expect(recorder.of('final')[1]).toMatchObject({
     text: 'W5 w6 w7 w8',
     startMs: 1_000,
     endMs: 2_000,
     confidence: 0.75,
     speechFinal: true,
   })
-  expect(heard.of('final')[1]?.words[0]).toEqual({
+  expect(recorder.of('final')[1]?.words[0]).toEqual({
     word: 'W5',
     startMs: 1_000,
     endMs: 1_250,
     confidence: 0.75,
   })
-  expect(heard.of('speech-start').map(({ atMs }) => atMs)).toEqual([0, 1_000])
-  expect(heard.of('progress').map(({ processedMs }) => processedMs)).toEqual([
+  expect(recorder.of('speech-start').map(({ atMs }) => atMs)).toEqual([0, 1_000])
+  expect(recorder.of('progress').map(({ processedMs }) => processedMs)).toEqual([
     500, 1_000, 1_500, 2_000,
   ])
-  expect(heard.of('progress').some(({ estimated }) => estimated)).toBe(false)
-  expect(new Set(peer.heard().frames)).toEqual(new Set([3_200]))
-  heard.session.abort()
+  expect(recorder.of('progress').some(({ estimated }) => estimated)).toBe(false)
+  expect(new Set(peer.received().frames)).toEqual(new Set([3_200]))
+  recorder.session.abort()
 })
 
-test('language, model, pauses and the rate are asked for in the URL', async () => {
+test('language, model, endpointing and sample rate are set in the URL', async () => {
   const { peer, engine } = arrange({}, { model: 'nova-3', sampleRateHz: 8_000 })
-  const heard = await openSession(engine, {
+  const recorder = await openSession(engine, {
     language: 'cs',
     vocabulary: ['Sluice', 'Brno'],
     endpointingMs: 300,
@@ -77,163 +82,163 @@ test('language, model, pauses and the rate are asked for in the URL', async () =
     utterance_end_ms: '1000',
     vad_events: 'true',
   })
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('what the operator wrote into the URL wins', async () => {
+test('query parameters of the configured URL take precedence', async () => {
   const peer = startDeepgramPeer()
   peers.push(peer)
   const url = `${peer.url.replace('ws:', 'http:')}/v1/listen?language=multi&tier=x`
   const engine = createDeepgramEngine(engineConfig({ kind: 'deepgram', url }), engineDeps())
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
 
   const { searchParams } = (await peer.connection()).request.url
   expect(searchParams.getAll('language')).toEqual(['multi'])
   expect(searchParams.get('tier')).toBe('x')
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('the credential goes as a token, and a wrong one is refused', async () => {
+test('the credential is sent as a token, and a wrong one is refused', async () => {
   const right = arrange({ key: 'k-1' }, { key: 'k-1' })
-  const heard = await openSession(right.engine)
-  heard.session.abort()
+  const recorder = await openSession(right.engine)
+  recorder.session.abort()
 
   const wrong = arrange({ key: 'k-1' }, { key: 'k-2' })
   await expect(openSession(wrong.engine)).rejects.toMatchObject({ kind: 'refused' })
 })
 
-test('finalize is answered after the finals of what was said', async () => {
+test('finalize is answered after the finals', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.write(tone(600, rate))
-  heard.session.finalize()
-  await heard.told('finalized')
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(600, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
 
-  expect(heard.of('final')).toMatchObject([{ text: 'W1 w2', speechFinal: false }])
-  const kinds = heard.events.map(({ type }) => type)
+  expect(recorder.of('final')).toMatchObject([{ text: 'W1 w2', speechFinal: false }])
+  const kinds = recorder.events.map(({ type }) => type)
   expect(kinds.indexOf('finalized')).toBeGreaterThan(kinds.indexOf('final'))
-  heard.session.finalize()
-  await heard.told('finalized', 2)
-  expect(peer.heard().commands).toEqual(['Finalize'])
-  heard.session.abort()
+  recorder.session.finalize()
+  await recorder.waitFor('finalized', 2)
+  expect(peer.received().commands).toEqual(['Finalize'])
+  recorder.session.abort()
 })
 
-test('finalize without an answer is given up where no text is open', async () => {
+test('an unanswered finalize times out if no utterance is open', async () => {
   const { config, deps } = arrange({ mute: true })
-  const heard = await openSession(createDeepgramEngine(config, deps, quick))
-  heard.session.write(tone(200, rate))
-  heard.session.finalize()
-  await heard.told('finalized')
-  expect(heard.finals()).toEqual([])
-  heard.session.abort()
+  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  recorder.session.write(tone(200, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
+  expect(recorder.finals()).toEqual([])
+  recorder.session.abort()
 })
 
-test('finalize waits for the final of a text that is open', async () => {
+test('finalize waits for the final of an open utterance', async () => {
   const { peer, config, deps } = arrange({ mute: true })
-  const heard = await openSession(createDeepgramEngine(config, deps, quick))
-  heard.session.write(tone(500, rate))
-  heard.session.finalize()
+  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  recorder.session.write(tone(500, rate))
+  recorder.session.finalize()
   const connection = await peer.connection()
   const alternatives = [{ transcript: 'late', confidence: 0.5, words: [] }]
   const results = { type: 'Results', start: 0, duration: 0.4, channel: { alternatives } }
   connection.send({ ...results, is_final: false })
-  await heard.told('partial')
+  await recorder.waitFor('partial')
   await Bun.sleep(quick.finalizeMs * 3)
   connection.send({ ...results, is_final: true })
-  await heard.told('finalized')
+  await recorder.waitFor('finalized')
 
-  const kinds = heard.events.map(({ type }) => type).filter((type) => type !== 'progress')
+  const kinds = recorder.events.map(({ type }) => type).filter((type) => type !== 'progress')
   expect(kinds).toEqual(['partial', 'final', 'finalized'])
-  expect(heard.of('final')[0]).toMatchObject({ text: 'late', startMs: 0, endMs: 400 })
-  heard.session.abort()
+  expect(recorder.of('final')[0]).toMatchObject({ text: 'late', startMs: 0, endMs: 400 })
+  recorder.session.abort()
 })
 
-test('the end brings the rest, and only then the ending', async () => {
+test('end returns the remaining finals before the ending', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.write(tone(1_570, rate))
-  heard.session.end()
-  await heard.told('ended')
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(1_570, rate))
+  recorder.session.end()
+  await recorder.waitFor('ended')
 
-  expect(heard.finals()).toEqual(['W1 w2 w3 w4', 'W5 w6'])
-  expect(peer.heard()).toMatchObject({ audioMs: 1_570, commands: ['CloseStream'] })
-  expect(heard.of('progress').at(-1)?.processedMs).toBe(1_570)
+  expect(recorder.finals()).toEqual(['W1 w2 w3 w4', 'W5 w6'])
+  expect(peer.received()).toMatchObject({ audioMs: 1_570, commands: ['CloseStream'] })
+  expect(recorder.of('progress').at(-1)?.processedMs).toBe(1_570)
 })
 
-test('an end that follows finalize leaves neither without an answer', async () => {
+test('finalize followed by end answers both', async () => {
   const { peer, engine } = arrange({ mute: true })
-  const heard = await openSession(engine)
-  heard.session.write(tone(300, rate))
-  heard.session.finalize()
-  heard.session.end()
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(300, rate))
+  recorder.session.finalize()
+  recorder.session.end()
   const connection = await peer.connection()
-  await eventually('both are asked for', () => connection.texts.length === 2)
+  await eventually('both were requested', () => connection.texts.length === 2)
   connection.send({ type: 'Metadata', request_id: 'r' })
-  await heard.told('ended')
-  expect(heard.events.map(({ type }) => type)).toEqual(['finalized', 'ended'])
+  await recorder.waitFor('ended')
+  expect(recorder.events.map(({ type }) => type)).toEqual(['finalized', 'ended'])
 })
 
-test('a server that closes without its last word has ended where all was answered, else failed', async () => {
+test('a close without metadata ends the session if all results arrived, else fails it', async () => {
   const answered = arrange({ abrupt: true })
   const one = await openSession(answered.engine)
   one.session.write(tone(1_570, rate))
   one.session.end()
-  await one.told('ended')
+  await one.waitFor('ended')
 
   const silent = arrange({ abrupt: true, mute: true })
   const other = await openSession(silent.engine)
   other.session.write(tone(1_000, rate))
   other.session.end()
   const connection = await silent.peer.connection()
-  await eventually('the end is asked for', () => connection.texts.length > 0)
+  await eventually('the end was requested', () => connection.texts.length > 0)
   connection.close(1000)
-  await other.told('failed')
+  await other.waitFor('failed')
   expect(other.of('failed')[0]?.error.kind).toBe('broken')
 })
 
-test('a pause is bridged by keepalives', async () => {
+test('keepalives are sent during a pause', async () => {
   const { peer, config, deps } = arrange({ idleMs: 300 })
-  const heard = await openSession(createDeepgramEngine(config, deps, quick))
-  await eventually('keepalives have come', () => peer.heard().commands.length >= 20)
+  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  await eventually('keepalives were received', () => peer.received().commands.length >= 20)
 
-  expect(new Set(peer.heard().commands)).toEqual(new Set(['KeepAlive']))
-  expect(heard.events).toEqual([])
-  heard.session.abort()
+  expect(new Set(peer.received().commands)).toEqual(new Set(['KeepAlive']))
+  expect(recorder.events).toEqual([])
+  recorder.session.abort()
   const connection = await peer.connection()
-  await eventually('the connection is gone', () => connection.closed !== null)
+  await eventually('the connection is closed', () => connection.closed !== null)
 })
 
-test('a close with 1011 fails, and its reason is in the log', async () => {
+test('close code 1011 fails the session and logs the reason', async () => {
   const { engine, deps } = arrange({ idleMs: 20 })
-  const heard = await openSession(engine)
-  await heard.told('failed')
+  const recorder = await openSession(engine)
+  await recorder.waitFor('failed')
 
-  expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
   expect(deps.lines.join('\n')).toContain('NET-0001')
 })
 
-test('finals without a text withdraw their partials', async () => {
+test('finals without text withdraw their partials', async () => {
   const { engine } = arrange({ deaf: true })
-  const heard = await openSession(engine)
-  heard.session.write(tone(1_000, rate))
-  await heard.told('utterance-dropped')
-  expect(heard.finals()).toEqual([])
-  heard.session.abort()
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(1_000, rate))
+  await recorder.waitFor('utterance-dropped')
+  expect(recorder.finals()).toEqual([])
+  recorder.session.abort()
 })
 
-test('metadata at the beginning, warnings and unknown frames change nothing; an error ends it', async () => {
+test('early metadata, warnings and unknown frames are ignored; an error fails the session', async () => {
   const { peer, engine, deps } = arrange()
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
   const connection = await peer.connection()
   connection.sendTogether([
     { type: 'Metadata', request_id: 'r' },
     { type: 'Warning', description: 'mind the gap' },
     { type: 'Surprise' },
   ])
-  heard.session.write(tone(1_000, rate))
-  await heard.told('final')
+  recorder.session.write(tone(1_000, rate))
+  await recorder.waitFor('final')
   expect(deps.lines.join('\n')).toContain('mind the gap')
   connection.send({ type: 'Error', description: 'out of models' })
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.message).toContain('out of models')
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.message).toContain('out of models')
 })

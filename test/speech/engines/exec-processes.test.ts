@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { feedAudio } from '#test/support/feed-audio.ts'
 import { childrenOf, isAlive, killProcess } from '#test/support/process.ts'
 import { closeStubs, stubEngine } from '#test/support/stub-program/engine.ts'
+import { writeAudio } from '#test/support/write-audio.ts'
 
 const rate = 16_000
 const folders: string[] = []
@@ -16,74 +16,74 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-test('a program waits ready before anybody asks, serves one session, and is replaced', async () => {
-  const { startsFile, started } = record()
+test('a warm program is started in advance, serves one session and is replaced', async () => {
+  const { startsFile, started } = recordStarts()
   const { engine } = stubEngine({ startsFile }, { warm: 1 })
-  await eventually('one is started', () => started().length === 1)
+  await eventually('one program is started', () => started().length === 1)
   const [first = 0] = started()
 
-  const heard = await openSession(engine)
-  await eventually('the next one is started', () => started().length === 2)
-  heard.session.write(tone(500, rate))
-  heard.session.end()
-  await heard.told('ended')
-  await eventually('the one that served is gone', () => !isAlive(first))
+  const recorder = await openSession(engine)
+  await eventually('the next program is started', () => started().length === 2)
+  recorder.session.write(tone(500, rate))
+  recorder.session.end()
+  await recorder.waitFor('ended')
+  await eventually('the program has exited', () => !isAlive(first))
   expect(isAlive(started()[1] ?? 0)).toBe(true)
   expect(started()).toHaveLength(2)
 })
 
-test('a program that breaks while it waits is replaced, and costs no session', async () => {
-  const { startsFile, started } = record()
+test('a warm program that exits is replaced and fails no session', async () => {
+  const { startsFile, started } = recordStarts()
   const { engine, lines } = stubEngine({ startsFile }, { warm: 1 })
-  await eventually('one is started', () => started().length === 1)
+  await eventually('one program is started', () => started().length === 1)
   killProcess(started()[0])
-  await eventually('another one is started', () => started().length === 2)
+  await eventually('another program is started', () => started().length === 2)
 
-  expect(lines.filter((line) => line.includes('broke and is replaced'))).toHaveLength(1)
-  const heard = await openSession(engine)
-  heard.session.end()
-  await heard.told('ended')
+  expect(lines.filter((line) => line.includes('restarting later'))).toHaveLength(1)
+  const recorder = await openSession(engine)
+  recorder.session.end()
+  await recorder.waitFor('ended')
 })
 
-test('programs that break at once are started with longer and longer rests', async () => {
-  const { startsFile, started } = record()
+test('programs that exit immediately are restarted with growing pauses', async () => {
+  const { startsFile, started } = recordStarts()
   const { lines } = stubEngine({ startsFile, atStart: 'exit' }, { warm: 2 })
-  const broken = () => lines.filter((line) => line.includes('broke and is replaced'))
-  await eventually('three rests were taken', () => broken().length === 3)
+  const broken = () => lines.filter((line) => line.includes('restarting later'))
+  await eventually('three pauses were logged', () => broken().length === 3)
   const pauses = broken().map((line): number => JSON.parse(line).pause_ms)
   expect(pauses[0]).toBeGreaterThanOrEqual(250)
   expect(pauses[1]).toBeGreaterThanOrEqual(500)
   expect(pauses[2]).toBeGreaterThanOrEqual(1_000)
-  // Two of each round, the rest of the third not being over.
+  // Two per round; the third pause has not ended.
   expect(started().length).toBeLessThanOrEqual(6)
 })
 
-test('an aborted session ends its program at once and says nothing more', async () => {
-  const { startsFile, started } = record()
-  const heard = await openSession(stubEngine({ startsFile, msPerSecond: 200 }).engine)
-  await feedAudio(heard, tone(1_000, rate))
-  heard.session.abort()
-  heard.session.abort()
-  const said = heard.events.length
-  await eventually('it is gone', () => !isAlive(started()[0] ?? 0))
-  expect(heard.events).toHaveLength(said)
+test('an aborted session stops its program and emits nothing more', async () => {
+  const { startsFile, started } = recordStarts()
+  const recorder = await openSession(stubEngine({ startsFile, msPerSecond: 200 }).engine)
+  await writeAudio(recorder, tone(1_000, rate))
+  recorder.session.abort()
+  recorder.session.abort()
+  const before = recorder.events.length
+  await eventually('the program has exited', () => !isAlive(started()[0] ?? 0))
+  expect(recorder.events).toHaveLength(before)
 })
 
-test('a program that stays when it is done, or does not heed the signal, is killed', async () => {
-  const { startsFile, started } = record()
+test('a program that does not exit when done or ignores SIGTERM is killed', async () => {
+  const { startsFile, started } = recordStarts()
   const { engine } = stubEngine({ startsFile, ignoresTerm: true, atEnd: 'done-and-stay' })
-  const heard = await openSession(engine)
-  heard.session.end()
-  await heard.told('ended')
-  await eventually('it is gone', () => !isAlive(started()[0] ?? 0))
+  const recorder = await openSession(engine)
+  recorder.session.end()
+  await recorder.waitFor('ended')
+  await eventually('the program has exited', () => !isAlive(started()[0] ?? 0))
 })
 
-test('nothing is left once the engine is closed, not even what does not heed the signal', async () => {
+test('closing the engine stops all programs, including those that ignore SIGTERM', async () => {
   const before = new Set(childrenOf(process.pid))
-  const { startsFile, started } = record()
+  const { startsFile, started } = recordStarts()
   const { engine } = stubEngine({ startsFile, ignoresTerm: true, atEnd: 'hang' }, { warm: 2 })
   await openSession(engine)
-  await eventually('all are started', () => started().length === 3)
+  await eventually('all programs are started', () => started().length === 3)
   await engine.close()
   expect(started().filter(isAlive)).toEqual([])
   expect(childrenOf(process.pid).filter((pid) => !before.has(pid))).toEqual([])
@@ -93,9 +93,9 @@ test('nothing is left once the engine is closed, not even what does not heed the
   expect(started()).toHaveLength(3)
 })
 
-test('no more programs run at once than there are places', async () => {
+test('the number of running programs is limited', async () => {
   const { engine } = stubEngine({ ignoresTerm: true, atEnd: 'hang' }, { sessionsMax: 1 })
-  // Each leaves a program behind that takes two seconds to be gone.
+  // Each leaves a program that takes two seconds to exit.
   let refusal: unknown = null
   for (let times = 0; times < 12 && refusal === null; times += 1) {
     const opening = await openSession(engine).catch((error: unknown) => {
@@ -106,37 +106,37 @@ test('no more programs run at once than there are places', async () => {
   expect(refusal).toMatchObject({ kind: 'busy' })
 })
 
-test('a program that takes no audio is given up before memory is', async () => {
+test('a program that does not read its audio fails before memory fills up', async () => {
   const { engine } = stubEngine({ breaksAtMs: 0, breaksBy: 'stall' })
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
   const minute = tone(60_000, rate)
-  for (let minutes = 0; minutes < 6; minutes += 1) heard.session.write(minute)
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.message).toContain('does not take its audio')
+  for (let minutes = 0; minutes < 6; minutes += 1) recorder.session.write(minute)
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.message).toContain('does not read its audio')
 })
 
-test('a program finds a path in its environment, and nothing else of ours', async () => {
+test('a program environment contains only PATH', async () => {
   const folder = temporaryFolder()
   const file = join(folder, 'environment')
   const { engine } = stubEngine({}, { command: ['sh', '-c', `env > ${file}; exec cat`] })
   const opening = openSession(engine).catch(() => {})
-  await eventually('it has written', () => existsSync(file) && readFileSync(file).length > 0)
+  await eventually('the file is written', () => existsSync(file) && readFileSync(file).length > 0)
   const names = readFileSync(file, 'utf8').match(/^\w+(?==)/gm) ?? []
-  // What a shell adds by itself.
+  // Variables that a shell adds.
   expect(names.filter((name) => !['PWD', 'SHLVL', '_', 'OLDPWD'].includes(name))).toEqual(['PATH'])
   await engine.close()
   await opening
 })
 
-test('what a program writes to its error output is logged line by line, and not without end', async () => {
+test('stderr of a program is logged by line, up to a limit', async () => {
   const { engine, lines } = stubEngine({ errorLines: 500 })
-  const heard = await openSession(engine)
-  heard.session.end()
-  await heard.told('ended')
-  const written = () => lines.filter((line) => line.includes('wrote to its error output'))
-  await eventually('the last line is there', () => written().length === 101)
+  const recorder = await openSession(engine)
+  recorder.session.end()
+  await recorder.waitFor('ended')
+  const written = () => lines.filter((line) => line.includes('speech engine stderr'))
+  await eventually('the last line is logged', () => written().length === 101)
   expect(JSON.parse(written()[0] ?? '')).toMatchObject({ engine: 'stub', line: 'error line 0' })
-  expect(written()[100]).toContain('more than may be logged')
+  expect(written()[100]).toContain('further lines are not logged')
 })
 
 function temporaryFolder(): string {
@@ -145,10 +145,10 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** A file to which every program that starts adds its process id. */
-function record() {
+/** A file to which every started program appends its process id. */
+function recordStarts() {
   const startsFile = join(temporaryFolder(), 'starts')
-  // The file is there before its first line is.
+  // The file exists before its first line.
   const started = () =>
     existsSync(startsFile)
       ? readFileSync(startsFile, 'utf8').split('\n').filter(Boolean).map(Number)

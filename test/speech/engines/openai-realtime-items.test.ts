@@ -31,10 +31,10 @@ function arrange(script: RealtimeScript = {}, given: Partial<EngineConfig> = {})
 /** A session whose server says what the test lets it say. */
 async function speakTo(frames: readonly JsonObject[]) {
   const arranged = arrange({ manual: true })
-  const heard = await openSession(arranged.engine)
+  const recorder = await openSession(arranged.engine)
   const connection = await arranged.peer.connection()
   connection.sendTogether(frames)
-  return { ...arranged, heard, connection }
+  return { ...arranged, recorder, connection }
 }
 
 function committed(number: number, previous = number - 1): JsonObject {
@@ -49,8 +49,8 @@ function started(number: number, audio_start_ms: number): JsonObject {
   return { type: 'input_audio_buffer.speech_started', audio_start_ms, item_id: `item_${number}` }
 }
 
-test('completions that come in another order are told in the order of the commits', async () => {
-  const { heard } = await speakTo([
+test('out-of-order completions are emitted in commit order', async () => {
+  const { recorder } = await speakTo([
     committed(1),
     committed(2),
     committed(3),
@@ -61,8 +61,8 @@ test('completions that come in another order are told in the order of the commit
     deltaOf(1, 'e'),
     completedOf(1, 'one!'),
   ])
-  await heard.told('final', 3)
-  const texts = heard.events.map((event) => [event.type, 'text' in event ? event.text : ''])
+  await recorder.waitFor('final', 3)
+  const texts = recorder.events.map((event) => [event.type, 'text' in event ? event.text : ''])
   expect(texts).toEqual([
     ['partial', 'on'],
     ['partial', 'one'],
@@ -70,11 +70,11 @@ test('completions that come in another order are told in the order of the commit
     ['final', 'two!'],
     ['final', 'three'],
   ])
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('a commit that names the item before it is put behind that one', async () => {
-  const { heard } = await speakTo([
+test('a commit is ordered after its previous_item_id', async () => {
+  const { recorder } = await speakTo([
     committed(1),
     committed(3, 2),
     committed(2, 1),
@@ -82,13 +82,13 @@ test('a commit that names the item before it is put behind that one', async () =
     completedOf(2, 'two'),
     completedOf(1, 'one'),
   ])
-  await heard.told('final', 3)
-  expect(heard.finals()).toEqual(['one', 'two', 'three'])
-  heard.session.abort()
+  await recorder.waitFor('final', 3)
+  expect(recorder.finals()).toEqual(['one', 'two', 'three'])
+  recorder.session.abort()
 })
 
-test('deltas of what is still being said are shown, and late words about a told item are not', async () => {
-  const { heard } = await speakTo([
+test('deltas of the open item are emitted; late frames of a completed item are ignored', async () => {
+  const { recorder } = await speakTo([
     started(1, 300),
     deltaOf(1, 'still'),
     committed(1),
@@ -98,77 +98,82 @@ test('deltas of what is still being said are shown, and late words about a told 
     started(2, 900),
     deltaOf(2, ' next'),
   ])
-  await heard.told('partial', 2)
-  expect(heard.of('partial')).toEqual([
+  await recorder.waitFor('partial', 2)
+  expect(recorder.of('partial')).toEqual([
     { type: 'partial', text: 'still', startMs: 300, endMs: null },
     { type: 'partial', text: 'next', startMs: 900, endMs: null },
   ])
-  expect(heard.finals()).toEqual(['still here'])
-  heard.session.abort()
+  expect(recorder.finals()).toEqual(['still here'])
+  recorder.session.abort()
 })
 
-test('a server that never speaks of commits is told in the order of its turns', async () => {
-  const { heard } = await speakTo([
+test('without commits, items are emitted in the order of their turns', async () => {
+  const { recorder } = await speakTo([
     started(1, 0),
     started(2, 900),
     completedOf(2, 'two'),
     completedOf(1, 'one'),
   ])
-  await heard.told('final', 2)
-  expect(heard.finals()).toEqual(['one', 'two'])
-  heard.session.abort()
+  await recorder.waitFor('final', 2)
+  expect(recorder.finals()).toEqual(['one', 'two'])
+  recorder.session.abort()
 })
 
-test('an item without a text withdraws its partials', async () => {
-  const { heard } = await speakTo([committed(1), deltaOf(1, 'hm'), completedOf(1, '  ')])
-  await heard.told('utterance-dropped')
-  expect(heard.events.map(({ type }) => type)).toEqual(['partial', 'utterance-dropped'])
-  heard.session.abort()
+test('an item without text withdraws its partials', async () => {
+  const { recorder } = await speakTo([committed(1), deltaOf(1, 'hm'), completedOf(1, '  ')])
+  await recorder.waitFor('utterance-dropped')
+  expect(recorder.events.map(({ type }) => type)).toEqual(['partial', 'utterance-dropped'])
+  recorder.session.abort()
 })
 
-test('the mean probability of the tokens is the confidence, where it is told', async () => {
+test('the confidence is the mean token probability, if reported', async () => {
   const logprobs = [{ logprob: Math.log(0.5) }, { logprob: Math.log(0.5) }]
-  const { heard } = await speakTo([committed(1), { ...completedOf(1, 'one'), logprobs }])
-  await heard.told('final')
-  expect(heard.of('final')[0]?.confidence).toBeCloseTo(0.5)
-  heard.session.abort()
+  const { recorder } = await speakTo([committed(1), { ...completedOf(1, 'one'), logprobs }])
+  await recorder.waitFor('final')
+  expect(recorder.of('final')[0]?.confidence).toBeCloseTo(0.5)
+  recorder.session.abort()
 })
 
-test('an item that fails does not hold up the next, and the log says why', async () => {
+test('a failed item does not block the next and is logged', async () => {
   const error = { type: 'server_error', code: 'oops', message: 'transcription broke' }
   const failed = {
     type: 'conversation.item.input_audio_transcription.failed',
     item_id: 'item_1',
     error,
   }
-  const { heard, deps } = await speakTo([committed(1), committed(2), completedOf(2, 'two'), failed])
-  await heard.told('final')
-  expect(heard.events.map(({ type }) => type)).toEqual(['utterance-dropped', 'final'])
+  const { recorder, deps } = await speakTo([
+    committed(1),
+    committed(2),
+    completedOf(2, 'two'),
+    failed,
+  ])
+  await recorder.waitFor('final')
+  expect(recorder.events.map(({ type }) => type)).toEqual(['utterance-dropped', 'final'])
   expect(deps.lines.join('\n')).toContain('transcription broke')
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('a server whose items fail one after the other is given up', async () => {
+test('consecutive item failures fail the session', async () => {
   const fail = (number: number) => ({
     type: 'conversation.item.input_audio_transcription.failed',
     item_id: `item_${number}`,
     error: { message: 'no' },
   })
-  const { heard } = await speakTo([1, 2, 3].flatMap((n) => [committed(n), fail(n)]))
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+  const { recorder } = await speakTo([1, 2, 3].flatMap((n) => [committed(n), fail(n)]))
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
 })
 
-test('an error that is none of the session is noted, and the session goes on', async () => {
-  const { heard, deps } = await speakTo([
+test('a non-fatal error is logged and the session continues', async () => {
+  const { recorder, deps } = await speakTo([
     errorOf('invalid_value', 'I did not like that', 'type'),
     { type: 'rate_limits.updated' },
     committed(1),
     completedOf(1, 'one'),
   ])
-  await heard.told('final')
+  await recorder.waitFor('final')
   expect(deps.lines.join('\n')).toContain('I did not like that')
-  heard.session.abort()
+  recorder.session.abort()
 })
 
 for (const [code, kind] of [
@@ -176,30 +181,30 @@ for (const [code, kind] of [
   ['rate_limit_exceeded', 'busy'],
   ['insufficient_quota', 'refused'],
 ] as const) {
-  test(`the error ${code} ends the session as ${kind}`, async () => {
-    const { heard } = await speakTo([errorOf(code, 'over', null)])
-    await heard.told('failed')
-    expect(heard.of('failed')[0]?.error.kind).toBe(kind)
+  test(`error ${code} fails the session as ${kind}`, async () => {
+    const { recorder } = await speakTo([errorOf(code, 'over', null)])
+    await recorder.waitFor('failed')
+    expect(recorder.of('failed')[0]?.error.kind).toBe(kind)
   })
 }
 
-test('an item without an id is a broken server, since it cannot be put in order', async () => {
-  const { heard } = await speakTo([{ ...completedOf(1, 'one'), item_id: null }])
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+test('an item without an id fails the session, because it cannot be ordered', async () => {
+  const { recorder } = await speakTo([{ ...completedOf(1, 'one'), item_id: null }])
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
 })
 
-test('an item that is never answered ends the session before the others pile up', async () => {
+test('an item that never completes fails the session before others accumulate', async () => {
   const numbers = Array.from({ length: 70 }, (_, at) => at + 1)
-  const { heard } = await speakTo(
+  const { recorder } = await speakTo(
     numbers.flatMap((n) => (n === 1 ? [committed(n)] : [committed(n), completedOf(n, 'later')])),
   )
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.kind).toBe('broken')
-  expect(heard.finals()).toEqual([])
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
+  expect(recorder.finals()).toEqual([])
 })
 
-test('a session that the server refuses to configure does not open', async () => {
+test('a session whose configuration is refused does not open', async () => {
   const sessionError = errorOf('model_not_found', 'there is no such model', 'session.model')
   const { engine } = arrange({ sessionError })
   await expect(openSession(engine)).rejects.toMatchObject({ kind: 'refused' })
@@ -208,20 +213,20 @@ test('a session that the server refuses to configure does not open', async () =>
   await expect(openSession(other.engine)).rejects.toMatchObject({ kind: 'busy' })
 })
 
-test('a server that never answers the configuration is not waited for', async () => {
+test('an unanswered configuration times out', async () => {
   const { peer, engine } = arrange({ neverReady: true }, { openMs: 60 })
   await expect(openSession(engine)).rejects.toMatchObject({ kind: 'unreachable' })
   const connection = await peer.connection()
   await eventually('the connection is gone', () => connection.closed !== null)
 })
 
-test('audio after a final keeps the estimate from running backwards', async () => {
-  const { heard, connection } = await speakTo([])
-  heard.session.write(tone(1_000, rate))
+test('estimated progress never decreases', async () => {
+  const { recorder, connection } = await speakTo([])
+  recorder.session.write(tone(1_000, rate))
   connection.send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms: 900, item_id: 'a' })
-  await eventually('all is reckoned', () => heard.of('progress').at(-1)?.processedMs === 1_000)
+  await eventually('all is reckoned', () => recorder.of('progress').at(-1)?.processedMs === 1_000)
   connection.send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms: 50, item_id: 'b' })
-  heard.session.write(tone(100, rate))
-  await eventually('and goes on', () => heard.of('progress').at(-1)?.processedMs === 1_100)
-  heard.session.abort()
+  recorder.session.write(tone(100, rate))
+  await eventually('and goes on', () => recorder.of('progress').at(-1)?.processedMs === 1_100)
+  recorder.session.abort()
 })

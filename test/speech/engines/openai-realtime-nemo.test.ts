@@ -33,13 +33,13 @@ function arrange(script: NemoScript = {}, given: Partial<EngineConfig> = {}) {
 
 test('binary audio becomes partials, then finals with words, times and confidence', async () => {
   const { peer, engine } = arrange({ endpointing: true })
-  const heard = await openSession(engine, { language: 'sk', vocabulary: ['Žilina'] })
-  heard.session.write(silence(200, rate))
-  heard.session.write(tone(400, rate))
-  heard.session.write(silence(600, rate))
-  await heard.told('final')
+  const recorder = await openSession(engine, { language: 'sk', vocabulary: ['Žilina'] })
+  recorder.session.write(silence(200, rate))
+  recorder.session.write(tone(400, rate))
+  recorder.session.write(silence(600, rate))
+  await recorder.waitFor('final')
 
-  expect(peer.heard().session).toEqual({
+  expect(peer.received().session).toEqual({
     sample_rate: rate,
     language: 'sk-SK',
     automatic_punctuation: true,
@@ -47,9 +47,9 @@ test('binary audio becomes partials, then finals with words, times and confidenc
     endpointing_ms: 600,
     speech_contexts: [{ phrases: ['Žilina'], boost: 3 }],
   })
-  expect(new Set(peer.heard().frames)).toEqual(new Set([3_200]))
-  expect(heard.of('partial').map(({ text }) => text)).toEqual(['s1w1', 's1w1 s1w2'])
-  expect(heard.of('final')[0]).toEqual({
+  expect(new Set(peer.received().frames)).toEqual(new Set([3_200]))
+  expect(recorder.of('partial').map(({ text }) => text)).toEqual(['s1w1', 's1w1 s1w2'])
+  expect(recorder.of('final')[0]).toEqual({
     type: 'final',
     text: 's1w1 s1w2',
     startMs: 200,
@@ -61,83 +61,83 @@ test('binary audio becomes partials, then finals with words, times and confidenc
     confidence: 0.8,
     speechFinal: true,
   })
-  expect(peer.heard().commits).toBe(0)
-  heard.session.abort()
+  expect(peer.received().commits).toBe(0)
+  recorder.session.abort()
 })
 
-test('a commit begins the times of the server anew, and ours go on', async () => {
+test('server times restart at a commit, session times continue', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.write(tone(500, rate))
-  heard.session.finalize()
-  await heard.told('finalized')
-  heard.session.write(tone(400, rate))
-  heard.session.end()
-  await heard.told('ended')
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(500, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
+  recorder.session.write(tone(400, rate))
+  recorder.session.end()
+  await recorder.waitFor('ended')
 
   expect(
-    heard
+    recorder
       .of('final')
       .map(({ text, startMs, endMs, speechFinal }) => [text, startMs, endMs, speechFinal]),
   ).toEqual([
     ['s1w1 s1w2', 0, 400, false],
     ['s2w1 s2w2', 500, 900, true],
   ])
-  expect(peer.heard()).toMatchObject({ commits: 2, fault: null })
-  expect(heard.of('progress').at(-1)?.processedMs).toBe(900)
+  expect(peer.received()).toMatchObject({ commits: 2, fault: null })
+  expect(recorder.of('progress').at(-1)?.processedMs).toBe(900)
 })
 
-test('a server that finds no pauses is asked for finals at those that are found here', async () => {
+test('if the server detects no pauses, commits are sent at our own', async () => {
   const { peer, engine } = arrange({ endpointing: false })
-  const heard = await openSession(engine, { endpointingMs: 400 })
-  heard.session.write(tone(400, rate))
+  const recorder = await openSession(engine, { endpointingMs: 400 })
+  recorder.session.write(tone(400, rate))
   // The partials must have come before the pause is noticed.
-  await heard.told('partial', 2)
-  heard.session.write(silence(1_500, rate))
-  await heard.told('final')
+  await recorder.waitFor('partial', 2)
+  recorder.session.write(silence(1_500, rate))
+  await recorder.waitFor('final')
 
-  expect(heard.of('final')[0]).toMatchObject({ text: 's1w1 s1w2', speechFinal: true })
-  expect(peer.heard().commits).toBe(1)
-  heard.session.abort()
+  expect(recorder.of('final')[0]).toMatchObject({ text: 's1w1 s1w2', speechFinal: true })
+  expect(peer.received().commits).toBe(1)
+  recorder.session.abort()
 })
 
-test('finalize and the end are answered where nothing was said', async () => {
+test('finalize and end are answered without speech', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.finalize()
-  await heard.told('finalized')
-  heard.session.end()
-  await heard.told('ended')
-  expect(peer.heard().commits).toBe(0)
+  const recorder = await openSession(engine)
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
+  recorder.session.end()
+  await recorder.waitFor('ended')
+  expect(peer.received().commits).toBe(0)
 })
 
-test('a text that the server has changed its mind about is shown anew, not twice', async () => {
+test('a revised text replaces the partial instead of being appended', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
   const connection = await peer.connection()
   const type = 'conversation.item.input_audio_transcription.delta'
   const deltas = ['go', ' forward', ' tan', 'go forward ten', ' meters']
   connection.sendTogether(deltas.map((delta) => ({ type, delta })))
-  await heard.told('partial', deltas.length)
-  expect(heard.of('partial').map(({ text }) => text)).toEqual([
+  await recorder.waitFor('partial', deltas.length)
+  expect(recorder.of('partial').map(({ text }) => text)).toEqual([
     'go',
     'go forward',
     'go forward tan',
     'go forward ten',
     'go forward ten meters',
   ])
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('too much audio for one stream is a limit, and not a failure', async () => {
+test('too much audio for one stream is a limit, not a failure', async () => {
   const { engine } = arrange({ bytesMax: 6_400 })
-  const heard = await openSession(engine)
-  heard.session.write(tone(400, rate))
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.kind).toBe('limit')
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(400, rate))
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('limit')
 })
 
-test('a wrong key is refused with a close code, whose reason is told without the key', async () => {
+test('a wrong key is refused, and the logged close reason is redacted', async () => {
   const { peer, engine, deps } = arrange({ key: 'right-key' }, { key: 'right' })
   await expect(openSession(engine)).rejects.toMatchObject({
     kind: 'refused',

@@ -34,17 +34,22 @@ function arrange(script: RealtimeScript = {}, given: Partial<EngineConfig> = {})
 
 test('speech becomes partials from deltas, then finals with the times of its turn', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
   expect(engine.sampleRateHz).toBe(rate)
   for (let at = 0; at < 2; at += 1) {
-    heard.session.write(silence(200, rate))
-    heard.session.write(tone(500, rate))
-    heard.session.write(silence(700, rate))
+    recorder.session.write(silence(200, rate))
+    recorder.session.write(tone(500, rate))
+    recorder.session.write(silence(700, rate))
   }
-  await heard.told('final', 2)
+  await recorder.waitFor('final', 2)
 
-  expect(heard.of('partial').map(({ text }) => text)).toEqual(['item', 'item 1', 'item', 'item 2'])
-  expect(heard.of('final')[1]).toEqual({
+  expect(recorder.of('partial').map(({ text }) => text)).toEqual([
+    'item',
+    'item 1',
+    'item',
+    'item 2',
+  ])
+  expect(recorder.of('final')[1]).toEqual({
     type: 'final',
     text: 'item 2',
     startMs: 1_600,
@@ -53,21 +58,21 @@ test('speech becomes partials from deltas, then finals with the times of its tur
     confidence: null,
     speechFinal: true,
   })
-  expect(heard.of('speech-start').map(({ atMs }) => atMs)).toEqual([200, 1_600])
-  expect(peer.heard().commits).toBe(0)
-  expect(peer.heard().fault).toBeNull()
-  heard.session.abort()
+  expect(recorder.of('speech-start').map(({ atMs }) => atMs)).toEqual([200, 1_600])
+  expect(peer.received().commits).toBe(0)
+  expect(peer.received().fault).toBeNull()
+  recorder.session.abort()
 })
 
-test('the session is configured as the present protocol wants it', async () => {
+test('the session is configured in the GA format', async () => {
   const { peer, engine } = arrange({ key: 'k-1' }, { key: 'k-1', model: 'gpt-4o-transcribe' })
   const options = { language: 'de', vocabulary: ['Sluice', 'Brno'], endpointingMs: 300 } as const
-  const heard = await openSession(engine, options)
+  const recorder = await openSession(engine, options)
 
   const { request } = await peer.connection()
   expect(request.url.search).toBe('?intent=transcription')
   expect(request.headers.has('openai-beta')).toBe(false)
-  expect(peer.heard().session).toEqual({
+  expect(peer.received().session).toEqual({
     type: 'transcription',
     audio: {
       input: {
@@ -77,143 +82,143 @@ test('the session is configured as the present protocol wants it', async () => {
       },
     },
   })
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('the session is configured as the protocol before wanted it', async () => {
+test('the session is configured in the beta format', async () => {
   const { peer, engine } = arrange({ dialect: 'beta' }, { model: 'whisper-large' })
-  const heard = await openSession(engine, { language: 'cs' })
-  heard.session.write(tone(300, rate))
-  heard.session.end()
-  await heard.told('ended')
+  const recorder = await openSession(engine, { language: 'cs' })
+  recorder.session.write(tone(300, rate))
+  recorder.session.end()
+  await recorder.waitFor('ended')
 
-  expect(heard.finals()).toEqual(['item 1'])
+  expect(recorder.finals()).toEqual(['item 1'])
   const { request } = await peer.connection()
   expect(request.url.search).toBe('?intent=transcription&model=whisper-large')
-  expect(peer.heard().session).toEqual({
+  expect(peer.received().session).toEqual({
     input_audio_format: 'pcm16',
     input_audio_transcription: { model: 'whisper-large', language: 'cs' },
     turn_detection: { type: 'server_vad', silence_duration_ms: 600 },
   })
 })
 
-test('small writes go out as appends of 100 ms, and progress is an estimate', async () => {
+test('small writes are appended in frames of 100 ms, and progress is estimated', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  for (let at = 0; at < 100; at += 1) heard.session.write(silence(20, rate))
+  const recorder = await openSession(engine)
+  for (let at = 0; at < 100; at += 1) recorder.session.write(silence(20, rate))
   await eventually('all of it is reckoned as processed', () => {
-    return heard.of('progress').at(-1)?.processedMs === 2_000
+    return recorder.of('progress').at(-1)?.processedMs === 2_000
   })
 
-  expect(peer.heard().appends).toEqual(Array.from({ length: 20 }, () => 4_800))
-  expect(heard.of('progress').every(({ estimated }) => estimated)).toBe(true)
-  heard.session.abort()
+  expect(peer.received().appends).toEqual(Array.from({ length: 20 }, () => 4_800))
+  expect(recorder.of('progress').every(({ estimated }) => estimated)).toBe(true)
+  recorder.session.abort()
 })
 
-test('the estimate goes no faster than the settings allow', async () => {
+test('estimated progress is limited by pace_max', async () => {
   const { engine } = arrange({}, { paceMax: 2 })
-  const heard = await openSession(engine)
+  const recorder = await openSession(engine)
   const begunAt = performance.now()
-  heard.session.write(silence(500, rate))
+  recorder.session.write(silence(500, rate))
   await eventually('all of it is reckoned as processed', () => {
-    return heard.of('progress').at(-1)?.processedMs === 500
+    return recorder.of('progress').at(-1)?.processedMs === 500
   })
   expect(performance.now() - begunAt).toBeGreaterThanOrEqual(240)
-  heard.session.abort()
+  recorder.session.abort()
 })
 
-test('finalize commits what is being said, and is answered behind its final', async () => {
+test('finalize commits the open utterance and is answered after its final', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.write(tone(450, rate))
-  heard.session.finalize()
-  await heard.told('finalized')
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(450, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
 
-  expect(heard.of('final')).toMatchObject([{ text: 'item 1', startMs: 0, speechFinal: false }])
-  expect(heard.events.at(-1)?.type).toBe('finalized')
-  heard.session.finalize()
-  await heard.told('finalized', 2)
-  expect(peer.heard()).toMatchObject({ commits: 1, emptyCommits: 0 })
-  heard.session.abort()
+  expect(recorder.of('final')).toMatchObject([{ text: 'item 1', startMs: 0, speechFinal: false }])
+  expect(recorder.events.at(-1)?.type).toBe('finalized')
+  recorder.session.finalize()
+  await recorder.waitFor('finalized', 2)
+  expect(peer.received()).toMatchObject({ commits: 1, emptyCommits: 0 })
+  recorder.session.abort()
 })
 
-test('silence, and less than 100 ms, are not committed', async () => {
+test('silence and less than 100 ms are not committed', async () => {
   const { peer, engine } = arrange()
-  const heard = await openSession(engine)
-  heard.session.finalize()
-  await heard.told('finalized')
-  heard.session.write(tone(90, rate))
-  heard.session.finalize()
-  await heard.told('finalized', 2)
-  heard.session.write(silence(800, rate))
-  await heard.told('final')
-  heard.session.write(silence(800, rate))
-  heard.session.finalize()
-  await heard.told('finalized', 3)
-  heard.session.end()
-  await heard.told('ended')
-  expect(peer.heard().commits).toBe(0)
+  const recorder = await openSession(engine)
+  recorder.session.finalize()
+  await recorder.waitFor('finalized')
+  recorder.session.write(tone(90, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized', 2)
+  recorder.session.write(silence(800, rate))
+  await recorder.waitFor('final')
+  recorder.session.write(silence(800, rate))
+  recorder.session.finalize()
+  await recorder.waitFor('finalized', 3)
+  recorder.session.end()
+  await recorder.waitFor('ended')
+  expect(peer.received().commits).toBe(0)
 })
 
-test('a commit that meets a pause that the server found is no failure', async () => {
+test('a commit that coincides with a detected pause is not a failure', async () => {
   const { peer, engine } = arrange({ manual: true })
-  const heard = await openSession(engine)
-  heard.session.write(tone(300, rate))
-  heard.session.write(silence(500, rate))
-  await heard.told('speech-start')
-  heard.session.write(silence(100, rate))
-  heard.session.finalize()
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(300, rate))
+  recorder.session.write(silence(500, rate))
+  await recorder.waitFor('speech-start')
+  recorder.session.write(silence(100, rate))
+  recorder.session.finalize()
   const connection = await peer.connection()
-  await eventually('it was committed', () => peer.heard().commits === 1)
+  await eventually('it was committed', () => peer.received().commits === 1)
   connection.send(completedOf(1, 'hello'))
-  await heard.told('finalized')
-  expect(peer.heard().emptyCommits).toBe(1)
-  expect(heard.finals()).toEqual(['hello'])
-  heard.session.abort()
+  await recorder.waitFor('finalized')
+  expect(peer.received().emptyCommits).toBe(1)
+  expect(recorder.finals()).toEqual(['hello'])
+  recorder.session.abort()
 })
 
-test('the end waits for every item', async () => {
+test('end waits for every item', async () => {
   const { peer, engine } = arrange({ manual: true })
-  const heard = await openSession(engine)
-  heard.session.write(tone(300, rate))
-  heard.session.write(silence(700, rate))
-  heard.session.write(tone(300, rate))
-  heard.session.end()
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(300, rate))
+  recorder.session.write(silence(700, rate))
+  recorder.session.write(tone(300, rate))
+  recorder.session.end()
   const connection = await peer.connection()
-  await eventually('the rest was committed', () => peer.heard().commits === 1)
+  await eventually('the rest was committed', () => peer.received().commits === 1)
   connection.send(completedOf(2, 'second'))
   connection.send(completedOf(1, 'first'))
-  await heard.told('ended')
+  await recorder.waitFor('ended')
 
-  expect(heard.finals()).toEqual(['first', 'second'])
-  expect(heard.of('progress').at(-1)?.processedMs).toBe(1_300)
+  expect(recorder.finals()).toEqual(['first', 'second'])
+  expect(recorder.of('progress').at(-1)?.processedMs).toBe(1_300)
   await eventually('the connection is closed', () => connection.closed !== null)
 })
 
-test('a server that leaves before the last final has failed', async () => {
+test('a server that closes before the last final fails the session', async () => {
   const { peer, engine } = arrange({ manual: true })
-  const heard = await openSession(engine)
-  heard.session.write(tone(300, rate))
-  heard.session.end()
+  const recorder = await openSession(engine)
+  recorder.session.write(tone(300, rate))
+  recorder.session.end()
   const connection = await peer.connection()
-  await eventually('the rest was committed', () => peer.heard().commits === 1)
+  await eventually('the rest was committed', () => peer.received().commits === 1)
   connection.close(1000)
-  await heard.told('failed')
-  expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+  await recorder.waitFor('failed')
+  expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
 })
 
-test('where the model looks for no pauses they are found here and committed', async () => {
+test('if the model does not detect pauses, they are detected and committed here', async () => {
   const { peer, engine } = arrange({ refusesTurns: true })
-  const heard = await openSession(engine, { endpointingMs: 500 })
-  heard.session.write(silence(500, rate))
-  heard.session.write(tone(800, rate))
-  heard.session.write(silence(1_000, rate))
-  heard.session.write(tone(400, rate))
-  heard.session.end()
-  await heard.told('ended')
+  const recorder = await openSession(engine, { endpointingMs: 500 })
+  recorder.session.write(silence(500, rate))
+  recorder.session.write(tone(800, rate))
+  recorder.session.write(silence(1_000, rate))
+  recorder.session.write(tone(400, rate))
+  recorder.session.end()
+  await recorder.waitFor('ended')
 
-  expect(peer.heard().commits).toBe(2)
-  expect(heard.of('final').map(({ text, startMs, endMs }) => [text, startMs, endMs])).toEqual([
+  expect(peer.received().commits).toBe(2)
+  expect(recorder.of('final').map(({ text, startMs, endMs }) => [text, startMs, endMs])).toEqual([
     ['item 1', 500, 1_300],
     ['item 2', 2_300, 2_700],
   ])

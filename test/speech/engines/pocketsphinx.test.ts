@@ -3,7 +3,6 @@ import { programEnvironment } from '#config/load.ts'
 import type { Engine } from '#speech/engine.ts'
 import { createExecEngine } from '#speech/engines/exec/engine.ts'
 import { engineConfig, engineDeps, openSession, silence } from '#test/support/engine-session.ts'
-import { feedAudio, joined } from '#test/support/feed-audio.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
 import {
   type Sentence,
@@ -12,6 +11,7 @@ import {
   speechRateHz,
   speechToolsExist,
 } from '#test/support/speech-material.ts'
+import { joined, writeAudio } from '#test/support/write-audio.ts'
 
 const isMissing = !(pocketsphinxExists && speechToolsExist)
 const secondsPerTest = 60
@@ -24,22 +24,22 @@ afterAll(async () => {
 test.skipIf(isMissing)(
   'a real recogniser gives two sentences word for word, with the times of their words',
   async () => {
-    const heard = await openSession(recogniser())
-    await feedAudio(heard, joined(samplesOf('fox'), samplesOf('door')))
-    heard.session.end()
-    await heard.told('ended')
+    const recorder = await openSession(recogniser())
+    await writeAudio(recorder, joined(samplesOf('fox'), samplesOf('door')))
+    recorder.session.end()
+    await recorder.waitFor('ended')
 
-    expect(heard.finals()).toEqual([sentences.fox, sentences.door])
-    const [fox, door] = heard.of('final')
+    expect(recorder.finals()).toEqual([sentences.fox, sentences.door])
+    const [fox, door] = recorder.of('final')
     expectNear([fox?.startMs, fox?.endMs], [740, 4_460])
     expectNear([door?.startMs, door?.endMs], [6_530, 10_040])
     expect(fox?.words.map(({ word }) => word).join(' ')).toBe(sentences.fox)
     const middle = fox?.words.find(({ word }) => word === 'over')
     expectNear([middle?.startMs, middle?.endMs], [2_670, 2_950])
     for (const { confidence } of fox?.words ?? []) expect(confidence).toBeGreaterThan(0.1)
-    expect(heard.of('partial').length).toBeGreaterThan(10)
-    expect(heard.of('partial').some(({ text }) => text.startsWith('the quick brown'))).toBe(true)
-    expect(heard.of('progress').at(-1)?.processedMs).toBe(11_365)
+    expect(recorder.of('partial').length).toBeGreaterThan(10)
+    expect(recorder.of('partial').some(({ text }) => text.startsWith('the quick brown'))).toBe(true)
+    expect(recorder.of('progress').at(-1)?.processedMs).toBe(11_365)
   },
   secondsPerTest * 1_000,
 )
@@ -48,21 +48,21 @@ test.skipIf(isMissing)(
   'finals asked for come before the speaker pauses, and later times stay where they are',
   async () => {
     for (const framed of [false, true]) {
-      const heard = await openSession(recogniser({ framed }))
+      const recorder = await openSession(recogniser({ framed }))
       // Up to where the sentence has just ended, so that no pause has closed it.
       const fox = samplesOf('fox').slice(0, 4.56 * speechRateHz)
-      await feedAudio(heard, fox)
-      expect(heard.finals()).toEqual([])
-      heard.session.finalize()
-      await heard.told('finalized')
-      expect(heard.finals()).toEqual([sentences.fox])
+      await writeAudio(recorder, fox)
+      expect(recorder.finals()).toEqual([])
+      recorder.session.finalize()
+      await recorder.waitFor('finalized')
+      expect(recorder.finals()).toEqual([sentences.fox])
 
       const rest = joined(silence(5_705 - 4_560, speechRateHz), samplesOf('door'))
-      await feedAudio(heard, rest, { writtenMs: 4_560 })
-      heard.session.end()
-      await heard.told('ended')
-      expect(heard.finals()).toEqual([sentences.fox, sentences.door])
-      const [, door] = heard.of('final')
+      await writeAudio(recorder, rest, { writtenMs: 4_560 })
+      recorder.session.end()
+      await recorder.waitFor('ended')
+      expect(recorder.finals()).toEqual([sentences.fox, sentences.door])
+      const [, door] = recorder.of('final')
       expectNear([door?.startMs, door?.endMs], [6_530, 10_040])
     }
   },
@@ -76,11 +76,11 @@ test.skipIf(isMissing)(
     const spoken: Sentence[] = ['fox', 'door']
     const finals = await Promise.all(
       spoken.map(async (sentence) => {
-        const heard = await openSession(engine)
-        await feedAudio(heard, samplesOf(sentence))
-        heard.session.end()
-        await heard.told('ended')
-        return heard.finals()
+        const recorder = await openSession(engine)
+        await writeAudio(recorder, samplesOf(sentence))
+        recorder.session.end()
+        await recorder.waitFor('ended')
+        return recorder.finals()
       }),
     )
     expect(finals).toEqual([[sentences.fox], [sentences.door]])

@@ -14,7 +14,7 @@ afterEach(async () => {
   await Promise.all(pools.splice(0).map((pool) => pool.close()))
 })
 
-test('without any engine configured the built-in one answers, which says what it cannot', async () => {
+test('without configured engines the built-in demo is used, and its name says so', async () => {
   const pool = openPool([])
   expect(pool.engines.map(({ name }) => name)).toEqual(['demo (no words)'])
   expect(pool.languages).toEqual(['cs', 'de', 'el', 'en', 'fr', 'sk'])
@@ -22,11 +22,11 @@ test('without any engine configured the built-in one answers, which says what it
   expect(engine.name).toBe('demo (no words)')
   session.write(tone(500, engine.sampleRateHz))
   session.end()
-  await eventually('it ended', () => events.at(-1)?.type === 'ended')
+  await eventually('the session ended', () => events.at(-1)?.type === 'ended')
   expect(events.find(({ type }) => type === 'final')).toMatchObject({ startMs: 0, endMs: 500 })
 })
 
-test('the first engine that serves the language is taken, or the one that is named', async () => {
+test('the first engine that serves the language is chosen, or the named one', async () => {
   const pool = openPool([
     demo({ name: 'greek', languages: ['el'] }),
     demo({ name: 'first', languages: ['en', 'de'] }),
@@ -40,14 +40,14 @@ test('the first engine that serves the language is taken, or the one that is nam
   expect((await open(pool, { avoid: 'first', language: 'de' })).engine.name).toBe('first')
 })
 
-test('what no engine serves is refused', async () => {
+test('a language that no engine serves is refused', async () => {
   const pool = openPool([demo({ name: 'greek', languages: ['el'] })])
   expect(pool.hasCapacity(anyEnglish)).toBe(false)
   await expectRefusal(open(pool), 'refused')
   await expectRefusal(open(pool, { language: 'el', engineName: 'latin' }), 'refused')
 })
 
-test('when an engine has no place the next one is taken, and none is left when all are', async () => {
+test('when an engine is at capacity the next one is used; when all are, the pool is busy', async () => {
   const pool = openPool([demo({ name: 'a', sessionsMax: 1 }), demo({ name: 'b', sessionsMax: 1 })])
   expect((await open(pool)).engine.name).toBe('a')
   expect(pool.hasCapacity({ ...anyEnglish, engineName: 'a' })).toBe(false)
@@ -57,13 +57,13 @@ test('when an engine has no place the next one is taken, and none is left when a
   await expectRefusal(open(pool), 'busy')
 })
 
-describe('a place is given back once', () => {
-  test('when a session has ended, though it is aborted after it', async () => {
+describe('capacity is released once', () => {
+  test('when a session has ended, even if aborted afterwards', async () => {
     const pool = openPool([demo({ name: 'a', sessionsMax: 2 })])
     const kept = await open(pool)
     const { session, events } = await open(pool)
     session.end()
-    await eventually('it ended', () => events.at(-1)?.type === 'ended')
+    await eventually('the session ended', () => events.at(-1)?.type === 'ended')
     session.abort()
     session.abort()
     await open(pool)
@@ -84,31 +84,31 @@ describe('a place is given back once', () => {
     await expectRefusal(open(pool), 'busy')
   })
 
-  test('when a session fails, before its listener hears of it', async () => {
+  test('when a session fails, before its listener is called', async () => {
     const pool = openPool([stub({ breaksAtMs: 0 }, { sessionsMax: 1 })])
-    const places: boolean[] = []
+    const capacities: boolean[] = []
     const { session } = await pool.open(anyEnglish, {
       ...openOptions(),
       listener: ({ type }) => {
-        if (type === 'failed') places.push(pool.hasCapacity(anyEnglish))
+        if (type === 'failed') capacities.push(pool.hasCapacity(anyEnglish))
       },
     })
     session.write(tone(100, 16_000))
-    await eventually('it failed', () => places.length > 0)
-    expect(places).toEqual([true])
+    await eventually('the session failed', () => capacities.length > 0)
+    expect(capacities).toEqual([true])
     session.abort()
     const next = await open(pool)
     expect(pool.hasCapacity(anyEnglish)).toBe(false)
     next.session.abort()
   })
 
-  test('when a session could not be opened, or was not waited for', async () => {
+  test('when opening fails or is cancelled', async () => {
     const pool = openPool([stub({ atStart: 'silence' }, { sessionsMax: 1 })])
     for (let times = 0; times < 3; times += 1) {
-      const asked = new AbortController()
-      const opening = pool.open(anyEnglish, { ...openOptions(), signal: asked.signal })
+      const controller = new AbortController()
+      const opening = pool.open(anyEnglish, { ...openOptions(), signal: controller.signal })
       expect(pool.hasCapacity(anyEnglish)).toBe(false)
-      asked.abort()
+      controller.abort()
       await expectRefusal(opening, 'unreachable')
       expect(pool.hasCapacity(anyEnglish)).toBe(true)
     }
@@ -118,42 +118,42 @@ describe('a place is given back once', () => {
   })
 })
 
-test('when an engine cannot be had the next one is, and the broken one rests', async () => {
+test('when an engine fails to open, the next one is used and the failed one backs off', async () => {
   const { log, lines } = engineDeps()
   const pool = openPool([stub({ atStart: 'exit' }), demo({ name: 'other' })], log)
   for (let times = 0; times < 3; times += 1) expect((await open(pool)).engine.name).toBe('other')
-  const told = lines.filter((line) => line.includes('is asked last for a while'))
-  expect(told).toHaveLength(1)
-  expect(JSON.parse(told[0] ?? '')).toMatchObject({ engine: 'stub', kind: 'unreachable' })
+  const warnings = lines.filter((line) => line.includes('using it last'))
+  expect(warnings).toHaveLength(1)
+  expect(JSON.parse(warnings[0] ?? '')).toMatchObject({ engine: 'stub', kind: 'unreachable' })
 })
 
-test('an engine that breaks off in a session rests, and is preferred again after it', async () => {
+test('an engine that fails in a session backs off and is preferred again afterwards', async () => {
   const pool = openPool([stub({ breaksAtMs: 0 }), demo({ name: 'other' })])
   const { engine, session, events } = await open(pool)
   expect(engine.name).toBe('stub')
   session.write(tone(100, 16_000))
-  await eventually('it failed', () => events.at(-1)?.type === 'failed')
+  await eventually('the session failed', () => events.at(-1)?.type === 'failed')
   expect((await open(pool)).engine.name).toBe('other')
-  await eventually('it is preferred again', async () => {
+  await eventually('the engine is preferred again', async () => {
     const opened = await open(pool)
     opened.session.abort()
     return opened.engine.name === 'stub'
   })
 })
 
-test('an engine that rests is taken where there is no other, and what it says is told', async () => {
+test('an engine in backoff is used if there is no other, and its error is returned', async () => {
   const pool = openPool([stub({ atStart: 'refuse' })])
   await expectRefusal(open(pool), 'refused')
   await expectRefusal(open(pool), 'refused')
 })
 
-test('an engine that has reached its own limit has not failed', async () => {
+test('an engine that reaches its session limit has not failed', async () => {
   const { log, lines } = engineDeps()
   const pool = openPool([stub({ breaksAtMs: 0, breaksBy: 'limit' })], log)
   const { session, events } = await open(pool)
   session.write(tone(100, 16_000))
-  await eventually('it is over', () => events.at(-1)?.type === 'failed')
-  expect(lines.filter((line) => line.includes('is asked last'))).toEqual([])
+  await eventually('the session has ended', () => events.at(-1)?.type === 'failed')
+  expect(lines.filter((line) => line.includes('using it last'))).toEqual([])
 })
 
 function openPool(configs: EngineConfig[], log = engineDeps().log): EnginePool {

@@ -7,7 +7,7 @@ import { engineConfig, engineDeps, openSession, tone } from '#test/support/engin
 import { eventually } from '#test/support/eventually.ts'
 import { type Peer, type PeerScript, startPeer } from '#test/support/scripted-engines/peer.ts'
 
-/** What every adapter owes when its server does not behave, whatever the server speaks. */
+/** How every adapter handles a misbehaving server. */
 const adapters = [
   { name: 'vosk', kind: 'vosk', create: createVoskEngine },
   { name: 'deepgram', kind: 'deepgram', create: createDeepgramEngine },
@@ -25,7 +25,7 @@ afterEach(async () => {
   await Promise.all(peers.splice(0).map((peer) => peer.stop()))
 })
 
-/** A server that says no more than what makes a session ready. */
+/** A server that sends only what makes a session ready. */
 function startPlainPeer(script: PeerScript = {}): Peer {
   const peer = startPeer({
     opened: (connection) => connection.send({ type: 'session.created' }),
@@ -42,7 +42,7 @@ function startPlainPeer(script: PeerScript = {}): Peer {
 }
 
 for (const adapter of adapters) {
-  // Vosk knows no greeting: whatever a server says unasked is an answer to nothing.
+  // Vosk servers do not greet: an unsolicited frame is an unexpected reply.
   const greets = adapter.kind === 'vosk' ? { opened: () => {} } : {}
   const arrange = (script: PeerScript = {}, given: Partial<EngineConfig> = {}) => {
     const peer = startPlainPeer({ ...greets, ...script })
@@ -53,8 +53,8 @@ for (const adapter of adapters) {
   }
   const converse = async (given: Partial<EngineConfig> = {}) => {
     const arranged = arrange({}, given)
-    const heard = await openSession(arranged.engine)
-    return { ...arranged, heard, connection: await arranged.peer.connection() }
+    const recorder = await openSession(arranged.engine)
+    return { ...arranged, recorder, connection: await arranged.peer.connection() }
   }
 
   describe(adapter.name, () => {
@@ -67,75 +67,75 @@ for (const adapter of adapters) {
       [503, 'busy'],
       [500, 'unreachable'],
     ] as const) {
-      test(`an upgrade that is answered with ${status} is ${kind}`, async () => {
+      test(`an upgrade refused with ${status} fails as ${kind}`, async () => {
         const { engine } = arrange({ refuse: status })
-        const message = `the server answered with status ${status}`
+        const message = `the server responded with status ${status}`
         await expect(openSession(engine)).rejects.toMatchObject({ kind, message })
       })
     }
 
-    test('a server that is not there is unreachable', async () => {
+    test('a stopped server is unreachable', async () => {
       const { peer, engine } = arrange()
       await peer.stop()
       await expect(openSession(engine)).rejects.toMatchObject({ kind: 'unreachable' })
     })
 
-    test('a slow upgrade is waited for, a missing one only for so long', async () => {
+    test('a slow upgrade succeeds; a missing one times out', async () => {
       const slow = arrange({ upgradeDelayMs: 50 })
-      const heard = await openSession(slow.engine)
-      heard.session.abort()
+      const recorder = await openSession(slow.engine)
+      recorder.session.abort()
 
       const silent = arrange({ silent: true }, { openMs: 40 })
       const error = { kind: 'unreachable', message: 'it was not ready within 40 ms' }
       await expect(openSession(silent.engine)).rejects.toMatchObject(error)
     })
 
-    test('an opening that is given up leaves no connection', async () => {
+    test('cancelled opening leaves no connection', async () => {
       const { peer, engine } = arrange({ upgradeDelayMs: 30 })
-      const giveUp = new AbortController()
-      const opening = openSession(engine, { signal: giveUp.signal })
-      await eventually('it was asked for', () => peer.requests.length === 1)
-      giveUp.abort()
+      const controller = new AbortController()
+      const opening = openSession(engine, { signal: controller.signal })
+      await eventually('the upgrade was requested', () => peer.requests.length === 1)
+      controller.abort()
       await expect(opening).rejects.toMatchObject({ kind: 'unreachable' })
-      await expect(openSession(engine, { signal: giveUp.signal })).rejects.toMatchObject({
+      await expect(openSession(engine, { signal: controller.signal })).rejects.toMatchObject({
         kind: 'unreachable',
       })
       expect(peer.requests).toHaveLength(1)
-      await eventually('nothing is left open', () =>
+      await eventually('every connection is closed', () =>
         peer.connections.every(({ closed }) => closed !== null),
       )
     })
 
-    test('abort closes the connection and is silent, at every stage and twice', async () => {
+    test('abort closes the connection without events, at every stage and twice', async () => {
       for (const stage of ['ready', 'speaking', 'finalizing', 'ending'] as const) {
-        const { engine, heard, connection } = await converse()
-        if (stage !== 'ready') heard.session.write(tone(1_000, engine.sampleRateHz))
-        if (stage === 'finalizing') heard.session.finalize()
-        if (stage === 'ending') heard.session.end()
-        heard.session.abort()
-        heard.session.abort()
-        heard.session.write(tone(200, engine.sampleRateHz))
-        heard.session.finalize()
-        heard.session.end()
-        const before = heard.events.length
+        const { engine, recorder, connection } = await converse()
+        if (stage !== 'ready') recorder.session.write(tone(1_000, engine.sampleRateHz))
+        if (stage === 'finalizing') recorder.session.finalize()
+        if (stage === 'ending') recorder.session.end()
+        recorder.session.abort()
+        recorder.session.abort()
+        recorder.session.write(tone(200, engine.sampleRateHz))
+        recorder.session.finalize()
+        recorder.session.end()
+        const before = recorder.events.length
         await eventually('the server sees the close', () => connection.closed !== null)
-        expect(heard.events).toHaveLength(before)
-        expect(heard.of('failed')).toEqual([])
+        expect(recorder.events).toHaveLength(before)
+        expect(recorder.of('failed')).toEqual([])
       }
     })
 
     for (const [what, frame] of [
-      ['text that is no JSON', '{"type": "Resul'],
-      ['JSON that is no object', '[1, 2]'],
-      ['binary', new Uint8Array(8)],
-      ['a frame beyond all measure', `{"text":"${'x'.repeat(1_100_000)}"}`],
+      ['invalid JSON', '{"type": "Resul'],
+      ['JSON other than an object', '[1, 2]'],
+      ['a binary frame', new Uint8Array(8)],
+      ['an oversized frame', `{"text":"${'x'.repeat(1_100_000)}"}`],
     ] as const) {
-      test(`${what} from the server ends the session as broken`, async () => {
-        const { heard, connection } = await converse()
+      test(`${what} from the server fails the session as broken`, async () => {
+        const { recorder, connection } = await converse()
         connection.sendRaw(frame)
-        await heard.told('failed')
-        expect(heard.of('failed')[0]?.error.kind).toBe('broken')
-        await eventually('the connection is gone', () => connection.closed !== null)
+        await recorder.waitFor('failed')
+        expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
+        await eventually('the connection is closed', () => connection.closed !== null)
       })
     }
 
@@ -148,12 +148,12 @@ for (const adapter of adapters) {
       [4401, 'refused'],
       [4429, 'busy'],
     ] as const) {
-      test(`a close with ${code} ends the session as ${kind}, and its reason is logged`, async () => {
-        const { engine, deps, heard, connection } = await converse({ key: 'very-secret' })
-        heard.session.write(tone(500, engine.sampleRateHz))
+      test(`close code ${code} fails the session as ${kind} and logs the reason`, async () => {
+        const { engine, deps, recorder, connection } = await converse({ key: 'very-secret' })
+        recorder.session.write(tone(500, engine.sampleRateHz))
         connection.close(code, `because very-secret`)
-        await heard.told('failed')
-        expect(heard.of('failed')[0]?.error).toMatchObject({
+        await recorder.waitFor('failed')
+        expect(recorder.of('failed')[0]?.error).toMatchObject({
           kind,
           message: `the server closed with ${code}: because [redacted]`,
         })
@@ -162,29 +162,29 @@ for (const adapter of adapters) {
       })
     }
 
-    test('a server that vanishes ends the session as broken, also while it ends', async () => {
+    test('a lost connection fails the session as broken, also while it ends', async () => {
       for (const isEnding of [false, true]) {
-        const { engine, heard, connection } = await converse()
-        heard.session.write(tone(500, engine.sampleRateHz))
-        if (isEnding) heard.session.end()
+        const { engine, recorder, connection } = await converse()
+        recorder.session.write(tone(500, engine.sampleRateHz))
+        if (isEnding) recorder.session.end()
         connection.vanish()
-        await heard.told('failed')
-        expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+        await recorder.waitFor('failed')
+        expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
       }
     })
 
-    test('a server that stops reading is given up before memory is filled', async () => {
-      const { engine, heard, connection } = await converse()
+    test('a server that stops reading fails before memory fills up', async () => {
+      const { engine, recorder, connection } = await converse()
       connection.stopReading()
       const minute = tone(60_000, engine.sampleRateHz)
-      for (let at = 0; at < 60 && heard.of('failed').length === 0; at += 1) {
-        heard.session.write(minute)
-        // The failure is told after the call that met it, never inside.
-        expect(heard.of('failed')).toEqual([])
+      for (let at = 0; at < 60 && recorder.of('failed').length === 0; at += 1) {
+        recorder.session.write(minute)
+        // The failure is emitted after the call that caused it, never inside.
+        expect(recorder.of('failed')).toEqual([])
         await Bun.sleep(0)
       }
-      await heard.told('failed')
-      expect(heard.of('failed')[0]?.error.kind).toBe('broken')
+      await recorder.waitFor('failed')
+      expect(recorder.of('failed')[0]?.error.kind).toBe('broken')
       connection.vanish()
     })
   })

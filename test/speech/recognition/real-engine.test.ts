@@ -4,9 +4,8 @@ import type { Engine } from '#speech/engine.ts'
 import { createExecEngine } from '#speech/engines/exec/engine.ts'
 import { poolEngines } from '#speech/engines/pool.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
-import { joined } from '#test/support/feed-audio.ts'
-import { type HeardRecognition, hearPool } from '#test/support/heard-recognition.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
+import { type RecognitionRecorder, recordPool } from '#test/support/recognition-recorder.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import {
   type Sentence,
@@ -14,37 +13,38 @@ import {
   speechFile,
   speechToolsExist,
 } from '#test/support/speech-material.ts'
+import { joined } from '#test/support/write-audio.ts'
 
 const isMissing = !(pocketsphinxExists && speechToolsExist)
 const testMs = 60_000
 
-const engines: Engine[] = []
+const opened: Engine[] = []
 afterAll(async () => {
-  await Promise.all(engines.map((engine) => engine.close()))
+  await Promise.all(opened.map((engine) => engine.close()))
 })
 
 test.skipIf(isMissing)(
   'real speech is accounted for to the millisecond',
   async () => {
-    const heard = await hear([recogniser()])
-    await heard.write(speech())
-    const { type, stats } = await heard.end()
+    const recorder = await recordReal([recogniser()])
+    await recorder.write(speech())
+    const { type, stats } = await recorder.end()
     expect(type).toBe('ended')
-    expectSentences(heard)
+    expectSentences(recorder)
     expect(stats).toMatchObject({ untranscribedMs: 0, words: 21, finals: 2 })
-    expect(heard.warnings()).toEqual([])
+    expect(recorder.warnings()).toEqual([])
   },
   testMs,
 )
 
 test.skipIf(isMissing)(
-  'a real engine takes over from one that broke off, and its times are those of the session',
+  'a real engine continues after a failed one, with session times',
   async () => {
     const broken = createScriptedEngine({ name: 'broken', scripts: [{ crashAtMs: 3_000 }] })
-    const heard = await hear([broken, recogniser()])
-    await heard.write(speech())
-    const { stats } = await heard.end()
-    expectSentences(heard)
+    const recorder = await recordReal([broken, recogniser()])
+    await recorder.write(speech())
+    const { stats } = await recorder.end()
+    expectSentences(recorder)
     expect(stats.engine).toEqual({ name: 'pocketsphinx', sessions: 2, rollovers: 1 })
     expect(stats.untranscribedMs).toBe(0)
   },
@@ -52,20 +52,20 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'a real engine is left in the pause before its limit, and the next one goes on',
+  'a real engine is replaced in the pause before its limit',
   async () => {
-    const heard = await hear([recogniser({ sessionMsMax: 6_000 })])
-    await heard.write(speech())
-    const { stats } = await heard.end()
-    expectSentences(heard)
+    const recorder = await recordReal([recogniser({ sessionMsMax: 6_000 })])
+    await recorder.write(speech())
+    const { stats } = await recorder.end()
+    expectSentences(recorder)
     expect(stats.engine.rollovers).toBeGreaterThan(0)
-    expect(heard.of('warning')[0]?.details).toMatchObject({ reason: 'limit' })
+    expect(recorder.of('warning')[0]?.details).toMatchObject({ reason: 'limit' })
   },
   testMs,
 )
 
-function hear(given: readonly Engine[]): Promise<HeardRecognition> {
-  return hearPool(poolEngines(given, engineDeps().log), { options: { endpointingMs: 600 } })
+function recordReal(engines: readonly Engine[]): Promise<RecognitionRecorder> {
+  return recordPool(poolEngines(engines, engineDeps().log), { options: { endpointingMs: 600 } })
 }
 
 function recogniser({ sessionMsMax = 480_000 } = {}): Engine {
@@ -82,7 +82,7 @@ function recogniser({ sessionMsMax = 480_000 } = {}): Engine {
     log: engineDeps().log,
     environment: programEnvironment(),
   })
-  engines.push(engine)
+  opened.push(engine)
   return engine
 }
 
@@ -95,10 +95,10 @@ function samplesOf(sentence: Sentence): Int16Array {
   return new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2)
 }
 
-function expectSentences(heard: HeardRecognition): void {
-  expect(heard.finals().map(({ text }) => text)).toEqual([sentences.fox, sentences.door])
-  const told = heard.finals().flatMap(({ startMs, endMs }) => [startMs, endMs])
+function expectSentences(recorder: RecognitionRecorder): void {
+  expect(recorder.finals().map(({ text }) => text)).toEqual([sentences.fox, sentences.door])
+  const times = recorder.finals().flatMap(({ startMs, endMs }) => [startMs, endMs])
   for (const [at, ms] of [740, 4_460, 6_530, 10_040].entries()) {
-    expect(Math.abs((told[at] ?? Number.NaN) - ms)).toBeLessThanOrEqual(100)
+    expect(Math.abs((times[at] ?? Number.NaN) - ms)).toBeLessThanOrEqual(100)
   }
 }

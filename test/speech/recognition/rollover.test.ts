@@ -3,179 +3,179 @@ import { poolEngines } from '#speech/engines/pool.ts'
 import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { hearEngines, hearPool } from '#test/support/heard-recognition.ts'
+import { recordEngines, recordPool } from '#test/support/recognition-recorder.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { sampleRateHz, speak } from '#test/support/spoken-numbers.ts'
 
-/** Ten utterances of a second each, with a second of silence before each. */
-const talk = speak(
+/** Ten utterances of one second, each after one second of silence. */
+const speech = speak(
   Array.from({ length: 10 }, () => ({ silenceMs: 1_000, words: 10 })),
   1_000,
 )
-const allWords = talk.words.map(({ word }) => word)
+const allWords = speech.words.map(({ word }) => word)
 
-test('a fresh engine goes on where finals end, in the same segment, and the client is told', async () => {
+test('a new engine continues after the last final, in the same segment, with a warning', async () => {
   const engine = createScriptedEngine({ scripts: [{ crashAtMs: 3_700 }], takeMs: 100 })
-  const heard = await hearEngines({ engines: [engine] })
-  await heard.write(talk.samples)
-  await heard.end()
-  expect(heard.words()).toEqual(allWords)
-  const told = heard.events.filter(({ type }) => type === 'transcript' || type === 'warning')
-  const at = told.findIndex(({ type }) => type === 'warning')
-  expect(told[at - 1]).toMatchObject({ segment: 2, text: '11 12 13 14 15 16 17' })
-  expect(told[at]).toMatchObject({
+  const recorder = await recordEngines({ engines: [engine] })
+  await recorder.write(speech.samples)
+  await recorder.end()
+  expect(recorder.words()).toEqual(allWords)
+  const events = recorder.events.filter(({ type }) => type === 'transcript' || type === 'warning')
+  const at = events.findIndex(({ type }) => type === 'warning')
+  expect(events[at - 1]).toMatchObject({ segment: 2, text: '11 12 13 14 15 16 17' })
+  expect(events[at]).toMatchObject({
     code: 'engine_rollover',
     details: { reason: 'failed', from: 'scripted', to: 'scripted', at_ms: 2_000 },
   })
-  // While the fresh engine says again what it hears, what was stable stays.
-  expect(told.slice(at + 1, at + 4)).toMatchObject([
+  // While the new engine repeats the text, the stable prefix stays.
+  expect(events.slice(at + 1, at + 4)).toMatchObject([
     { segment: 2, rev: 8, text: '11 12 13 14 15 16' },
     { segment: 2, rev: 9, text: '11 12 13 14 15 16 17' },
     { segment: 2, rev: 10, text: '11 12 13 14 15 16 17 18' },
   ])
 })
 
-test('another engine is preferred to the one that failed', async () => {
+test('another engine is preferred over the failed one', async () => {
   const first = createScriptedEngine({ name: 'first', scripts: [{ crashAtMs: 1_500 }] })
   const second = createScriptedEngine({ name: 'second' })
-  const heard = await hearEngines({ engines: [first, second] })
-  await heard.write(talk.samples)
-  const { stats } = await heard.end()
-  expect(heard.words()).toEqual(allWords)
-  expect(heard.recognition.engine.name).toBe('first')
+  const recorder = await recordEngines({ engines: [first, second] })
+  await recorder.write(speech.samples)
+  const { stats } = await recorder.end()
+  expect(recorder.words()).toEqual(allWords)
+  expect(recorder.recognition.engine.name).toBe('first')
   expect(stats.engine).toEqual({ name: 'second', sessions: 2, rollovers: 1 })
 })
 
 test('an engine that stalls is replaced', async () => {
   const engine = createScriptedEngine({ scripts: [{ stallAtMs: 2_500 }] })
-  const heard = await hearEngines({ engines: [engine], settings: { engineStallMs: 60 } })
-  await heard.write(talk.samples)
-  await heard.end()
-  expect(heard.words()).toEqual(allWords)
-  expect(heard.of('warning')).toMatchObject([{ details: { reason: 'stalled' } }])
+  const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 60 } })
+  await recorder.write(speech.samples)
+  await recorder.end()
+  expect(recorder.words()).toEqual(allWords)
+  expect(recorder.of('warning')).toMatchObject([{ details: { reason: 'stalled' } }])
   expect(engine.running()).toBe(0)
 })
 
-test('an engine that finds no words in speech is replaced, and nothing is missing', async () => {
+test('an engine that returns no text for speech is replaced without loss', async () => {
   const engine = createScriptedEngine({ scripts: [{ muteFromMs: 4_000 }] })
-  const heard = await hearEngines({ engines: [engine], settings: { muteMs: 3_000 } })
-  await heard.write(talk.samples)
-  const { stats } = await heard.end()
-  expect(heard.words()).toEqual(allWords)
-  expect(heard.warnings()).toEqual(['engine_mute', 'engine_rollover'])
-  expect(heard.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
+  const recorder = await recordEngines({ engines: [engine], settings: { muteMs: 3_000 } })
+  await recorder.write(speech.samples)
+  const { stats } = await recorder.end()
+  expect(recorder.words()).toEqual(allWords)
+  expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover'])
+  expect(recorder.of('warning')[0]?.details).toMatchObject({ start_ms: 5_000, replaced: true })
   expect(stats.untranscribedMs).toBe(0)
 })
 
-test('what two engines find no words in is left, told and counted; the session goes on', async () => {
-  const mute = { muteFromMs: 0 }
-  const engine = createScriptedEngine({ scripts: [mute, mute, mute] })
-  const heard = await hearEngines({ engines: [engine], settings: { muteMs: 3_000 } })
-  await heard.write(talk.samples)
-  const ending = await heard.end()
+test('speech without text from two engines is reported and counted; the session continues', async () => {
+  const silent = { muteFromMs: 0 }
+  const engine = createScriptedEngine({ scripts: [silent, silent, silent] })
+  const recorder = await recordEngines({ engines: [engine], settings: { muteMs: 3_000 } })
+  await recorder.write(speech.samples)
+  const ending = await recorder.end()
   expect(ending.type).toBe('ended')
-  expect(heard.warnings()).toEqual(['engine_mute', 'engine_rollover', 'engine_mute'])
+  expect(recorder.warnings()).toEqual(['engine_mute', 'engine_rollover', 'engine_mute'])
   expect(ending.stats.untranscribedMs).toBe(10_000)
 })
 
-test('an engine without partials is not taken for mute while somebody goes on speaking', async () => {
+test('an engine without partials is not considered silent during continuous speech', async () => {
   const engine = createScriptedEngine({ hasPartials: false })
-  const heard = await hearEngines({ engines: [engine], settings: { muteMs: 1_000 } })
+  const recorder = await recordEngines({ engines: [engine], settings: { muteMs: 1_000 } })
   const long = speak([{ silenceMs: 500, words: 40 }], 1_000)
-  await heard.write(long.samples)
-  await heard.end()
-  expect(heard.words()).toEqual(long.words.map(({ word }) => word))
-  expect(heard.warnings()).toEqual([])
+  await recorder.write(long.samples)
+  await recorder.end()
+  expect(recorder.words()).toEqual(long.words.map(({ word }) => word))
+  expect(recorder.warnings()).toEqual([])
 })
 
-test("at an engine's own limit the session moves on in a pause, however often", async () => {
+test("at the engine's session limit the engine is changed in a pause, any number of times", async () => {
   const engine = createScriptedEngine({ sessionMsMax: 4_000, sessionsMax: 1 })
-  const heard = await hearEngines({ engines: [engine], settings: { rolloversMax: 0 } })
-  await heard.write(talk.samples)
-  const ending = await heard.end()
+  const recorder = await recordEngines({ engines: [engine], settings: { rolloversMax: 0 } })
+  await recorder.write(speech.samples)
+  const ending = await recorder.end()
   expect(ending.type).toBe('ended')
-  expect(heard.words()).toEqual(allWords)
+  expect(recorder.words()).toEqual(allWords)
   expect(ending.stats.engine.rollovers).toBeGreaterThan(3)
-  for (const { details } of heard.of('warning')) expect(details['reason']).toBe('limit')
+  for (const { details } of recorder.of('warning')) expect(details['reason']).toBe('limit')
 })
 
-test('while no engine can be had the session takes nothing in, says so once, and goes on later', async () => {
+test('without an available engine the session pauses, warns once and continues later', async () => {
   const engine = createScriptedEngine({
     scripts: [{ crashAtMs: 2_500 }, { refusal: 'unreachable' }, { refusal: 'busy' }],
   })
-  const heard = await hearEngines({ engines: [engine] })
-  const writing = heard.write(talk.samples)
-  await eventually('it waits', () => heard.warnings().includes('engine_waiting'))
-  expect(heard.recognition.writableMs()).toBe(0)
+  const recorder = await recordEngines({ engines: [engine] })
+  const writing = recorder.write(speech.samples)
+  await eventually('the session waits', () => recorder.warnings().includes('engine_waiting'))
+  expect(recorder.recognition.writableMs()).toBe(0)
   await writing
-  await heard.end()
-  expect(heard.warnings()).toEqual(['engine_waiting', 'engine_rollover'])
-  expect(heard.words()).toEqual(allWords)
+  await recorder.end()
+  expect(recorder.warnings()).toEqual(['engine_waiting', 'engine_rollover'])
+  expect(recorder.words()).toEqual(allWords)
 })
 
-test('when no engine can be had for too long the session fails, and says what is missing', async () => {
+test('without an engine for too long the session fails and lists the gaps', async () => {
   const refusals = Array.from({ length: 50 }, () => ({ refusal: 'unreachable' as const }))
   const engine = createScriptedEngine({ scripts: [{ crashAtMs: 2_500 }, ...refusals] })
-  const heard = await hearEngines({ engines: [engine], settings: { engineStallMs: 150 } })
-  await heard.write(talk.samples)
-  const ending = await heard.ending()
+  const recorder = await recordEngines({ engines: [engine], settings: { engineStallMs: 150 } })
+  await recorder.write(speech.samples)
+  const ending = await recorder.ending()
   expect(ending).toMatchObject({ type: 'failed', code: 'engine_failed' })
-  expect(heard.words()).toEqual(allWords.slice(0, 10))
+  expect(recorder.words()).toEqual(allWords.slice(0, 10))
   expect(ending.stats.gaps[0]?.startMs).toBe(3_000)
 })
 
-test('after so many fresh engines the session fails as the last of them did', async () => {
+test('after the maximum of engine failures the session fails with the last cause', async () => {
   const causes = [
     { script: { crashAtMs: 500 }, code: 'engine_failed' },
     { script: { stallAtMs: 500 }, code: 'engine_stalled' },
   ]
   for (const { script, code } of causes) {
     const engine = createScriptedEngine({ scripts: Array.from({ length: 9 }, () => script) })
-    const heard = await hearEngines({
+    const recorder = await recordEngines({
       engines: [engine],
       settings: { rolloversMax: 3, engineStallMs: 40 },
     })
-    await heard.write(talk.samples)
-    const ending = await heard.ending()
+    await recorder.write(speech.samples)
+    const ending = await recorder.ending()
     expect(ending).toMatchObject({ type: 'failed', code })
     expect(ending.stats.engine).toMatchObject({ sessions: 4, rollovers: 3 })
     expect(engine.running()).toBe(0)
   }
 })
 
-test('an engine that dies over its last finals is replaced, and they come from the next', async () => {
+test('an engine that fails during its last finals is replaced, and the next one returns them', async () => {
   const { samples, words } = speak([{ silenceMs: 500, words: 12 }])
   for (const script of [{ crashAtMs: 1_600 }, { crashAtMs: 1_700 }]) {
     const engine = createScriptedEngine({ scripts: [script], takeMs: 100, pauseMs: 2 })
-    const heard = await hearEngines({ engines: [engine] })
-    heard.recognition.write(samples)
-    heard.recognition.finalize('f')
-    const { type } = await heard.end()
+    const recorder = await recordEngines({ engines: [engine] })
+    recorder.recognition.write(samples)
+    recorder.recognition.finalize('f')
+    const { type } = await recorder.end()
     expect(type).toBe('ended')
-    expect(heard.words()).toEqual(words.map(({ word }) => word))
-    expect(heard.of('finalized')).toEqual([{ type: 'finalized', id: 'f', audioMs: 1_700 }])
-    expect(heard.warnings()).toEqual(['engine_rollover'])
+    expect(recorder.words()).toEqual(words.map(({ word }) => word))
+    expect(recorder.of('finalized')).toEqual([{ type: 'finalized', id: 'f', audioMs: 1_700 }])
+    expect(recorder.warnings()).toEqual(['engine_rollover'])
   }
 })
 
-test('a fresh engine may want another rate: it gets the same sound at the same times', async () => {
+test('a new engine with another sample rate receives resampled audio with the same times', async () => {
   const first = createScriptedEngine({ name: 'first', scripts: [{ crashAtMs: 2_500 }] })
   const demo = createEngine(
     engineConfig({ kind: 'demo', name: 'other', sampleRateHz: 8_000 }),
     engineDeps(),
   )
-  const heard = await hearPool(poolEngines([first, demo], engineDeps().log), {})
-  await heard.write(lowTone(4_000))
-  const { stats } = await heard.end()
+  const recorder = await recordPool(poolEngines([first, demo], engineDeps().log), {})
+  await recorder.write(lowTone(4_000))
+  const { stats } = await recorder.end()
   expect(stats.engine.name).toBe('other')
   expect(stats.untranscribedMs).toBe(0)
-  const [final] = heard.finals()
+  const [final] = recorder.finals()
   expect(final?.text).toContain('[speech 2.0')
   expect(Math.abs((final?.startMs ?? 0) - 1_000)).toBeLessThanOrEqual(40)
   expect(Math.abs((final?.endMs ?? 0) - 3_000)).toBeLessThanOrEqual(40)
 })
 
-/** A tone that every rate can carry, with a second of silence before and after it. */
+/** A tone below every Nyquist frequency, with one second of silence before and after. */
 function lowTone(ms: number): Int16Array {
   const second = sampleRateHz
   const samples = new Int16Array((ms * sampleRateHz) / 1000)

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createDice } from '#test/support/dice.ts'
-import { hearEngines } from '#test/support/heard-recognition.ts'
+import { recordEngines } from '#test/support/recognition-recorder.ts'
 import { createScriptedEngine, type Script } from '#test/support/scripted-engine.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
@@ -8,28 +8,30 @@ type Dice = ReturnType<typeof createDice>
 
 const rounds = 30
 
-test('however engines break off, reach limits and audio is cut, every word is told once, at its time', async () => {
+test('every word is transcribed once at its time despite random failures, limits and chunking', async () => {
   for (let seed = 1; seed <= rounds; seed += 1) {
     const dice = createDice(seed)
-    const { samples, words } = talk(dice)
+    const { samples, words } = randomSpeech(dice)
     const engine = createScriptedEngine({
-      scripts: crashes(dice),
+      scripts: randomCrashes(dice),
       wavers: dice.upTo(2) === 0,
       wordsMax: 3 + dice.upTo(20),
       takeMs: 50 + dice.upTo(800),
       sessionMsMax: dice.upTo(2) === 0 ? 4_000 + dice.upTo(4_000) : 480_000,
       sessionsMax: 1 + dice.upTo(2),
     })
-    const heard = await hearEngines({ engines: [engine] })
-    const asked = await writeAndAsk(heard, samples, dice)
-    const ending = await heard.end()
+    const recorder = await recordEngines({ engines: [engine] })
+    const requested = await writeAndFinalize(recorder, samples, dice)
+    const ending = await recorder.end()
 
-    const told = heard.finals().flatMap((final) => final.words)
-    expect(told, `seed ${seed}`).toEqual(words.map((word) => ({ ...word, confidence: null })))
+    const transcribed = recorder.finals().flatMap((final) => final.words)
+    expect(transcribed, `seed ${seed}`).toEqual(
+      words.map((word) => ({ ...word, confidence: null })),
+    )
     expect(ending.type, `seed ${seed}`).toBe('ended')
     expect(ending.stats.untranscribedMs, `seed ${seed}`).toBe(0)
-    expect(heard.of('finalized').map(({ id }) => id)).toEqual(asked)
-    const rollovers = heard.warnings().filter((code) => code === 'engine_rollover')
+    expect(recorder.of('finalized').map(({ id }) => id)).toEqual(requested)
+    const rollovers = recorder.warnings().filter((code) => code === 'engine_rollover')
     expect(ending.stats.engine).toMatchObject({
       rollovers: rollovers.length,
       sessions: rollovers.length + 1,
@@ -39,30 +41,33 @@ test('however engines break off, reach limits and audio is cut, every word is to
   }
 }, 60_000)
 
-test('what does not fit into the replay is lost with its engine, and named exactly', async () => {
+test('audio beyond the replay limit is lost in a failure and reported exactly', async () => {
   let lostMs = 0
   for (let seed = 1; seed <= rounds; seed += 1) {
     const dice = createDice(seed)
-    const { samples, words } = talk(dice)
-    const engine = createScriptedEngine({ scripts: crashes(dice), takeMs: 50 + dice.upTo(800) })
+    const { samples, words } = randomSpeech(dice)
+    const engine = createScriptedEngine({
+      scripts: randomCrashes(dice),
+      takeMs: 50 + dice.upTo(800),
+    })
     const settings = { replayMsMax: 1_000, inFlightMsMax: 300 }
-    const heard = await hearEngines({ engines: [engine], settings })
-    await heard.write(samples, () => 1 + dice.upTo(3_200))
-    const { stats } = await heard.end()
+    const recorder = await recordEngines({ engines: [engine], settings })
+    await recorder.write(samples, () => 1 + dice.upTo(3_200))
+    const { stats } = await recorder.end()
 
-    const told = heard.finals().flatMap((final) => final.words.map(({ word }) => word))
-    const missing = words.filter(({ word }) => !told.includes(word))
-    const isNamed = missing.every(({ startMs, endMs }) =>
+    const transcribed = recorder.finals().flatMap((final) => final.words.map(({ word }) => word))
+    const missing = words.filter(({ word }) => !transcribed.includes(word))
+    const isListed = missing.every(({ startMs, endMs }) =>
       stats.gaps.some((gap) => gap.startMs < endMs && gap.endMs > startMs),
     )
-    expect(isNamed, `seed ${seed}`).toBe(true)
-    expect(told, `seed ${seed}`).toEqual(
+    expect(isListed, `seed ${seed}`).toBe(true)
+    expect(transcribed, `seed ${seed}`).toEqual(
       words.filter((word) => !missing.includes(word)).map(({ word }) => word),
     )
-    const lost = heard.of('warning').filter(({ code }) => code === 'audio_lost')
-    const toldMs = lost.reduce((sum, { details }) => sum + Number(details['speech_ms']), 0)
-    expect(toldMs, `seed ${seed}`).toBeLessThanOrEqual(stats.untranscribedMs)
-    // Speech is heard in steps of 20 ms.
+    const lost = recorder.of('warning').filter(({ code }) => code === 'audio_lost')
+    const reportedMs = lost.reduce((sum, { details }) => sum + Number(details['speech_ms']), 0)
+    expect(reportedMs, `seed ${seed}`).toBeLessThanOrEqual(stats.untranscribedMs)
+    // Speech is detected in steps of 20 ms.
     const inexactMs = stats.gaps.length * 40
     const isExact = Math.abs(stats.untranscribedMs - missing.length * 100) <= inexactMs
     expect(isExact, `seed ${seed}: ${stats.untranscribedMs} ms`).toBe(true)
@@ -71,8 +76,8 @@ test('what does not fit into the replay is lost with its engine, and named exact
   expect(lostMs).toBeGreaterThan(0)
 }, 60_000)
 
-/** About twenty seconds of utterances, with pauses that energy alone can tell. */
-function talk(dice: Dice) {
+/** About twenty seconds of utterances, with pauses that an energy detector finds. */
+function randomSpeech(dice: Dice) {
   const utterances = Array.from({ length: 5 + dice.upTo(4) }, () => ({
     silenceMs: 10 * (45 + dice.upTo(120)),
     words: 1 + dice.upTo(30),
@@ -80,23 +85,27 @@ function talk(dice: Dice) {
   return speak(utterances, 10 * dice.upTo(100))
 }
 
-function crashes(dice: Dice): Script[] {
+function randomCrashes(dice: Dice): Script[] {
   return Array.from({ length: dice.upTo(6) }, () => ({ crashAtMs: dice.upTo(9_000) }))
 }
 
-type Heard = Awaited<ReturnType<typeof hearEngines>>
+type Recorder = Awaited<ReturnType<typeof recordEngines>>
 
-/** Asks for finals between utterances now and then; returns the ids. */
-async function writeAndAsk(heard: Heard, samples: Int16Array, dice: Dice): Promise<string[]> {
+/** Sends occasional finalize requests between utterances; returns their ids. */
+async function writeAndFinalize(
+  recorder: Recorder,
+  samples: Int16Array,
+  dice: Dice,
+): Promise<string[]> {
   const ids: string[] = []
   const pieceOf = () => {
     const length = 1 + dice.upTo(3_200)
     if (dice.upTo(60) === 0) {
       ids.push(`f${ids.length}`)
-      heard.recognition.finalize(ids.at(-1) ?? '')
+      recorder.recognition.finalize(ids.at(-1) ?? '')
     }
     return length
   }
-  await heard.write(samples, pieceOf)
+  await recorder.write(samples, pieceOf)
   return ids
 }

@@ -210,7 +210,7 @@ describe('room', () => {
         const client = await openSpeech(server.port, { token })
         if (at % 5 > 0) client.send({})
         if (at % 5 > 1) client.sendAudio(bytes)
-        if (at % 5 > 2) await client.told('session_ready')
+        if (at % 5 > 2) await client.waitFor('session_ready')
         leave[at % leave.length]?.(client)
       }),
     )

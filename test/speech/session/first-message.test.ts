@@ -39,7 +39,7 @@ describe('the first message', () => {
     async (message) => {
       const client = await open()
       client.sendFrame(1, message)
-      expect(await client.told('session_ready')).toMatchObject({
+      expect(await client.waitFor('session_ready')).toMatchObject({
         audio: { container: 'auto', channels: 1 },
         flow: { mode: 'none' },
         limits: { max_frame_bytes: 262_144, idle_timeout_ms: 30_000, max_session_ms: 14_400_000 },
@@ -108,14 +108,14 @@ describe('the first message', () => {
   })
 })
 
-test('audio that comes before the session is ready is kept, and heard in full', async () => {
+test('audio that comes before the session is ready is kept, and recorder in full', async () => {
   const speech = speak([{ silenceMs: 200, words: 12 }], 400)
   const client = await open()
   client.send({ type: 'session_start' })
   const bytes = pcmBytes(speech.samples)
   for (let at = 0; at < bytes.length; at += 3_200) client.sendAudio(bytes.subarray(at, at + 3_200))
   client.send({ type: 'session_end' })
-  const { stats } = await client.told('session_end')
+  const { stats } = await client.waitFor('session_end')
   expect(client.frames()[0]?.type).toBe('session_ready')
   expect(client.finals().join(' ')).toBe(speech.words.map(({ word }) => word).join(' '))
   expect(stats.received_bytes).toBe(bytes.length)

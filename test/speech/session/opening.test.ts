@@ -39,7 +39,7 @@ const speech = speak([{ silenceMs: 200, words: 9 }], 400)
 const readBytesMax = 524_288
 const frameBytes = 3_200
 
-test('audio that comes too early waits where it is, and is heard in full', async () => {
+test('audio that comes too early waits where it is, and is recorder in full', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})

@@ -74,7 +74,7 @@ test('of what a reader has not read, only the newest partial waits', async () =>
   const server = start({ readerBytesMax: 16_000_000, readerStallMs: 60_000 })
   const { client, utterances } = await stall(server, ({ unreadBytes }) => unreadBytes > 200_000)
   const isHeard = () => server.sessions.metrics().queuedBytes === 0
-  await eventually('all of it is heard', () => client.socket.writableLength === 0 && isHeard())
+  await eventually('all of it is recorder', () => client.socket.writableLength === 0 && isHeard())
   const stalledFrom = utterances + 1
   for (let piece = 0; piece < 9; piece++) {
     client.sendAudio(new Uint8Array(utteranceBytes / 3))

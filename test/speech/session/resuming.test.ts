@@ -96,7 +96,7 @@ describe('a client that comes back', () => {
     const ready = await first.start()
     first.sendAudio(bytes)
     first.send({ type: 'finalize', id: 'f1' })
-    await first.told('finalized')
+    await first.waitFor('finalized')
     const all = first.frames().filter(({ type }) => type !== 'session_ready')
     await lose(server, first)
     const second = await open(server)
@@ -113,7 +113,7 @@ describe('a client that comes back', () => {
     const handshake = { options: { flow: 'credit' } }
     const ready = await first.start(handshake)
     first.sendAudio(bytes.subarray(0, 30_001))
-    await first.told('audio_ack')
+    await first.waitFor('audio_ack')
     await lose(server, first)
     const second = await open(server)
     const again = await second.start(claimOf(ready, lastSeqOf(first)))
@@ -122,7 +122,7 @@ describe('a client that comes back', () => {
     expect(again.flow.credit_bytes).toBe(30_001 + 65_536)
     second.sendAudio(bytes.subarray(30_001, 90_000))
     second.send({ type: 'finalize', id: 'x' })
-    await second.told('finalized')
+    await second.waitFor('finalized')
     second.sendAudio(bytes.subarray(90_000))
     expect((await second.end()).stats.audio_ms).toBe(bytes.length / 32)
   })
@@ -140,7 +140,7 @@ describe('a client that comes back', () => {
     await eventually('it is over', () => server.sessions.metrics().sessions === 0)
     const second = await open(server)
     second.send(claimOf(ready, 1))
-    const { stats } = await second.told('session_end')
+    const { stats } = await second.waitFor('session_end')
     expect(second.finals().join(' ')).toBe(wordsSaid.slice(0, second.finals().join(' ').length))
     expect(second.finals().length).toBe(stats.finals)
     expect(second.of('session_ready')).toEqual([])
@@ -235,11 +235,11 @@ test('frames that could not be kept are told of', async () => {
   const ready = await client.start()
   client.sendAudio(bytes)
   client.send({ type: 'finalize', id: 'f' })
-  await client.told('finalized')
+  await client.waitFor('finalized')
   await lose(server, client)
   const back = await open(server)
   await back.start(claimOf(ready, 1))
-  expect(await back.told('warning')).toMatchObject({
+  expect(await back.waitFor('warning')).toMatchObject({
     code: 'frames_forgotten',
     details: { after_seq: 1 },
   })

@@ -122,13 +122,16 @@ test('words and partials are left out where they are not wanted', async () => {
 })
 
 describe('however audio is cut', () => {
-  test.each([1, 7, 333, 65_537])('in frames of %d bytes, the same is heard', async (frameBytes) => {
-    const client = await begin()
-    say(client, bytes, frameBytes)
-    const { stats } = await client.end()
-    expect(client.finals().join(' ')).toBe(wordsSaid)
-    expect(stats).toMatchObject({ received_bytes: bytes.length, audio_ms: bytes.length / 32 })
-  })
+  test.each([1, 7, 333, 65_537])(
+    'in frames of %d bytes, the same is recorder',
+    async (frameBytes) => {
+      const client = await begin()
+      say(client, bytes, frameBytes)
+      const { stats } = await client.end()
+      expect(client.finals().join(' ')).toBe(wordsSaid)
+      expect(stats).toMatchObject({ received_bytes: bytes.length, audio_ms: bytes.length / 32 })
+    },
+  )
 
   test('float32 of two channels gives the same words', async () => {
     const client = await begin(
@@ -149,7 +152,7 @@ test('finalize is answered behind the finals of all that was said before it', as
   const half = speak([{ silenceMs: 100, words: 4 }])
   client.sendAudio(pcmBytes(half.samples))
   client.send({ type: 'finalize', id: 'f1' })
-  const { audio_ms } = await client.told('finalized')
+  const { audio_ms } = await client.waitFor('finalized')
   expect(audio_ms).toBe(500)
   const types = client.frames().map(({ type }) => type)
   expect(types.indexOf('finalized')).toBeGreaterThan(types.lastIndexOf('transcript'))
@@ -157,18 +160,18 @@ test('finalize is answered behind the finals of all that was said before it', as
   expect(final).toMatchObject({ text: '1 2 3 4', from_finalize: 'f1' })
   client.sendAudio(pcmBytes(half.samples))
   client.send({ type: 'finalize' })
-  expect(await client.told('finalized', 1)).toMatchObject({ id: '', audio_ms: 1_000 })
+  expect(await client.waitFor('finalized', 1)).toMatchObject({ id: '', audio_ms: 1_000 })
   await client.end()
   expect(client.finals()).toEqual(['1 2 3 4', '1 2 3 4'])
 })
 
-test('an empty frame ends the session, and what comes behind it is counted, not heard', async () => {
+test('an empty frame ends the session, and what comes behind it is counted, not recorder', async () => {
   const client = await begin()
   say(client, bytes, 3_200)
   client.sendAudio(new Uint8Array(0))
   client.sendAudio(new Uint8Array(100))
   client.send({ type: 'finalize', id: 'late' })
-  const { stats } = await client.told('session_end')
+  const { stats } = await client.waitFor('session_end')
   expect(client.finals().join(' ')).toBe(wordsSaid)
   expect(client.of('finalized')).toEqual([])
   expect(stats.received_bytes - stats.discarded_bytes).toBe(bytes.length)

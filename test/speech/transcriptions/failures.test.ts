@@ -88,7 +88,7 @@ test('speech that was lost with its engine is a failure, or is told', async () =
   await givenBack(server, engine)
 })
 
-test('without any engine left a file fails, and what was heard is no answer', async () => {
+test('without any engine left a file fails, and what was recorder is no answer', async () => {
   const scripts = [{ crashAtMs: 2_000 }]
   const { server, engine } = await start({ scripts }, { speech: { rolloversMax: 0 } })
   const answer = await server.post({ file, model })

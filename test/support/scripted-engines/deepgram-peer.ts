@@ -5,9 +5,9 @@ import { type Peer, type PeerConnection, type PeerScript, startPeer } from './pe
  * A server that speaks Deepgram's /v1/listen to the letter. It hears utterances of four words of
  * 250 ms each, whatever the audio is, and tells of each second word as an interim result.
  */
-export type DeepgramPeer = Peer & { heard(index?: number): DeepgramHeard }
+export type DeepgramPeer = Peer & { received(index?: number): DeepgramReceived }
 
-type DeepgramHeard = {
+type DeepgramReceived = {
   readonly audioMs: number
   readonly frames: readonly number[]
   readonly commands: readonly string[]
@@ -78,7 +78,7 @@ export function startDeepgramPeer(script: DeepgramScript = {}): DeepgramPeer {
   })
   return {
     ...peer,
-    heard(index = 0) {
+    received(index = 0) {
       const connection = peer.connections[index]
       const listening = connection && listenings.get(connection)
       if (listening === undefined) throw new Error(`no connection ${index}`)
@@ -117,7 +117,7 @@ function takeCommand(
     connection.send(resultsOf(listening, script, { isFinal: true, from_finalize: true }))
   } else if (type === 'CloseStream') {
     clearTimeout(listening.idle)
-    const isRest = wordsHeard(listening) > listening.finalWords
+    const isRest = wordsReceived(listening) > listening.finalWords
     if (isRest) connection.send(resultsOf(listening, script, { isFinal: true }))
     if (script.abrupt !== true) connection.send(metadataOf(listening))
     connection.close(1000)
@@ -128,7 +128,7 @@ function takeCommand(
 }
 
 function tell(connection: PeerConnection, listening: Listening, script: DeepgramScript): void {
-  const words = wordsHeard(listening)
+  const words = wordsReceived(listening)
   for (; listening.toldWords < words; ) {
     const before = listening.toldWords
     listening.toldWords += 1
@@ -146,11 +146,11 @@ function tell(connection: PeerConnection, listening: Listening, script: Deepgram
   }
 }
 
-function wordsHeard({ audioMs }: Listening): number {
+function wordsReceived({ audioMs }: Listening): number {
   return Math.floor(audioMs / wordMs)
 }
 
-/** The words since the final before, up to those that were told or, in a last final, heard. */
+/** The words since the final before, up to those already sent or, in a last final, received. */
 function resultsOf(
   listening: Listening,
   script: DeepgramScript,
@@ -158,7 +158,7 @@ function resultsOf(
 ): object {
   const from = listening.finalWords
   const isLast = isFinal && flags.speech_final !== true
-  const until = isLast ? wordsHeard(listening) : listening.toldWords
+  const until = isLast ? wordsReceived(listening) : listening.toldWords
   const start = (from * wordMs) / 1000
   const endMs = isLast ? listening.audioMs : until * wordMs
   if (isFinal) listening.finalWords = until

@@ -7,9 +7,9 @@ import { type Peer, type PeerConnection, type PeerScript, startPeer } from './pe
  * commit that ends its stream, so that times begin anew. It hears a word "s2w3" in each 200 ms of
  * loud audio: the third of its second utterance.
  */
-export type NemoPeer = Peer & { heard(index?: number): NemoHeard }
+export type NemoPeer = Peer & { received(index?: number): NemoReceived }
 
-type NemoHeard = {
+type NemoReceived = {
   readonly session: JsonObject | null
   readonly frames: readonly number[]
   readonly commits: number
@@ -73,7 +73,7 @@ export function startNemoPeer(script: NemoScript = {}): NemoPeer {
   })
   return {
     ...peer,
-    heard(index = 0) {
+    received(index = 0) {
       const connection = peer.connections[index]
       const state = connection && states.get(connection)
       if (state === undefined) throw new Error(`no connection ${index}`)

@@ -7,9 +7,9 @@ import { type Peer, type PeerConnection, type PeerScript, startPeer } from './pe
  * before. It finds turns in audio that is loud and then silent, and calls the n-th one
  * "item n", in two deltas.
  */
-export type RealtimePeer = Peer & { heard(index?: number): RealtimeHeard }
+export type RealtimePeer = Peer & { received(index?: number): RealtimeReceived }
 
-type RealtimeHeard = {
+type RealtimeReceived = {
   readonly session: JsonObject | null
   /** Decoded appends, in bytes. */
   readonly appends: readonly number[]
@@ -77,7 +77,7 @@ export function startRealtimePeer(script: RealtimeScript = {}): RealtimePeer {
   })
   return {
     ...peer,
-    heard(index = 0) {
+    received(index = 0) {
       const connection = peer.connections[index]
       const hearing = connection && hearings.get(connection)
       if (hearing === undefined) throw new Error(`no connection ${index}`)

@@ -7,9 +7,9 @@ import { type Peer, type PeerConnection, type PeerScript, startPeer } from './pe
  * commit ends its audio, and what comes between that and `done` is thrown away. It hears a word
  * "g2w3" in each 200 ms of loud audio: the third of its second generation.
  */
-export type VllmPeer = Peer & { heard(index?: number): VllmHeard }
+export type VllmPeer = Peer & { received(index?: number): VllmReceived }
 
-type VllmHeard = {
+type VllmReceived = {
   readonly model: unknown
   readonly audioMs: number
   /** Audio that the server threw away. */
@@ -66,7 +66,7 @@ export function startVllmPeer(script: VllmScript = {}): VllmPeer {
   })
   return {
     ...peer,
-    heard(index = 0) {
+    received(index = 0) {
       const connection = peer.connections[index]
       const state = connection && states.get(connection)
       if (state === undefined) throw new Error(`no connection ${index}`)

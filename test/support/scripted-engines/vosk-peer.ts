@@ -8,10 +8,10 @@ import { type Peer, type PeerConnection, type PeerScript, startPeer } from './pe
  */
 export type VoskPeer = Peer & {
   /** What came over one connection. */
-  heard(index?: number): VoskHeard
+  received(index?: number): VoskReceived
 }
 
-type VoskHeard = {
+type VoskReceived = {
   readonly config: { readonly [key: string]: unknown } | null
   /** The lengths of the frames, in bytes. */
   readonly frames: readonly number[]
@@ -91,7 +91,7 @@ export function startVoskPeer(script: VoskScript = {}): VoskPeer {
   })
   return {
     ...peer,
-    heard(index = 0) {
+    received(index = 0) {
       const connection = peer.connections[index]
       const recogniser = connection && recognisers.get(connection)
       if (recogniser === undefined) throw new Error(`no connection ${index}`)

@@ -1,4 +1,4 @@
-import type { HeardSession } from './engine-session.ts'
+import type { SessionRecorder } from './engine-session.ts'
 import { eventually } from './eventually.ts'
 
 const pieceMs = 100
@@ -8,20 +8,20 @@ const inFlightMsMax = 2_000
  * Writes samples in pieces of 100 ms with at most two seconds that the engine has not taken in, as
  * whoever holds a session does. `writtenMs` is what was written before.
  */
-export async function feedAudio(
-  heard: HeardSession,
+export async function writeAudio(
+  recorder: SessionRecorder,
   samples: Int16Array,
   { sampleRateHz = 16_000, writtenMs = 0 } = {},
 ): Promise<void> {
   const pieceSamples = (sampleRateHz * pieceMs) / 1000
-  const processedMs = () => heard.of('progress').at(-1)?.processedMs ?? 0
+  const processedMs = () => recorder.of('progress').at(-1)?.processedMs ?? 0
   for (let from = 0; from < samples.length; from += pieceSamples) {
     const aheadMs = writtenMs + (from * 1000) / sampleRateHz - inFlightMsMax
     await eventually(
       'there is room for audio',
-      () => processedMs() >= aheadMs || heard.of('failed').length > 0,
+      () => processedMs() >= aheadMs || recorder.of('failed').length > 0,
     )
-    heard.session.write(samples.slice(from, from + pieceSamples))
+    recorder.session.write(samples.slice(from, from + pieceSamples))
   }
 }
 

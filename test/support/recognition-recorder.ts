@@ -16,7 +16,7 @@ import type { ScriptedEngine } from './scripted-engine.ts'
 import { checkTranscripts } from './transcript-rules.ts'
 
 /** A recognition, and all that it has told. */
-export type HeardRecognition = {
+export type RecognitionRecorder = {
   readonly recognition: Recognition
   readonly events: readonly RecognitionEvent[]
   of<T extends RecognitionEvent['type']>(type: T): Extract<RecognitionEvent, { type: T }>[]
@@ -43,15 +43,15 @@ export type RecognitionRequest = {
 const { speech: defaultSettings } = loadConfig({ SLUICE_STT_ENGINE: 'demo' })
 const endings = ['ended', 'failed']
 
-export async function hearEngines(request: RecognitionRequest): Promise<HeardRecognition> {
-  const heard = await hearPool(poolEngines(request.engines, engineDeps().log), request)
-  return heard
+export async function recordEngines(request: RecognitionRequest): Promise<RecognitionRecorder> {
+  const recorder = await recordPool(poolEngines(request.engines, engineDeps().log), request)
+  return recorder
 }
 
-export async function hearPool(
+export async function recordPool(
   pool: EnginePool,
   { settings, options }: Omit<RecognitionRequest, 'engines'>,
-): Promise<HeardRecognition> {
+): Promise<RecognitionRecorder> {
   const events: RecognitionEvent[] = []
   const recognition = await openRecognition(
     { pool, settings: { ...defaultSettings, ...settings }, log: engineDeps().log },
@@ -69,7 +69,7 @@ export async function hearPool(
       ...options,
     },
   )
-  const of: HeardRecognition['of'] = (type) => events.filter((event) => isOf(event, type))
+  const of: RecognitionRecorder['of'] = (type) => events.filter((event) => isOf(event, type))
   const finals = () => of('transcript').filter(({ isFinal }) => isFinal)
   const isOver = () => events.some(({ type }) => endings.includes(type))
   const ending = async () => {
