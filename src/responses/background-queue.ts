@@ -117,6 +117,8 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
     },
     process(prepare) {
       if (isStopped) return
+      // Building the application again replaces the handler.
+      stopProcessing()
       const processor = jobs.process(backgroundQueueName, {
         concurrencyMax: settings.backgroundRunningMax,
         attemptsMax,
