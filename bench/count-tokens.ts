@@ -1,8 +1,11 @@
 import { parseArgs } from 'node:util'
 import { createCalibration } from '#inference/token-count/calibration.ts'
-import { type ClassTokens, classOf, noTokens } from '#inference/token-count/content-class.ts'
-import { builtInTokenizer } from '#inference/token-count/thread-messages.ts'
-import { createTokenizers, type Tokenizers } from '#inference/token-count/tokenizers.ts'
+import { type ClassTokens, classifyText, noTokens } from '#inference/token-count/measured-text.ts'
+import {
+  builtInTokenizer,
+  createTokenizers,
+  type Tokenizers,
+} from '#inference/token-count/tokenizers.ts'
 import { measureText } from '#inference/tokens.ts'
 import {
   halvesOf,
@@ -129,7 +132,7 @@ function calibratedTable(counters: Ways): Promise<string> {
 }
 
 function inClass(text: string, tokens: number): ClassTokens {
-  return { ...noTokens(), [classOf(text)]: tokens }
+  return { ...noTokens(), [classifyText(text)]: tokens }
 }
 
 function percent(counted: number, real: number): string {

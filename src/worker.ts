@@ -80,15 +80,15 @@ function listen(app: ReturnType<typeof buildApp>, deps: StartedServices, port?: 
 
 /** Lets what runs finish, within the grace period; then tells the rest, and lets go of it. */
 async function drain(listener: Listener, deps: StartedServices): Promise<void> {
-  const { config, generations, log, runs, sockets } = deps
+  const { config, inference, log, runs, sockets } = deps
   runs.drain()
   sockets.drain()
   // A request is pending until the last byte of its answer was given to the kernel.
   const running = () =>
-    Math.max(listener.pendingRequests(), generations.running(), runs.running(), sockets.busy())
+    Math.max(listener.pendingRequests(), inference.running(), runs.running(), sockets.busy())
   log.info('stopping', { running: running(), grace_ms: config.drain.graceMs })
   await untilIdle(running, config.drain.graceMs)
-  generations.stopAll(new AppError('draining', 'The server is shutting down.'))
+  inference.stopAll(new AppError('draining', 'The server is shutting down.'))
   await untilIdle(running, flushMs)
   if (running() > 0) log.warn('requests were cut off', { running: running() })
   await listener.close()

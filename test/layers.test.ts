@@ -46,7 +46,7 @@ const rules: readonly LayerRule[] = [
   },
   {
     files: 'src/inference/upstreams/*/**',
-    never: ['src/inference/generate.ts', 'src/inference/retry.ts'],
+    never: ['src/inference/inference.ts', 'src/inference/attempt.ts'],
     reason: 'an adapter implements the contract and never drives a generation',
   },
   {

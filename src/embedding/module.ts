@@ -1,25 +1,20 @@
 import type { Auth } from '#auth/auth.ts'
-import type { Transport } from '#inference/transport.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
-import type { Embedders } from './embedder.ts'
-import { createEmbedders } from './embedders.ts'
+import { createEmbedders, type Embedders } from './embedder.ts'
 import { embeddingRoutes } from './routes.ts'
 
-/** Embedding models, for retrieval and for callers. */
+/** Embedding models, for retrieval and for clients. */
 export const embeddingModule = module({
   name: 'embedding',
-  start({
+  start: ({
     config,
-    transport,
+    inference,
     catalogue,
-  }: Foundation & { transport: Transport; catalogue: Catalogue }) {
-    const { retry, deadlines, model: models } = config
-    const answerMs = deadlines.firstEventMs
-    return {
-      services: { embedders: createEmbedders({ transport, catalogue, retry, answerMs, models }) },
-    }
-  },
+  }: Foundation & { inference: Inference; catalogue: Catalogue }) => ({
+    services: { embedders: createEmbedders({ inference, catalogue, models: config.model }) },
+  }),
   routes: (services: Foundation & { auth: Auth; embedders: Embedders }) => [
     embeddingRoutes(services),
   ],

@@ -23,8 +23,7 @@ are asked for in parts. A field that is null counts as not given, and other fiel
   },
   errors: {
     invalid_request: 'input is required.',
-    model_mode_mismatch:
-      'The model "llama-3.3-70b" is of mode generate; one of mode embed is needed.',
+    model_mode_mismatch: 'The model "llama-3.3-70b" has mode generate; mode embed is required.',
     model_not_found: 'The model "bge-m4" does not exist.',
     rate_limit_exceeded: 'The upstream answered 429.',
     upstream_overloaded: 'The upstream answered 503.',

@@ -3,6 +3,8 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
+import { requestIdOf } from '#http/request-lifecycle.ts'
+import { createRequestContext } from '#lib/request-context.ts'
 import type { Embedders } from './embedder.ts'
 import { embedOperation } from './operations.ts'
 import { readEmbeddingRequest } from './read-request.ts'
@@ -18,7 +20,7 @@ export type EmbeddingRoutesDeps = {
 export function embeddingRoutes({ auth, embedders, config }: EmbeddingRoutesDeps) {
   return new Elysia({ name: 'embeddings', prefix: '/v1/embeddings' }).use(guard(auth)).post(
     '/',
-    async ({ request }): Promise<EmbeddingList> => {
+    async ({ request, principal, set }): Promise<EmbeddingList> => {
       const body = await readJsonBody(request, config.limits)
       const { model, texts, dimensions, encoding_format } = readEmbeddingRequest(
         body,
@@ -27,7 +29,11 @@ export function embeddingRoutes({ auth, embedders, config }: EmbeddingRoutesDeps
       const embedder = await embedders.find(model)
       const { vectors, inputTokens } = await embedder.embed(texts, {
         purpose: 'passage',
-        signal: request.signal,
+        context: createRequestContext({
+          requestId: requestIdOf(set),
+          principal,
+          signal: request.signal,
+        }),
         ...(dimensions === undefined ? {} : { dims: dimensions }),
       })
       const spell = encoding_format === 'base64' ? toBase64 : toNumbers

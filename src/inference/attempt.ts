@@ -1,107 +1,143 @@
 import { followSignal, sleep } from '#lib/deadline.ts'
-import { AppError, toAppError } from '#lib/errors.ts'
-import type { EventBatch, GenerationEvent, Relay } from './events.ts'
-import type { GenerationDeps, GenerationJob, Target } from './generate.ts'
-import type { OpenRecord } from './record.ts'
-import { joinRelays, withRelay } from './relay.ts'
-import type { GenerationRequest } from './request.ts'
-import { pauseBeforeRetryMs } from './retry.ts'
+import { AppError, type ErrorKind, toAppError } from '#lib/errors.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { OpenCallRecord } from './call-record.ts'
+import type { Transport } from './transport.ts'
+import type { Adapter, AdapterContext, AdapterLimits, Target } from './upstream.ts'
+import { hideUpstreamIn } from './upstream-error.ts'
+import type { Adapters } from './upstreams/index.ts'
 
-type Run = { signal: AbortSignal; record: OpenRecord }
+export type AttemptDeps = {
+  readonly adapters: Adapters
+  readonly transport: Transport
+  readonly limits: AdapterLimits
+}
 
-/** An upstream at work, with everything that it gave up to and with its first output. */
+export type RetryPolicy = {
+  /** Further attempts after the first. */
+  readonly retriesMax: number
+  /** The first pause; it doubles with each retry. */
+  readonly backoffMs: number
+  /** A longer Retry-After is not waited for. */
+  readonly retryAfterMaxMs: number
+}
+
+export type AttemptedCall = {
+  readonly context: RequestContext
+  /** In order of preference, at least one. */
+  readonly targets: readonly Target[]
+  readonly signal: AbortSignal
+  readonly record: OpenCallRecord
+  readonly retry: RetryPolicy
+  /** Asked after each failure. */
+  readonly mayRetry: () => boolean
+  /** The time that one attempt has for its result: of a generation, its first output. */
+  readonly limitMs: number
+}
+
+/** One call of an adapter. */
 export type Attempt = {
-  readonly first: EventBatch
-  readonly batches: AsyncIterator<EventBatch>
-  close(): void
+  readonly adapter: Adapter
+  readonly context: AdapterContext
+  /** Stops following the signal of the call. Called by `attemptTargets` after a failure. */
+  release(): void
 }
 
-/** Tries until an upstream gives output; throws the last failure when nothing helps. */
-export async function firstOutput(
-  deps: GenerationDeps,
-  job: GenerationJob,
-  run: Run,
-): Promise<Attempt> {
-  for (let tries = 0; ; tries++) {
-    const target = job.targets[tries % job.targets.length]
-    if (target === undefined) throw new AppError('internal_error', 'The model has no upstream.')
-    run.record.startTry(target.upstream.name, tries)
-    const { controller, release } = followSignal(run.signal)
-    const { signal } = controller
-    const batches = open(deps, { request: job.request, target, signal })
-    const close = () => {
-      release()
-      stop(batches)
-    }
-    try {
-      const first = await untilOutput(batches, controller, deps.deadlines.firstEventMs)
-      return { first, batches, close }
-    } catch (error) {
-      close()
-      const failure = failureOf(error)
-      const untriedUpstream = tries + 1 < job.targets.length
-      const pauseMs = job.committed()
-        ? null
-        : pauseBeforeRetryMs(failure, tries, { ...deps.retry, untriedUpstream })
-      if (pauseMs === null || run.signal.aborted) throw failure
-      await sleep(pauseMs, run.signal)
-    }
-  }
-}
-
-function open(
-  deps: GenerationDeps,
-  attempt: { request: GenerationRequest; target: Target; signal: AbortSignal },
-): AsyncIterator<EventBatch> {
-  const { upstream, model } = attempt.target
+/**
+ * Calls the targets in order, and then again, until one attempt succeeds. Throws the last failure as
+ * an `AppError`. After a success the caller releases the attempt.
+ */
+export async function attemptTargets<T>(
+  deps: AttemptDeps,
+  call: AttemptedCall,
+  run: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const { targets, signal, limitMs } = call
   const { transport, limits } = deps
-  const context = { upstream, model, transport, limits, signal: attempt.signal }
-  return deps.adapters[upstream.kind].generate(attempt.request, context)[Symbol.asyncIterator]()
-}
-
-/** Everything up to and with the first batch that holds output. */
-async function untilOutput(
-  batches: AsyncIterator<EventBatch>,
-  attempt: AbortController,
-  firstEventMs: number,
-): Promise<EventBatch> {
-  const timer = setTimeout(() => attempt.abort(firstEventTimeout(firstEventMs)), firstEventMs)
-  try {
-    const held: GenerationEvent[] = []
-    let relay: Relay | undefined
-    for (;;) {
-      const next = await batches.next()
-      if (next.done) throw endedEarly()
-      held.push(...next.value)
-      relay = joinRelays(relay, next.value.relay)
-      if (held.some((event) => event.type !== 'generation-start')) return withRelay(held, relay)
+  for (let retries = 0; ; retries++) {
+    const target = targets[retries % targets.length]
+    if (target === undefined) throw new AppError('internal_error', 'The model has no upstream.')
+    call.record.startAttempt(target, retries)
+    const { upstream, model } = target
+    const { controller, release } = followSignal(signal)
+    const timer = setTimeout(() => controller.abort(firstEventTimeout(limitMs)), limitMs)
+    let failure: AppError
+    try {
+      return await run({
+        adapter: deps.adapters[upstream.kind],
+        context: {
+          upstream,
+          model,
+          transport,
+          limits,
+          signal: controller.signal,
+          requestContext: call.context,
+        },
+        release,
+      })
+    } catch (error) {
+      release()
+      failure = failureOf(hideUpstreamIn(error, upstream))
+    } finally {
+      clearTimeout(timer)
     }
-  } finally {
-    clearTimeout(timer)
+    const untriedUpstream = retries + 1 < targets.length
+    const pauseMs = call.mayRetry()
+      ? pauseBeforeRetryMs(failure, retries, { ...call.retry, untriedUpstream })
+      : null
+    if (pauseMs === null || signal.aborted) throw failure
+    await sleep(pauseMs, signal)
   }
 }
 
-/** Lets an adapter clean up; nobody waits for it, and what it may still complain of is known. */
-function stop(batches: AsyncIterator<EventBatch>): void {
-  void Promise.resolve(batches.return?.()).catch(() => {})
+/** Transient failures: another attempt may succeed at any upstream. */
+const transientKinds: ReadonlySet<ErrorKind> = new Set([
+  'rate_limit_exceeded',
+  'upstream_error',
+  'upstream_unreachable',
+  'upstream_truncated',
+  'upstream_overloaded',
+  'upstream_connect_timeout',
+])
+
+/** Permanent failures of one upstream: only another upstream may succeed. */
+const permanentKinds: ReadonlySet<ErrorKind> = new Set([
+  'upstream_refused',
+  'insufficient_quota',
+  'upstream_invalid_answer',
+  'upstream_first_event_timeout',
+])
+
+/**
+ * The pause before the next attempt; null when none makes sense. `retries` counts from 0. An upstream
+ * that was not tried yet is called at once; the same one after an exponential pause with jitter, which
+ * honours Retry-After.
+ */
+function pauseBeforeRetryMs(
+  error: AppError,
+  retries: number,
+  policy: RetryPolicy & { untriedUpstream: boolean },
+): number | null {
+  if (retries >= policy.retriesMax) return null
+  const isTransient = transientKinds.has(error.kind)
+  if (policy.untriedUpstream) return isTransient || permanentKinds.has(error.kind) ? 0 : null
+  if (!isTransient) return null
+  const jitteredMs = (0.5 + Math.random() / 2) * policy.backoffMs * 2 ** retries
+  const retryAfterMs = (error.retryAfterS ?? 0) * 1000
+  return retryAfterMs > policy.retryAfterMaxMs ? null : Math.max(retryAfterMs, jitteredMs)
 }
 
-/** An abort that carries no reason of ours comes from a caller that has gone. */
+/** An abort without a reason of ours comes from a client that disconnected. */
 export function failureOf(error: unknown): AppError {
   if (error instanceof DOMException && error.name === 'AbortError') {
-    return new AppError('client_closed', 'The caller has gone.', { cause: error })
+    return new AppError('client_closed', 'The client disconnected.', { cause: error })
   }
   return toAppError(error)
 }
 
-export function endedEarly(): AppError {
-  return new AppError('upstream_truncated', 'The upstream ended its answer before it was complete.')
-}
-
-function firstEventTimeout(firstEventMs: number): AppError {
-  const seconds = firstEventMs / 1000
+function firstEventTimeout(limitMs: number): AppError {
   return new AppError(
     'upstream_first_event_timeout',
-    `The upstream gave no output within ${seconds} s.`,
+    `The upstream sent no output within ${limitMs / 1000} s.`,
   )
 }

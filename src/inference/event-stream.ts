@@ -1,5 +1,5 @@
 import { AppError } from '#lib/errors.ts'
-import { type Chunk, viewOf } from './chunk.ts'
+import { type Chunk, viewOf } from './transport.ts'
 
 /** One server-sent event; `event` is empty where the stream names none. */
 export type ServerSentEvent = { readonly event: string; readonly data: string }

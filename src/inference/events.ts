@@ -69,6 +69,17 @@ export type RelayFrame = {
   readonly sealed?: string
 }
 
+/** Attaches frames to a batch, if there are any. */
+export function withRelay(events: GenerationEvent[], relay: Relay | undefined): EventBatch {
+  return relay === undefined ? events : Object.assign(events, { relay })
+}
+
+/** Concatenates the frames of two consecutive batches. */
+export function joinRelays(one: Relay | undefined, next: Relay | undefined): Relay | undefined {
+  if (one === undefined || next === undefined) return one ?? next
+  return { ...next, frames: [...one.frames, ...next.frames] }
+}
+
 export type TextForm = 'answer' | 'refusal'
 
 /** `invalid-output`: the answer does not have the form that the request demanded. */

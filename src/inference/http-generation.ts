@@ -1,22 +1,21 @@
-import { AppError, type RelayedError } from '#lib/errors.ts'
+import { AppError } from '#lib/errors.ts'
 import { type Failure, PullIterator, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
-import { type Chunk, viewOf } from './chunk.ts'
 import {
   createEventStreamParser,
   type EventStreamParser,
   type ServerSentEvent,
 } from './event-stream.ts'
-import type { EventBatch, GenerationEvent, Relay } from './events.ts'
-import { withRelay } from './relay.ts'
-import type { UpstreamHttpResponse } from './transport.ts'
-import type { AdapterContext, Upstream } from './upstream.ts'
-import { errorFromStatus, hideUpstream, hideUpstreamIn } from './upstream-error.ts'
+import { type EventBatch, type GenerationEvent, type Relay, withRelay } from './events.ts'
+import type { Chunk, UpstreamHttpResponse } from './transport.ts'
+import type { AdapterContext } from './upstream.ts'
+import { hideUpstreamIn } from './upstream-error.ts'
+import { type RelayError, readText, requestHeaders, requireSuccess } from './upstream-http.ts'
 
 /**
- * Turns the messages of one upstream stream into events; a pure closure without network or time.
- * Every method appends to `out`, and throws an `AppError` when the upstream reports a failure or
- * breaks off; what it appended before still counts.
+ * Turns the response of one upstream into events; a pure closure without network or time.
+ * Every method appends to `out`, and throws an `AppError` when the upstream reports a failure or the
+ * stream is broken; events appended before the throw remain valid.
  */
 export type Decoder = {
   /** One event of a stream. An event that the protocol does not define never ends the generation. */
@@ -27,36 +26,32 @@ export type Decoder = {
   end(out: GenerationEvent[]): void
   /**
    * `open`: more is expected. `finishing`: the model is done, only trailing data such as usage may
-   * follow. `done`: `finish` was emitted, whatever follows is ignored.
+   * follow. `done`: `finish` was emitted; later messages are ignored.
    */
   readonly state: 'open' | 'finishing' | 'done'
-  /** What came since it was asked last, as frames for a caller of the same protocol. */
+  /** Frames for a client of the same protocol since the last call. */
   takeRelay?(): Relay | undefined
 }
 
-/** What goes out in a request, and who reads its answer. */
+/** A request body, and the decoder of its response. */
 export type PreparedRequest = {
   readonly body: string
   readonly decoder: Decoder
-  /** In place of those of `requestHeaders`. */
+  /** Replaces `requestHeaders`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What an error answer is to a caller of the same protocol; null: to be told in our words. */
-  readonly relayError?: (answer: { status: number; body: string }) => RelayedError | null
+  readonly relayError?: RelayError
 }
 
-/** The longest error body that is read. */
-const errorBodyBytesMax = 65_536
-/** How much of an answer that makes no sense is kept for the log. */
-const errorCharsMax = 500
-/** The longest answer that is read whole, where an upstream does not stream. */
-const wholeBodyBytesMax = 67_108_864
-/** How long trailing usage, or the end of the body, is waited for once the model is done. */
+/** How much of an unreadable response is kept for the log. */
+const causeCharsMax = 500
+const jsonBodyBytesMax = 67_108_864
+/** The time for trailing usage, or for the end of the body, once the model is done. */
 const lingerMs = 2_000
 
 /**
- * POSTs a generation to an upstream and gives what its answer means, one batch a read. An empty
- * batch says that bytes came but no whole event. Follows the contract of `Adapter.generate`: what
- * cannot be encoded is refused by `prepare` at the first read, like every other failure.
+ * POSTs a generation to an upstream and decodes its response, one batch per read. An empty batch means
+ * that bytes arrived without a whole event. Follows the contract of `Adapter.generate`: `prepare` runs
+ * at the first pull, so a request that cannot be encoded fails like every other failure.
  */
 export function postGeneration(
   context: AdapterContext,
@@ -66,7 +61,6 @@ export function postGeneration(
   return new HttpGeneration(context, path, prepare)
 }
 
-/** An answer that is streamed. */
 type StreamedBody = {
   readonly chunks: PullIterator<Chunk>
   readonly parser: EventStreamParser
@@ -77,9 +71,9 @@ class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chun
   readonly #context: AdapterContext
   readonly #path: string
   readonly #prepare: () => PreparedRequest
-  #phase: 'new' | 'open' | 'over' = 'new'
-  #answer: StreamedBody | null = null
-  /** Why nothing follows the batch that was given last; undefined while more may follow. */
+  #phase: 'new' | 'open' | 'closed' = 'new'
+  #body: StreamedBody | null = null
+  /** Set when the last batch was emitted: how the sequence ends at the next pull. */
   #ending: Failure | undefined
 
   constructor(context: AdapterContext, path: string, prepare: () => PreparedRequest) {
@@ -90,67 +84,68 @@ class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chun
   }
 
   protected onPull() {
-    if (this.#phase === 'new') void this.#begin()
-    else if (this.#ending !== undefined || this.#answer === null) this.#finish(this.#ending ?? null)
-    else this.#read(this.#answer)
+    if (this.#phase === 'new') void this.#start()
+    else if (this.#ending !== undefined || this.#body === null) this.#close(this.#ending ?? null)
+    else this.#read(this.#body)
   }
 
   onNext(chunk: Chunk) {
-    const answer = this.#answer
-    if (answer === null) return
+    const body = this.#body
+    if (body === null) return
     const out: GenerationEvent[] = []
-    this.#tell(answer.decoder, out, decodeChunk(answer, chunk, out))
+    this.#deliver(body.decoder, out, decodeChunk(body, chunk, out))
   }
 
   onError(error: unknown) {
-    if (this.#answer !== null) this.#finish({ error })
+    if (this.#body !== null) this.#close({ error })
   }
 
   onComplete() {
-    const answer = this.#answer
-    if (answer === null) return
+    const body = this.#body
+    if (body === null) return
     const out: GenerationEvent[] = []
     this.#ending = null
-    this.#tell(answer.decoder, out, decodeEnd(answer, out))
+    this.#deliver(body.decoder, out, decodeEnd(body, out))
   }
 
   return(): Promise<IteratorResult<EventBatch, undefined>> {
-    this.#finish(null)
+    this.#close(null)
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  async #begin(): Promise<void> {
+  async #start(): Promise<void> {
     this.#phase = 'open'
     const out: GenerationEvent[] = []
     let decoder: Decoder | null = null
     let failure: Failure = null
     try {
-      decoder = await this.#open(out)
+      decoder = await this.#send(out)
     } catch (error) {
       failure = { error }
     }
-    if (failure !== null || this.#isOver()) this.#finish(failure)
-    else if (this.#answer !== null) this.#read(this.#answer)
-    else if (decoder !== null) this.#tell(decoder, out, this.#ending ?? null)
+    if (failure !== null || this.#isClosed()) this.#close(failure)
+    else if (this.#body !== null) this.#read(this.#body)
+    else if (decoder !== null) this.#deliver(decoder, out, this.#ending ?? null)
   }
 
-  /** Sends the request. An answer that is not streamed is read whole, and what it means appended. */
-  async #open(out: GenerationEvent[]): Promise<Decoder> {
+  /** Sends the request. A response that is not a stream is read and decoded completely. */
+  async #send(out: GenerationEvent[]): Promise<Decoder> {
     const { transport, upstream, signal, limits } = this.#context
     const { body, decoder, headers, relayError } = this.#prepare()
-    const answer = await transport.send({
+    const response = await transport.send({
+      upstream: upstream.name,
       url: upstream.baseUrl + this.#path,
       method: 'POST',
       headers: headers ?? requestHeaders(upstream, 'text/event-stream'),
       body,
       signal,
     })
-    await requireSuccess(answer, upstream, relayError)
-    if (isEventStream(answer)) {
+    await requireSuccess(response, upstream, relayError)
+    if (isEventStream(response)) {
       const parser = createEventStreamParser(limits)
-      this.#answer = { chunks: answer.chunks, parser, decoder }
+      this.#body = { chunks: response.chunks, parser, decoder }
     } else {
-      this.#ending = decodeWhole(await readText(answer, wholeBodyBytesMax), decoder, out)
+      this.#ending = decodeJson(await readText(response, jsonBodyBytesMax), decoder, out)
     }
     return decoder
   }
@@ -165,8 +160,8 @@ class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chun
     }
   }
 
-  /** Gives what was decoded; a failure is told to whoever asks for more. */
-  #tell(decoder: Decoder, out: GenerationEvent[], failure: Failure) {
+  /** Emits decoded events; a failure is reported at the next pull. */
+  #deliver(decoder: Decoder, out: GenerationEvent[], failure: Failure) {
     if (failure !== null) {
       this.#ending = { error: hideUpstreamIn(failure.error, this.#context.upstream) }
     } else if (decoder.state === 'done') {
@@ -175,82 +170,42 @@ class HttpGeneration extends PullIterator<EventBatch> implements Subscriber<Chun
     this.emit(withRelay(out, decoder.takeRelay?.()))
   }
 
-  #finish(failure: Failure) {
-    this.#phase = 'over'
+  #close(failure: Failure) {
+    this.#phase = 'closed'
     this.#ending = null
-    this.#leaveBody()
+    this.#releaseBody()
     this.emitEnd(failure)
   }
 
-  #leaveBody() {
-    const answer = this.#answer
-    this.#answer = null
-    if (answer === null) return
-    const { chunks, decoder } = answer
-    // Nobody waits for the last bytes of a finished body; reading them keeps the connection.
+  #releaseBody() {
+    const body = this.#body
+    this.#body = null
+    if (body === null) return
+    const { chunks, decoder } = body
+    // Reading the last bytes of a finished body in the background keeps the connection reusable.
     if (decoder.state === 'done') void lingering(chunks.next()).finally(() => chunks.return())
     else void chunks.return()
   }
 
-  #isOver(): boolean {
-    return this.#phase === 'over'
+  #isClosed(): boolean {
+    return this.#phase === 'closed'
   }
 }
 
-/** The headers of a request to an upstream. Nothing of the client's request is among them. */
-export function requestHeaders(upstream: Upstream, accept: string): Record<string, string> {
-  return {
-    ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
-    ...upstream.headers,
-    accept,
-    'content-type': 'application/json',
-  }
-}
-
-/** Throws what an answer other than 2xx means, without what belongs to the gateway alone. */
-export async function requireSuccess(
-  answer: UpstreamHttpResponse,
-  upstream: Upstream,
-  relayError?: PreparedRequest['relayError'],
-): Promise<void> {
-  const { status } = answer
-  if (status >= 200 && status <= 299) return
-  const body = hideUpstream(await readText(answer, errorBodyBytesMax), upstream)
-  const relay = relayError?.({ status, body }) ?? undefined
-  throw errorFromStatus(status, body, { retryAfter: answer.header('retry-after'), relay })
-}
-
-/** The body as text; what exceeds `bytesMax` is cut off, and the connection with it. */
-export async function readText(answer: UpstreamHttpResponse, bytesMax: number): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  for await (const chunk of answer.chunks) {
-    text += decoder.decode(viewOf(chunk), { stream: true })
-    bytes += chunk.end - chunk.start
-    if (bytes >= bytesMax) break
-  }
-  return text + decoder.decode()
-}
-
-/**
- * Appends what a chunk means. What was decoded before a failure still counts, so a failure is returned
- * and not thrown.
- */
+/** Decodes a chunk. Returns a failure instead of throwing: events decoded before it are emitted. */
 function decodeChunk(
   { parser, decoder }: StreamedBody,
   chunk: Chunk,
   out: GenerationEvent[],
 ): Failure {
   try {
-    for (const message of parser.push(chunk)) decoder.push(message, out)
+    for (const event of parser.push(chunk)) decoder.push(event, out)
     return null
   } catch (error) {
     return { error }
   }
 }
 
-/** Appends what the end of the body means. */
 function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): Failure {
   try {
     const last = parser.end()
@@ -262,12 +217,12 @@ function decodeEnd({ parser, decoder }: StreamedBody, out: GenerationEvent[]): F
   }
 }
 
-function decodeWhole(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
+function decodeJson(body: string, decoder: Decoder, out: GenerationEvent[]): Failure {
   if (!body.trimStart().startsWith('{')) {
     throw new AppError(
       'upstream_invalid_answer',
-      'The upstream answered with something other than an event stream or JSON.',
-      { cause: { body: body.slice(0, errorCharsMax) } },
+      'The upstream returned neither an event stream nor JSON.',
+      { cause: { body: body.slice(0, causeCharsMax) } },
     )
   }
   try {
@@ -279,12 +234,12 @@ function decodeWhole(body: string, decoder: Decoder, out: GenerationEvent[]): Fa
   }
 }
 
-/** Servers name event streams in many ways, but never as JSON or as a page. */
-function isEventStream(answer: UpstreamHttpResponse): boolean {
-  return !/\b(json|html)\b/i.test(answer.header('content-type') ?? '')
+/** Servers name event streams in many ways, but never as JSON or HTML. */
+function isEventStream(response: UpstreamHttpResponse): boolean {
+  return !/\b(json|html)\b/i.test(response.header('content-type') ?? '')
 }
 
-/** The read, or null when it fails or takes too long to matter. */
+/** The read; null when it fails or exceeds `lingerMs`. */
 function lingering<T>(read: Promise<T>): Promise<T | null> {
   return orAfter(
     read.catch(() => null),

@@ -1,7 +1,7 @@
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readText, requestHeaders, requireSuccess } from './http-generation.ts'
-import type { AdapterContext, UpstreamModel } from './upstream.ts'
+import type { UpstreamContext, UpstreamModel } from './upstream.ts'
+import { readText, requestHeaders, requireSuccess } from './upstream-http.ts'
 
 /** The longest model list that is read; a list of 10,000 models has about 3 MB. */
 export const listBytesMax = 8_388_608
@@ -10,11 +10,10 @@ export const listBytesMax = 8_388_608
  * The models that an upstream offers: GET /models, which every OpenAI-compatible server has. Some
  * tell more than OpenAI's four fields; the context window is under the name that each gave it.
  */
-export async function fetchModelList(
-  context: Omit<AdapterContext, 'model'>,
-): Promise<readonly UpstreamModel[]> {
+export async function fetchModelList(context: UpstreamContext): Promise<readonly UpstreamModel[]> {
   const { upstream, transport, signal } = context
   const answer = await transport.send({
+    upstream: upstream.name,
     url: `${upstream.baseUrl}/models`,
     method: 'GET',
     headers: requestHeaders(upstream, 'application/json'),

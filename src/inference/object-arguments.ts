@@ -2,7 +2,7 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { PullIterator, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
-import type { EventBatches, Generate } from './generate.ts'
+import type { EventBatches, Generate } from './inference.ts'
 
 /**
  * Generations for a protocol in which the arguments of a call are an object, and not the text that a

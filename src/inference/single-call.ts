@@ -1,5 +1,5 @@
 import type { EventBatch, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './generate.ts'
+import type { Generate, GenerationJob } from './inference.ts'
 
 /**
  * Generations that make no more than one tool call, where their request says so and the upstream

@@ -1,6 +1,6 @@
 import { AppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './generate.ts'
+import type { Generate, GenerationJob } from './inference.ts'
 
 /** All stop sequences of one request together, in characters; each costs memory of its own. */
 const sequenceCharsMax = 16_384

@@ -3,8 +3,8 @@ import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { failureOf } from './attempt.ts'
 import type { FinishReason, GenerationEvent } from './events.ts'
-import type { Generate, GenerationJob } from './generate.ts'
 import { endOfBlock } from './grammar.ts'
+import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, RequestItem } from './request.ts'
 import { boundBy, createSpending, type Spending, withoutDemand } from './tool-loop/budget.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './tool-loop/hosted-tools.ts'
@@ -37,7 +37,7 @@ export function withHostedTools(
   limits: ToolLoopLimits,
 ): Generate {
   return async function* generateWithTools(job) {
-    const { controller, release } = followSignal(job.signal)
+    const { controller, release } = followSignal(job.context.signal)
     const { signal } = controller
     const number = createNumbering()
     const spending = createSpending(job.request, limits.outputCharsMax)
@@ -49,7 +49,7 @@ export function withHostedTools(
         hosted,
         limits,
         spending,
-        job: { ...job, signal },
+        job: { ...job, context: { ...job.context, signal } },
         run: createRunner(signal),
         items: [...job.request.items],
         callsLeft: Math.min(limits.maxToolCalls ?? limits.hostedCallsMax, limits.hostedCallsMax),

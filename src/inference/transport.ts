@@ -1,15 +1,13 @@
 import type { PullIterator } from '#lib/pull-iterator.ts'
-import type { Chunk } from './chunk.ts'
 
-/**
- * How bytes go to an upstream and come back. Narrow on purpose, so that the way of doing it can be
- * exchanged: a request in, the head of the answer, then its body as chunks that are pulled.
- */
+/** Sends requests to upstreams: returns the response head, then its body as chunks that are pulled. */
 export type Transport = {
   send(request: UpstreamHttpRequest): Promise<UpstreamHttpResponse>
 }
 
 export type UpstreamHttpRequest = {
+  /** The name of the upstream, for metrics. */
+  readonly upstream: string
   readonly url: string
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
@@ -22,9 +20,22 @@ export type UpstreamHttpResponse = {
   readonly status: number
   header(name: string): string | null
   /**
-   * The body, one chunk a read; not reading holds the upstream back. Throws an `AppError`
-   * (`upstream_truncated`) when the connection ends before the body does. Stopping early closes
-   * the connection.
+   * The body, one chunk per read; the upstream is paused while nothing is read. Throws an `AppError`
+   * (`upstream_truncated`) when the connection ends before the body does. `return()` closes the
+   * connection.
    */
   readonly chunks: PullIterator<Chunk>
+}
+
+/** A range of a read buffer. Creating a view for it would cost as much as processing it. */
+export type Chunk = { readonly bytes: Buffer; readonly start: number; readonly end: number }
+
+/** Wraps all bytes of an array, without copying. */
+export function chunkOf({ buffer, byteOffset, byteLength }: Uint8Array): Chunk {
+  return { bytes: Buffer.from(buffer, byteOffset, byteLength), start: 0, end: byteLength }
+}
+
+/** The chunk as an array, without copying. */
+export function viewOf({ bytes, start, end }: Chunk): Uint8Array {
+  return bytes.subarray(start, end)
 }

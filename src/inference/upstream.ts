@@ -1,5 +1,8 @@
+import type { RequestContext } from '#lib/request-context.ts'
+import type { EmbeddingInput, Embeddings } from './embeddings.ts'
 import type { EventBatch } from './events.ts'
 import type { GenerationRequest } from './request.ts'
+import type { RerankInput, RerankResult } from './rerank.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamKind } from './upstreams/index.ts'
 
@@ -52,14 +55,27 @@ export type UpstreamQuirks = {
   readonly tokenCounter: 'none' | 'native' | 'vllm' | 'llama.cpp'
 }
 
-export type AdapterContext = {
+/** An upstream, and the model's name there. */
+export type Target = {
   readonly upstream: Upstream
-  /** The model's name at this upstream. */
   readonly model: string
+  /** The path of the model's `tokenizer.json`, if configured. */
+  readonly tokenizerFile?: string
+}
+
+export type UpstreamContext = {
+  readonly upstream: Upstream
   readonly transport: Transport
-  /** Aborts the upstream request at once, whatever it waits for. */
+  /** Aborts the upstream request immediately. */
   readonly signal: AbortSignal
   readonly limits: AdapterLimits
+}
+
+export type AdapterContext = UpstreamContext & {
+  /** The model's name at this upstream. */
+  readonly model: string
+  /** The request that this call serves. Its signal is not that of the call: use `signal`. */
+  readonly requestContext: RequestContext
 }
 
 export type AdapterLimits = {
@@ -92,10 +108,13 @@ export type UpstreamModel = {
  */
 export type Adapter = {
   generate(request: GenerationRequest, context: AdapterContext): AsyncIterable<EventBatch>
-  listModels(context: Omit<AdapterContext, 'model'>): Promise<readonly UpstreamModel[]>
+  listModels(context: UpstreamContext): Promise<readonly UpstreamModel[]>
   /**
    * The input tokens of a request by the upstream's own count, which makes no model work; null where
    * the upstream has no counter. An answer that is no number is NaN. Fails as `generate` does.
    */
   countTokens?(request: GenerationRequest, context: AdapterContext): Promise<number | null>
+  embed?(input: EmbeddingInput, context: AdapterContext): Promise<Embeddings>
+  /** The results in any order. */
+  rerank?(input: RerankInput, context: AdapterContext): Promise<RerankResult>
 }

@@ -1,8 +1,8 @@
-import { viewOf } from '#inference/chunk.ts'
-import { requestHeaders, requireSuccess } from '#inference/http-generation.ts'
 import type { Transport, UpstreamHttpResponse } from '#inference/transport.ts'
+import { viewOf } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { hideUpstream, hideUpstreamIn } from '#inference/upstream-error.ts'
+import { requestHeaders, requireSuccess } from '#inference/upstream-http.ts'
 import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
@@ -71,6 +71,7 @@ async function pullOnce(
   try {
     silence.begin()
     const answer = await transport.send({
+      upstream: upstream.name,
       url: `${upstream.baseUrl.replace(/\/v1$/, '')}/api/pull`,
       method: 'POST',
       headers: requestHeaders(upstream, 'application/x-ndjson'),

@@ -1,3 +1,5 @@
+import { newId } from './id.ts'
+
 /** The caller of a request, as far as features and upstream calls need to know it. */
 export type RequestPrincipal = {
   readonly userId: string
@@ -38,4 +40,33 @@ export function readTraceContext(headers: Headers): TraceContext | null {
   const tracestate = headers.get('tracestate')
   const isKept = tracestate !== null && tracestate.length <= tracestateCharsMax
   return { traceparent, tracestate: isKept ? tracestate : null }
+}
+
+type Credential = { readonly kind: string; readonly keyId?: string }
+
+/** Builds the context of a request that arrives now. */
+export function createRequestContext<P extends RequestPrincipal>(request: {
+  requestId: string
+  principal: P & { readonly credential?: Credential }
+  signal: AbortSignal
+}): RequestContext<P> {
+  const { requestId, principal, signal } = request
+  return {
+    requestId,
+    principal,
+    keyId: principal.credential?.keyId ?? null,
+    trace: null,
+    receivedAtMs: performance.now(),
+    signal,
+  }
+}
+
+const nobody: RequestPrincipal = { userId: '', groups: [] }
+
+/** The context of work that no HTTP request waits for: probes, ingestion, background jobs. */
+export function createBackgroundContext(
+  signal: AbortSignal,
+  principal: RequestPrincipal = nobody,
+): RequestContext {
+  return createRequestContext({ requestId: newId('req_'), principal, signal })
 }

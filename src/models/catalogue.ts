@@ -1,14 +1,13 @@
 import type { Config, ModelConfig } from '#config/schema.ts'
-import type { Target } from '#inference/generate.ts'
 import type { Transport } from '#inference/transport.ts'
-import type { Upstream, UpstreamModel } from '#inference/upstream.ts'
+import type { Target, Upstream, UpstreamModel } from '#inference/upstream.ts'
 import type { Adapters } from '#inference/upstreams/index.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { balance } from './balance.ts'
 
-/** A name that callers may use, and where it leads. */
+/** A model that requests may name, and the targets that serve it. */
 export type Model = {
   readonly id: string
   readonly mode: ModelConfig['mode']
@@ -16,33 +15,38 @@ export type Model = {
   readonly contextWindow: number | null
   /** Unix seconds. */
   readonly created: number
-  /** Whether `created` was told; otherwise it is when this process started. */
+  /** Whether an upstream reported `created`; otherwise it is the start of this process. */
   readonly isDated: boolean
   readonly ownedBy: string
   readonly targets: readonly Target[]
-  /** Whether the order of the targets is a preference, or they share the work by weight. */
+  /** Whether the order of the targets is a preference; otherwise they share the load by weight. */
   readonly ordered: boolean
 }
 
-/** What exists: from the configuration and from each upstream's own list. */
+/** The models of the configuration and of the upstreams' own lists. */
 export type Catalogue = {
   list(): readonly Model[]
-  /** By name or alias, among what is known now. */
+  /** By name or alias, without asking an upstream. */
   find(name: string): Model | undefined
-  /** Resolves once every upstream was asked for its models, whether it answered or not. */
+  /** Resolves once every upstream was asked for its models, successfully or not. */
   readonly asked: Promise<void>
-  /** Asks every upstream again, now: something about its models has changed. */
+  /** Asks every upstream again. */
   refresh(): Promise<void>
-  /** By name or alias; throws `model_not_found`, or `service_unavailable` while it cannot know. */
-  resolve(name: string, how?: ResolveOptions): Promise<Model>
+  /**
+   * By name or alias. Throws `model_not_found`, `model_mode_mismatch`, or `service_unavailable` while
+   * an upstream that may have the model has not responded yet.
+   */
+  resolve(name: string, options?: ResolveOptions): Promise<Model>
   close(): void
 }
 
 type ResolveOptions = {
-  /** Other ways in which the name may be written, the likeliest first. */
+  /** Alternative spellings of the name, the likeliest first. */
   readonly spellings?: readonly string[]
-  /** Who asks for the same model with the same text is led to the same upstream first. */
+  /** Requests with the same affinity go to the same upstream first. */
   readonly affinity?: string | null
+  /** The mode that the caller needs. */
+  readonly mode?: Model['mode']
 }
 
 export type CatalogueDeps = {
@@ -57,57 +61,58 @@ export type CatalogueDeps = {
 export type ConfiguredUpstream = {
   readonly upstream: Upstream
   readonly weight: number
-  /** The models that the configuration names; null: the upstream is asked. */
+  /** The models that the configuration names; null: the upstream is asked for its list. */
   readonly models: readonly string[] | null
 }
 
-/** An unknown name asks the upstreams again, but not more often than this. */
+/** An unknown name triggers a refresh, but not more often than this. */
 const urgentRefreshMs = 2_000
 
+/** The model list of one upstream. */
 type Listing = {
   readonly source: ConfiguredUpstream
-  /** null until the upstream answered once; kept while it is down. */
+  /** null until the first response; kept while the upstream is unreachable. */
   models: readonly UpstreamModel[] | null
-  down: boolean
-  /** The question that is under way. */
-  asking: Promise<void> | null
-  /** When the last question was over. */
-  askedAt: number
+  isFailing: boolean
+  refreshing: Promise<void> | null
+  refreshedAtMs: number
 }
 
-/** Every name, by what it is: of a model, or an alias of one. */
 type Names = { readonly models: Map<string, Model>; readonly aliases: Map<string, Model> }
 
 export function createCatalogue(deps: CatalogueDeps): Catalogue {
   const startedAt = unixSeconds(deps.now())
   const stopped = new AbortController()
-  const listings = deps.upstreams.map(openListing)
-  const changing = listings.filter(({ source }) => source.models === null)
+  const listings = deps.upstreams.map(createListing)
+  const refreshed = listings.filter(({ source }) => source.models === null)
   let names = collectNames(deps, listings, startedAt)
 
-  // Each on its own, so that an upstream that hangs holds up no other.
+  // Each separately, so that an upstream that hangs does not delay the others.
   const refresh = (listing: Listing): Promise<void> => {
-    listing.asking ??= ask(listing, deps, stopped.signal).then(() => {
-      listing.asking = null
-      listing.askedAt = performance.now()
+    listing.refreshing ??= fetchList(listing, deps, stopped.signal).then(() => {
+      listing.refreshing = null
+      listing.refreshedAtMs = performance.now()
       names = collectNames(deps, listings, startedAt)
     })
-    return listing.asking
+    return listing.refreshing
   }
   const refreshAll = async () => {
-    await Promise.all(changing.map(refresh))
+    await Promise.all(refreshed.map(refresh))
   }
 
   const find = (name: string) => names.models.get(name) ?? names.aliases.get(name)
   const findAny = (spellings: readonly string[]) =>
     spellings.map(find).find((model) => model !== undefined)
-  const findAtUpstreams = (spellings: readonly string[]): Promise<Model | undefined> => {
-    const due = changing.filter(({ askedAt }) => performance.now() - askedAt > urgentRefreshMs)
-    const answers = due.map(async (listing) => {
+  /** Resolves as soon as one refreshed list has the model. */
+  const refreshUntilFound = (spellings: readonly string[]): Promise<Model | undefined> => {
+    const due = refreshed.filter(
+      ({ refreshedAtMs }) => performance.now() - refreshedAtMs > urgentRefreshMs,
+    )
+    const refreshes = due.map(async (listing) => {
       await refresh(listing)
       return findAny(spellings) ?? Promise.reject()
     })
-    return Promise.any(answers).catch(() => undefined)
+    return Promise.any(refreshes).catch(() => undefined)
   }
   const asked = refreshAll()
   const timer = setInterval(refreshAll, deps.config.models.refreshMs)
@@ -117,14 +122,15 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
     list: () => [...names.models.values()],
     find,
     async refresh() {
-      // What is being asked already may be answered with what was.
-      await Promise.all(changing.map(({ asking }) => asking))
+      // A running refresh may still return the previous list.
+      await Promise.all(refreshed.map(({ refreshing }) => refreshing))
       await refreshAll()
     },
-    async resolve(name, { spellings = [name], affinity = null } = {}) {
-      const found = findAny(spellings) ?? (await findAtUpstreams(spellings))
-      if (found === undefined) throw notFound(name, listings)
-      return shareOut(found, deps.upstreams, affinity)
+    async resolve(name, { spellings = [name], affinity = null, mode } = {}) {
+      const model = findAny(spellings) ?? (await refreshUntilFound(spellings))
+      if (model === undefined) throw notFound(name, listings)
+      if (mode !== undefined && model.mode !== mode) throw modeMismatch(name, model.mode, mode)
+      return balanceTargets(model, deps.upstreams, affinity)
     },
     close() {
       clearInterval(timer)
@@ -133,18 +139,23 @@ export function createCatalogue(deps: CatalogueDeps): Catalogue {
   }
 }
 
-function openListing(source: ConfiguredUpstream): Listing {
+function createListing(source: ConfiguredUpstream): Listing {
   const models = source.models?.map((id) => ({
     id,
     created: null,
     ownedBy: null,
     contextWindow: null,
   }))
-  const askedAt = Number.NEGATIVE_INFINITY
-  return { source, models: models ?? null, down: false, asking: null, askedAt }
+  return {
+    source,
+    models: models ?? null,
+    isFailing: false,
+    refreshing: null,
+    refreshedAtMs: Number.NEGATIVE_INFINITY,
+  }
 }
 
-/** What the configuration names goes before what an upstream calls the same. */
+/** Models of the configuration take precedence over listed models of the same name. */
 function collectNames(
   deps: Pick<CatalogueDeps, 'config' | 'upstreams'>,
   listings: readonly Listing[],
@@ -153,66 +164,28 @@ function collectNames(
   const models = new Map<string, Model>()
   const aliases = new Map<string, Model>()
   for (const entry of deps.config.model) {
-    const model = fromConfig(entry, deps.upstreams, startedAt)
+    const model = configuredModel(entry, deps.upstreams, startedAt)
     models.set(model.id, model)
     for (const alias of entry.aliases) aliases.set(alias, model)
   }
   const configured = new Set([...models.keys(), ...aliases.keys()])
-  for (const listing of listings) {
-    for (const listed of listing.models ?? []) {
-      if (configured.has(listed.id)) continue
-      models.set(listed.id, withTarget(models.get(listed.id), { listed, listing, startedAt }))
+  for (const { source, models: listed } of listings) {
+    for (const entry of listed ?? []) {
+      if (configured.has(entry.id)) continue
+      const target = { upstream: source.upstream, model: entry.id }
+      const known = models.get(entry.id)
+      models.set(
+        entry.id,
+        known === undefined
+          ? listedModel(entry, target, startedAt)
+          : { ...known, targets: [...known.targets, target] },
+      )
     }
   }
   return { models, aliases }
 }
 
-function notFound(name: string, listings: readonly Listing[]): AppError {
-  if (listings.some((listing) => listing.models === null)) {
-    return new AppError(
-      'service_unavailable',
-      `The model "${name}" is not known, and an upstream that may have it does not answer.`,
-      { param: 'model', retryAfterS: 5 },
-    )
-  }
-  return modelNotFound(name)
-}
-
-export function modelNotFound(name: string): AppError {
-  return new AppError('model_not_found', `The model "${name}" does not exist.`, { param: 'model' })
-}
-
-/** Asks one upstream for its models; on failure what it said before holds on. */
-async function ask(listing: Listing, deps: CatalogueDeps, stopped: AbortSignal): Promise<void> {
-  const { upstream } = listing.source
-  const { transport } = deps
-  const signal = AbortSignal.any([
-    stopped,
-    AbortSignal.timeout(deps.config.models.refreshTimeoutMs),
-  ])
-  try {
-    const adapter = deps.adapters[upstream.kind]
-    listing.models = await adapter.listModels({
-      upstream,
-      transport,
-      limits: deps.config.limits,
-      signal,
-    })
-    if (listing.down) deps.log.info('upstream lists its models again', { upstream: upstream.name })
-    listing.down = false
-  } catch (error) {
-    if (stopped.aborted) return
-    if (!listing.down) {
-      deps.log.warn('upstream does not list its models', {
-        upstream: upstream.name,
-        error: toAppError(error).message,
-      })
-    }
-    listing.down = true
-  }
-}
-
-function fromConfig(
+function configuredModel(
   entry: ModelConfig,
   upstreams: readonly ConfiguredUpstream[],
   created: number,
@@ -237,30 +210,72 @@ function fromConfig(
   }
 }
 
-/** A model that several upstreams list leads to all of them. */
-function withTarget(
-  known: Model | undefined,
-  found: { listed: UpstreamModel; listing: Listing; startedAt: number },
-): Model {
-  const { listed } = found
-  const { upstream } = found.listing.source
-  const target = { upstream, model: listed.id }
-  if (known !== undefined) return { ...known, targets: [...known.targets, target] }
+function listedModel(listed: UpstreamModel, target: Target, startedAt: number): Model {
   return {
     id: listed.id,
     mode: 'generate',
     capabilities: listed.capabilities ?? [],
     contextWindow: listed.contextWindow,
-    created: listed.created ?? found.startedAt,
+    created: listed.created ?? startedAt,
     isDated: listed.created !== null,
-    ownedBy: listed.ownedBy ?? upstream.name,
+    ownedBy: listed.ownedBy ?? target.upstream.name,
     targets: [target],
     ordered: false,
   }
 }
 
-/** Models of the configuration keep their order; upstreams that merely list one share by weight. */
-function shareOut(
+/** Refreshes the list of one upstream; a failure keeps the previous list. */
+async function fetchList(
+  listing: Listing,
+  { adapters, transport, config, log }: CatalogueDeps,
+  stopped: AbortSignal,
+): Promise<void> {
+  const { upstream } = listing.source
+  const timeout = AbortSignal.timeout(config.models.refreshTimeoutMs)
+  try {
+    listing.models = await adapters[upstream.kind].listModels({
+      upstream,
+      transport,
+      limits: config.limits,
+      signal: AbortSignal.any([stopped, timeout]),
+    })
+    if (listing.isFailing) log.info('upstream model list recovered', { upstream: upstream.name })
+    listing.isFailing = false
+  } catch (error) {
+    if (stopped.aborted) return
+    if (!listing.isFailing) {
+      log.warn('upstream model list failed', {
+        upstream: upstream.name,
+        error: toAppError(error).message,
+      })
+    }
+    listing.isFailing = true
+  }
+}
+
+function notFound(name: string, listings: readonly Listing[]): AppError {
+  if (listings.every((listing) => listing.models !== null)) return modelNotFound(name)
+  return new AppError(
+    'service_unavailable',
+    `The model "${name}" is unknown, and an upstream that may serve it does not respond.`,
+    { param: 'model', retryAfterS: 5 },
+  )
+}
+
+export function modelNotFound(name: string): AppError {
+  return new AppError('model_not_found', `The model "${name}" does not exist.`, { param: 'model' })
+}
+
+function modeMismatch(name: string, mode: Model['mode'], required: Model['mode']): AppError {
+  return new AppError(
+    'model_mode_mismatch',
+    `The model "${name}" has mode ${mode}; mode ${required} is required.`,
+    { param: 'model' },
+  )
+}
+
+/** Configured targets keep their order; upstreams that list the same model share it by weight. */
+function balanceTargets(
   model: Model,
   upstreams: readonly ConfiguredUpstream[],
   affinity: string | null,

@@ -3,11 +3,10 @@ import type { Agents } from '#agents/agents.ts'
 import type { Auth } from '#auth/auth.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { createGenerations } from '#inference/generate.ts'
+import { reportCall } from '#inference/call-record.ts'
 import { createGenerationMetrics } from '#inference/generation-metrics.ts'
-import { reportGeneration } from '#inference/report-generation.ts'
+import { createInference } from '#inference/inference.ts'
 import { createTokenCounter } from '#inference/token-count/counter.ts'
-import { countAnswers } from '#inference/transport/counted-transport.ts'
 import { createTransport } from '#inference/transport/create-transport.ts'
 import { adapters as adaptersByKind } from '#inference/upstreams/index.ts'
 import { createLayout } from '#installer/layout.ts'
@@ -39,16 +38,13 @@ export const modelsModule = module({
     const { limits, retry, deadlines } = config
     const generationMetrics = createGenerationMetrics(metrics)
     const upstreams = configuredUpstreams(config)
-    const transport = countAnswers(
-      createTransport(config.transport, {
-        fetch: needs.fetch,
-        connectMs: deadlines.connectMs,
-        ...transportLimits,
-        log,
-      }),
-      upstreams.map(({ upstream }) => upstream),
-      generationMetrics.upstreamAnswered,
-    )
+    const transport = createTransport(config.transport, {
+      fetch: needs.fetch,
+      connectMs: deadlines.connectMs,
+      ...transportLimits,
+      log,
+      onResponse: generationMetrics.upstreamAnswered,
+    })
     const modelsFolder = config.installer.folder ?? join(config.data, 'models')
     const llama = createLocalModels(config, {
       installed: createLibrary(createLayout(modelsFolder), log),
@@ -58,28 +54,22 @@ export const modelsModule = module({
     const adapters = { ...adaptersByKind, llama }
     const catalogue = createCatalogue({ config, upstreams, adapters, transport, log, now })
     const modelNames = createModelNames(config.compat)
-    const tokenCounter = createTokenCounter({
-      adapters,
-      transport,
-      limits,
-      log,
-      settings: config.tokens,
-    })
-    const generations = createGenerations({
+    const inference = createInference({
       adapters,
       transport,
       limits,
       deadlines,
       retry,
       streamsWithinDescriptors: streamsWithinDescriptors(config, log),
-      settled(record, job) {
-        reportGeneration({ log, metrics: generationMetrics }, record, job)
-        tokenCounter.learn(record, job)
+      onSettled(record, job) {
+        reportCall({ log, metrics: generationMetrics }, record)
+        if (job !== null) tokenCounter.learn(record, job)
       },
     })
+    const tokenCounter = createTokenCounter({ inference, log, settings: config.tokens })
     metrics.gauge(
       { name: 'sluice_generations_running', help: 'Generations in progress.' },
-      generations.running,
+      inference.running,
     )
     return {
       services: {
@@ -91,7 +81,7 @@ export const modelsModule = module({
         modelNames,
         tokenCounter,
         modelResolver: createModelResolver({ catalogue, agents, names: modelNames, log }),
-        generations,
+        inference,
       },
       async close() {
         tokenCounter.close()

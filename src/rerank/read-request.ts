@@ -1,9 +1,9 @@
+import type { RerankInput } from '#inference/rerank.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, withoutNulls } from '#lib/json.ts'
-import type { RerankRequest } from './reranker.ts'
 
 /** The body of `POST /v1/rerank`: what Cohere and Jina take; what else is in it is ignored. */
-export type RerankBody = RerankRequest & {
+export type RerankBody = RerankInput & {
   readonly model: string | null
   readonly returnDocuments: boolean
 }

@@ -1,27 +1,42 @@
-/** Puts texts in the order in which they answer a query. One for each model of mode `rerank`. */
+import type { Inference } from '#inference/inference.ts'
+import type { RerankInput, RerankResult } from '#inference/rerank.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { Catalogue } from '#models/catalogue.ts'
+
+/** Orders documents by their relevance to a query: a model of mode `rerank`. */
 export type Reranker = {
   readonly model: string
   /**
-   * The best first, ties by index; at most `topN`. Never asks an upstream for nothing. Throws an
-   * `AppError` of an upstream's kind; indexes that are out of range or double, or scores that are
-   * no numbers, are `upstream_invalid_answer`.
+   * The best first, ties by index; at most `topN`. No documents need no upstream. Throws an
+   * `AppError`; an invalid response is `upstream_invalid_answer`.
    */
-  rerank(request: RerankRequest, signal: AbortSignal): Promise<Reranked>
-}
-
-export type RerankRequest = {
-  readonly query: string
-  readonly documents: readonly string[]
-  readonly topN: number | null
-  readonly tokensPerDocumentMax?: number
-}
-
-export type Reranked = {
-  readonly results: readonly { readonly index: number; readonly score: number }[]
-  readonly totalTokens: number | null
+  rerank(input: RerankInput, context: RequestContext): Promise<RerankResult>
 }
 
 export type Rerankers = {
-  /** By the name of a model; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
+  /** By model name; throws `model_not_found`, or `model_mode_mismatch` for another mode. */
   find(model: string): Promise<Reranker>
+}
+
+export function createRerankers({
+  inference,
+  catalogue,
+}: {
+  inference: Pick<Inference, 'rerank'>
+  catalogue: Pick<Catalogue, 'resolve'>
+}): Rerankers {
+  return {
+    async find(name) {
+      const { id, targets } = await catalogue.resolve(name, { mode: 'rerank' })
+      return {
+        model: id,
+        async rerank(input, context) {
+          if (input.documents.length === 0) return { results: [], totalTokens: 0 }
+          const { results, totalTokens } = await inference.rerank({ context, targets }, id, input)
+          const sorted = results.toSorted((a, b) => b.score - a.score || a.index - b.index)
+          return { results: sorted.slice(0, input.topN ?? sorted.length), totalTokens }
+        },
+      }
+    },
+  }
 }

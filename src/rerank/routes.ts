@@ -3,12 +3,15 @@ import type { Auth } from '#auth/auth.ts'
 import { guard } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonBody } from '#http/body.ts'
+import { requestIdOf } from '#http/request-lifecycle.ts'
+import type { RerankResult } from '#inference/rerank.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import { createRequestContext } from '#lib/request-context.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import { rerankOperation } from './operations.ts'
 import { type RerankBody, readRerankRequest } from './read-request.ts'
-import type { Reranked, Rerankers } from './reranker.ts'
+import type { Rerankers } from './reranker.ts'
 import type { RerankAnswer } from './schema.ts'
 
 export type RerankRoutesDeps = {
@@ -25,14 +28,17 @@ const documentsPerSearchUnit = 100
 export function rerankRoutes({ auth, rerankers, settings, config }: RerankRoutesDeps) {
   return new Elysia({ name: 'rerank', prefix: '/v1/rerank' }).use(guard(auth)).post(
     '/',
-    async ({ request }) => {
+    async ({ request, principal, set }) => {
       const asked = readRerankRequest(await readJsonBody(request, config.limits), config.limits)
       const { rerankModel, rerankTopN } = settings()
       const model = asked.model ?? rerankModel
       if (model === null) throw notConfigured()
       const reranker = await rerankers.find(model)
       const topN = lowest(asked.topN, rerankTopN)
-      const reranked = await reranker.rerank({ ...asked, topN }, request.signal)
+      const reranked = await reranker.rerank(
+        { ...asked, topN },
+        createRequestContext({ requestId: requestIdOf(set), principal, signal: request.signal }),
+      )
       return render(reranked, { asked, model })
     },
     {
@@ -44,7 +50,7 @@ export function rerankRoutes({ auth, rerankers, settings, config }: RerankRoutes
 }
 
 function render(
-  { results, totalTokens }: Reranked,
+  { results, totalTokens }: RerankResult,
   { asked, model }: { asked: RerankBody; model: string },
 ): RerankAnswer {
   const { documents, returnDocuments } = asked

@@ -1,6 +1,6 @@
 import type { Config } from '#config/schema.ts'
 import type { EventBatch } from '#inference/events.ts'
-import type { EventBatches } from '#inference/generate.ts'
+import type { EventBatches } from '#inference/inference.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'

@@ -40,7 +40,7 @@ const nameFailures = [
   { code: 'model_not_found', message: 'The model "sorter" does not exist.' },
   {
     code: 'model_mode_mismatch',
-    message: 'The model "writer" is of mode generate; one of mode embed is needed.',
+    message: 'The model "writer" has mode generate; mode embed is required.',
   },
   { code: 'document_not_found', message: `There is no file with the id "${idExample}".` },
   {

@@ -1,6 +1,6 @@
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
-import type { EventBatches, GenerationJob } from '#inference/generate.ts'
+import type { EventBatches } from '#inference/inference.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
@@ -15,8 +15,14 @@ type Renderer<Result> = {
   result(): Result
 }
 
+/** How the owner of a generation cancels it, and tells whether it may still be retried. */
+export type GenerationControl = {
+  readonly signal: AbortSignal
+  readonly committed: () => boolean
+}
+
 type RunGenerationOptions<Result> = {
-  generate: (control: Pick<GenerationJob, 'signal' | 'committed'>) => EventBatches
+  generate: (control: GenerationControl) => EventBatches
   renderer: Renderer<Result>
   context: Pick<RequestContext, 'requestId' | 'signal'>
   log: Pick<Log, 'error'>

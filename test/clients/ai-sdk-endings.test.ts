@@ -123,6 +123,6 @@ describe.each(kinds)('with nothing stored, over a $kind upstream', ({ kind, reas
       abortSignal: stopping.signal,
     })
     for await (const { type } of stream) if (type === 'text-start') stopping.abort()
-    await eventually('it is over', () => server.gateway.deps.generations.running() === 0)
+    await eventually('it is over', () => server.gateway.deps.inference.running() === 0)
   })
 })

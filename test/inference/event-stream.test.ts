@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser, type ServerSentEvent } from '#inference/event-stream.ts'
+import { chunkOf } from '#inference/transport.ts'
 
 const encoder = new TextEncoder()
 

@@ -23,11 +23,11 @@ test.each([
   'the %s deadline before any output is thrown under its own name',
   async (which, answer, deadlines) => {
     const upstream = await upstreamThat(answer)
-    const { generations, run } = start({ deadlines })
+    const { inference, run } = start({ deadlines })
     const error = await failure(run([target(upstream.baseUrl)]))
     expect([error.wireCode, error.status]).toEqual([`upstream_${which}_timeout`, 504])
     await upstream.until(({ connections }) => connections.open === 0)
-    expect(generations.running()).toBe(0)
+    expect(inference.running()).toBe(0)
   },
 )
 
@@ -57,7 +57,7 @@ test.each([
   ['before any output', { body: ': waiting\n\n', ending: 'hang' as const }],
 ])('a caller that leaves %s ends the upstream request', async (_name, answer) => {
   const upstream = await upstreamThat(answer)
-  const { generations, records, run } = start()
+  const { inference, records, run } = start()
   const caller = new AbortController()
   const failed = failure(run([target(upstream.baseUrl)], { signal: caller.signal }))
   await upstream.until(({ requests }) => requests.length === 1)
@@ -65,7 +65,7 @@ test.each([
   expect((await failed).kind).toBe('client_closed')
   await upstream.until(({ connections }) => connections.open === 0)
   expect(upstream.requests).toHaveLength(1)
-  expect(generations.running()).toBe(0)
+  expect(inference.running()).toBe(0)
   expect(records).toMatchObject([{ outcome: 'cancelled' }])
 })
 
@@ -85,10 +85,10 @@ test('a caller that stops reading after any batch leaves nothing open', async ()
   const offsets = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
   for (let taken = 1; taken <= offsets.length; taken++) {
     const upstream = await upstreamThat({ body: whole, cutsAt: offsets, ending: 'hang' })
-    const { generations, records, run } = start()
+    const { inference, records, run } = start()
     let seen = 0
     for await (const _batch of run([target(upstream.baseUrl)])) if (++seen === taken) break
-    expect(generations.running()).toBe(0)
+    expect(inference.running()).toBe(0)
     expect(records).toHaveLength(1)
     if (records[0]?.outcome === 'cancelled') {
       await upstream.until(({ connections }) => connections.open === 0)
@@ -101,7 +101,7 @@ test.each([
   ['the next one', { body: begun, ending: 'hang' as const }, 1],
 ])('who leaves while it waits for %s ends it, once', async (_what, answer, taken) => {
   const upstream = await upstreamThat(answer)
-  const { generations, records, runUnchecked } = start()
+  const { inference, records, runUnchecked } = start()
   const caller = new AbortController()
   const batches = runUnchecked([target(upstream.baseUrl)], { signal: caller.signal })
   for (let count = 0; count < taken; count++) await batches.next()
@@ -110,14 +110,14 @@ test.each([
   await Promise.all([batches.return(), waiting])
   expect((await batches.next()).done).toBe(true)
   await upstream.until(({ connections }) => connections.open === 0)
-  expect(generations.running()).toBe(0)
+  expect(inference.running()).toBe(0)
   expect(records.map(({ outcome }) => outcome)).toEqual(['cancelled'])
   expect(getEventListeners(caller.signal, 'abort')).toEqual([])
 })
 
 test('a generation too many is refused with a hint, and its room is given back', async () => {
   const upstream = await upstreamThat({ body: begun, ending: 'hang' })
-  const { generations, run } = start({ limits: { streamsMax: 1 } })
+  const { inference, run } = start({ limits: { streamsMax: 1 } })
   const caller = new AbortController()
   const first = run([target(upstream.baseUrl)], { signal: caller.signal })
   await first.next()
@@ -127,15 +127,15 @@ test('a generation too many is refused with a hint, and its room is given back',
   expect(getEventListeners(refused.signal, 'abort')).toEqual([])
   caller.abort()
   await collect(first)
-  expect(generations.running()).toBe(0)
+  expect(inference.running()).toBe(0)
 })
 
 test('stopping everything ends each running stream with the given error', async () => {
   const upstream = await upstreamThat({ body: begun, ending: 'hang' })
-  const { generations, run } = start()
+  const { inference, run } = start()
   const stream = run([target(upstream.baseUrl)])
   await stream.next()
-  generations.stopAll(new AppError('draining', 'The server is shutting down.'))
+  inference.stopAll(new AppError('draining', 'The server is shutting down.'))
   expect((await collect(stream)).at(-1)).toMatchObject({
     type: 'error',
     error: { kind: 'draining' },

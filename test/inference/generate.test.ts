@@ -18,14 +18,14 @@ afterEach(stopUpstreams)
 
 test('a generation is settled once, with what it was', async () => {
   const upstream = await upstreamThat({ body: whole })
-  const { generations, records, run } = start()
+  const { inference, records, run } = start()
   expect(texts(await collect(run([target(upstream.baseUrl)])))).toBe('one two')
-  expect(generations.running()).toBe(0)
+  expect(inference.running()).toBe(0)
   expect(records).toMatchObject([
     {
       requestId: 'req_1',
       model: 'asked-name',
-      upstream: 'first',
+      target: { upstream: { name: 'first' } },
       outcome: 'completed',
       retries: 0,
       error: null,
@@ -136,7 +136,7 @@ test('a refused connection moves the work to the next upstream', async () => {
   const { records, run } = start()
   const events = await collect(run([target(dead.baseUrl, 'dead'), target(alive.baseUrl, 'alive')]))
   expect(texts(events)).toBe('one two')
-  expect(records).toMatchObject([{ upstream: 'alive', retries: 1 }])
+  expect(records).toMatchObject([{ target: { upstream: { name: 'alive' } }, retries: 1 }])
   expect((await failure(start().run([target(dead.baseUrl)]))).kind).toBe('upstream_unreachable')
 })
 

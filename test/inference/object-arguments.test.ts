@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { checkEvents } from '#inference/grammar.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
-import { makeRequest } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import {
   collect,
   failure,
@@ -24,16 +24,15 @@ const call = (index: number, args: string) =>
 const whole = (...chunks: object[]) => chatStream([...chunks, chunk({}, 'tool_calls')])
 
 async function run(baseUrl: string) {
-  const { generations } = start()
-  const generate = withObjectArguments(generations.generate)
+  const { inference } = start()
+  const generate = withObjectArguments(inference.generate)
   const job = {
     request: makeRequest({ model: 'asked-name' }),
     targets: [target(baseUrl)],
-    signal: new AbortController().signal,
+    context: makeRequestContext(),
     committed: () => false,
-    requestId: 'req_1',
   }
-  return { batches: checkEvents(generate(job)), generations }
+  return { batches: checkEvents(generate(job)), inference }
 }
 
 test('an answer whose calls are objects is left as it is', async () => {
@@ -51,12 +50,12 @@ test.each(['{"a": "b', '["a"]', '"a"', 'null', '{"a":1}}'])(
   async (args) => {
     const body = whole(chunk({ content: 'I look.' }), call(0, args))
     const upstream = await upstreamThat({ body, cutsAt: [body.indexOf('data:', 1)], pauseMs: 20 })
-    const { batches, generations } = await run(upstream.baseUrl)
+    const { batches, inference } = await run(upstream.baseUrl)
     const events = await collect(batches)
     const last = events.at(-1)
     expect(last?.type === 'error' && last.error.message).toContain('tool_0')
     expect(last?.type === 'error' && last.error.kind).toBe('upstream_invalid_answer')
-    expect(generations.running()).toBe(0)
+    expect(inference.running()).toBe(0)
   },
 )
 

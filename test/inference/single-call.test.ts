@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import type { GenerationJob } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
+import type { GenerationJob } from '#inference/inference.ts'
 import { withSingleCall } from '#inference/single-call.ts'
-import { makeRequest } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import { collect, start, stopUpstreams, target, upstreamThat } from '#test/support/generations.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
@@ -45,9 +45,9 @@ test('the usage is told where the upstream had told it already', async () => {
 test('an answer with one call is left as it is', async () => {
   const body = whole(chunk({ content: 'I look.' }), call(0))
   const upstream = await upstreamThat({ body })
-  const { generations } = start()
+  const { inference } = start()
   const job = jobOf(upstream.baseUrl)
-  const plain = await collect(generations.generate(job))
+  const plain = await collect(inference.generate(job))
   expect((await run(upstream.baseUrl)).events).toEqual(plain)
   expect(plain.at(-1)).toMatchObject({ reason: 'tool-calls', usage: { totalTokens: 10 } })
 })
@@ -93,16 +93,15 @@ function jobOf(baseUrl: string): GenerationJob {
   return {
     request: makeRequest({ tools, parallelToolCalls: false }),
     targets: [target(baseUrl)],
-    signal: new AbortController().signal,
+    context: makeRequestContext(),
     committed: () => false,
-    requestId: 'req_1',
   }
 }
 
 async function run(baseUrl: string) {
-  const { generations } = start()
-  const events = await collect(checkEvents(withSingleCall(generations.generate)(jobOf(baseUrl))))
-  return { events, running: generations.running() }
+  const { inference } = start()
+  const events = await collect(checkEvents(withSingleCall(inference.generate)(jobOf(baseUrl))))
+  return { events, running: inference.running() }
 }
 
 function namesOf(events: readonly GenerationEvent[]): string[] {

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import type { Generate, GenerationJob } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
+import type { Generate, GenerationJob } from '#inference/inference.ts'
 import { withStopSequences } from '#inference/stop-sequences.ts'
 import { createDice } from '#test/support/dice.ts'
-import { makeRequest, mergeDeltas } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext, mergeDeltas } from '#test/support/generation.ts'
 import {
   collect,
   failure,
@@ -162,16 +162,16 @@ describe('the upstream of an answer with stop sequences', () => {
   test('is ended before the end is told', async () => {
     const body = chatStream([chunk('one E'), chunk('ND two')]).replace('data: [DONE]\n\n', '')
     const upstream = await upstreamThat({ body, ending: 'hang' })
-    const { generations, records } = start()
+    const { inference, records } = start()
     const job = { ...jobOf(['END']), targets: [target(upstream.baseUrl)] }
-    const batches = checkEvents(withStopSequences(generations.generate)(job))
+    const batches = checkEvents(withStopSequences(inference.generate)(job))
     for (;;) {
       const { value = [] } = await batches.next()
       if (value.at(-1)?.type !== 'finish') continue
       expect(value.at(-1)).toEqual(stopped('END'))
       break
     }
-    expect(generations.running()).toBe(0)
+    expect(inference.running()).toBe(0)
     expect(records).toHaveLength(1)
     await upstream.until(({ connections }) => connections.aborted === 1)
     expect((await batches.next()).done).toBe(true)
@@ -180,13 +180,13 @@ describe('the upstream of an answer with stop sequences', () => {
   test('is ended when the caller stops reading', async () => {
     const body = chatStream([chunk('one')]).replace('data: [DONE]\n\n', '')
     const upstream = await upstreamThat({ body, ending: 'hang' })
-    const { generations } = start()
+    const { inference } = start()
     const job = { ...jobOf(['END']), targets: [target(upstream.baseUrl)] }
-    const batches = withStopSequences(generations.generate)(job)
+    const batches = withStopSequences(inference.generate)(job)
     await batches.next()
     await batches.return()
     await upstream.until(({ connections }) => connections.aborted === 1)
-    expect(generations.running()).toBe(0)
+    expect(inference.running()).toBe(0)
   })
 })
 
@@ -195,9 +195,8 @@ function jobOf(stopSequences: readonly string[]): GenerationJob {
   return {
     request: { ...request, sampling: { ...request.sampling, stopSequences } },
     targets: [],
-    signal: new AbortController().signal,
+    context: makeRequestContext(),
     committed: () => false,
-    requestId: 'req_1',
   }
 }
 

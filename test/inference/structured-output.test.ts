@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import type { GenerationJob } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
+import type { GenerationJob } from '#inference/inference.ts'
 import type { OutputFormat } from '#inference/request.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
-import { makeRequest, mergeDeltas } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext, mergeDeltas } from '#test/support/generation.ts'
 import {
   collect,
   failure,
@@ -86,8 +86,8 @@ describe('an answer that is read only when it is whole', () => {
 
   test('fails as the second try fails', async () => {
     const upstream = await upstreamThat(wrong, { status: 400, headers: json, body: '{}' })
-    const { generations } = start()
-    const batches = withCheckedOutput(generations.generate)(job(upstream, { buffered: true }))
+    const { inference } = start()
+    const batches = withCheckedOutput(inference.generate)(job(upstream, { buffered: true }))
     expect((await failure(batches)).kind).toBe('invalid_request')
   })
 
@@ -126,8 +126,8 @@ describe('an answer that is read while it is made', () => {
   test('streams as it comes, and its end waits for the check', async () => {
     const first = chatStream([chunk({ content: '{"answer":' })]).split('data: [DONE]')[0]
     const upstream = await upstreamThat({ body: first ?? '', ending: 'hang' })
-    const { generations } = start()
-    const batches = withCheckedOutput(generations.generate)(job(upstream))
+    const { inference } = start()
+    const batches = withCheckedOutput(inference.generate)(job(upstream))
     const { value } = await batches.next()
     expect(value?.at(-1)).toMatchObject({ type: 'text-delta', text: '{"answer":' })
     await batches.return()
@@ -197,9 +197,9 @@ describe('what ends otherwise is left as it is', () => {
 
   test('a request that demands no form is handed on as it is', async () => {
     const upstream = await upstreamThat(wrong)
-    const { generations } = start()
+    const { inference } = start()
     const request = makeRequest()
-    const given = generations.generate(job(upstream, { request }))
+    const given = inference.generate(job(upstream, { request }))
     expect(withCheckedOutput(() => given)(job(upstream, { request }))).toBe(given)
     await given.return()
   })
@@ -247,16 +247,15 @@ function job(upstream: ReplayUpstream, given: Given = {}): GenerationJob {
   return {
     request: makeRequest({ format: answerSchema }),
     targets: [target(upstream.baseUrl)],
-    signal: new AbortController().signal,
+    context: makeRequestContext(),
     committed: () => false,
-    requestId: 'req_1',
     ...given,
   }
 }
 
 async function run(upstream: ReplayUpstream, given: Given = {}) {
-  const { generations, records } = start()
-  const batches = withCheckedOutput(generations.generate)(job(upstream, given))
+  const { inference, records } = start()
+  const batches = withCheckedOutput(inference.generate)(job(upstream, given))
   return { events: await collect(checkEvents(batches)), records }
 }
 

@@ -188,7 +188,7 @@ test('everything is closed when it is over, and when its reader leaves', async (
   )
   await loopEvents({ targets: [target(upstream.baseUrl)], hosted })
   expect(closed).toBe(1)
-  const { batches, generations } = loop({ targets: [target(upstream.baseUrl)], hosted })
+  const { batches, inference } = loop({ targets: [target(upstream.baseUrl)], hosted })
   for await (const _ of batches) break
-  expect([closed, generations.running()]).toEqual([2, 0])
+  expect([closed, inference.running()]).toEqual([2, 0])
 })

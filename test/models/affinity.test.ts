@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Target } from '#inference/generate.ts'
+import type { Target } from '#inference/upstream.ts'
 import { balance } from '#models/balance.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'

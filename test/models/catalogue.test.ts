@@ -124,7 +124,7 @@ describe('the list', () => {
     const catalogue = open({ upstreams: [{ at: upstream }], refreshMs: 5, refreshTimeoutMs: 1_000 })
     await shows(catalogue, 'a')
     upstream.answer(ill)
-    const warned = () => logLines.filter((line) => line.includes('does not list')).length
+    const warned = () => logLines.filter((line) => line.includes('model list failed')).length
     await eventually('it is noticed', () => warned() === 1)
     const asked = upstream.requests.length
     await eventually('it is asked again', () => upstream.requests.length > asked + 1)

@@ -7,16 +7,17 @@ import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { createEmbedders } from '#embedding/embedders.ts'
+import { createEmbedders } from '#embedding/embedder.ts'
 import { uploadRoutes } from '#files/content/upload-routes.ts'
 import { principalRoutes } from '#files/shares/routes.ts'
 import { createShares } from '#files/shares/shares.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { createInference } from '#inference/inference.ts'
 import { newId } from '#lib/id.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
-import { createRerankers } from '#rerank/rerankers.ts'
+import { createRerankers } from '#rerank/reranker.ts'
 import { rerankRoutes } from '#rerank/routes.ts'
 import { retrievalSettings, withSettings } from '#settings/live-config.ts'
 import { settingsRoutes } from '#settings/routes.ts'
@@ -126,14 +127,20 @@ export async function startSettingsWorld(
     log,
     now,
   })
-  const { firstEventMs } = config.deadlines
-  const asking = { transport, retry: config.retry, answerMs: firstEventMs, catalogue }
-  const rerankers = createRerankers(asking)
+  const inference = createInference({
+    adapters: adaptersWithoutModels,
+    transport,
+    limits: config.limits,
+    deadlines: config.deadlines,
+    retry: config.retry,
+    onSettled() {},
+  })
+  const rerankers = createRerankers({ inference, catalogue })
   const storage = await createDiskStorage({ folder: join(folder, 'files'), now })
   const hooks = { async changed() {}, async joinCollections() {} }
   const files = createFiles({ database, storage, settings: config.files, hooks, now })
   const shares = createShares({ database, now })
-  const embedders = createEmbedders({ ...asking, models: config.model })
+  const embedders = createEmbedders({ inference, catalogue, models: config.model })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
     .use(settingsRoutes({ auth, settings, embedders, rerankers, files, config }))

@@ -1,9 +1,9 @@
-import { chunkOf } from '#inference/chunk.ts'
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tool-names.ts'
+import { chunkOf } from '#inference/transport.ts'
 import {
   type ChatDecoderOptions,
   createChatDecoder,

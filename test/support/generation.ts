@@ -4,6 +4,7 @@ import type { GenerationRequest } from '#inference/request.ts'
 import type { AdapterContext, UpstreamQuirks } from '#inference/upstream.ts'
 import type { AppError } from '#lib/errors.ts'
 import { toAppError } from '#lib/errors.ts'
+import { createRequestContext, type RequestContext } from '#lib/request-context.ts'
 import { fetchTransport } from './transport.ts'
 
 /** A request that says nothing beyond one user message. */
@@ -77,8 +78,15 @@ export function makeContext(
     transport: fetchTransport,
     signal: new AbortController().signal,
     limits: { eventBytesMax: 1_048_576, toolArgumentCharsMax: 65_536 },
+    requestContext: makeRequestContext(),
     ...rest,
   }
+}
+
+/** The context of the request `req_1`. */
+export function makeRequestContext(signal = new AbortController().signal): RequestContext {
+  const principal = { userId: 'user-1', groups: [] }
+  return createRequestContext({ requestId: 'req_1', principal, signal })
 }
 
 /** Every event, and the error that ended them; the grammar is checked on the way. */

@@ -1,10 +1,11 @@
+import type { CallRecord } from '#inference/call-record.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createGenerations, type GenerationDeps, type Target } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
-import type { GenerationRecord } from '#inference/record.ts'
+import { createInference, type InferenceDeps } from '#inference/inference.ts'
+import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { adaptersWithoutModels } from './adapters.ts'
-import { defaultQuirks, makeRequest } from './generation.ts'
+import { defaultQuirks, makeRequest, makeRequestContext } from './generation.ts'
 import { chatStream } from './recordings.ts'
 import { type ReplayAnswer, type ReplayUpstream, startReplayUpstream } from './replay-upstream.ts'
 import { openTransport } from './transport.ts'
@@ -51,15 +52,15 @@ export function target(baseUrl: string, name = 'first'): Target {
 }
 
 export type Overrides = {
-  adapters?: GenerationDeps['adapters']
-  deadlines?: Partial<GenerationDeps['deadlines']>
-  retry?: Partial<GenerationDeps['retry']>
-  limits?: Partial<GenerationDeps['limits']>
+  adapters?: InferenceDeps['adapters']
+  deadlines?: Partial<InferenceDeps['deadlines']>
+  retry?: Partial<InferenceDeps['retry']>
+  limits?: Partial<InferenceDeps['limits']>
 }
 
 export function start(overrides: Overrides = {}) {
-  const records: GenerationRecord[] = []
-  const generations = createGenerations({
+  const records: CallRecord[] = []
+  const inference = createInference({
     adapters: overrides.adapters ?? adaptersWithoutModels,
     transport: openTransport(),
     limits: {
@@ -71,21 +72,20 @@ export function start(overrides: Overrides = {}) {
     },
     deadlines: { firstEventMs: 60_000, gapMs: 60_000, totalMs: 60_000, ...overrides.deadlines },
     retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50, ...overrides.retry },
-    settled: (record) => records.push(record),
+    onSettled: (record) => records.push(record),
   })
   const runUnchecked = (
     targets: Target[],
     { signal = new AbortController().signal, committed = false } = {},
   ) =>
-    generations.generate({
+    inference.generate({
       request: makeRequest({ model: 'asked-name' }),
       targets,
-      signal,
+      context: makeRequestContext(signal),
       committed: () => committed,
-      requestId: 'req_1',
     })
   const run = (...given: Parameters<typeof runUnchecked>) => checkEvents(runUnchecked(...given))
-  return { generations, records, run, runUnchecked }
+  return { inference, records, run, runUnchecked }
 }
 
 export async function collect(

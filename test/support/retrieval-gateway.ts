@@ -29,6 +29,7 @@ import type { RetrievalSettings } from '#retrieval/settings.ts'
 import { vectorStoreEndpoints } from '#retrieval/vector-stores/endpoints.ts'
 import { eventually } from './eventually.ts'
 import { type Answer, type FileGateway, type Person, startFileGateway } from './file-gateway.ts'
+import { makeRequestContext } from './generation.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
 
@@ -177,7 +178,10 @@ function ingestWorker(
       const state = text.includes(unreadable) ? 'failed' : 'done'
       const embedder = gateway.embedders.get(index.model)
       if (embedder === undefined) throw new Error(`no embedder ${index.model}`)
-      const { vectors } = await embedder.embed(lines, { purpose: 'passage', signal })
+      const { vectors } = await embedder.embed(lines, {
+        purpose: 'passage',
+        context: makeRequestContext(signal),
+      })
       let start = 0
       const chunks = lines.map((line, ordinal) => {
         const chunk = {

@@ -1,12 +1,12 @@
-import type { Target } from '#inference/generate.ts'
-import type { GenerationRecord } from '#inference/record.ts'
+import type { CallRecord } from '#inference/call-record.ts'
+import { createInference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import {
   createTokenCounter,
   type TokenCounter,
   type TokenCounterDeps,
 } from '#inference/token-count/counter.ts'
-import type { UpstreamQuirks } from '#inference/upstream.ts'
+import type { Target, UpstreamQuirks } from '#inference/upstream.ts'
 import type { UpstreamKind } from '#inference/upstreams/index.ts'
 import { adaptersWithoutModels } from './adapters.ts'
 import { defaultQuirks, makeRequest, userMessage } from './generation.ts'
@@ -23,9 +23,19 @@ export async function stopCounting(): Promise<void> {
 
 export function startCounter(settings: Partial<TokenCounterDeps['settings']> = {}): TokenCounter {
   const counter = createTokenCounter({
-    adapters: adaptersWithoutModels,
-    transport: openTransport(),
-    limits: { eventBytesMax: 65_536, toolArgumentCharsMax: 65_536 },
+    inference: createInference({
+      adapters: adaptersWithoutModels,
+      transport: openTransport(),
+      limits: {
+        eventBytesMax: 65_536,
+        toolArgumentCharsMax: 65_536,
+        streamsMax: 1,
+        outputCharsMax: 1,
+      },
+      deadlines: { firstEventMs: 60_000, gapMs: 60_000, totalMs: 60_000 },
+      retry: { retriesMax: 3, backoffMs: 1, retryAfterMaxMs: 50 },
+      onSettled() {},
+    }),
     settings: {
       tokenizer: 'none',
       upstreamMs: 5_000,
@@ -77,10 +87,13 @@ export const silentTarget = countedTarget('http://127.0.0.1:1/v1')
 export const saying = (text: string): GenerationRequest =>
   makeRequest({ items: [userMessage(text)] })
 
-export const recordOf = (target: Target, inputTokens: number): GenerationRecord => ({
+export const recordOf = (target: Target, inputTokens: number): CallRecord => ({
+  kind: 'generate',
   requestId: 'req_1',
+  userId: 'user-1',
+  keyId: null,
   model: 'asked-name',
-  upstream: target.upstream.name,
+  target,
   outcome: 'completed',
   error: null,
   retries: 0,

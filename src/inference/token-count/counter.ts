@@ -1,42 +1,39 @@
-import type { GenerationJob, Target } from '#inference/generate.ts'
-import type { GenerationRecord } from '#inference/record.ts'
+import type { CallRecord } from '#inference/call-record.ts'
+import type { GenerationJob } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import type { Target } from '#inference/upstream.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createCalibration } from './calibration.ts'
-import { sumOf } from './content-class.ts'
-import { createKnownTexts } from './known-texts.ts'
-import { byEstimate, measure } from './measured.ts'
-import type { builtInTokenizer } from './thread-messages.ts'
-import { countByTokenizer } from './tokenizer-counts.ts'
-import { createTokenizers } from './tokenizers.ts'
+import { createCalibration, createUsageLearning } from './calibration.ts'
+import { createTextCountCache, estimatedTokens, measureRequest, sumOf } from './measured-text.ts'
+import { type builtInTokenizer, countByTokenizer, createTokenizers } from './tokenizers.ts'
 import { createUpstreamCounts, modelKey, type UpstreamCountDeps } from './upstream-counts.ts'
-import { createUsageLearning } from './usage-learning.ts'
 
 /**
- * Who counted, from the best on: the upstream itself, the tokenizer file that the operator gave for
- * the model, the built-in tokenizer, or nobody: then it is estimated.
+ * The source of a count, best first: the upstream's counter, the tokenizer file configured for the
+ * model, the built-in tokenizer, or an estimate.
  */
 type TokenTier = 'upstream' | 'tokenizer-file' | 'tokenizer' | 'estimate'
 
 export type TokenCount = { readonly tokens: number; readonly tier: TokenTier }
 
-/** Counts the input of a request without asking a model for anything. */
+/** Counts the input tokens of requests without running a model. */
 export type TokenCounter = {
   /**
-   * The input tokens of a request at the first of its targets. It never rejects, and takes about
-   * `patienceMs` at most; whoever has hardly any gets the best of what is at hand.
+   * The input tokens of a request at the first of its targets, by the best source that responds within
+   * about `limitMs`. Never rejects.
    */
   count(
     request: GenerationRequest,
     targets: readonly Target[],
-    waiting: { readonly patienceMs: number; readonly signal?: AbortSignal },
+    options: { readonly limitMs: number; readonly context: RequestContext },
   ): Promise<TokenCount>
-  /** Learns from a generation that is over how far counts are off. */
-  learn(record: GenerationRecord, job: Pick<GenerationJob, 'request' | 'targets'>): void
+  /** Calibrates later counts with the usage that a generation reported. */
+  learn(record: CallRecord, job: Pick<GenerationJob, 'request'>): void
   close(): void
 }
 
-export type TokenCounterDeps = Pick<UpstreamCountDeps, 'adapters' | 'transport' | 'limits'> & {
+export type TokenCounterDeps = Pick<UpstreamCountDeps, 'inference'> & {
   settings: Pick<UpstreamCountDeps, 'upstreamMs' | 'upstreamAbsentMs'> & {
     readonly tokenizer: typeof builtInTokenizer | 'none'
     readonly textsMax: number
@@ -48,7 +45,7 @@ export type TokenCounterDeps = Pick<UpstreamCountDeps, 'adapters' | 'transport' 
 
 export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
   const { settings } = deps
-  const known = createKnownTexts(settings)
+  const cache = createTextCountCache(settings)
   const upstreams = createUpstreamCounts({ ...deps, ...settings })
   const tokenizers = createTokenizers(deps)
   const modelsMax = settings.calibratedModelsMax
@@ -57,41 +54,40 @@ export function createTokenCounter(deps: TokenCounterDeps): TokenCounter {
     estimate: createCalibration({ modelsMax }),
   }
   const everyMs = settings.calibrateEveryMs
-  const learning = createUsageLearning({ known, tokenizers, calibrations, everyMs })
+  const learning = createUsageLearning({ cache, tokenizers, calibrations, everyMs })
 
   return {
-    async count(request, targets, waiting) {
-      const endsAt = performance.now() + waiting.patienceMs
-      const measured = measure(request, known)
+    async count(request, targets, options) {
+      const deadlineMs = performance.now() + options.limitMs
+      const measured = measureRequest(request, cache)
       const [target] = targets
-      const told = (tier: TokenTier, tokens: number) => ({
+      const result = (tier: TokenTier, tokens: number) => ({
         tokens: Math.ceil(tokens + measured.opaqueTokens),
         tier,
       })
-      const ask = (tokenizer: string) =>
-        countByTokenizer({ tokenizers, tokenizer }, measured, endsAt - performance.now())
+      const tokenize = (tokenizer: string) =>
+        countByTokenizer({ tokenizers, tokenizer }, measured, deadlineMs - performance.now())
       if (target !== undefined) {
-        const tokens = await upstreams.count({ request, target, measured }, waiting)
+        const tokens = await upstreams.count({ request, target, measured, ...options })
         if (tokens !== null) return { tokens, tier: 'upstream' }
       }
       if (target?.tokenizerFile !== undefined) {
-        const counted = await ask(target.tokenizerFile)
-        if (counted !== null) return told('tokenizer-file', sumOf(counted))
+        const counted = await tokenize(target.tokenizerFile)
+        if (counted !== null) return result('tokenizer-file', sumOf(counted))
       }
       const model = target === undefined ? '' : modelKey(target)
       if (settings.tokenizer !== 'none') {
-        const counted = await ask(settings.tokenizer)
+        const counted = await tokenize(settings.tokenizer)
         if (counted !== null) {
-          return told('tokenizer', calibrations.tokenizer.correct(model, counted))
+          return result('tokenizer', calibrations.tokenizer.correct(model, counted))
         }
       }
-      return told('estimate', calibrations.estimate.correct(model, byEstimate(measured)))
+      return result('estimate', calibrations.estimate.correct(model, estimatedTokens(measured)))
     },
 
-    learn(record, { request, targets }) {
-      const target = targets.find(({ upstream }) => upstream.name === record.upstream)
-      if (record.outcome !== 'completed' || record.usage === null || target === undefined) return
-      learning.learn(modelKey(target), request, record.usage.inputTokens)
+    learn({ outcome, usage, target }, { request }) {
+      if (outcome !== 'completed' || usage === null || target === null) return
+      learning.learn(modelKey(target), request, usage.inputTokens)
     },
 
     close: () => tokenizers.close(),

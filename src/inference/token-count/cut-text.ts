@@ -1,6 +1,6 @@
 /**
- * A text in pieces of at most `charsMax`, cut before a space where there is one, which is where
- * tokenizers cut too. Characters of two units stay whole.
+ * Splits a text into pieces of at most `charsMax`, before a space if there is one: tokenizers split
+ * there as well. Surrogate pairs stay whole.
  */
 export function cutText(text: string, charsMax: number): string[] {
   const pieces: string[] = []
@@ -15,7 +15,7 @@ export function cutText(text: string, charsMax: number): string[] {
   return pieces
 }
 
-/** The time that byte-pair merging takes grows with the square of a run, so runs are bounded. */
+/** The time of byte-pair merging grows with the square of the run length, so runs are limited. */
 const runCharsMax = 96
 
 const longRun = new RegExp(
@@ -23,7 +23,7 @@ const longRun = new RegExp(
   'gu',
 )
 
-/** The text in pieces whose runs of letters, spaces or marks are short; mostly it is one piece. */
+/** Splits a text so that runs of letters, spaces or marks are short; usually one piece. */
 export function cutRuns(text: string): string[] {
   const pieces: string[] = []
   let start = 0

@@ -1,21 +1,21 @@
 /**
- * A worker thread that counts with real tokenizers. A vocabulary takes a third of a second to load
- * and 100 MB to hold, and a long text takes its time, so neither happens on the serving thread.
+ * A worker thread that runs real tokenizers. Loading a vocabulary takes a third of a second and
+ * 100 MB, and counting a long text takes noticeable time, so neither happens on the serving thread.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { cutRuns } from './cut-text.ts'
-import { builtInTokenizer, type CountReport, type CountRequest } from './thread-messages.ts'
+import { builtInTokenizer, type CountReport, type CountRequest } from './tokenizers.ts'
 
-/** What a tokenizer remembers of texts holds on to them, so it is made to forget now and then. */
-const charsUntilForgotten = 8_388_608
+/** Tokenizers cache pieces of texts; the caches are cleared after this many characters. */
+const cacheCharsMax = 8_388_608
 
-type TextCounter = { count(text: string): number; forget(): void }
+type TextCounter = { count(text: string): number; clearCache(): void }
 
 declare const self: Worker
 
 const loaded = new Map<string, Promise<TextCounter>>()
-let charsRemembered = 0
+let cachedChars = 0
 
 self.onmessage = async ({ data }: MessageEvent<CountRequest>) => {
   const { id, tokenizer, texts } = data
@@ -33,10 +33,10 @@ function count(id: number, counter: TextCounter, texts: readonly string[]): Coun
   } catch {
     return { id, type: 'uncountable' }
   } finally {
-    charsRemembered += texts.reduce((chars, text) => chars + text.length, 0)
-    if (charsRemembered >= charsUntilForgotten) {
-      charsRemembered = 0
-      counter.forget()
+    cachedChars += texts.reduce((chars, text) => chars + text.length, 0)
+    if (cachedChars >= cacheCharsMax) {
+      cachedChars = 0
+      counter.clearCache()
     }
   }
 }
@@ -50,19 +50,19 @@ function load(tokenizer: string): Promise<TextCounter> {
   if (known !== undefined) return known
   const loading = tokenizer === builtInTokenizer ? loadBuiltIn() : loadFile(tokenizer)
   loaded.set(tokenizer, loading)
-  // A file that could not be read may be there the next time.
+  // A failed load is retried by the next request.
   loading.catch(() => loaded.delete(tokenizer))
   return loading
 }
 
 async function loadBuiltIn(): Promise<TextCounter> {
   const { countTokens, clearMergeCache } = await import('gpt-tokenizer/encoding/o200k_base')
-  // A text that spells a special token is still a text.
+  // Special tokens in a text are counted as plain text.
   const options = { disallowedSpecial: new Set<string>() }
   return {
     count: (text) =>
       cutRuns(text).reduce((tokens, piece) => tokens + countTokens(piece, options), 0),
-    forget: clearMergeCache,
+    clearCache: clearMergeCache,
   }
 }
 
@@ -72,5 +72,5 @@ async function loadFile(path: string): Promise<TextCounter> {
   const settings = existsSync(settingsPath) ? await Bun.file(settingsPath).json() : {}
   const tokenizer = new Tokenizer(await Bun.file(path).json(), settings)
   const options = { add_special_tokens: false }
-  return { count: (text) => tokenizer.encode(text, options).ids.length, forget() {} }
+  return { count: (text) => tokenizer.encode(text, options).ids.length, clearCache() {} }
 }

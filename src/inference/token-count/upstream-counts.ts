@@ -1,112 +1,97 @@
-import type { Target } from '#inference/generate.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import type { Transport } from '#inference/transport.ts'
-import type { AdapterLimits } from '#inference/upstream.ts'
-import type { Adapters } from '#inference/upstreams/index.ts'
-import { followSignal } from '#lib/deadline.ts'
+import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { createLru } from '#lib/lru.ts'
-import type { Measured } from './measured.ts'
-import { hastyMs } from './tokenizer-counts.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import type { MeasuredRequest } from './measured-text.ts'
+import { slowCountMinMs } from './tokenizers.ts'
 
-/** The counters that upstreams have themselves, where the configuration says that they have one. */
+/** The token counters of upstreams, where one is configured. */
 export type UpstreamCounts = {
-  /** null: it has none, does not answer in time, or answers what cannot be. It never rejects. */
-  count(question: Question, waiting: Waiting): Promise<number | null>
+  /** null: no counter, no response in time, or an implausible one. Never rejects. */
+  count(params: UpstreamCountParams): Promise<number | null>
 }
 
-type Question = {
+type UpstreamCountParams = {
   readonly request: GenerationRequest
   readonly target: Target
-  readonly measured: Measured
+  readonly measured: MeasuredRequest
+  readonly context: RequestContext
+  readonly limitMs: number
 }
 
-type Waiting = { readonly patienceMs: number; readonly signal?: AbortSignal }
-
 export type UpstreamCountDeps = {
-  adapters: Adapters
-  transport: Transport
-  limits: AdapterLimits
-  /** How long an upstream may take. */
+  inference: Pick<Inference, 'countTokens'>
+  /** The most time that an upstream has. */
   upstreamMs: number
-  /** How long a counter that is not there is not asked again. */
+  /** How long a missing counter is not asked again. */
   upstreamAbsentMs: number
 }
 
-/** After a failure the next counts do without, so that not every one of them waits for nothing. */
-const failureRestMs = 2_000
-/** Questions at once, of one worker. */
-const questionsMax = 64
-const restingMax = 1_000
-const answersMax = 2_000
+/** After a failure the upstream is not asked for this long. */
+const failurePauseMs = 2_000
+/** Concurrent calls of one worker. */
+const callsMax = 64
+const pausedModelsMax = 1_000
+const cachedCountsMax = 2_000
 
 export function createUpstreamCounts(deps: UpstreamCountDeps): UpstreamCounts {
-  const answers = createLru<string, number>(answersMax)
-  const restUntilMs = createLru<string, number>(restingMax)
-  let questions = 0
+  const cache = createLru<string, number>(cachedCountsMax)
+  const pausedUntilMs = createLru<string, number>(pausedModelsMax)
+  let calls = 0
 
-  /** Throws what the upstream failed with; null where it has no counter. */
-  const ask = async ({ request, target }: Question, { patienceMs, signal }: Waiting) => {
-    const { upstream, model } = target
-    const { adapters, transport, limits, upstreamMs } = deps
-    const { controller, release } = followSignal(signal ?? new AbortController().signal)
-    const timer = setTimeout(() => controller.abort(tooSlow()), Math.min(patienceMs, upstreamMs))
-    const context = { upstream, model, transport, limits, signal: controller.signal }
-    questions++
+  const call = async ({ request, target, context, limitMs }: UpstreamCountParams) => {
+    calls++
     try {
-      return (await adapters[upstream.kind].countTokens?.(request, context)) ?? null
+      const limit = Math.min(limitMs, deps.upstreamMs)
+      return await deps.inference.countTokens({ context, targets: [target] }, request, limit)
     } finally {
-      questions--
-      clearTimeout(timer)
-      release()
+      calls--
     }
   }
   return {
-    async count(question, waiting) {
-      const { target, measured } = question
+    async count(params) {
+      const { target, measured, context, limitMs } = params
       if (target.upstream.quirks.tokenCounter === 'none') return null
-      const name = modelKey(target)
-      const key = `${name} ${contentKey(measured)}`
-      const known = answers.get(key)
-      if (known !== undefined) return known
-      const mayAsk = waiting.patienceMs >= hastyMs && questions < questionsMax
-      if (!mayAsk || performance.now() < (restUntilMs.get(name) ?? 0)) return null
-      const rest = (ms: number) => restUntilMs.set(name, performance.now() + ms)
+      const model = modelKey(target)
+      const key = `${model} ${contentKey(measured)}`
+      const cached = cache.get(key)
+      if (cached !== undefined) return cached
+      if (limitMs < slowCountMinMs || calls >= callsMax) return null
+      if (performance.now() < (pausedUntilMs.get(model) ?? 0)) return null
+      const pause = (ms: number) => pausedUntilMs.set(model, performance.now() + ms)
       try {
-        const tokens = await ask(question, waiting)
-        if (tokens === null) rest(deps.upstreamAbsentMs)
+        const tokens = await call(params)
+        if (tokens === null) pause(deps.upstreamAbsentMs)
         if (tokens === null || !isCount(tokens)) return null
-        answers.set(key, tokens)
+        cache.set(key, tokens)
         return tokens
       } catch (error) {
-        // What this request alone was refused for says nothing about the next.
-        if (isFailureOfUpstream(error) && waiting.signal?.aborted !== true) rest(failureRestMs)
+        // A refusal of this request says nothing about the next one.
+        if (isUpstreamFailure(error) && !context.signal.aborted) pause(failurePauseMs)
         return null
       }
     },
   }
 }
 
-/** What a model is known by, whoever calls it by whatever name. */
+/** Identifies a model at its upstream, independent of the name in a request. */
 export function modelKey({ upstream, model }: Target): string {
   return `${upstream.name}/${model}`
 }
 
-/** Stands for a request as far as it is counted. */
-function contentKey({ texts, templateTokens, opaqueTokens }: Measured): string {
-  const content = Bun.hash(texts.map(({ known }) => known.key).join()).toString(36)
+/** Identifies the counted content of a request. */
+function contentKey({ texts, templateTokens, opaqueTokens }: MeasuredRequest): string {
+  const content = Bun.hash(texts.map(({ counts }) => counts.key).join()).toString(36)
   return `${content} ${templateTokens} ${opaqueTokens}`
 }
 
-/** No prompt is empty: templates put something around it. */
+/** A count of 0 is implausible: templates add tokens to every prompt. */
 function isCount(tokens: number): boolean {
   return Number.isSafeInteger(tokens) && tokens > 0
 }
 
-function isFailureOfUpstream(error: unknown): boolean {
+function isUpstreamFailure(error: unknown): boolean {
   return !(error instanceof AppError) || error.status >= 429
-}
-
-function tooSlow(): AppError {
-  return new AppError('upstream_first_event_timeout', 'The upstream did not count in time.')
 }

@@ -1,4 +1,4 @@
-import type { Chunk } from '#inference/chunk.ts'
+import type { Chunk } from '#inference/transport.ts'
 import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
 
 /** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */

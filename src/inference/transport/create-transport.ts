@@ -4,12 +4,31 @@ import { createSocketTransport, type SocketTransportOptions } from './socket-tra
 
 export type TransportKind = 'socket' | 'fetch'
 
-/** The transport of that kind, within the same limits as far as it can hold them. */
+type TransportOptions = SocketTransportOptions &
+  Pick<FetchTransportOptions, 'fetch'> & {
+    /** Called for each response with its status class `2xx` … `5xx`, or `none` after a failure. */
+    onResponse?: (upstream: string, statusClass: string) => void
+  }
+
+/** A transport of that kind. The fetch transport ignores limits that it cannot enforce. */
 export function createTransport(
   kind: TransportKind,
-  options: SocketTransportOptions & Pick<FetchTransportOptions, 'fetch'>,
+  { onResponse, ...options }: TransportOptions,
 ): Transport & { close(): void } {
-  return kind === 'socket'
-    ? createSocketTransport(options)
-    : createFetchTransport({ ...options, idleSocketsMax: options.idleSocketsPerOriginMax })
+  const transport =
+    kind === 'socket'
+      ? createSocketTransport(options)
+      : createFetchTransport({ ...options, idleSocketsMax: options.idleSocketsPerOriginMax })
+  if (onResponse === undefined) return transport
+  return {
+    close: transport.close,
+    send(request) {
+      const response = transport.send(request)
+      response.then(
+        ({ status }) => onResponse(request.upstream, `${Math.floor(status / 100)}xx`),
+        () => onResponse(request.upstream, 'none'),
+      )
+      return response
+    },
+  }
 }

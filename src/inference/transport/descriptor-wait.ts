@@ -3,6 +3,13 @@ import { AppError } from '#lib/errors.ts'
 import { throttle } from '#lib/throttle.ts'
 import type { Log } from '#telemetry/log.ts'
 
+/** The error for a request that found no file descriptor for its socket. */
+export function noDescriptorLeft(): AppError {
+  return new AppError('no_descriptor_left', 'The server has no descriptor left for this request.', {
+    retryAfterS: 1,
+  })
+}
+
 /**
  * Where the process has no descriptor left, another may come back within moments: connections that
  * came in a burst and were refused hold them until they are closed.

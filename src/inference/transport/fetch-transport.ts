@@ -1,5 +1,5 @@
-import { chunkOf } from '#inference/chunk.ts'
 import type { Transport, UpstreamHttpRequest } from '#inference/transport.ts'
+import { chunkOf } from '#inference/transport.ts'
 import type { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ChunkQueue } from './chunk-queue.ts'

@@ -1,4 +1,4 @@
-import type { Chunk } from '#inference/chunk.ts'
+import type { Chunk } from '#inference/transport.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { invalidAnswer, type ResponseHead } from './http1-head.ts'
 

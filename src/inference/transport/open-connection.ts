@@ -1,7 +1,7 @@
-import { noDescriptorLeft } from '#inference/no-descriptor.ts'
 import { canOpen } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
 import { Connection } from './connection.ts'
+import { noDescriptorLeft } from './descriptor-wait.ts'
 import type { Target } from './http1-request.ts'
 
 /**

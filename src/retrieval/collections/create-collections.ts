@@ -3,6 +3,7 @@ import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { ChunkTables, IndexSpec } from '#retrieval/index/chunk.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
@@ -123,7 +124,10 @@ async function indexSpecOf(
   try {
     const embedder = await embedders.find(model)
     const signal = AbortSignal.timeout(probeMs)
-    const { dims } = await embedder.embed(['dimensions'], { purpose: 'passage', signal })
+    const { dims } = await embedder.embed(['dimensions'], {
+      purpose: 'passage',
+      context: createBackgroundContext(signal),
+    })
     return {
       model: embedder.model,
       dims,

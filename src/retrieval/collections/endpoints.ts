@@ -46,7 +46,7 @@ export function collectionEndpoints({ collections }: { collections: Collections 
           { code: 'model_not_found', message: 'The model "embed-large" does not exist.' },
           {
             code: 'model_mode_mismatch',
-            message: 'The model "demo" is of mode generate; one of mode embed is needed.',
+            message: 'The model "demo" has mode generate; mode embed is required.',
           },
           {
             code: 'too_many_dimensions',

@@ -3,6 +3,7 @@ import type { Jobs, RunningJob, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { repeat } from '#lib/repeat.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import type { DocumentText } from '#retrieval/extraction/document-text.ts'
 import type { Extraction } from '#retrieval/extraction/extraction.ts'
 import type { Chunk, ChunkIndex, ChunkTables, EmbeddedChunk } from '#retrieval/index/chunk.ts'
@@ -148,10 +149,11 @@ function createSteps(deps: IngestDeps, store: IngestStore) {
   async function embed(index: ChunkIndex, chunks: readonly Chunk[], signal: AbortSignal) {
     const embedder = await embedders.find(index.model)
     const embedded: EmbeddedChunk[] = []
+    const context = createBackgroundContext(signal)
     for (let at = 0; at < chunks.length; at += batchTextsMax) {
       const batch = chunks.slice(at, at + batchTextsMax)
       const texts = batch.map(({ text }) => text)
-      const { vectors } = await embedder.embed(texts, { purpose: 'passage', signal })
+      const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
       requireVectors(index, vectors, batch.length)
       batch.forEach((chunk, place) => {
         const vector = vectors[place]

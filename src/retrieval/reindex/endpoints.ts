@@ -268,7 +268,7 @@ const invalidReindex = [
   { code: 'model_not_found', message: 'The model "embed-large" does not exist.' },
   {
     code: 'model_mode_mismatch',
-    message: 'The model "demo" is of mode generate; one of mode embed is needed.',
+    message: 'The model "demo" has mode generate; mode embed is required.',
   },
   {
     code: 'too_many_dimensions',

@@ -1,5 +1,6 @@
 import type { Embedder, Embedders } from '#embedding/embedder.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 
 /** What a model has shown of itself. */
 export type Probe = {
@@ -64,7 +65,10 @@ async function ask(
   texts: readonly string[],
   signal: AbortSignal,
 ): Promise<number> {
-  const { vectors } = await embedder.embed(texts, { purpose: 'passage', signal })
+  const { vectors } = await embedder.embed(texts, {
+    purpose: 'passage',
+    context: createBackgroundContext(signal),
+  })
   if (vectors.length !== texts.length) {
     throw wrong(`${vectors.length} vectors came for ${texts.length} texts`)
   }

@@ -1,3 +1,4 @@
+import { createBackgroundContext } from '#lib/request-context.ts'
 import type { StepDeps } from './steps.ts'
 import type { Run } from './store.ts'
 import { findUneven, isFound, samplePassages } from './verification-store.ts'
@@ -18,7 +19,10 @@ export async function findLost(
   if (samples.length === 0) return uneven
   const embedder = await embedders.find(targetSpec.model)
   const texts = samples.map(({ text }) => text)
-  const { vectors } = await embedder.embed(texts, { purpose: 'passage', signal })
+  const { vectors } = await embedder.embed(texts, {
+    purpose: 'passage',
+    context: createBackgroundContext(signal),
+  })
   const lost = new Set(uneven)
   for (const [at, { id: passageId, fileId }] of samples.entries()) {
     const vector = vectors[at] ?? new Float32Array()

@@ -1,4 +1,5 @@
 import type { Embedders } from '#embedding/embedder.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { SearchedIndex, StoredPassage } from './store.ts'
@@ -24,7 +25,10 @@ export async function embedQueries(
     models.map(async (model) => {
       try {
         const embedder = await embedders.find(model)
-        const { vectors } = await embedder.embed(queries, { purpose: 'query', signal })
+        const { vectors } = await embedder.embed(queries, {
+          purpose: 'query',
+          context: createBackgroundContext(signal),
+        })
         vectorsByModel.set(model, vectors)
       } catch (error) {
         if (signal.aborted) throw error
@@ -61,7 +65,10 @@ export async function rerankPassages(
   try {
     const reranker = await rerankers.find(model)
     const documents = passages.map(({ text }) => text)
-    const { results } = await reranker.rerank({ query, documents, topN: null }, signal)
+    const { results } = await reranker.rerank(
+      { query, documents, topN: null },
+      createBackgroundContext(signal),
+    )
     return results.flatMap(({ index, score }) => {
       const passage = passages[index]
       return passage === undefined ? [] : [{ chunkId: passage.chunkId, score }]

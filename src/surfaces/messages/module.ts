@@ -1,5 +1,5 @@
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
-import type { Generations } from '#inference/generate.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import { type Foundation, module } from '#module.ts'
@@ -10,7 +10,7 @@ import { createMessageService } from './service.ts'
 
 type EndpointNeeds = Foundation & {
   modelResolver: ModelResolver
-  generations: Generations
+  inference: Inference
   hostedTools: HostedToolbox
   tokenCounter: TokenCounter
   sealer: Sealer

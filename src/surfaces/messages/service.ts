@@ -4,7 +4,7 @@ import type { CallerContext } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { type HostedToolbox, noHostedTools } from '#hosted-tools/hosted-tools.ts'
 import type { EventBatch } from '#inference/events.ts'
-import type { Generate, Generations } from '#inference/generate.ts'
+import type { Generate, Inference } from '#inference/inference.ts'
 import { withObjectArguments } from '#inference/object-arguments.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
@@ -43,7 +43,7 @@ type RunningMessage = RunningGeneration<MessageObject> & { readonly streams: boo
 
 export type MessageServiceDeps = {
   modelResolver: Pick<ModelResolver, 'resolve'>
-  generations: Pick<Generations, 'generate'>
+  inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   hostedTools: HostedToolbox
   sealer: Sealer
@@ -68,8 +68,8 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
       logIgnored(deps.log, parsed.ignored, context.requestId)
       const { request, model, agent } = await resolveRequest(deps, parsed.request, context)
       const { tokens: inputTokens } = await tokenCounter.count(request, model.targets, {
-        patienceMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
-        signal: context.signal,
+        limitMs: parsed.isPromptOnly ? config.tokens.patienceMs : countDelayMaxMs,
+        context,
       })
       const generate = parsed.isPromptOnly
         ? () => generateNothing(inputTokens)
@@ -78,11 +78,11 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
       const job = {
         request: fitOutput(request, { contextWindow, inputTokens }),
         targets,
-        requestId: context.requestId,
         buffered: !parsed.stream,
       }
       const running = runGeneration({
-        generate: (control) => generate({ ...job, ...control }),
+        generate: ({ signal, committed }) =>
+          generate({ ...job, context: { ...context, signal }, committed }),
         renderer: createMessageRenderer({
           id: newId('msg_'),
           model: parsed.request.model,
@@ -101,8 +101,8 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
       const { context } = messageRequest
       const parsed = parseCountTokens(body, parseContextOf(messageRequest))
       const { request, model } = await resolveRequest(deps, parsed, context)
-      const { patienceMs } = config.tokens
-      return tokenCounter.count(request, model.targets, { patienceMs, signal: context.signal })
+      const limitMs = config.tokens.patienceMs
+      return tokenCounter.count(request, model.targets, { limitMs, context })
     },
   }
 }
@@ -129,14 +129,14 @@ async function resolveRequest(
 
 /** Composes a generation that keeps the guarantees of the protocol on every upstream. */
 async function composeGenerate(
-  { generations, hostedTools, config }: MessageServiceDeps,
+  { inference, hostedTools, config }: MessageServiceDeps,
   {
     request,
     agent,
     context,
   }: { request: GenerationRequest; agent: Agent | null; context: CallerContext },
 ): Promise<Generate> {
-  const single = withSingleCall(withStopSequences(generations.generate))
+  const single = withSingleCall(withStopSequences(inference.generate))
   const checked = withCheckedOutput(single)
   // The protocol has no hosted tools, but an agent may have some.
   const requested = withAgentTools(noHostedTools, agent, { approvals: false })

@@ -1,5 +1,5 @@
 import type { EventBatch, GenerationEvent, Usage } from '#inference/events.ts'
-import type { Generate, GenerationJob } from '#inference/generate.ts'
+import type { Generate, GenerationJob } from '#inference/inference.ts'
 import type { GenerationRequest, Sampling } from '#inference/request.ts'
 import { estimateTokens } from '#inference/tokens.ts'
 import { addUsage } from '#inference/usage.ts'

@@ -1,7 +1,7 @@
 import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
-import type { Generations } from '#inference/generate.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import { newId } from '#lib/id.ts'
 import { asRecord } from '#lib/json.ts'
@@ -29,7 +29,7 @@ import { toInputMessage } from './stored-item.ts'
 
 export type ResponseEndpointsDeps = {
   service: ResponseService
-  generations: Pick<Generations, 'generate'>
+  inference: Pick<Inference, 'generate'>
   tokenCounter: Pick<TokenCounter, 'count'>
   sealer: Sealer
   config: Pick<Config, 'stream' | 'tokens'>
@@ -94,8 +94,8 @@ ${eventsDescription}`,
       async handle({ body, context, set }) {
         const { request, targets } = await service.resolve(body, context)
         const { tokens, tier } = await tokenCounter.count(request, targets, {
-          patienceMs: config.tokens.patienceMs,
-          signal: context.signal,
+          limitMs: config.tokens.patienceMs,
+          context,
         })
         set.headers[tokenCountHeader] = tier
         return { object: 'response.input_tokens', input_tokens: tokens }
@@ -123,12 +123,11 @@ Nothing is stored.`,
         const resolved = await service.resolve(compactFields(body), context)
         const { compaction } = createSeals(deps.sealer, context.principal.userId)
         const { questions, sealed, usage } = await compactContext(
-          { summarise: deps.generations.generate, seal: compaction },
+          { summarise: deps.inference.generate, seal: compaction },
           {
             request: resolved.request,
             targets: resolved.targets,
-            signal: context.signal,
-            requestId: context.requestId,
+            context,
             committed: () => false,
           },
         )

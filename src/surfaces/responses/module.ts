@@ -1,7 +1,7 @@
 import type { Auth } from '#auth/auth.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
-import type { Generations } from '#inference/generate.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { TokenCounter } from '#inference/token-count/counter.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
@@ -20,7 +20,7 @@ import { responsesSocket } from './websocket.ts'
 type EndpointNeeds = Foundation & {
   auth: Auth
   modelResolver: ModelResolver
-  generations: Generations
+  inference: Inference
   hostedTools: HostedToolbox
   tokenCounter: TokenCounter
   sealer: Sealer

@@ -4,11 +4,12 @@ import type { Config } from '#config/schema.ts'
 import type { HostedToolbox } from '#hosted-tools/hosted-tools.ts'
 import type { FrameSource } from '#http/event-stream.ts'
 import type { EventBatch } from '#inference/events.ts'
-import type { Generations, Target } from '#inference/generate.ts'
+import type { Inference } from '#inference/inference.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { withSingleCall } from '#inference/single-call.ts'
 import { withCheckedOutput } from '#inference/structured-output.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
+import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import type { RequestContext } from '#lib/request-context.ts'
@@ -53,7 +54,7 @@ export type RunningResponse = {
 
 export type ResponseServiceDeps = {
   modelResolver: Pick<ModelResolver, 'resolve'>
-  generations: Generations
+  inference: Pick<Inference, 'generate'>
   hostedTools: HostedToolbox
   runs: ResponseRuns
   history: HistorySources
@@ -149,7 +150,7 @@ async function planResponse(
   const { model, agent } = await resolveModel(deps, parsed.request, context)
   const request = applyAgent(parsed.request, agent)
   const streams = parsed.stream || memory !== undefined
-  const checked = withCheckedOutput(withSingleCall(deps.generations.generate))
+  const checked = withCheckedOutput(withSingleCall(deps.inference.generate))
   const hosted = await deps.hostedTools.open(withAgentTools(parsed.hosted, agent), {
     caller: context.principal,
     tools: request.tools,
@@ -157,13 +158,13 @@ async function planResponse(
   const withTools =
     hosted === null ? checked : withHostedTools(checked, hosted, loopLimits(limits, echo))
   const generate = withCompaction(withTools, {
-    summarise: deps.generations.generate,
+    summarise: deps.inference.generate,
     seal: seals.compaction,
     rules: parsed.compaction,
     contextWindow: model.contextWindow,
   })
   const { id, createdAt, framesBefore } = origin
-  const job = { request, targets: model.targets, requestId: context.requestId, buffered: !streams }
+  const job = { request, targets: model.targets, buffered: !streams }
   return {
     streams,
     parsed,
@@ -191,10 +192,10 @@ async function planResponse(
       framesBefore,
       now: deps.now,
     }),
-    generate: (control) =>
+    generate: ({ signal, committed }) =>
       parsed.isInputOnly && memory !== undefined
         ? storeInputOnly()
-        : generate({ ...job, ...control }),
+        : generate({ ...job, context: { ...context, signal }, committed }),
   }
 }
 

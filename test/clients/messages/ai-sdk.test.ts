@@ -193,7 +193,7 @@ describe.each(messageKinds)(
         if (type === 'text-delta') stopping.abort()
       }
       expect(types.at(-1)).toBe('abort')
-      await eventually('it is over', () => world.gateway.deps.generations.running() === 0)
+      await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
     })
   },
 )

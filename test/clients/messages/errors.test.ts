@@ -249,7 +249,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     const failure = await stream.finalMessage().catch((error) => error)
     expect(failure).toBeInstanceOf(Sdk.APIUserAbortError)
     await world.upstream.until(({ connections }) => connections.aborted > aborted)
-    await eventually('it is over', () => world.gateway.deps.generations.running() === 0)
+    await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
   })
 
   test('ends the upstream’s work when it breaks out of the loop over events', async () => {
@@ -258,7 +258,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     const events = await client.messages.create({ model, ...hello, stream: true })
     for await (const { type } of events) if (type === 'content_block_delta') break
     await world.upstream.until(({ connections }) => connections.aborted > aborted)
-    await eventually('it is over', () => world.gateway.deps.generations.running() === 0)
+    await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
   })
 
   test('ends the upstream’s work when it waits no longer for an answer', async () => {
@@ -272,6 +272,6 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     giveUp.abort()
     expect(await failed).toBeInstanceOf(Sdk.APIUserAbortError)
     await world.upstream.until(({ connections }) => connections.aborted > aborted)
-    await eventually('it is over', () => world.gateway.deps.generations.running() === 0)
+    await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createCalibration } from '#inference/token-count/calibration.ts'
-import { type ClassTokens, classOf, noTokens } from '#inference/token-count/content-class.ts'
+import { type ClassTokens, classifyText, noTokens } from '#inference/token-count/measured-text.ts'
 import { textKinds, textOf } from '#test/support/token-texts.ts'
 
 const counted = (tokens: Partial<ClassTokens>): ClassTokens => ({ ...noTokens(), ...tokens })
@@ -75,7 +75,7 @@ test('only so many models are remembered', () => {
 })
 
 test('texts are told apart by what they are', () => {
-  expect(textKinds.map((kind) => [kind, classOf(textOf(kind))])).toEqual([
+  expect(textKinds.map((kind) => [kind, classifyText(textOf(kind))])).toEqual([
     ['english', 'prose'],
     ['code', 'code'],
     ['json', 'code'],

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import type { GenerationRequest } from '#inference/request.ts'
 import { estimateTokens } from '#inference/tokens.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { makeRequest, userMessage } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext, userMessage } from '#test/support/generation.ts'
 import { png, toDataUrl } from '#test/support/image-headers.ts'
 import {
   countedTarget,
@@ -19,8 +19,8 @@ import { writeTokenizerFile, writeWordTokenizer } from '#test/support/tokenizer-
 
 afterEach(stopCounting)
 
-const patient = { patienceMs: 10_000 }
-const hasty = { patienceMs: 0 }
+const withTime = { limitMs: 10_000, context: makeRequestContext() }
+const withoutTime = { limitMs: 0, context: makeRequestContext() }
 /** What stands around one message, by the rule that holds without an upstream's own count. */
 const aroundOneMessage = estimateTokens(saying(''))
 
@@ -28,7 +28,7 @@ describe('who counts', () => {
   test('is the tokenizer file of the model, exactly', async () => {
     const target = countedTarget('http://127.0.0.1:1/v1', { tokenizerFile: writeWordTokenizer() })
     const request = saying('five words, and a mark')
-    expect(await startCounter().count(request, [target], patient)).toEqual({
+    expect(await startCounter().count(request, [target], withTime)).toEqual({
       tokens: 6 + aroundOneMessage,
       tier: 'tokenizer-file',
     })
@@ -42,7 +42,7 @@ describe('who counts', () => {
     const target = countedTarget(upstream.baseUrl, { tokenCounter: 'vllm', tokenizerFile })
     const counter = startCounter()
     const tierOf = async (text: string) =>
-      (await counter.count(saying(text), [target], patient)).tier
+      (await counter.count(saying(text), [target], withTime)).tier
     expect([await tierOf('plain'), await tierOf('strange')]).toEqual(['upstream', 'tokenizer-file'])
   })
 
@@ -56,20 +56,20 @@ describe('who counts', () => {
       tier: 'tokenizer' as const,
     }
     const request = saying(textOf('english'))
-    expect(await counter.count(request, [silentTarget], patient)).toEqual(expected)
-    expect(await counter.count(request, [broken], patient)).toEqual(expected)
+    expect(await counter.count(request, [silentTarget], withTime)).toEqual(expected)
+    expect(await counter.count(request, [broken], withTime)).toEqual(expected)
   })
 
   test('is nobody where the built-in one is switched off', async () => {
     const request = saying(textOf('english'))
-    expect(await startCounter().count(request, [silentTarget], patient)).toEqual({
+    expect(await startCounter().count(request, [silentTarget], withTime)).toEqual({
       tokens: estimateTokens(request),
       tier: 'estimate',
     })
   })
 
   test('is nobody without a target', async () => {
-    expect((await startCounter().count(saying('Hello'), [], patient)).tier).toBe('estimate')
+    expect((await startCounter().count(saying('Hello'), [], withTime)).tier).toBe('estimate')
   })
 })
 
@@ -77,8 +77,8 @@ describe('who cannot wait', () => {
   test('gets an estimate, and nothing is loaded for it', async () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const request = saying('Hello')
-    for (const patienceMs of [0, 2, 20]) {
-      const counted = await counter.count(request, [silentTarget], { patienceMs })
+    for (const limitMs of [0, 2, 20]) {
+      const counted = await counter.count(request, [silentTarget], { ...withTime, limitMs })
       expect(counted).toEqual({ tokens: estimateTokens(request), tier: 'estimate' })
     }
   })
@@ -87,8 +87,8 @@ describe('who cannot wait', () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const [one, two] = [userMessage(textOf('english')), userMessage(textOf('code'))]
     const both = makeRequest({ items: [one, two] })
-    await counter.count(both, [silentTarget], patient)
-    const counted = await counter.count(makeRequest({ items: [two] }), [silentTarget], hasty)
+    await counter.count(both, [silentTarget], withTime)
+    const counted = await counter.count(makeRequest({ items: [two] }), [silentTarget], withoutTime)
     expect(counted).toEqual({
       tokens: realTokens('code', 'o200k') + aroundOneMessage,
       tier: 'tokenizer',
@@ -97,12 +97,16 @@ describe('who cannot wait', () => {
 
   test('gets an estimate again where texts were forgotten', async () => {
     const counter = startCounter({ tokenizer: 'o200k', textsMax: 2 })
-    await counter.count(saying('Hello'), [silentTarget], patient)
-    expect((await counter.count(saying('Hello'), [silentTarget], hasty)).tier).toBe('tokenizer')
+    await counter.count(saying('Hello'), [silentTarget], withTime)
+    expect((await counter.count(saying('Hello'), [silentTarget], withoutTime)).tier).toBe(
+      'tokenizer',
+    )
     for (const text of ['one', 'two', 'three']) {
-      await counter.count(saying(text), [silentTarget], hasty)
+      await counter.count(saying(text), [silentTarget], withoutTime)
     }
-    expect((await counter.count(saying('Hello'), [silentTarget], hasty)).tier).toBe('estimate')
+    expect((await counter.count(saying('Hello'), [silentTarget], withoutTime)).tier).toBe(
+      'estimate',
+    )
   })
 })
 
@@ -110,7 +114,7 @@ test('many count at once, each by its own request', async () => {
   const counter = startCounter({ tokenizer: 'o200k' })
   const requests = Array.from({ length: 40 }, (_, at) => saying('word '.repeat(at + 1).trim()))
   const counts = await Promise.all(
-    requests.map((request) => counter.count(request, [silentTarget], patient)),
+    requests.map((request) => counter.count(request, [silentTarget], withTime)),
   )
   expect(counts.map(({ tokens }) => tokens - aroundOneMessage)).toEqual(
     requests.map((_, at) => at + 1),
@@ -142,7 +146,7 @@ describe('a count is near to what real tokenizers need', () => {
       const [low = 0, high = 0] = bounds[tier][kind] ?? []
       test(`${kind}, by the ${tier}: from ${low} to ${high} times as many`, async () => {
         const counter = startCounter({ tokenizer: tier === 'tokenizer' ? 'o200k' : 'none' })
-        const counted = await counter.count(saying(textOf(kind)), [silentTarget], patient)
+        const counted = await counter.count(saying(textOf(kind)), [silentTarget], withTime)
         expect(counted.tier).toBe(tier)
         for (const vocabulary of vocabularies) {
           const ratio = (counted.tokens - aroundOneMessage) / realTokens(kind, vocabulary)
@@ -164,8 +168,8 @@ describe('counts are held against what an upstream reports', () => {
     reported: number,
   ): Promise<void> {
     await eventually('the count comes near to the report', async () => {
-      counter.learn(recordOf(target, reported), { request, targets: [target] })
-      const { tokens } = await counter.count(request, [target], hasty)
+      counter.learn(recordOf(target, reported), { request })
+      const { tokens } = await counter.count(request, [target], withoutTime)
       return Math.abs(tokens / reported - 1) < 0.01
     })
   }
@@ -173,13 +177,13 @@ describe('counts are held against what an upstream reports', () => {
   test.each(['none', 'o200k'] as const)('with the tokenizer %s', async (tokenizer) => {
     const counter = startCounter({ tokenizer })
     const request = saying(textOf('greek'))
-    const before = (await counter.count(request, [target], patient)).tokens
+    const before = (await counter.count(request, [target], withTime)).tokens
     await learnUntil(counter, request, Math.round(before * 1.4))
-    const other = await counter.count(request, [elsewhere], hasty)
+    const other = await counter.count(request, [elsewhere], withoutTime)
     expect(other.tokens).toBe(before)
     const prose = saying(textOf('english'))
-    const untouched = (await counter.count(prose, [elsewhere], patient)).tokens
-    expect((await counter.count(prose, [target], patient)).tokens).toBeWithin(
+    const untouched = (await counter.count(prose, [elsewhere], withTime)).tokens
+    expect((await counter.count(prose, [target], withTime)).tokens).toBeWithin(
       untouched,
       untouched + 4,
     )
@@ -189,45 +193,44 @@ describe('counts are held against what an upstream reports', () => {
     const exact = { ...target, tokenizerFile: writeWordTokenizer() }
     const counter = startCounter()
     const request = saying(textOf('english'))
-    const before = await counter.count(request, [exact], patient)
+    const before = await counter.count(request, [exact], withTime)
     await learnUntil(counter, request, Math.round(estimateTokens(request) * 1.4))
-    expect(await counter.count(request, [exact], patient)).toEqual(before)
+    expect(await counter.count(request, [exact], withTime)).toEqual(before)
   })
 
   test('not where the generation failed, told no usage, or held an image', async () => {
     const counter = startCounter()
     const request = saying(textOf('english'))
-    const before = await counter.count(request, [target], hasty)
+    const before = await counter.count(request, [target], withoutTime)
     const image = { type: 'image', url: toDataUrl(png(750, 1)), detail: null } as const
     const pictured = makeRequest({
       items: [...request.items, { type: 'message', role: 'user', parts: [image] }],
     })
     const record = recordOf(target, before.tokens * 1.5)
-    counter.learn({ ...record, outcome: 'failed' }, { request, targets: [target] })
-    counter.learn({ ...record, usage: null }, { request, targets: [target] })
-    counter.learn({ ...record, upstream: 'unknown' }, { request, targets: [target] })
-    counter.learn(record, { request: pictured, targets: [target] })
+    counter.learn({ ...record, outcome: 'failed' }, { request })
+    counter.learn({ ...record, usage: null }, { request })
+    counter.learn({ ...record, target: null }, { request })
+    counter.learn(record, { request: pictured })
     // Reports are taken in one after the other, so after this one all were.
     const plain = saying(textOf('code'))
     await learnUntil(counter, plain, Math.round(estimateTokens(plain) * 1.3))
-    const after = await counter.count(request, [target], hasty)
+    const after = await counter.count(request, [target], withoutTime)
     expect(after.tokens).toBeWithin(before.tokens, before.tokens + 4)
   })
 
   test('now and then, not each time', async () => {
     const counter = startCounter({ calibrateEveryMs: 3_600_000 })
     const request = saying(textOf('english'))
-    const before = (await counter.count(request, [target], hasty)).tokens
-    const learn = () =>
-      counter.learn(recordOf(target, before * 1.5), { request, targets: [target] })
+    const before = (await counter.count(request, [target], withoutTime)).tokens
+    const learn = () => counter.learn(recordOf(target, before * 1.5), { request })
     learn()
     await eventually('the first report was taken in', async () => {
-      return (await counter.count(request, [target], hasty)).tokens > before
+      return (await counter.count(request, [target], withoutTime)).tokens > before
     })
-    const once = (await counter.count(request, [target], hasty)).tokens
+    const once = (await counter.count(request, [target], withoutTime)).tokens
     for (let turn = 0; turn < 20; turn++) learn()
     // A report is taken in by a timer of no time, so this one fires behind all of them.
     await new Promise((resolve) => setTimeout(resolve, 0))
-    expect((await counter.count(request, [target], hasty)).tokens).toBe(once)
+    expect((await counter.count(request, [target], withoutTime)).tokens).toBe(once)
   })
 })

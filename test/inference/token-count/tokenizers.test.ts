@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
-import { builtInTokenizer } from '#inference/token-count/thread-messages.ts'
-import { createTokenizers } from '#inference/token-count/tokenizers.ts'
+import { builtInTokenizer, createTokenizers } from '#inference/token-count/tokenizers.ts'
 import { realTokens, textKinds, textOf } from '#test/support/token-texts.ts'
 import { writeTokenizerFile, writeWordTokenizer } from '#test/support/tokenizer-file.ts'
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import type { Target } from '#inference/generate.ts'
+import type { Target } from '#inference/upstream.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import {
   countedTarget,
   countingUpstream,
@@ -11,7 +12,7 @@ import {
 
 afterEach(stopCounting)
 
-const patient = { patienceMs: 5_000 }
+const withTime = { limitMs: 5_000, context: makeRequestContext() }
 
 /** A way in which an upstream counts, and what it says when it does. */
 const ways = [
@@ -49,7 +50,11 @@ const ways = [
 describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths }) => {
   test('is asked, and asked for nothing but a count', async () => {
     const upstream = await countingUpstream(({ path }) => answer(path))
-    const counted = await startCounter().count(saying('Hello'), [target(upstream.baseUrl)], patient)
+    const counted = await startCounter().count(
+      saying('Hello'),
+      [target(upstream.baseUrl)],
+      withTime,
+    )
     expect(counted).toEqual({ tokens: 321, tier: 'upstream' })
     expect(upstream.requests.map(({ path }) => path)).toEqual(paths)
   })
@@ -58,8 +63,8 @@ describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths
     const upstream = await countingUpstream(({ path }) => answer(path))
     const counter = startCounter()
     const targets = [target(upstream.baseUrl)]
-    await counter.count(saying('Hello'), targets, patient)
-    expect(await counter.count(saying('Hello'), targets, { patienceMs: 0 })).toEqual({
+    await counter.count(saying('Hello'), targets, withTime)
+    expect(await counter.count(saying('Hello'), targets, { ...withTime, limitMs: 0 })).toEqual({
       tokens: 321,
       tier: 'upstream',
     })
@@ -75,7 +80,7 @@ describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths
   ])('and answers %s is passed over', async (_what, said) => {
     const upstream = await countingUpstream(() => jsonAnswer(said))
     const targets = [target(upstream.baseUrl)]
-    const { tier, tokens } = await startCounter().count(saying('Hello'), targets, patient)
+    const { tier, tokens } = await startCounter().count(saying('Hello'), targets, withTime)
     expect(tier).toBe('estimate')
     expect(tokens).toBeWithin(5, 15)
   })
@@ -85,7 +90,7 @@ describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths
     const counter = startCounter()
     const targets = [target(upstream.baseUrl)]
     for (const text of ['Hello', 'Hello again', 'And again']) {
-      expect((await counter.count(saying(text), targets, patient)).tier).toBe('estimate')
+      expect((await counter.count(saying(text), targets, withTime)).tier).toBe('estimate')
     }
     expect(upstream.requests).toHaveLength(1)
   })
@@ -99,9 +104,9 @@ describe('an upstream with a counter', () => {
     const upstream = await countingUpstream(() => ({ ending: 'silent' }))
     const counter = startCounter({ upstreamMs: 60 })
     const targets = [vllm(upstream.baseUrl)]
-    expect((await counter.count(saying('Hello'), targets, patient)).tier).toBe('estimate')
+    expect((await counter.count(saying('Hello'), targets, withTime)).tier).toBe('estimate')
     await upstream.until(({ connections }) => connections.aborted === 1)
-    expect((await counter.count(saying('Hello again'), targets, patient)).tier).toBe('estimate')
+    expect((await counter.count(saying('Hello again'), targets, withTime)).tier).toBe('estimate')
     expect(upstream.requests).toHaveLength(1)
   })
 
@@ -112,13 +117,13 @@ describe('an upstream with a counter', () => {
   ])('that %s is passed over', async (_name, answer) => {
     const upstream = await countingUpstream(() => answer)
     const targets = [vllm(upstream.baseUrl)]
-    const { tier } = await startCounter().count(saying('Hello'), targets, patient)
+    const { tier } = await startCounter().count(saying('Hello'), targets, withTime)
     expect(tier).toBe('estimate')
   })
 
   test('that cannot be reached is passed over', async () => {
     const targets = [vllm('http://127.0.0.1:1/v1')]
-    const { tier } = await startCounter().count(saying('Hello'), targets, patient)
+    const { tier } = await startCounter().count(saying('Hello'), targets, withTime)
     expect(tier).toBe('estimate')
   })
 
@@ -128,15 +133,15 @@ describe('an upstream with a counter', () => {
     )
     const counter = startCounter()
     const targets = [vllm(upstream.baseUrl)]
-    expect((await counter.count(saying('strange'), targets, patient)).tier).toBe('estimate')
-    expect((await counter.count(saying('plain'), targets, patient)).tier).toBe('upstream')
+    expect((await counter.count(saying('strange'), targets, withTime)).tier).toBe('estimate')
+    expect((await counter.count(saying('plain'), targets, withTime)).tier).toBe('upstream')
   })
 
   test('is not asked for those who cannot wait', async () => {
     const upstream = await countingUpstream(() => count)
     const targets = [vllm(upstream.baseUrl)]
-    for (const patienceMs of [0, 2, 20]) {
-      const counted = await startCounter().count(saying('Hello'), targets, { patienceMs })
+    for (const limitMs of [0, 2, 20]) {
+      const counted = await startCounter().count(saying('Hello'), targets, { ...withTime, limitMs })
       expect(counted.tier).toBe('estimate')
     }
     expect(upstream.requests).toEqual([])
@@ -150,14 +155,14 @@ describe('an upstream with a counter', () => {
     const targets = [vllm(upstream.baseUrl)]
     const leaving = new AbortController()
     const counting = counter.count(saying('leaving'), targets, {
-      patienceMs: 5_000,
-      signal: leaving.signal,
+      limitMs: 5_000,
+      context: makeRequestContext(leaving.signal),
     })
     await upstream.until(({ requests }) => requests.length === 1)
     leaving.abort()
     expect((await counting).tier).toBe('estimate')
     await upstream.until(({ connections }) => connections.aborted === 1)
-    expect((await counter.count(saying('staying'), targets, patient)).tier).toBe('upstream')
+    expect((await counter.count(saying('staying'), targets, withTime)).tier).toBe('upstream')
   })
 
   test('is asked by many at once, up to a limit', async () => {
@@ -166,7 +171,7 @@ describe('an upstream with a counter', () => {
     const targets = [vllm(upstream.baseUrl)]
     const counts = await Promise.all(
       Array.from({ length: 100 }, (_, at) =>
-        counter.count(saying(`Hello ${at}`), targets, patient),
+        counter.count(saying(`Hello ${at}`), targets, withTime),
       ),
     )
     const tiers = counts.map(({ tier }) => tier)
@@ -183,7 +188,7 @@ describe('an upstream with a counter', () => {
       countedTarget(upstream.baseUrl, { tokenCounter: 'native' }),
     ]
     for (const target of targets) {
-      const { tier } = await startCounter().count(saying('Hello'), [target], patient)
+      const { tier } = await startCounter().count(saying('Hello'), [target], withTime)
       expect(tier).toBe('estimate')
     }
     expect(upstream.requests).toEqual([])

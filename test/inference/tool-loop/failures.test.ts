@@ -98,7 +98,7 @@ test('an abort reaches a tool that runs, and ends the response though the tool g
     seen = signal
     return new Promise(() => {})
   }
-  const { batches, generations } = loop({
+  const { batches, inference } = loop({
     targets: [target(upstream.baseUrl)],
     hosted: hostedTools({ note: () => note({ run }) }),
     signal: caller.signal,
@@ -110,7 +110,7 @@ test('an abort reaches a tool that runs, and ends the response though the tool g
     { type: 'hosted-tool-end', item: null },
     { type: 'error', error: { kind: 'client_closed' } },
   ])
-  expect([seen?.aborted, generations.running()]).toEqual([true, 0])
+  expect([seen?.aborted, inference.running()]).toEqual([true, 0])
 })
 
 test('an abort reaches the model of a later turn', async () => {

@@ -1,10 +1,11 @@
 import type { GenerationEvent, HostedToolItem } from '#inference/events.ts'
-import type { GenerationJob, Target } from '#inference/generate.ts'
 import { checkEvents } from '#inference/grammar.ts'
+import type { GenerationJob } from '#inference/inference.ts'
 import type { FunctionTool, GenerationRequest } from '#inference/request.ts'
 import type { HostedCall, HostedTools, OpeningStep } from '#inference/tool-loop/hosted-tools.ts'
 import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
-import { makeRequest } from '#test/support/generation.ts'
+import type { Target } from '#inference/upstream.ts'
+import { makeRequest, makeRequestContext } from '#test/support/generation.ts'
 import { start } from '#test/support/generations.ts'
 import { chatStream } from '#test/support/recordings.ts'
 
@@ -28,16 +29,15 @@ type Options = {
 
 /** The events of one response, their order checked, and what each turn settled. */
 export function loop({ targets, hosted, request = {}, signal, ...options }: Options) {
-  const { generations, records } = start()
+  const { inference, records } = start()
   const job: GenerationJob = {
     request: makeRequest(request),
     targets,
-    signal: signal ?? new AbortController().signal,
+    context: makeRequestContext(signal),
     committed: () => false,
-    requestId: 'req_1',
   }
-  const generate = withHostedTools(generations.generate, hosted, { ...limits, ...options.limits })
-  return { batches: checkEvents(generate(job)), records, generations }
+  const generate = withHostedTools(inference.generate, hosted, { ...limits, ...options.limits })
+  return { batches: checkEvents(generate(job)), records, inference }
 }
 
 export async function loopEvents(options: Options): Promise<GenerationEvent[]> {

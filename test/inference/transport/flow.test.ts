@@ -1,5 +1,5 @@
 import { afterEach, expect, setDefaultTimeout } from 'bun:test'
-import { viewOf } from '#inference/chunk.ts'
+import { viewOf } from '#inference/transport.ts'
 import { overEachTransport } from './over-each-transport.ts'
 import {
   chunk,

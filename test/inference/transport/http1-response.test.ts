@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import type { Chunk } from '#inference/chunk.ts'
 import { createResponseParser } from '#inference/transport/http1-response.ts'
+import type { Chunk } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 
 const limits = { headerBytesMax: 2_000 }

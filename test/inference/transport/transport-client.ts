@@ -1,8 +1,7 @@
 import { getEventListeners } from 'node:events'
-import type { Chunk } from '#inference/chunk.ts'
 import { createTransport, type TransportKind } from '#inference/transport/create-transport.ts'
 import type { SocketTransportOptions } from '#inference/transport/socket-transport.ts'
-import type { UpstreamHttpRequest, UpstreamHttpResponse } from '#inference/transport.ts'
+import type { Chunk, UpstreamHttpRequest, UpstreamHttpResponse } from '#inference/transport.ts'
 
 export const limits = {
   connectMs: 5_000,
@@ -17,7 +16,15 @@ export const openTransport = (kind: TransportKind, options: Partial<SocketTransp
 
 /** A request with everything that a test does not care about. */
 export function request(url: string, rest: Partial<UpstreamHttpRequest> = {}): UpstreamHttpRequest {
-  return { url, method: 'POST', headers: {}, body: '{}', signal: unaborted(), ...rest }
+  return {
+    upstream: 'a-server',
+    url,
+    method: 'POST',
+    headers: {},
+    body: '{}',
+    signal: unaborted(),
+    ...rest,
+  }
 }
 
 const unaborted = () => new AbortController().signal

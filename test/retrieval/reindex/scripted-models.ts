@@ -63,8 +63,8 @@ export function changePassages(
     model,
     async embed(texts, options) {
       const isOfFile = options.purpose === 'passage' && !texts.some((text) => text.includes(probed))
-      if (isOfFile) for (const text of texts) await before(text, options.signal)
-      options.signal.throwIfAborted()
+      if (isOfFile) for (const text of texts) await before(text, options.context.signal)
+      options.context.signal.throwIfAborted()
       return plain.embed(texts, options)
     },
   }

@@ -7,6 +7,7 @@ import { searchTuning } from '#retrieval/search/hit-store.ts'
 import type { Search, SearchMode } from '#retrieval/search/search.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { storeCollection, storeIngested } from '#test/support/stored-collections.ts'
 import { storeNodes, storeShares } from '#test/support/stored-files.ts'
@@ -206,9 +207,11 @@ async function store(): Promise<void> {
   await storeIngested(database, { indexId: index.id, fileIds: idsOf(files), chunksPerFile: 1 })
   for (const [at, { id }] of files.entries()) {
     const text = `common words of file ${at}`
-    const signal = new AbortController().signal
     const embedder = createLocalHashEmbedder()
-    const { vectors } = await embedder.embed([text], { purpose: 'passage', signal })
+    const { vectors } = await embedder.embed([text], {
+      purpose: 'passage',
+      context: makeRequestContext(),
+    })
     const [vector = new Float32Array(384)] = vectors
     await drizzle.transaction((transaction) =>
       tables.replace(transaction, index, id, [

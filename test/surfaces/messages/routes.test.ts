@@ -211,7 +211,7 @@ test('a caller who goes away takes the upstream with them', async () => {
   leaving.abort()
   await upstream.until(({ connections }) => connections.aborted > before)
   upstream.answer(({ body }) => ({ body: chatAnswer(body) }))
-  await eventually('nothing runs', () => gateway.deps.generations.running() === 0)
+  await eventually('nothing runs', () => gateway.deps.inference.running() === 0)
 })
 
 describe('the SDK of the vendor', () => {

@@ -8,7 +8,7 @@ import {
   compactContext,
   withCompaction,
 } from '#surfaces/responses/compaction.ts'
-import { makeRequest, userMessage } from '#test/support/generation.ts'
+import { makeRequest, makeRequestContext, userMessage } from '#test/support/generation.ts'
 import {
   collect,
   failure,
@@ -67,9 +67,9 @@ function run(
   rules: Partial<CompactionRules>,
   options: { items?: GenerationRequest['items']; contextWindow?: number } = {},
 ) {
-  const { generations } = start()
-  const generate = withCompaction(generations.generate, {
-    summarise: generations.generate,
+  const { inference } = start()
+  const generate = withCompaction(inference.generate, {
+    summarise: inference.generate,
     seal: testSeals.compaction,
     rules: { now: false, threshold: null, ...rules },
     contextWindow: options.contextWindow ?? null,
@@ -84,9 +84,8 @@ function run(
     generate({
       request,
       targets: [target(upstream.baseUrl)],
-      signal: new AbortController().signal,
+      context: makeRequestContext(),
       committed: () => false,
-      requestId: 'req_1',
     }),
   )
 }
@@ -201,15 +200,14 @@ describe('a compaction that was asked for', () => {
   test('as a window has the messages of the user in the open, and always a usage', async () => {
     const body = chatStream([chunk({ content: 'SUMMARY' }), chunk({}, 'stop')])
     const { upstream } = await upstreamThat({ summary: { body } })
-    const { generations } = start()
+    const { inference } = start()
     const window = await compactContext(
-      { summarise: generations.generate, seal: testSeals.compaction },
+      { summarise: inference.generate, seal: testSeals.compaction },
       {
         request: makeRequest({ items: long }),
         targets: [target(upstream.baseUrl)],
-        signal: new AbortController().signal,
+        context: makeRequestContext(),
         committed: () => false,
-        requestId: 'req_1',
       },
     )
     expect<unknown>(window.questions).toEqual([long[0], long[2]])

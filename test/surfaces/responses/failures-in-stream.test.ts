@@ -166,7 +166,7 @@ describe('after the first output', () => {
     const requestId = streamed.headers.get('x-request-id') ?? ''
     const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
     expect(ends).toMatchObject([{ outcome: 'failed' }])
-    expect(from.deps.generations.running()).toBe(0)
+    expect(from.deps.inference.running()).toBe(0)
   })
 
   test.each(cases)('$what is a status without streaming', async ({ answer, model, by, told }) => {

@@ -196,7 +196,7 @@ describe.each(ways)('$way', ({ stream }) => {
     const requestId = failure.headers.get('x-request-id') ?? ''
     const ends = logOf(from, requestId).filter(({ message }) => message === 'generation ended')
     expect(ends).toMatchObject([{ outcome: 'failed', retries: asked - 1, upstream: 'upstream-0' }])
-    expect(from.deps.generations.running()).toBe(0)
+    expect(from.deps.inference.running()).toBe(0)
   })
 
   test('429 says when to come back', async () => {

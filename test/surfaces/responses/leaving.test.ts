@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
-import type { Target } from '#inference/generate.ts'
+import type { Target } from '#inference/upstream.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { startGateway } from '#test/support/gateway.ts'
 import { collect, start, stopUpstreams, target, upstreamThat } from '#test/support/generations.ts'
@@ -59,7 +59,7 @@ describe.skipIf(!recordingsExist)('a generation whose caller leaves after any ev
     '$protocol/$name, $way',
     async ({ protocol, wire, way }) => {
       const upstream = await upstreamThat({ body: wire, cutsAt: messageEnds(wire) })
-      const { generations, records, run } = start({ limits: { streamsMax: 1_000 } })
+      const { inference, records, run } = start({ limits: { streamsMax: 1_000 } })
       const goal = targetOf(protocol, upstream.baseUrl)
       const events = await collect(run([goal]))
       expect(events.length).toBeGreaterThan(2)
@@ -74,7 +74,7 @@ describe.skipIf(!recordingsExist)('a generation whose caller leaves after any ev
           return leaveAfter(count, { way, leaving, batches })
         }),
       )
-      expect(generations.running()).toBe(0)
+      expect(inference.running()).toBe(0)
       await upstream.until(({ connections }) => connections.open === 0)
       expect(records).toHaveLength(1 + counts.length)
       expect(upstream.requests).toHaveLength(1 + counts.length)
@@ -121,7 +121,7 @@ describe.skipIf(!recordingsExist)('a client that leaves after any frame', () => 
       }
       await upstream.until(({ connections }) => connections.open === 0)
       await eventually('all are over', () => ended().length === 1 + counts.length)
-      expect(gateway.deps.generations.running()).toBe(0)
+      expect(gateway.deps.inference.running()).toBe(0)
       await gateway.stop()
       expect(ended()).toHaveLength(1 + counts.length)
     },

@@ -206,5 +206,5 @@ test('a reader who leaves in the middle of a call ends the call', async () => {
   reader.abort()
   await answer.then((response) => response.text()).catch(() => {})
   await eventually('the tool is told', () => world.server.slow.aborted === 1)
-  expect(world.gateway.deps.generations.running()).toBe(0)
+  expect(world.gateway.deps.inference.running()).toBe(0)
 })

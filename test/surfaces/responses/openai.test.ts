@@ -213,7 +213,7 @@ test('an abort by the client ends the stream and the upstream request', async ()
     if (event.type === 'response.output_text.delta') stream.controller.abort()
   }
   await upstream.until(({ connections }) => connections.aborted === 1)
-  expect(gateway.deps.generations.running()).toBe(0)
+  expect(gateway.deps.inference.running()).toBe(0)
   await gateway.stop()
   await upstream.stop()
 })

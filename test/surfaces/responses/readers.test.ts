@@ -41,7 +41,7 @@ afterAll(async () => {
 /** Not stored, so that the generation is its reader's alone. */
 const question = (stream: boolean) => ({ model: 'm', input: 'x', stream, store: false })
 const ask = (stream: boolean) => sendRaw({ port: gateway.port, token, body: question(stream) })
-const running = () => gateway.deps.generations.running()
+const running = () => gateway.deps.inference.running()
 const endings = (of: Gateway, outcome: string) =>
   of.logLines.filter((line) => line.includes(`"outcome":"${outcome}"`)).length
 
@@ -82,7 +82,7 @@ describe('a client that leaves', () => {
     await eventually('a try has failed', () => upstream.requests.length === asked + 1)
     await Bun.sleep(20)
     client.socket.destroy()
-    await eventually('it is over', () => patient.deps.generations.running() === 0)
+    await eventually('it is over', () => patient.deps.inference.running() === 0)
     expect(endings(patient, 'cancelled')).toBe(1)
     await patient.stop()
   })
@@ -135,7 +135,7 @@ describe('a reader that stalls', () => {
       const stalled = sendRaw({ port: strict.port, token, body: question(true) }, true)
       await eventually('it is given up', () => endings(strict, 'cancelled') === 1)
       await upstream.until(({ connections }) => connections.open === 0)
-      expect(strict.deps.generations.running()).toBe(0)
+      expect(strict.deps.inference.running()).toBe(0)
       stalled.socket.resume()
       await expect(stalled.body()).rejects.toThrow()
     },
@@ -224,7 +224,7 @@ describe(`${streamsAtOnce} streams at once`, () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     expect(await refused.json()).toMatchObject({ error: { code: 'too_many_streams' } })
     for (const { socket } of held) socket.destroy()
-    await eventually('there is room again', () => small.deps.generations.running() === 0)
+    await eventually('there is room again', () => small.deps.inference.running() === 0)
     upstream.answer({ body: whole })
     expect((await small.post('/v1/responses', question(true))).status).toBe(200)
     await small.stop()

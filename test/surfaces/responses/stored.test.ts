@@ -27,7 +27,7 @@ afterAll(async () => {
   await stopUpstreams()
 })
 
-const running = () => gateway.deps.generations.running()
+const running = () => gateway.deps.inference.running()
 
 async function get(path: string) {
   const answer = await gateway.request(`/v1/responses/${path}`)
@@ -156,7 +156,7 @@ describe('a client that leaves a stored stream', () => {
       })
       await upstream.until(({ requests }) => requests.length === asked + 1)
       client.socket.destroy()
-      await eventually('the generation is over', () => patient.deps.generations.running() === 0)
+      await eventually('the generation is over', () => patient.deps.inference.running() === 0)
     }
     await patient.stop()
   })

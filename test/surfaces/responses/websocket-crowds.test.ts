@@ -38,13 +38,13 @@ afterAll(async () => {
 const open = ({ port }: Gateway = gateway) =>
   openSocket(port, { headers: { authorization: `Bearer ${token}` } })
 const request = { type: 'response.create', model: 'm', input: 'x', store: false }
-const running = () => gateway.deps.generations.running()
+const running = () => gateway.deps.inference.running()
 const endings = (of: Gateway, outcome: string) =>
   of.logLines.filter((line) => line.includes(`"outcome":"${outcome}"`)).length
 
 async function nothingIsLeft(of: Gateway = gateway): Promise<void> {
   await upstream.until(({ connections }) => connections.open === 0)
-  await eventually('nothing runs', () => of.deps.generations.running() === 0)
+  await eventually('nothing runs', () => of.deps.inference.running() === 0)
   await eventually('no socket is open', () => of.deps.sockets.count() === 0)
 }
 

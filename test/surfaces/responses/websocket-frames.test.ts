@@ -198,7 +198,7 @@ describe('requests that come while one runs', () => {
     expect(JSON.parse(refusal ?? '')).toMatchObject({ stream_id: 'too long' })
     client.socket.destroy()
     upstream.answer({ body: whole })
-    await eventually('all is over', () => gateway.deps.generations.running() === 0)
+    await eventually('all is over', () => gateway.deps.inference.running() === 0)
     expect(upstream.requests).toHaveLength(asked + 1)
   })
 })

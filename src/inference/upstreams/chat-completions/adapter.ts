@@ -1,6 +1,8 @@
+import { postEmbeddings } from '#inference/embeddings.ts'
 import { postGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { postRerank } from '#inference/rerank.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tool-names.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
@@ -13,6 +15,8 @@ export const chatCompletions: Adapter = {
   generate,
   listModels: fetchModelList,
   countTokens,
+  embed: postEmbeddings,
+  rerank: postRerank,
 }
 
 function generate(request: GenerationRequest, context: AdapterContext) {

@@ -1,8 +1,8 @@
-import { askCounter, readCount } from '#inference/ask-counter.ts'
 import { mediaTokens } from '#inference/media-tokens.ts'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
 import { createToolNames } from '#inference/tool-names.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
+import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { encodeChatRequest } from './encode.ts'
 
 /**
@@ -40,7 +40,7 @@ function encodePrompt(request: GenerationRequest, { upstream, model }: AdapterCo
 
 async function countWithVllm(prompt: ChatPrompt, context: AdapterContext): Promise<number | null> {
   const body = { ...prompt, add_generation_prompt: true }
-  const response = await askCounter(context, { url: `${rootOf(context)}/tokenize`, body })
+  const response = await postToCounter(context, { url: `${rootOf(context)}/tokenize`, body })
   return response === null ? null : readCount(response['count'])
 }
 
@@ -49,10 +49,10 @@ async function countWithLlamaCpp(
   context: AdapterContext,
 ): Promise<number | null> {
   const root = rootOf(context)
-  const rendered = await askCounter(context, { url: `${root}/apply-template`, body: prompt })
+  const rendered = await postToCounter(context, { url: `${root}/apply-template`, body: prompt })
   if (rendered === null) return null
   const body = { content: rendered['prompt'], add_special: true, parse_special: true }
-  const response = await askCounter(context, { url: `${root}/tokenize`, body })
+  const response = await postToCounter(context, { url: `${root}/tokenize`, body })
   if (response === null) return null
   const tokens = response['tokens']
   return typeof rendered['prompt'] === 'string' && Array.isArray(tokens)

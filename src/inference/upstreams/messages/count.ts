@@ -1,7 +1,7 @@
-import { askCounter, readCount } from '#inference/ask-counter.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tool-names.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
+import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { encodeMessagesRequest } from './encode.ts'
 import { headersFor, pathOf } from './endpoint.ts'
 import { encodeOrigin } from './origin.ts'
@@ -33,7 +33,7 @@ export async function countTokens(
   const body = Object.fromEntries(
     Object.entries(encoded).filter(([name]) => !uncountedFields.includes(name)),
   )
-  const answer = await askCounter(context, {
+  const answer = await postToCounter(context, {
     url: upstream.baseUrl + pathOf(upstream, '/messages/count_tokens'),
     body,
     headers: headersFor(upstream, 'application/json', origin?.headers),

@@ -1,6 +1,6 @@
-import { readText as readBody, requireSuccess } from '#inference/http-generation.ts'
 import { listBytesMax, readModelList } from '#inference/model-list.ts'
-import type { AdapterContext, UpstreamModel } from '#inference/upstream.ts'
+import type { UpstreamContext, UpstreamModel } from '#inference/upstream.ts'
+import { readText as readBody, requireSuccess } from '#inference/upstream-http.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { headersFor, pathOf } from './endpoint.ts'
 import { readText } from './wire.ts'
@@ -10,9 +10,7 @@ const modelsPerPage = 1_000
 const pagesMax = 10
 
 /** The models that an upstream offers: GET /v1/models, page by page. */
-export async function listModels(
-  context: Omit<AdapterContext, 'model'>,
-): Promise<readonly UpstreamModel[]> {
+export async function listModels(context: UpstreamContext): Promise<readonly UpstreamModel[]> {
   const models = new Map<string, UpstreamModel>()
   let after = ''
   for (let page = 0; page < pagesMax; page++) {
@@ -26,12 +24,13 @@ export async function listModels(
 }
 
 async function fetchPage(
-  { upstream, transport, signal }: Omit<AdapterContext, 'model'>,
+  { upstream, transport, signal }: UpstreamContext,
   after: string,
 ): Promise<string> {
   const query = new URLSearchParams({ limit: String(modelsPerPage) })
   if (after !== '') query.set('after_id', after)
   const answer = await transport.send({
+    upstream: upstream.name,
     url: `${upstream.baseUrl}${pathOf(upstream, '/models')}?${query}`,
     method: 'GET',
     headers: headersFor(upstream, 'application/json'),

@@ -1,9 +1,11 @@
-import { askCounter, readCount } from '#inference/ask-counter.ts'
+import { postEmbeddings } from '#inference/embeddings.ts'
 import { postGeneration } from '#inference/http-generation.ts'
 import { fetchModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
+import { postRerank } from '#inference/rerank.ts'
 import { mayCall } from '#inference/tool-choice.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
+import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { newId } from '#lib/id.ts'
 import { targetName } from '../shared/read.ts'
 import { createDecoder } from './decode.ts'
@@ -25,6 +27,8 @@ export const responses: Adapter = {
     })),
   listModels: fetchModelList,
   countTokens,
+  embed: postEmbeddings,
+  rerank: postRerank,
 }
 
 function encode(request: GenerationRequest, context: AdapterContext): ResponsesBody {
@@ -49,7 +53,7 @@ async function countTokens(
   context: AdapterContext,
 ): Promise<number | null> {
   const encoded = encode(request, context)
-  const counted = await askCounter(context, {
+  const counted = await postToCounter(context, {
     url: `${context.upstream.baseUrl}/responses/input_tokens`,
     body: Object.fromEntries(countedFields.map((name) => [name, encoded[name]])),
   })

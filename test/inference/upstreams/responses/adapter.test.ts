@@ -4,6 +4,7 @@ import { checkEvents } from '#inference/grammar.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
 import { responses } from '#inference/upstreams/responses/adapter.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { recordedPayloads, recordedStream, recordingsExist } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { fetchTransport } from '#test/support/transport.ts'
@@ -31,6 +32,7 @@ function context(signal = new AbortController().signal): AdapterContext {
     transport: fetchTransport,
     signal,
     limits: { eventBytesMax: 1_000_000, toolArgumentCharsMax: 1_000_000 },
+    requestContext: makeRequestContext(signal),
   }
 }
 

@@ -1,0 +1,110 @@
+import type { RelayedError } from '#lib/errors.ts'
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { type UpstreamHttpResponse, viewOf } from './transport.ts'
+import type { AdapterContext, Upstream, UpstreamContext } from './upstream.ts'
+import { errorFromStatus, hideUpstream } from './upstream-error.ts'
+
+/** What adapters share about HTTP: headers, JSON calls, error statuses. */
+
+const errorBodyBytesMax = 65_536
+/** Some token counters list every token of the prompt. */
+const counterBodyBytesMax = 16_777_216
+/** About two thousand long vectors. */
+const jsonBodyBytesMax = 268_435_456
+
+/** An error response as a client of the same protocol may receive it; null: rendered by the surface. */
+export type RelayError = (response: { status: number; body: string }) => RelayedError | null
+
+/** The headers of a request to an upstream. None of them come from the client's request. */
+export function requestHeaders(upstream: Upstream, accept: string): Record<string, string> {
+  return {
+    ...(upstream.key === undefined ? {} : { authorization: `Bearer ${upstream.key}` }),
+    ...upstream.headers,
+    accept,
+    'content-type': 'application/json',
+  }
+}
+
+/** Throws the error that a status other than 2xx stands for, without secrets of the gateway. */
+export async function requireSuccess(
+  response: UpstreamHttpResponse,
+  upstream: Upstream,
+  relayError?: RelayError,
+): Promise<void> {
+  const { status } = response
+  if (status >= 200 && status <= 299) return
+  const body = hideUpstream(await readText(response, errorBodyBytesMax), upstream)
+  const relay = relayError?.({ status, body }) ?? undefined
+  throw errorFromStatus(status, body, { retryAfter: response.header('retry-after'), relay })
+}
+
+/** The body as text. Beyond `bytesMax` it is truncated and the connection closed. */
+export async function readText(response: UpstreamHttpResponse, bytesMax: number): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for await (const chunk of response.chunks) {
+    text += decoder.decode(viewOf(chunk), { stream: true })
+    bytes += chunk.end - chunk.start
+    if (bytes >= bytesMax) break
+  }
+  return text + decoder.decode()
+}
+
+/** POSTs JSON to a path of the upstream. Returns the parsed body; undefined when it is not JSON. */
+export async function postJson(
+  context: AdapterContext,
+  path: string,
+  body: unknown,
+): Promise<unknown> {
+  const { upstream } = context
+  const response = await sendJson(context, { url: upstream.baseUrl + path, body })
+  await requireSuccess(response, upstream)
+  return parseJson(await readText(response, jsonBodyBytesMax))
+}
+
+/** Not found, not allowed, not implemented. */
+const absentStatuses = [404, 405, 501]
+
+type CounterRequest = {
+  readonly url: string
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/**
+ * POSTs to a token counter of an upstream. Returns null when the upstream has none, and an empty
+ * object when the response is not a JSON object.
+ */
+export async function postToCounter(
+  context: AdapterContext,
+  request: CounterRequest,
+): Promise<JsonObject | null> {
+  const response = await sendJson(context, request)
+  if (absentStatuses.includes(response.status)) {
+    await readText(response, counterBodyBytesMax)
+    return null
+  }
+  await requireSuccess(response, context.upstream)
+  const parsed = parseJson(await readText(response, counterBodyBytesMax))
+  return isRecord(parsed) ? parsed : {}
+}
+
+/** A token count in a response; NaN when it is not a number. */
+export function readCount(value: unknown): number {
+  return typeof value === 'number' ? value : Number.NaN
+}
+
+function sendJson(
+  { upstream, transport, signal }: UpstreamContext,
+  { url, body, headers }: CounterRequest,
+): Promise<UpstreamHttpResponse> {
+  return transport.send({
+    upstream: upstream.name,
+    url,
+    method: 'POST',
+    headers: headers ?? requestHeaders(upstream, 'application/json'),
+    body: JSON.stringify(body),
+    signal,
+  })
+}
