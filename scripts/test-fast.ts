@@ -1,5 +1,5 @@
 /** `bun run test:fast`: the tests that need no gateway, database or child process. */
-import { listFastTests } from './support/fast-tests.ts'
+import { listFastTests } from '#test/support/fast-tests.ts'
 
 const files = listFastTests()
 const startedMs = performance.now()
