@@ -7,7 +7,7 @@ import { createEnginePool } from './engines/pool.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
 import type { OpenRecognition } from './recognition/recognition.ts'
 import { createSpeechSessions, type SpeechSessions } from './session/sessions.ts'
-import { transcriptionRoutes } from './transcriptions/routes.ts'
+import { transcriptionEndpoints } from './transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from './transcriptions/transcriptions.ts'
 
 /** Speech to text, over WebSockets and for files, on the same engines. */
@@ -52,8 +52,8 @@ export const speechModule = module({
       speech: SpeechSessions
       transcriptions: Transcriptions
     },
-  ) => speechEndpoints({ ...services, sessions: services.speech }),
-  routes: (services: Foundation & { auth: Auth; transcriptions: Transcriptions }) => [
-    transcriptionRoutes(services),
+  ) => [
+    ...speechEndpoints({ ...services, sessions: services.speech }),
+    ...transcriptionEndpoints(services),
   ],
 })

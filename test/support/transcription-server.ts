@@ -3,29 +3,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
 import OpenAI from 'openai'
+import { mountEndpoints } from '#api/mount.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import type { Engine } from '#speech/engine.ts'
 import { type EnginePool, poolEngines } from '#speech/engines/pool.ts'
 import { openRecognition } from '#speech/recognition/open-recognition.ts'
-import { transcriptionRoutes } from '#speech/transcriptions/routes.ts'
+import { transcriptionEndpoints } from '#speech/transcriptions/endpoints.ts'
 import { createTranscriptions, type Transcriptions } from '#speech/transcriptions/transcriptions.ts'
 import { createLog } from '#telemetry/log.ts'
 import type { Gateway } from './gateway.ts'
 
-/** `/v1/audio/transcriptions` alone, with engines of a test, on a free port. */
+/** Serves only `/v1/audio/transcriptions`, with test engines, on a free port. */
 export type TranscriptionServer = {
   readonly port: number
   readonly url: string
   readonly pool: EnginePool
   readonly transcriptions: Transcriptions
   readonly logLines: readonly string[]
-  /** Files of callers that still have a name on the disk. */
+  /** Uploaded files that still have a name on disk. */
   filesLeft(): string[]
   openai(): Promise<OpenAI>
-  /** A form of these fields; a file among them is sent as one. */
+  /** Posts a form with these fields. */
   post(fields: Readonly<Record<string, string | File>>, init?: RequestInit): Promise<Response>
   stop(): Promise<void>
 }
@@ -36,7 +38,7 @@ export type TranscriptionServerOptions = {
   readonly stream?: Partial<Config['stream']>
 }
 
-/** Callers are those of `gateway`. */
+/** Uses the principals of `gateway`. */
 export async function startTranscriptionServer(
   gateway: Gateway,
   options: TranscriptionServerOptions,
@@ -55,12 +57,18 @@ export async function startTranscriptionServer(
     pool,
     log,
     now,
-    openRecognition: (asked) => openRecognition({ pool, settings, log }, asked),
+    openRecognition: (request) => openRecognition({ pool, settings, log }, request),
   })
   const { auth } = gateway.deps
   const app = new Elysia()
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(transcriptionRoutes({ auth, transcriptions, config }))
+    .use(
+      mountEndpoints(transcriptionEndpoints({ transcriptions, config }), {
+        auth,
+        config,
+        describe: describeEndpoint,
+      }),
+    )
     .listen({ hostname: '127.0.0.1', port: 0, development: false })
   const port = app.server?.port ?? 0
   const url = `http://127.0.0.1:${port}`

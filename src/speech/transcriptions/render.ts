@@ -1,108 +1,89 @@
 import { deflateSync } from 'node:zlib'
-import type { RecognitionStats, Transcript } from '#speech/recognition/recognition.ts'
+import type { RecognitionStats, TimeSpan, Transcript } from '#speech/recognition/recognition.ts'
 import type {
   Logprobs,
   Missing,
   Transcription,
+  TranscriptionEvent,
   TranscriptionSegment,
   TranscriptionWord,
   VerboseTranscription,
-} from './answer-schema.ts'
-import { renderSrt, renderVtt } from './captions.ts'
-import type { TranscriptionRequest } from './read-request.ts'
+} from './record.ts'
+import type { TranscriptionRequest } from './request.ts'
 import type { FileParts } from './transcribe-file.ts'
 
-/** A file as text. */
-export type FileTranscript = {
-  readonly segments: readonly Transcript[]
-  readonly stats: RecognitionStats
+export type RenderedTranscript = {
+  readonly body: string
+  readonly contentType: string
+  /** Speech lost in engine failures. */
+  readonly untranscribedMs: number
 }
 
-/** Takes all of it. */
-export async function wholeTranscript(parts: FileParts): Promise<FileTranscript> {
+/** Renders the complete transcript in the requested format. */
+export async function renderTranscript(
+  parts: FileParts,
+  request: TranscriptionRequest,
+): Promise<RenderedTranscript> {
   const segments: Transcript[] = []
   for await (const part of parts) {
-    if (part.type === 'end') return { segments, stats: part.stats }
-    segments.push(...part.finals)
+    if (part.type === 'finals') segments.push(...part.finals)
+    else return { ...renderFormat(segments, part.stats, request), ...untranscribedOf(part.stats) }
   }
-  throw new Error('the parts of a file had no end')
+  throw new Error('the transcript has no end')
 }
 
-export type RenderedAnswer = { readonly body: string; readonly contentType: string }
-
-const plain = 'text/plain; charset=utf-8'
-
-export function renderTranscript(
-  transcript: FileTranscript,
+function renderFormat(
+  segments: readonly Transcript[],
+  stats: RecognitionStats,
   request: TranscriptionRequest,
-): RenderedAnswer {
-  const { segments } = transcript
-  switch (request.form) {
+) {
+  switch (request.format) {
     case 'text':
-      return { body: `${textOf(segments)}\n`, contentType: plain }
+      return { body: `${textOf(segments)}\n`, contentType: 'text/plain; charset=utf-8' }
     case 'srt':
       return { body: renderSrt(segments), contentType: 'application/x-subrip; charset=utf-8' }
     case 'vtt':
       return { body: renderVtt(segments), contentType: 'text/vtt; charset=utf-8' }
     case 'json':
-      return asJson(renderShort(transcript, request))
+      return asJson(renderShort(segments, stats, request))
     case 'verbose_json':
-      return asJson(renderVerbose(transcript, request))
+      return asJson(renderVerbose(segments, stats, request))
   }
 }
 
-export function textOf(segments: readonly Transcript[]): string {
-  return segments.map(({ text }) => text).join(' ')
+function asJson(value: object) {
+  return { body: JSON.stringify(value), contentType: 'application/json' }
 }
 
-export function renderUsage({ receivedMs }: RecognitionStats): Transcription['usage'] {
-  return { type: 'duration', seconds: seconds(receivedMs) }
-}
-
-/** The speech that no engine made words of; nothing where there is none. */
-export function renderMissing({ untranscribedMs, gaps }: RecognitionStats): Missing {
-  if (untranscribedMs === 0) return {}
-  return { untranscribed_ms: Math.round(untranscribedMs), gaps: gaps.map(renderSpan) }
-}
-
-/** The chances of words, as far as the engine tells them. */
-export function renderLogprobs(segments: readonly Transcript[]): Logprobs {
-  return segments
-    .flatMap(({ words }) => words)
-    .flatMap(({ word, confidence }) =>
-      confidence === null
-        ? []
-        : [{ token: word, logprob: logOf(confidence), bytes: [...Buffer.from(word)] }],
-    )
-}
-
-export function renderSpan({ startMs, endMs }: { startMs: number; endMs: number }) {
-  return { start: seconds(startMs), end: seconds(endMs) }
+function untranscribedOf({ untranscribedMs }: RecognitionStats) {
+  return { untranscribedMs: Math.round(untranscribedMs) }
 }
 
 function renderShort(
-  { segments, stats }: FileTranscript,
-  { wantsLogprobs }: TranscriptionRequest,
+  segments: readonly Transcript[],
+  stats: RecognitionStats,
+  request: TranscriptionRequest,
 ): Transcription {
   return {
     text: textOf(segments),
-    ...(wantsLogprobs ? { logprobs: renderLogprobs(segments) } : {}),
+    ...logprobsOf(segments, request),
     usage: renderUsage(stats),
     ...renderMissing(stats),
   }
 }
 
 function renderVerbose(
-  { segments, stats }: FileTranscript,
-  { holds, language }: TranscriptionRequest,
+  segments: readonly Transcript[],
+  stats: RecognitionStats,
+  { includes, language }: TranscriptionRequest,
 ): VerboseTranscription {
   return {
     task: 'transcribe',
     language,
-    duration: seconds(stats.receivedMs),
+    duration: toSeconds(stats.receivedMs),
     text: textOf(segments),
-    ...(holds.words ? { words: segments.flatMap(renderWords) } : {}),
-    ...(holds.segments ? { segments: segments.map(renderSegment) } : {}),
+    ...(includes.words ? { words: segments.flatMap(renderWords) } : {}),
+    ...(includes.segments ? { segments: segments.map(renderSegment) } : {}),
     usage: renderUsage(stats),
     untranscribed_ms: 0,
     gaps: [],
@@ -110,43 +91,143 @@ function renderVerbose(
   }
 }
 
+/** A known event without effect: unknown events break strict clients. */
+export const heartbeatEvent: TranscriptionEvent = { type: 'transcript.text.delta', delta: '' }
+
+/** The events of a stream, in batches that are sent together. */
+export async function* streamTranscript(
+  parts: FileParts,
+  request: TranscriptionRequest,
+): AsyncGenerator<readonly TranscriptionEvent[], void, void> {
+  const sent: Transcript[] = []
+  for await (const part of parts) {
+    if (part.type === 'finals') {
+      const offset = sent.length
+      sent.push(...part.finals)
+      yield part.finals.flatMap((final, index) => renderFinal(final, offset + index, request))
+    } else {
+      yield [{ type: 'transcript.text.done', ...renderShort(sent, part.stats, request) }]
+    }
+  }
+}
+
+/** Deltas cannot be withdrawn, so they contain only finals. */
+function renderFinal(
+  final: Transcript,
+  id: number,
+  request: TranscriptionRequest,
+): TranscriptionEvent[] {
+  const { text } = final
+  const delta: TranscriptionEvent = {
+    type: 'transcript.text.delta',
+    delta: id === 0 ? text : ` ${text}`,
+    ...logprobsOf([final], request),
+  }
+  if (request.format !== 'verbose_json') return [delta]
+  const span = renderSpan(final)
+  return [delta, { type: 'transcript.text.segment', id: `seg_${id}`, ...span, text, speaker: '' }]
+}
+
+function textOf(segments: readonly Transcript[]): string {
+  return segments.map(({ text }) => text).join(' ')
+}
+
+function renderUsage({ receivedMs }: RecognitionStats): Transcription['usage'] {
+  return { type: 'duration', seconds: toSeconds(receivedMs) }
+}
+
+/** Untranscribed speech; empty if there is none. */
+function renderMissing({ untranscribedMs, gaps }: RecognitionStats): Missing {
+  if (untranscribedMs === 0) return {}
+  return { untranscribed_ms: Math.round(untranscribedMs), gaps: gaps.map(renderSpan) }
+}
+
+function logprobsOf(
+  segments: readonly Transcript[],
+  { includesLogprobs }: TranscriptionRequest,
+): { logprobs?: Logprobs } {
+  if (!includesLogprobs) return {}
+  const logprobs = segments
+    .flatMap(({ words }) => words)
+    .flatMap(({ word, confidence }) =>
+      confidence === null
+        ? []
+        : [{ token: word, logprob: toLogprob(confidence), bytes: [...Buffer.from(word)] }],
+    )
+  return { logprobs }
+}
+
+function renderSpan({ startMs, endMs }: TimeSpan) {
+  return { start: toSeconds(startMs), end: toSeconds(endMs) }
+}
+
 function renderWords({ words }: Transcript): TranscriptionWord[] {
-  return words.map(({ word, startMs, endMs, confidence }) => ({
-    word,
-    ...renderSpan({ startMs, endMs }),
-    ...(confidence === null ? {} : { confidence }),
+  return words.map((word) => ({
+    word: word.word,
+    ...renderSpan(word),
+    ...(word.confidence === null ? {} : { confidence: word.confidence }),
   }))
 }
 
-/** With the fields of Whisper's segments; what an engine does not tell has the value of certainty. */
+/** A segment in Whisper's format; values that engines do not report are those of certainty. */
 function renderSegment(segment: Transcript, id: number): TranscriptionSegment {
   const { text, confidence, startMs } = segment
   const bytes = Buffer.from(text)
   return {
     id,
-    // Whisper counts its frames, of ten milliseconds.
+    // Whisper's frames are ten milliseconds long.
     seek: Math.round(startMs / 10),
     ...renderSpan(segment),
     text,
     tokens: [],
     temperature: 0,
-    avg_logprob: logOf(confidence ?? 1),
+    avg_logprob: toLogprob(confidence ?? 1),
     compression_ratio: bytes.length / deflateSync(bytes).length,
     no_speech_prob: 0,
   }
 }
 
-/** JSON knows no infinity. */
-const chanceMin = 1e-6
+/** JSON has no infinity. */
+const probabilityMin = 1e-6
 
-function logOf(chance: number): number {
-  return Math.min(0, Math.log(Math.max(chance, chanceMin)))
+function toLogprob(probability: number): number {
+  return Math.min(0, Math.log(Math.max(probability, probabilityMin)))
 }
 
-function seconds(ms: number): number {
+function toSeconds(ms: number): number {
   return Math.round(ms) / 1000
 }
 
-function asJson(value: object): RenderedAnswer {
-  return { body: JSON.stringify(value), contentType: 'application/json' }
+/** SubRip: numbered cues, with a comma before the milliseconds. */
+function renderSrt(cues: readonly Transcript[]): string {
+  return cues
+    .map((cue, index) => `${index + 1}\n${renderTimes(cue, ',')}\n${oneLine(cue.text)}\n\n`)
+    .join('')
+}
+
+function renderVtt(cues: readonly Transcript[]): string {
+  const rendered = cues.map(
+    (cue) => `${renderTimes(cue, '.')}\n${escapeMarkup(oneLine(cue.text))}\n\n`,
+  )
+  return `WEBVTT\n\n${rendered.join('')}`
+}
+
+function renderTimes({ startMs, endMs }: TimeSpan, point: ',' | '.'): string {
+  return `${renderTime(startMs, point)} --> ${renderTime(endMs, point)}`
+}
+
+function renderTime(ms: number, point: ',' | '.'): string {
+  const whole = Math.round(ms)
+  const digits = (value: number, count = 2) => String(Math.floor(value)).padStart(count, '0')
+  const clock = [whole / 3_600_000, (whole / 60_000) % 60, (whole / 1000) % 60]
+  return `${clock.map((part) => digits(part)).join(':')}${point}${digits(whole % 1000, 3)}`
+}
+
+/** A blank line would end the cue, and an arrow would be read as its times. */
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').replaceAll('-->', '→')
+}
+
+function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

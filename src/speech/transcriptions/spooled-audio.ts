@@ -1,34 +1,37 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Encoding } from '#speech/decoders/decoder.ts'
+import { sniff, sniffFrames } from '#speech/decoders/sniff.ts'
 import { spool } from '#storage/spool.ts'
+import { invalidField, messages } from './errors.ts'
 
-/** A file of a caller on the disk, until it is closed. */
+/** An uploaded file on disk, until it is closed. */
 export type SpooledAudio = {
   readonly filename: string | null
   readonly bytes: number
+  /** The first bytes. */
   readonly head: Uint8Array
-  /** Its bytes in order, at the speed at which they are taken. */
   read(): AsyncGenerator<Uint8Array, void, void>
-  /** Harmless when called twice. */
+  /** Idempotent. */
   close(): Promise<void>
 }
 
 const chunkBytes = 65_536
 
 /**
- * Keeps bytes in a file that has no name any more, so that nothing is left of it however this
- * process ends. Throws what `spool` throws, and then nothing is left either.
+ * Writes the upload to an unlinked file, so that nothing remains however this process ends. Throws
+ * the errors of `spool`; nothing remains then either.
  */
 export async function spoolAudio(
   source: AsyncIterable<Uint8Array>,
-  place: { folder: string; bytesMax: number; filename: string | null },
+  options: { folder: string; bytesMax: number; filename: string | null },
 ): Promise<SpooledAudio> {
-  const path = join(place.folder, Bun.randomUUIDv7())
-  const { bytes, head } = await spool(source, path, { bytesMax: place.bytesMax })
+  const path = join(options.folder, Bun.randomUUIDv7())
+  const { bytes, head } = await spool(source, path, { bytesMax: options.bytesMax })
   try {
     const file = await open(path)
     return {
-      filename: place.filename,
+      filename: options.filename,
       bytes,
       head,
       async *read() {
@@ -43,4 +46,16 @@ export async function spoolAudio(
   } finally {
     await rm(path, { force: true })
   }
+}
+
+/**
+ * Detects the encoding by the first bytes. The file name only counts for MP3, whose streams may
+ * start with anything. Throws `invalid_request` for unsupported formats.
+ */
+export function detectEncoding({ head, filename }: SpooledAudio): Encoding {
+  const found = sniff(head) ?? sniffFrames(head)
+  if (found?.encoding) return found.encoding
+  if (found === null && /\.(mp3|mpga|mpeg)$/i.test(filename ?? '')) return 'mp3'
+  const format = found === null ? 'is unknown' : `is ${found.name}`
+  throw invalidField('file', messages.unsupportedFormat(format), 'unsupported_file_format')
 }

@@ -3,13 +3,19 @@ import type { Encoding } from '#speech/decoders/decoder.ts'
 import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
 import type { Language } from '#speech/engine.ts'
 import type {
+  OpenRecognition,
   Recognition,
   RecognitionEvent,
-  RecognitionOptions,
   RecognitionStats,
   Transcript,
 } from '#speech/recognition/recognition.ts'
-import { audioLost, callerGone, noAudio, recognitionFailed } from './failures.ts'
+import {
+  audioLost,
+  clientDisconnected,
+  invalidField,
+  messages,
+  recognitionFailed,
+} from './errors.ts'
 import type { SpooledAudio } from './spooled-audio.ts'
 
 export type FileJob = {
@@ -18,33 +24,31 @@ export type FileJob = {
   readonly language: Language
   readonly engineName: string | null
   readonly vocabulary: readonly string[]
-  /** Whether speech that was lost with its engine may be missing; otherwise it is a failure. */
-  readonly maySkip: boolean
+  /** Whether the transcript may miss speech lost in engine failures; otherwise the job fails. */
+  readonly allowsGaps: boolean
   readonly signal: AbortSignal
 }
 
-/** Some finals, in their order; last, what became of the audio. */
+/** Finals in order; last, the statistics. */
 type FilePart =
   | { readonly type: 'finals'; readonly finals: readonly Transcript[] }
   | { readonly type: 'end'; readonly stats: RecognitionStats }
 
 export type FileParts = AsyncGenerator<FilePart, void, void>
 
-export type OpenRecognition = (options: RecognitionOptions) => Promise<Recognition>
-
-/** The silence after which an utterance is over, as in a session that does not say. */
+/** The default of live sessions. */
 const endpointingMs = 600
-/** Pieces of at most 200 ms that are decoded in one turn of the event loop. */
+/** Pieces, each of at most 200 ms, decoded in one turn of the event loop. */
 const piecesPerTurn = 16
 
 /**
- * A file made text of. It is decoded as far as the engine has room, so neither bytes nor samples of
- * it stand in memory; where nobody takes the finals, it waits. Rejects with an `AppError` (among
- * them the reason of the signal), an `AudioError` or an `EngineError`.
+ * Transcribes a file. It is decoded as fast as the engine accepts audio and the finals are consumed,
+ * so it is never held in memory. Rejects with an `AppError` (including the signal's reason), an
+ * `AudioError` or an `EngineError`.
  */
 export async function* transcribeFile(open: OpenRecognition, job: FileJob): FileParts {
-  const listening = createListening(job)
-  const options: RecognitionOptions = {
+  const results = new FileResults(job)
+  const recognition = await open({
     language: job.language,
     engineName: job.engineName,
     vocabulary: job.vocabulary,
@@ -54,20 +58,19 @@ export async function* transcribeFile(open: OpenRecognition, job: FileJob): File
     endpointingMs,
     live: false,
     signal: job.signal,
-    listener: listening.hear,
-  }
-  const recognition = await open(options).catch((error: unknown) => {
-    listening.check()
+    listener: (event) => results.onEvent(event),
+  }).catch((error: unknown) => {
+    results.throwIfFailed()
     throw error
   })
   try {
-    yield* feedFile(recognition, job, listening)
+    yield* decodeFile(recognition, job, results)
     recognition.end()
-    let stats = listening.ending()
-    while (stats === null || listening.hasFinals()) {
-      if (listening.hasFinals()) yield listening.takeFinals()
-      else await listening.changed()
-      stats = listening.ending()
+    let stats = results.stats()
+    while (stats === null || results.hasFinals()) {
+      if (results.hasFinals()) yield results.takeFinals()
+      else await results.changed()
+      stats = results.stats()
     }
     yield { type: 'end', stats }
   } finally {
@@ -75,100 +78,95 @@ export async function* transcribeFile(open: OpenRecognition, job: FileJob): File
   }
 }
 
-async function* feedFile(
+async function* decodeFile(
   recognition: Recognition,
   { audio, encoding }: FileJob,
-  listening: Listening,
+  results: FileResults,
 ): FileParts {
   const format = { encoding, container: 'auto', sampleRateHz: null, channels: 1 } as const
   const decoder = await openAudioDecoder(format, recognition.sampleRateHz)
   let samples = 0
   let steps = 0
 
-  async function* feed(pieces: Iterable<Int16Array>): FileParts {
+  async function* write(pieces: Iterable<Int16Array>): FileParts {
     for (const piece of pieces) {
       while (recognition.writableMs() <= 0) {
-        await listening.changed()
-        if (listening.hasFinals()) yield listening.takeFinals()
+        await results.changed()
+        if (results.hasFinals()) yield results.takeFinals()
       }
       recognition.write(piece)
       samples += piece.length
       if (++steps % piecesPerTurn === 0) await new Promise(setImmediate)
-      listening.check()
-      if (listening.hasFinals()) yield listening.takeFinals()
+      results.throwIfFailed()
+      if (results.hasFinals()) yield results.takeFinals()
     }
   }
 
   try {
-    for await (const bytes of audio.read()) yield* feed(decoder.decode(bytes))
-    yield* feed(decoder.end())
-    if (samples === 0) throw noAudio()
+    for await (const bytes of audio.read()) yield* write(decoder.decode(bytes))
+    yield* write(decoder.end())
+    if (samples === 0) throw invalidField('file', messages.noAudio, 'bad_audio')
   } finally {
     decoder.close()
   }
 }
 
-type Listening = {
-  hear(event: RecognitionEvent): void
-  hasFinals(): boolean
-  takeFinals(): FilePart
-  /** Null while it goes on; throws as `check` does. */
-  ending(): RecognitionStats | null
-  /** Throws why it broke off, once the finals from before then are taken. */
-  check(): void
-  /** Resolves with the next event; throws as `check` does. */
-  changed(): Promise<void>
-}
+/** Collects the results of one recognition until they are consumed. */
+class FileResults {
+  readonly #allowsGaps: boolean
+  readonly #signal: AbortSignal
+  #finals: Transcript[] = []
+  #stats: RecognitionStats | null = null
+  #failure: Error | null = null
+  #next = Promise.withResolvers<void>()
 
-function createListening({ maySkip, signal }: Pick<FileJob, 'maySkip' | 'signal'>): Listening {
-  let finals: Transcript[] = []
-  let stats: RecognitionStats | null = null
-  let failure: Error | null = null
-  let next = Promise.withResolvers<void>()
+  constructor({ allowsGaps, signal }: FileJob) {
+    this.#allowsGaps = allowsGaps
+    this.#signal = signal
+    signal.addEventListener('abort', () => this.#wake(), { once: true })
+  }
 
-  const wake = () => {
-    next.resolve()
-    next = Promise.withResolvers()
+  onEvent(event: RecognitionEvent): void {
+    if (event.type === 'transcript' && event.isFinal) this.#finals.push(event)
+    if (event.type === 'ended') this.#stats = event.stats
+    if (event.type === 'failed') this.#failure ??= recognitionFailed(event.code)
+    if (event.type === 'warning' && event.code === 'audio_lost' && !this.#allowsGaps) {
+      const { start_ms: startMs, end_ms: endMs } = event.details
+      this.#failure ??= audioLost(Number(startMs), Number(endMs))
+    }
+    this.#wake()
   }
-  const fail = (error: Error) => {
-    failure ??= error
-    wake()
-  }
-  const check = () => {
-    if (signal.aborted) throw reasonOf(signal)
-    if (failure !== null && finals.length === 0) throw failure
-  }
-  signal.addEventListener('abort', wake, { once: true })
 
-  return {
-    hear(event) {
-      if (event.type === 'transcript' && event.isFinal) finals.push(event)
-      if (event.type === 'ended') stats = event.stats
-      if (event.type === 'failed') fail(recognitionFailed(event.code))
-      if (event.type === 'warning' && event.code === 'audio_lost' && !maySkip) {
-        fail(audioLost(Number(event.details['start_ms']), Number(event.details['end_ms'])))
-      }
-      wake()
-    },
-    hasFinals: () => finals.length > 0,
-    takeFinals() {
-      const taken = finals
-      finals = []
-      return { type: 'finals', finals: taken }
-    },
-    ending() {
-      check()
-      return stats
-    },
-    check,
-    async changed() {
-      check()
-      if (failure === null) await next.promise
-      check()
-    },
+  hasFinals(): boolean {
+    return this.#finals.length > 0
   }
-}
 
-function reasonOf({ reason }: AbortSignal): AppError {
-  return reason instanceof AppError ? reason : callerGone(reason)
+  takeFinals(): FilePart {
+    return { type: 'finals', finals: this.#finals.splice(0) }
+  }
+
+  /** Null until the recognition has ended; throws like `throwIfFailed`. */
+  stats(): RecognitionStats | null {
+    this.throwIfFailed()
+    return this.#stats
+  }
+
+  /** Throws the failure once the finals before it were taken. */
+  throwIfFailed(): void {
+    const { aborted, reason } = this.#signal
+    if (aborted) throw reason instanceof AppError ? reason : clientDisconnected(reason)
+    if (this.#failure !== null && this.#finals.length === 0) throw this.#failure
+  }
+
+  /** Resolves with the next event; throws like `throwIfFailed`. */
+  async changed(): Promise<void> {
+    this.throwIfFailed()
+    if (this.#failure === null) await this.#next.promise
+    this.throwIfFailed()
+  }
+
+  #wake(): void {
+    this.#next.resolve()
+    this.#next = Promise.withResolvers()
+  }
 }

@@ -3,49 +3,45 @@ import { join } from 'node:path'
 import type { Config } from '#config/schema.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
-import type { EnginePool } from '#speech/engines/pool.ts'
-import type { RecognitionStats } from '#speech/recognition/recognition.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import { isLanguage } from '#speech/engine.ts'
+import type { EngineChoice, EnginePool } from '#speech/engines/pool.ts'
+import type { OpenRecognition, RecognitionStats } from '#speech/recognition/recognition.ts'
 import { removeUnfinished } from '#storage/spool.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createAdmission } from './admission.ts'
-import { asFailure, callerGone, noPlace, tookTooLong } from './failures.ts'
-import { encodingOfFile } from './file-encoding.ts'
-import type { TranscriptionRequest } from './read-request.ts'
-import { resolveEngine } from './resolve-engine.ts'
-import { type SpooledAudio, spoolAudio } from './spooled-audio.ts'
 import {
-  type FileJob,
-  type FileParts,
-  type OpenRecognition,
-  transcribeFile,
-} from './transcribe-file.ts'
+  clientDisconnected,
+  enginesBusy,
+  invalidField,
+  messages,
+  noCapacity,
+  toFileError,
+  tooManyFiles,
+} from './errors.ts'
+import type { TranscriptionRequest } from './request.ts'
+import { detectEncoding, type SpooledAudio, spoolAudio } from './spooled-audio.ts'
+import { type FileJob, type FileParts, transcribeFile } from './transcribe-file.ts'
 
-/** Files that callers have made text of, in this process. */
+/** File transcriptions in this process. */
 export type Transcriptions = {
-  /** At the door, before anything of the file came; throws where there is no room for it. */
-  receive(caller: TranscriptionCaller): Receipt
-  /** Those that are going on. */
+  /** Admits an upload before its first byte; throws at capacity. */
+  admit(context: RequestContext): Upload
+  /** Transcriptions in progress. */
   running(): number
 }
 
-type TranscriptionCaller = {
-  readonly userId: string
-  readonly requestId: string
-  readonly signal: AbortSignal
-}
-
-/** One file, from its first byte to the end of its answer. */
-export type Receipt = {
-  /** Keeps the file; throws `request_too_large` past `fileBytesMax`. */
-  take(filename: string | null, bytes: AsyncIterable<Uint8Array>): Promise<void>
+/** One file, from its first byte to the end of the response. */
+export type Upload = {
+  /** Writes the file to disk; throws `request_too_large` above `fileBytesMax`. */
+  receive(filename: string | null, bytes: AsyncIterable<Uint8Array>): Promise<void>
   /**
-   * The file made text of. Whoever begins it takes it to its end or returns it: then, and when it
-   * throws, everything is given back. It throws `AppError`s.
+   * Transcribes the file. The caller consumes all parts or returns the generator: then, or when it
+   * throws an `AppError`, all resources are released.
    */
-  begin(request: TranscriptionRequest): FileParts
-  /** Nobody waits for it any more. */
+  transcribe(request: TranscriptionRequest): FileParts
+  /** The client disconnected. */
   abandon(): void
-  /** Gives everything back; harmless when called twice, and after the end of what was begun. */
+  /** Releases all resources; idempotent. */
   close(): Promise<void>
 }
 
@@ -59,29 +55,56 @@ export type TranscriptionsDeps = {
 
 export async function createTranscriptions(deps: TranscriptionsDeps): Promise<Transcriptions> {
   const { config, pool } = deps
+  const { sessionsMax, sessionsPerUserMax } = config.speech
   const folder = join(config.data, 'speech')
   await mkdir(folder, { recursive: true })
   await removeUnfinished(folder, deps.now())
-  const admission = createAdmission(config.speech)
-  const hasAnyPlace = () =>
-    pool.languages.some((language) => pool.hasCapacity({ language, engineName: null, avoid: null }))
+  const runningByUser = new Map<string, number>()
+  let running = 0
+
+  /** Returns a function that releases the capacity once. */
+  function takeCapacity(userId: string): () => void {
+    const runningOfUser = runningByUser.get(userId) ?? 0
+    if (runningOfUser >= sessionsPerUserMax) throw tooManyFiles(sessionsPerUserMax)
+    if (running >= sessionsMax) throw noCapacity()
+    running += 1
+    runningByUser.set(userId, runningOfUser + 1)
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      running -= 1
+      const rest = (runningByUser.get(userId) ?? 1) - 1
+      if (rest === 0) runningByUser.delete(userId)
+      else runningByUser.set(userId, rest)
+    }
+  }
+
   return {
-    receive(caller) {
-      if (!hasAnyPlace()) throw noPlace()
-      return openReceipt({ ...deps, folder }, caller, admission.enter(caller.userId))
+    admit(context) {
+      const hasCapacity = pool.languages.some((language) =>
+        pool.hasCapacity({ language, engineName: null, avoid: null }),
+      )
+      if (!hasCapacity) throw enginesBusy()
+      return openUpload(deps, folder, context, takeCapacity(context.principal.userId))
     },
-    running: admission.running,
+    running: () => running,
   }
 }
 
-function openReceipt(
-  deps: TranscriptionsDeps & { folder: string },
-  caller: TranscriptionCaller,
-  leave: () => void,
-): Receipt {
-  const { fileBytesMax, fileMs, models } = deps.config.speech
-  const { controller, release } = followSignal(caller.signal)
-  const timer = setTimeout(() => controller.abort(tookTooLong(fileMs)), fileMs)
+function openUpload(
+  deps: TranscriptionsDeps,
+  folder: string,
+  context: RequestContext,
+  releaseCapacity: () => void,
+): Upload {
+  const { fileBytesMax, fileMs } = deps.config.speech
+  const { controller, release } = followSignal(context.signal)
+  const timeout = () =>
+    new AppError('upstream_total_timeout', messages.timeout(fileMs), {
+      code: 'transcription_timeout',
+    })
+  const timer = setTimeout(() => controller.abort(timeout()), fileMs)
   let audio: SpooledAudio | null = null
   let isClosed = false
 
@@ -90,63 +113,78 @@ function openReceipt(
     isClosed = true
     clearTimeout(timer)
     release()
-    leave()
+    releaseCapacity()
     await audio?.close()
-  }
-
-  function jobOf(audio: SpooledAudio, request: TranscriptionRequest): FileJob {
-    const choice = resolveEngine(request, { pool: deps.pool, models })
-    const encoding = encodingOfFile(audio.head, audio.filename)
-    if (!deps.pool.hasCapacity(choice)) throw noPlace()
-    return {
-      audio,
-      encoding,
-      language: choice.language,
-      engineName: choice.engineName,
-      vocabulary: request.vocabulary,
-      maySkip: request.form === 'verbose_json',
-      signal: controller.signal,
-    }
   }
 
   async function* run(audio: SpooledAudio, request: TranscriptionRequest): FileParts {
     const startedAt = performance.now()
-    let outcome: Outcome = { stats: null, failure: callerGone() }
+    let outcome: Outcome = { stats: null, failure: clientDisconnected() }
     try {
-      for await (const part of transcribeFile(deps.openRecognition, jobOf(audio, request))) {
+      const job = createJob(deps, audio, request, controller.signal)
+      for await (const part of transcribeFile(deps.openRecognition, job)) {
         if (part.type === 'end') outcome = { stats: part.stats, failure: null }
         yield part
       }
     } catch (error) {
-      const failure = toAppError(asFailure(error))
+      const failure = toAppError(toFileError(error))
       outcome = { stats: null, failure }
       throw failure
     } finally {
       await close()
-      logEnd(deps.log, { caller, request, audio, outcome, ms: performance.now() - startedAt })
+      logEnd(deps.log, { context, request, audio, outcome, ms: performance.now() - startedAt })
     }
   }
 
   return {
-    async take(filename, bytes) {
-      audio = await spoolAudio(bytes, {
-        folder: deps.folder,
-        filename,
-        bytesMax: fileBytesMax,
-      })
+    async receive(filename, bytes) {
+      audio = await spoolAudio(bytes, { folder, filename, bytesMax: fileBytesMax })
       if (isClosed) await audio.close()
     },
-    begin(request) {
-      if (audio === null) {
-        throw new AppError('invalid_request', 'Send the audio as a file in the field "file".', {
-          param: 'file',
-        })
-      }
+    transcribe(request) {
+      if (audio === null) throw invalidField('file', messages.noFile)
       return run(audio, request)
     },
-    abandon: () => controller.abort(callerGone()),
+    abandon: () => controller.abort(clientDisconnected()),
     close,
   }
+}
+
+function createJob(
+  { pool, config }: TranscriptionsDeps,
+  audio: SpooledAudio,
+  request: TranscriptionRequest,
+  signal: AbortSignal,
+): FileJob {
+  const choice = chooseEngine(request, pool, config.speech.models)
+  const encoding = detectEncoding(audio)
+  if (!pool.hasCapacity(choice)) throw enginesBusy()
+  return {
+    audio,
+    encoding,
+    language: choice.language,
+    engineName: choice.engineName,
+    vocabulary: request.vocabulary,
+    allowsGaps: request.format === 'verbose_json',
+    signal,
+  }
+}
+
+/** Throws `model_not_found` or `unsupported_language`. `models`: names that mean any engine. */
+function chooseEngine(
+  { model, language }: TranscriptionRequest,
+  pool: EnginePool,
+  models: readonly string[],
+): EngineChoice {
+  const engine = models.includes(model) ? null : pool.engines.find(({ name }) => name === model)
+  if (engine === undefined) {
+    throw new AppError('model_not_found', messages.unknownModel(model), { param: 'model' })
+  }
+  const served = engine?.languages ?? pool.languages
+  if (isLanguage(language) && served.includes(language)) {
+    return { language, engineName: engine?.name ?? null, avoid: null }
+  }
+  throw invalidField('language', messages.unsupportedLanguage(served), 'unsupported_language')
 }
 
 type Outcome = { readonly stats: RecognitionStats | null; readonly failure: AppError | null }
@@ -154,7 +192,7 @@ type Outcome = { readonly stats: RecognitionStats | null; readonly failure: AppE
 function logEnd(
   log: Log,
   end: {
-    caller: TranscriptionCaller
+    context: RequestContext
     request: TranscriptionRequest
     audio: SpooledAudio
     outcome: Outcome
@@ -163,7 +201,7 @@ function logEnd(
 ): void {
   const { stats, failure } = end.outcome
   log[failure !== null && failure.status >= 500 ? 'warn' : 'info']('transcription ended', {
-    request_id: end.caller.requestId,
+    request_id: end.context.requestId,
     model: end.request.model,
     lang: end.request.language,
     bytes: end.audio.bytes,

@@ -4,7 +4,7 @@ import {
   transcription,
   transcriptionEvent,
   verboseTranscription,
-} from '#speech/transcriptions/answer-schema.ts'
+} from '#speech/transcriptions/record.ts'
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'

@@ -125,8 +125,8 @@ describe('a file', () => {
   test.each([
     ['MP4', named(mp4, 'memo.m4a')],
     ['FLAC', named(bytesOf(`fLaC\0\0\0\x22${'\0'.repeat(40)}`), 'a.flac')],
-    ['cannot be told', named(bytesOf('hello, this is a text'), 'notes.txt')],
-    ['cannot be told', named(bytesOf(''), 'empty.wav')],
+    ['is unknown', named(bytesOf('hello, this is a text'), 'notes.txt')],
+    ['is unknown', named(bytesOf(''), 'empty.wav')],
   ])('of another format (%s) is told which are taken', async (what, other) => {
     const refusal = await refusalOf({ file: other, model })
     expect(refusal).toMatchObject({ status: 400, code: 'unsupported_file_format', param: 'file' })

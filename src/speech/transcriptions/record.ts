@@ -1,19 +1,19 @@
 import { type Static, Type } from '@sinclair/typebox'
 
-/** What `POST /v1/audio/transcriptions` answers with. Times are seconds. */
+/** The responses of `POST /v1/audio/transcriptions`. Times are seconds. */
 
 const span = { start: Type.Number(), end: Type.Number() }
 
 const usage = Type.Object({
   type: Type.Literal('duration'),
-  seconds: Type.Number({ description: 'Of audio.' }),
+  seconds: Type.Number({ description: 'The duration of the audio.' }),
 })
 
 const missing = Type.Object({
   untranscribed_ms: Type.Optional(
-    Type.Integer({ description: 'Speech that was lost with its engine; absent where none was.' }),
+    Type.Integer({ description: 'Speech lost in engine failures; absent if none was.' }),
   ),
-  gaps: Type.Optional(Type.Array(Type.Object(span), { description: 'Where it was.' })),
+  gaps: Type.Optional(Type.Array(Type.Object(span), { description: 'The lost spans.' })),
 })
 export type Missing = Static<typeof missing>
 
@@ -23,7 +23,7 @@ const logprobs = Type.Array(
     logprob: Type.Number(),
     bytes: Type.Array(Type.Integer()),
   }),
-  { description: 'Of words, as far as the engine tells their chances.' },
+  { description: 'Log probabilities of words, if the engine reports confidences.' },
 )
 export type Logprobs = Static<typeof logprobs>
 
@@ -41,7 +41,7 @@ const word = Type.Object({
 
 const segment = Type.Object({
   id: Type.Integer(),
-  seek: Type.Integer({ description: 'In frames of ten milliseconds.' }),
+  seek: Type.Integer({ description: 'The position in frames of ten milliseconds.' }),
   ...span,
   text: Type.String(),
   tokens: Type.Array(Type.Integer()),
@@ -62,8 +62,8 @@ export const verboseTranscription = Type.Object(
     words: Type.Optional(Type.Array(word)),
     segments: Type.Optional(Type.Array(segment)),
     usage,
-    untranscribed_ms: Type.Integer({ description: 'Speech that was lost with its engine.' }),
-    gaps: Type.Array(Type.Object(span), { description: 'Where it was.' }),
+    untranscribed_ms: Type.Integer({ description: 'Speech lost in engine failures.' }),
+    gaps: Type.Array(Type.Object(span), { description: 'The lost spans.' }),
   },
   { $id: 'VerboseTranscription' },
 )
@@ -73,7 +73,7 @@ export const transcriptionEvent = Type.Union(
   [
     Type.Object({
       type: Type.Literal('transcript.text.delta'),
-      delta: Type.String({ description: 'Empty: a sign of life.' }),
+      delta: Type.String({ description: 'Empty in a heartbeat.' }),
       logprobs: Type.Optional(logprobs),
     }),
     Type.Object({

@@ -1,0 +1,170 @@
+import { Type } from '@sinclair/typebox'
+import { type Endpoint, endpoint, eventStream, form, rawBody } from '#api/endpoint.ts'
+import type { Config } from '#config/schema.ts'
+import { renderError } from '#http/error-envelope.ts'
+import { type FrameSource, streamEvents } from '#http/event-stream.ts'
+import { toLine } from '#http/frame-text.ts'
+import { readMultipart } from '#http/multipart.ts'
+import { AppError } from '#lib/errors.ts'
+import { languages } from '#speech/engine.ts'
+import { invalidField, messages } from './errors.ts'
+import {
+  type Transcription,
+  type TranscriptionEvent,
+  transcription,
+  transcriptionEvent,
+  verboseTranscription,
+} from './record.ts'
+import { heartbeatEvent, renderTranscript, streamTranscript } from './render.ts'
+import {
+  readTranscriptionRequest,
+  type TranscriptionRequest,
+  transcriptionForm,
+} from './request.ts'
+import type { Transcriptions, Upload } from './transcriptions.ts'
+
+export type TranscriptionEndpointsDeps = {
+  readonly transcriptions: Transcriptions
+  readonly config: Pick<Config, 'files' | 'speech' | 'stream'>
+}
+
+const formLimits = { fieldsMax: 64, fieldBytesMax: 65_536, filesMax: 1 }
+/** The size of a form in addition to its file. */
+const formBytesMax = 1_048_576
+const untranscribedHeader = 'x-untranscribed-ms'
+
+export function transcriptionEndpoints(deps: TranscriptionEndpointsDeps): Endpoint[] {
+  const { transcriptions, config } = deps
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/audio/transcriptions',
+      permission: 'can_access_api',
+      tag: 'Speech',
+      summary: 'Transcribe a file',
+      description: `Compatible with OpenAI's endpoint. The file is never held in memory; its size is limited by the configuration,
+and its format is detected from its first bytes. With \`stream=true\` finals are sent as they are recognised, as events
+without names: \`transcript.text.delta\` and, with \`verbose_json\`, \`transcript.text.segment\`; then
+\`transcript.text.done\` or \`error\`; last \`[DONE]\`. If speech is lost in an engine failure, the request fails with
+\`audio_lost\`, except with \`verbose_json\`, which lists the missing spans.`,
+      body: rawBody(form(transcriptionForm)),
+      responses: { 200: transcriptResponse },
+      errors,
+      async handle({ context, request, server }) {
+        requireAcceptedSize(request, config.speech.fileBytesMax)
+        // Transcription takes time; `fileMs` limits it.
+        server?.timeout(request, 0)
+        const upload = transcriptions.admit(context)
+        try {
+          const parameters = await receiveForm(request, upload, config)
+          return parameters.streams
+            ? await streamResponse(upload, parameters, config.stream)
+            : await completeResponse(upload, parameters)
+        } catch (error) {
+          await upload.close()
+          throw error
+        }
+      },
+    }),
+  ]
+}
+
+/** Refuses a file that announces too large a size before it is uploaded. */
+function requireAcceptedSize(request: Request, fileBytesMax: number): void {
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced <= fileBytesMax + formBytesMax) return
+  throw new AppError('request_too_large', messages.fileTooLarge(fileBytesMax), {
+    code: 'file_too_large',
+  })
+}
+
+async function receiveForm(
+  request: Request,
+  upload: Upload,
+  { files, speech }: TranscriptionEndpointsDeps['config'],
+): Promise<TranscriptionRequest> {
+  const limits = { ...formLimits, gapMs: files.uploadGapMs, totalMs: speech.fileMs }
+  const { values } = await readMultipart(request, limits, (part, bytes) => {
+    if (part.field === 'file') return upload.receive(part.filename, bytes)
+    throw invalidField('file', messages.noFile)
+  })
+  return readTranscriptionRequest(values)
+}
+
+async function completeResponse(upload: Upload, request: TranscriptionRequest): Promise<Response> {
+  const transcript = await renderTranscript(upload.transcribe(request), request)
+  const { body, contentType, untranscribedMs } = transcript
+  // Texts and captions cannot contain it.
+  const missing = untranscribedMs === 0 ? {} : { [untranscribedHeader]: String(untranscribedMs) }
+  return new Response(body, { headers: { 'content-type': contentType, ...missing } })
+}
+
+function streamResponse(
+  upload: Upload,
+  request: TranscriptionRequest,
+  pace: Config['stream'],
+): Promise<Response> {
+  const source: FrameSource<readonly TranscriptionEvent[]> = {
+    items: streamTranscript(upload.transcribe(request), request),
+    render: (events) => events.map(frameOf).join(''),
+    fail: (error) => frameOf({ type: 'error', ...renderError(error) }),
+    life: { open: () => frameOf(heartbeatEvent), heartbeat: () => frameOf(heartbeatEvent) },
+    commit: () => {},
+    abandon: () => upload.abandon(),
+  }
+  return streamEvents(source, { ...pace, closing: 'data: [DONE]\n\n' })
+}
+
+/** The events of this endpoint have no names on the wire. */
+function frameOf(event: TranscriptionEvent): string {
+  return `data: ${toLine(event)}\n\n`
+}
+
+const example: Transcription = {
+  text: 'good morning',
+  usage: { type: 'duration', seconds: 1.6 },
+}
+const streamExample: readonly TranscriptionEvent[] = [
+  { type: 'transcript.text.delta', delta: 'good morning' },
+  { type: 'transcript.text.done', ...example },
+]
+const text = (sample: string) => ({ schema: Type.String(), example: sample })
+
+const transcriptResponse = {
+  description: 'The transcript in the requested format.',
+  content: {
+    'application/json': { schema: Type.Union([transcription, verboseTranscription]), example },
+    'text/plain': text('good morning\n'),
+    'application/x-subrip': text('1\n00:00:00,420 --> 00:00:01,180\ngood morning\n\n'),
+    'text/vtt': text('WEBVTT\n\n00:00:00.420 --> 00:00:01.180\ngood morning\n\n'),
+    ...eventStream(transcriptionEvent, `${streamExample.map(frameOf).join('')}data: [DONE]\n\n`),
+  },
+  headers: { [untranscribedHeader]: 'Milliseconds of speech lost in engine failures, if any.' },
+}
+
+const errors = {
+  invalid_request: [
+    messages.noFile,
+    { code: 'unsupported_language', message: messages.unsupportedLanguage(languages) },
+    { code: 'unsupported_file_format', message: messages.unsupportedFormat('is unknown') },
+    { code: 'bad_audio', message: messages.noAudio },
+  ],
+  model_not_found: messages.unknownModel('whisper-9'),
+  request_timeout: 'The request body did not arrive in time.',
+  request_too_large: { code: 'file_too_large', message: messages.fileTooLarge(209_715_200) },
+  rate_limit_exceeded: messages.tooManyFiles(100),
+  upstream_error: [
+    { code: 'engine_failed', message: messages.engine_failed },
+    { code: 'audio_lost', message: messages.audioLost(12_300, 15_000) },
+  ],
+  service_unavailable: [
+    { code: 'engine_busy', message: messages.enginesBusy },
+    { code: 'capacity', message: messages.noCapacity },
+  ],
+  upstream_gap_timeout: [
+    { code: 'engine_stalled', message: messages.engine_stalled },
+    { code: 'finalize_timeout', message: messages.finalize_timeout },
+  ],
+  upstream_total_timeout: { code: 'transcription_timeout', message: messages.timeout(600_000) },
+  insufficient_storage: 'There is not enough disk space for this file.',
+}

@@ -1,0 +1,106 @@
+import { Type } from '@sinclair/typebox'
+import { invalidField } from './errors.ts'
+
+const responseFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
+
+/** The validated fields of a transcription form; unknown fields are ignored. */
+export type TranscriptionRequest = {
+  readonly model: string
+  /** As sent; whether an engine serves it is checked later. */
+  readonly language: string
+  /** Likely words and phrases. */
+  readonly vocabulary: readonly string[]
+  readonly format: (typeof responseFormats)[number]
+  readonly streams: boolean
+  /** What `verbose_json` contains besides the text. */
+  readonly includes: { readonly words: boolean; readonly segments: boolean }
+  readonly includesLogprobs: boolean
+}
+
+const vocabularyMax = 256
+const wordCharsMax = 128
+const granularities = ['word', 'segment'] as const
+
+/** The form as documented. Lists are also accepted without `[]`. */
+export const transcriptionForm = Type.Object({
+  file: Type.String({ format: 'binary', description: 'WAV, MP3, or Opus in Ogg or WebM.' }),
+  model: Type.String({
+    description:
+      'The name of an engine, or a name such as `stt` that selects an engine by language.',
+  }),
+  language: Type.Optional(Type.String({ description: 'An ISO 639-1 code.', default: 'en' })),
+  prompt: Type.Optional(
+    Type.String({ description: 'A text in the style of the audio; its words are likely words.' }),
+  ),
+  'keywords[]': Type.Optional(
+    Type.Array(Type.String({ maxLength: wordCharsMax }), {
+      description: `Likely words and phrases. Together with those of the prompt, ${vocabularyMax} are used.`,
+    }),
+  ),
+  response_format: Type.Optional(
+    Type.Union(
+      responseFormats.map((format) => Type.Literal(format)),
+      { default: 'json' },
+    ),
+  ),
+  stream: Type.Optional(Type.Boolean({ default: false })),
+  'timestamp_granularities[]': Type.Optional(
+    Type.Array(Type.Union(granularities.map((name) => Type.Literal(name))), {
+      description: 'What `verbose_json` contains besides the text.',
+      default: ['segment'],
+    }),
+  ),
+  'include[]': Type.Optional(
+    Type.Array(Type.String(), { description: '`logprobs`: log probabilities of words.' }),
+  ),
+})
+
+type FormValues = ReadonlyMap<string, readonly string[]>
+
+/** Throws `invalid_request` with the name of the field. */
+export function readTranscriptionRequest(values: FormValues): TranscriptionRequest {
+  const model = lastOf(values, 'model')
+  if (model === null) throw invalidField('model', '"model" is required.')
+  const format = lastOf(values, 'response_format') ?? 'json'
+  // Some clients write booleans as Python does.
+  const stream = (lastOf(values, 'stream') ?? 'false').toLowerCase()
+  const included = listOf(values, 'timestamp_granularities').map((name) =>
+    oneOf(name, 'timestamp_granularities', granularities),
+  )
+  return {
+    model,
+    language: lastOf(values, 'language') ?? 'en',
+    vocabulary: readVocabulary(values),
+    format: oneOf(format, 'response_format', responseFormats),
+    streams: oneOf(stream, 'stream', ['true', 'false']) === 'true',
+    includes: {
+      words: included.includes('word'),
+      segments: included.length === 0 || included.includes('segment'),
+    },
+    includesLogprobs: listOf(values, 'include').includes('logprobs'),
+  }
+}
+
+/** An empty field counts as absent. */
+function lastOf(values: FormValues, name: string): string | null {
+  return values.get(name)?.at(-1)?.trim() || null
+}
+
+/** SDKs append brackets to the names of lists. */
+function listOf(values: FormValues, name: string): string[] {
+  return [...(values.get(`${name}[]`) ?? []), ...(values.get(name) ?? [])]
+}
+
+function readVocabulary(values: FormValues): string[] {
+  const prompt = lastOf(values, 'prompt') ?? ''
+  const words = prompt.match(/[\p{L}\p{N}][\p{L}\p{N}'’-]*/gu) ?? []
+  const phrases = listOf(values, 'keywords').map((phrase) => phrase.trim())
+  const usable = [...phrases, ...words].filter(({ length }) => length > 0 && length <= wordCharsMax)
+  return [...new Set(usable)].slice(0, vocabularyMax)
+}
+
+function oneOf<T extends string>(value: string, name: string, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === value)
+  if (found !== undefined) return found
+  throw invalidField(name, `"${name}" must be one of ${choices.join(', ')}.`)
+}
