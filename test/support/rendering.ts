@@ -103,10 +103,10 @@ function openDecoder(protocol: DecodedProtocol): Decoder {
     })
   }
   if (protocol === 'messages') {
-    const maker = 'upstream/m'
+    const sealedBy = 'upstream/m'
     return createMessagesDecoder({
       toolNames,
-      maker,
+      sealedBy,
       takenCallIds: new Set(),
       relays: false,
       ...limits,

@@ -1,11 +1,8 @@
 import type { Citation } from '#inference/events.ts'
 import { isRecord } from '#lib/json.ts'
-import { readText } from './wire.ts'
+import { citationsMax, readString } from '../shared/read.ts'
 
-/** More sources than any search gives. */
-const citationsMax = 1_024
-
-/** The sources of a text, which is told in pieces: each source belongs to one whole piece. */
+/** The citations of a text, which arrives in pieces: each citation covers one whole piece. */
 export class Citations {
   #chars = 0
   #pieceStart = 0
@@ -17,7 +14,7 @@ export class Citations {
     this.#count += 1
   }
 
-  passText(chars: number) {
+  advance(chars: number) {
     this.#chars += chars
   }
 
@@ -26,7 +23,7 @@ export class Citations {
     return this.#chars
   }
 
-  /** The citations of the piece that ends; none where it has no text that could cite. */
+  /** The citations of the piece that ends; none where it has no text. */
   take(): Citation[] {
     const range = { startIndex: this.#pieceStart, endIndex: this.#chars }
     const pending = this.#chars === 0 ? [] : this.#pending
@@ -36,18 +33,18 @@ export class Citations {
   }
 }
 
-/** Places in documents that the request itself held have no counterpart among our citations. */
+/** Returns none for a position in a document of the request, which events cannot represent. */
 function readCitation(
   citation: unknown,
   range: { startIndex: number; endIndex: number },
 ): Citation[] {
   if (!isRecord(citation)) return []
-  const url = readText(citation['url']) || readText(citation['source'])
-  const title = readText(citation['title'])
+  const url = readString(citation['url']) || readString(citation['source'])
+  const title = readString(citation['title'])
   if (/^https?:/.test(url))
     return [{ kind: 'url', url, title: title === '' ? url : title, ...range }]
-  const fileId = readText(citation['file_id'])
+  const fileId = readString(citation['file_id'])
   if (fileId === '') return []
-  const filename = readText(citation['document_title'])
+  const filename = readString(citation['document_title'])
   return [{ kind: 'file', fileId, filename, index: range.endIndex }]
 }

@@ -1,10 +1,10 @@
 import type { ContentPart } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import { AppError } from '#lib/errors.ts'
+import { type FilePart, unreadableFile } from '../shared/parts.ts'
 import type { WireContent } from './wire.ts'
 
-/** The parts of a message as blocks; empty texts are left out, because the protocol refuses them. */
+/** The parts of a message as blocks, without empty texts, which the protocol rejects. */
 export function encodeParts(parts: readonly ContentPart[], quirks: UpstreamQuirks): WireContent[] {
   return parts.flatMap((part) => {
     switch (part.type) {
@@ -32,8 +32,6 @@ function encodeImage(url: string): WireContent[] {
   return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: base64 } }]
 }
 
-type FilePart = Extract<ContentPart, { type: 'file' }>
-
 function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireContent[] {
   const title = part.filename === null ? {} : { title: part.filename }
   const data = readDataUrl(part.data ?? part.url ?? '') ?? readBareData(part)
@@ -43,32 +41,23 @@ function encodeFile(part: FilePart, quirks: UpstreamQuirks): WireContent[] {
     const source = { type: 'text', media_type: 'text/plain', data: text } as const
     return [{ type: 'document', source, ...title }]
   }
-  if (!quirks.files) throw cannotRead(part)
+  if (!quirks.files) throw unreadableFile(part, quirks.files)
   if (data !== null) {
     const source = { type: 'base64', media_type: data.mediaType, data: data.base64 } as const
     return [{ type: 'document', source, ...title }]
   }
-  if (part.url === null) throw cannotRead(part)
+  if (part.url === null) throw unreadableFile(part, quirks.files)
   return [{ type: 'document', source: { type: 'url', url: part.url }, ...title }]
 }
 
-/** Data without a type is a PDF, which is what the protocol takes. */
+/** Data without a media type is a PDF, the file type of the protocol. */
 function readBareData({ data }: FilePart): Data | null {
   return data === null || data === '' ? null : { mediaType: 'application/pdf', base64: data }
 }
 
-function cannotRead({ filename }: FilePart): AppError {
-  const name = filename === null ? 'a file' : `the file ${filename}`
-  return new AppError(
-    'invalid_request',
-    `The model does not take files, but the input holds ${name}.`,
-    { param: 'input' },
-  )
-}
-
 type Data = { mediaType: string; base64: string }
 
-/** What a data URL holds; null for any other URL. */
+/** The content of a data URL; null for any other URL. */
 function readDataUrl(url: string): Data | null {
   const comma = url.startsWith('data:') ? url.indexOf(',') : -1
   if (comma === -1) return null

@@ -5,6 +5,13 @@ import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
 import {
+  invalidResponse,
+  isDoneMarker,
+  reportedError,
+  truncatedResponse,
+} from '../shared/errors.ts'
+import { readString } from '../shared/read.ts'
+import {
   type BlockReader,
   type BlockReaderOptions,
   createBlockReader,
@@ -12,43 +19,48 @@ import {
   hasToolCalls,
   readFrame,
 } from './blocks.ts'
-import { type Ending, isCut, readEnding } from './finish.ts'
-import { frameOf } from './frame.ts'
-import { type BlockOrder, closeOrder, createBlockOrder, pushInOrder } from './order.ts'
-import { relayOfPayload } from './relayed-error.ts'
-import { addUsage, createUsageCount, readUsage, type UsageCount } from './usage.ts'
-import { completeMessage, divideMessage, isOpening } from './whole.ts'
-import { readText } from './wire.ts'
+import { type BlockOrder, createBlockOrder, pushOrdered, stopAllBlocks } from './order.ts'
+import {
+  createUsageCounts,
+  type Ending,
+  isTruncated,
+  readEnding,
+  type UsageCounts,
+  updateUsage,
+  usageOf,
+} from './read.ts'
+import { type Frame, frameOf, relayStreamError } from './relay.ts'
+import { fillMessage, isEmptyStart, splitMessage } from './whole.ts'
 
 export type DecoderOptions = BlockReaderOptions & {
-  /** Whether the caller speaks the same protocol, and gets what comes as frames of it too. */
+  /** Whether the client speaks the same protocol and receives the frames. */
   relays: boolean
 }
 
 type State = {
   phase: Decoder['state']
   readonly relays: boolean
-  readonly maker: string
+  readonly sealedBy: string
   readonly order: BlockOrder
   readonly reader: BlockReader
-  readonly usage: UsageCount
-  /** Frames that were not asked for yet; null where there are none. */
+  readonly usage: UsageCounts
+  /** Frames since the last `takeRelay`; null where there are none. */
   frames: RelayFrame[] | null
-  /** The upstream's id of the message; null before it began. */
+  /** The upstream's id of the message; null before its start. */
   messageId: string | null
   hasBlocks: boolean
-  /** Objects came that are no part of a message. */
+  /** Objects arrived that are not part of a message. */
   sawForeign: boolean
-  /** The last data was JSON that breaks off; only the end of the body may follow it. */
-  broken: boolean
+  /** The last data was truncated JSON; only the end of the body may follow it. */
+  isBroken: boolean
   ending: Ending
-  /** How the message ends, where already its start tells it: it was whole by then. */
-  early: JsonObject | null
+  /** The `message_delta` of a message that was already complete in its start. */
+  pendingDelta: JsonObject | null
 }
 
 /**
- * Reads an answer of the Messages protocol, streamed or whole. Everything passes through one order of
- * frames, from which both the events and what a caller of the same protocol gets are made.
+ * Decodes a response of the Messages protocol, streamed or whole. Its blocks are first put in order;
+ * the events, and the frames for a client of the same protocol, are made from the ordered frames.
  */
 export function createMessagesDecoder(options: DecoderOptions): Decoder {
   return new MessagesDecoder(options)
@@ -61,17 +73,17 @@ class MessagesDecoder implements Decoder {
     this.#state = {
       phase: 'open',
       relays: options.relays,
-      maker: options.maker,
+      sealedBy: options.sealedBy,
       order: createBlockOrder(),
       reader: createBlockReader(options),
-      usage: createUsageCount(),
+      usage: createUsageCounts(),
       frames: null,
       messageId: null,
       hasBlocks: false,
       sawForeign: false,
-      broken: false,
+      isBroken: false,
       ending: { reason: 'stop', rawReason: '' },
-      early: null,
+      pendingDelta: null,
     }
   }
 
@@ -95,7 +107,7 @@ class MessagesDecoder implements Decoder {
   }
 
   takeRelay(): Relay | undefined {
-    const { frames, maker } = this.#state
+    const { frames, sealedBy: maker } = this.#state
     if (frames === null) return undefined
     this.#state.frames = null
     return { protocol: 'messages', frames, maker }
@@ -104,7 +116,7 @@ class MessagesDecoder implements Decoder {
 
 function push(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
   if (state.phase === 'done') return
-  if (state.broken) throw foreign()
+  if (state.isBroken) throw notAMessage()
   const parsed = parseJson(data)
   if (!isRecord(parsed)) {
     pushOther(state, { event, data }, out)
@@ -115,7 +127,7 @@ function push(state: State, { event, data }: ServerSentEvent, out: GenerationEve
   }
 }
 
-/** Where the data does not say what it is, the name of its event does. */
+/** Event names that stand for the type of data without one. */
 const eventNames: ReadonlySet<string> = new Set([
   'message_start',
   'content_block_start',
@@ -127,32 +139,29 @@ const eventNames: ReadonlySet<string> = new Set([
   'ping',
 ])
 
-/** A closing marker of another protocol, the keep-alive of a proxy, or the cut end of a body. */
+/** The end marker of another protocol, a proxy's keep-alive, or the end of a truncated body. */
 function pushOther(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
-  const text = data.trim()
-  if (/^"?\[done\]"?$/i.test(text)) end(state, out)
+  if (isDoneMarker(data)) end(state, out)
   else if (event === 'error' && state.phase === 'open') throw reportedError()
-  else if (text.startsWith('{')) state.broken = state.phase === 'open'
+  else if (data.trimStart().startsWith('{')) state.isBroken = state.phase === 'open'
 }
 
-type Arrival = { payload: JsonObject; data: string }
-
-function pushPayload(state: State, arrival: Arrival, out: GenerationEvent[]): void {
-  const { payload } = arrival
+function pushPayload(state: State, frame: Frame, out: GenerationEvent[]): void {
+  const { payload } = frame
   switch (payload['type']) {
     case 'message_start':
-      start(state, arrival, out)
+      start(state, frame, out)
       return
     case 'content_block_start':
     case 'content_block_delta':
     case 'content_block_stop':
-      if (state.phase === 'open') pushBlock(state, arrival, out)
+      if (state.phase === 'open') pushBlock(state, frame, out)
       return
     case 'message_delta':
-      pushDelta(state, arrival, out)
+      pushMessageDelta(state, frame, out)
       return
     case 'message_stop':
-      stop(state, arrival, out)
+      stop(state, frame, out)
       return
     case 'ping':
       return
@@ -171,44 +180,44 @@ function pushUnknown(state: State, payload: JsonObject): void {
     state.sawForeign = true
     return
   }
-  const relay = state.relays ? relayOfPayload(payload) : null
+  const relay = state.relays ? relayStreamError(payload) : null
   if (relay === null) throw error
   const { cause, kind, message, retryAfterS, wireCode } = error
   const wait = retryAfterS === undefined ? {} : { retryAfterS }
   throw new AppError(kind, message, { code: wireCode, ...wait, relay, cause })
 }
 
-/** A server that begins anew in the middle cannot be believed: what it said before has gone out. */
-function start(state: State, { payload, data }: Arrival, out: GenerationEvent[]): void {
+/** A second message is an error: the blocks of the first one have been emitted. */
+function start(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
   if (state.phase !== 'open') return
   const message = asRecord(payload['message'])
-  const id = readText(message['id'])
+  const id = readString(message['id'])
   if (state.messageId !== null) {
     const isSame = state.messageId === '' || id === state.messageId
     if (!state.hasBlocks || isSame) return
     throw new AppError(
       'upstream_truncated',
-      'The upstream broke off its answer and began another one.',
+      'The upstream ended its message early and began another one.',
     )
   }
   state.messageId = id
-  addUsage(state.usage, message['usage'])
+  updateUsage(state.usage, message['usage'])
   out.push({ type: 'generation-start' })
-  if (isOpening(message)) {
+  if (isEmptyStart(message)) {
     relay(state, frameOf(payload, data))
     return
   }
-  relay(state, frameOf({ ...payload, message: completeMessage(message) }))
-  const { blocks, delta } = divideMessage(message)
+  relay(state, frameOf({ ...payload, message: fillMessage(message) }))
+  const { blocks, delta } = splitMessage(message)
   for (const part of blocks) pushBlock(state, { payload: part, data: '' }, out)
-  if (readText(message['stop_reason']) !== '') state.early = delta
+  if (readString(message['stop_reason']) !== '') state.pendingDelta = delta
 }
 
-function pushBlock(state: State, arrival: Arrival, out: GenerationEvent[]): void {
+function pushBlock(state: State, frame: Frame, out: GenerationEvent[]): void {
   begin(state, out)
   state.hasBlocks = true
   const frames: RelayFrame[] = []
-  pushInOrder(state.order, arrival, frames)
+  pushOrdered(state.order, frame, frames)
   readFrames(state, frames, out)
 }
 
@@ -218,35 +227,38 @@ function begin(state: State, out: GenerationEvent[]): void {
   }
 }
 
-function pushDelta(state: State, { payload, data }: Arrival, out: GenerationEvent[]): void {
+function pushMessageDelta(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
   begin(state, out)
-  addUsage(state.usage, payload['usage'])
+  updateUsage(state.usage, payload['usage'])
   const delta = asRecord(payload['delta'])
-  const word = readText(delta['stop_reason'])
+  const stopReason = readString(delta['stop_reason'])
   if (state.phase === 'open') {
-    // Counts in the middle of a message are repeated at its end.
-    if (word === '') return
-    closeBlocks(state, { word, stopSequence: delta['stop_sequence'] }, out)
+    // Usage before the end is repeated at the end.
+    if (stopReason === '') return
+    closeBlocks(state, { stopReason, stopSequence: delta['stop_sequence'] }, out)
   }
-  const isCall = word === 'end_turn' && state.ending.reason === 'tool-calls'
-  const given = withoutNulls(asRecord(payload['usage']))
-  const isWhole = 'output_tokens' in given && isRecord(payload['delta']) && !isCall
-  const usage = { output_tokens: state.usage.outputTokens, ...given }
-  const told = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
-  relay(state, isWhole ? frameOf(payload, data) : frameOf({ ...payload, delta: told, usage }))
+  const isCall = stopReason === 'end_turn' && state.ending.reason === 'tool-calls'
+  const counts = withoutNulls(asRecord(payload['usage']))
+  const isUnchanged = 'output_tokens' in counts && isRecord(payload['delta']) && !isCall
+  const usage = { output_tokens: state.usage.output, ...counts }
+  const corrected = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
+  relay(
+    state,
+    isUnchanged ? frameOf(payload, data) : frameOf({ ...payload, delta: corrected, usage }),
+  )
 }
 
-/** The model is done; only counts may still come. */
+/** The model has finished; only usage may follow. */
 function closeBlocks(
   state: State,
-  { word, stopSequence }: { word: string; stopSequence: unknown },
+  { stopReason, stopSequence }: { stopReason: string; stopSequence: unknown },
   out: GenerationEvent[],
 ): void {
   const frames: RelayFrame[] = []
-  closeOrder(state.order, frames)
+  stopAllBlocks(state.order, frames)
   readFrames(state, frames, out)
-  state.ending = readEnding(word, stopSequence, hasToolCalls(state.reader))
-  endBlocks(state.reader, out, isCut(state.ending))
+  state.ending = readEnding(stopReason, stopSequence, hasToolCalls(state.reader))
+  endBlocks(state.reader, out, isTruncated(state.ending))
   state.phase = 'finishing'
 }
 
@@ -257,22 +269,22 @@ function readFrames(state: State, frames: readonly RelayFrame[], out: Generation
   }
 }
 
-function stop(state: State, { payload, data }: Arrival, out: GenerationEvent[]): void {
-  if (state.phase === 'open' && state.early !== null) {
-    pushDelta(state, { payload: state.early, data: '' }, out)
+function stop(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
+  if (state.phase === 'open' && state.pendingDelta !== null) {
+    pushMessageDelta(state, { payload: state.pendingDelta, data: '' }, out)
   }
   if (state.phase !== 'finishing') throw truncated()
   relay(state, frameOf(payload, data))
-  out.push({ type: 'finish', ...state.ending, usage: readUsage(state.usage) })
+  out.push({ type: 'finish', ...state.ending, usage: usageOf(state.usage) })
   state.phase = 'done'
 }
 
 function end(state: State, out: GenerationEvent[]): void {
-  const isWhole = state.phase === 'open' && state.early !== null
+  const isWhole = state.phase === 'open' && state.pendingDelta !== null
   if (isWhole || state.phase === 'finishing')
     stop(state, { payload: { type: 'message_stop' }, data: '' }, out)
   if (state.phase === 'done') return
-  throw state.sawForeign && state.messageId === null ? foreign() : truncated()
+  throw state.sawForeign && state.messageId === null ? notAMessage() : truncated()
 }
 
 function relay(state: State, frame: RelayFrame): void {
@@ -281,20 +293,10 @@ function relay(state: State, frame: RelayFrame): void {
   state.frames.push(frame)
 }
 
-function foreign(): AppError {
-  return new AppError(
-    'upstream_invalid_answer',
-    'The upstream sent something that is no part of a message.',
-  )
+function notAMessage(): AppError {
+  return invalidResponse('sent an event that is not part of a message')
 }
 
 function truncated(): AppError {
-  return new AppError(
-    'upstream_truncated',
-    'The upstream ended its answer without a stop reason: the answer was truncated.',
-  )
-}
-
-function reportedError(): AppError {
-  return new AppError('upstream_error', 'The upstream reported an error.')
+  return truncatedResponse('a stop reason')
 }

@@ -1,23 +1,22 @@
-import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
+import type { GenerationRequest, OutputFormat, ToolChoice } from '#inference/request.ts'
 import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { encodeThought } from './effort.ts'
-import { encodeTurns } from './turns.ts'
-import type { MessagesBody, WireTool, WireToolChoice } from './wire.ts'
+import { encodeTurns, isThinking } from './turns.ts'
+import type { MessagesBody, WireMessage, WireThinking, WireTool, WireToolChoice } from './wire.ts'
 
 export type MessagesTarget = {
   /** The model's name at the upstream. */
   model: string
-  /** Whose the sealed thoughts of the history must be to be sent. */
-  maker: string
+  /** The name of the target, as `ReasoningItem.sealedBy` records it. */
+  targetName: string
   quirks: UpstreamQuirks
   toolNames: ToolNames
 }
 
 /**
- * The body of POST /v1/messages for a request of any surface. What the protocol has no field for
- * (penalties, logprobs, verbosity) is left out. Throws `invalid_request` for content that the
- * upstream cannot take.
+ * The body of POST /v1/messages for a request of any surface. Parameters without a field in the
+ * protocol (penalties, logprobs, verbosity) are dropped. Throws `invalid_request` for content that
+ * the upstream does not accept.
  */
 export function encodeMessagesRequest(
   request: GenerationRequest,
@@ -29,7 +28,7 @@ export function encodeMessagesRequest(
   const format = encodeFormat(request.format, quirks)
   const texts = [system, format.instruction].filter((text) => text !== '')
   const maxTokens = sampling.maxOutputTokens ?? quirks.defaultMaxTokens
-  const { thinking, effort } = encodeThought(request, { quirks, maxTokens, messages })
+  const { thinking, effort } = encodeThinkingFields(request, { quirks, maxTokens, messages })
   const tools = encodeTools(request, target)
   return {
     model: target.model,
@@ -48,7 +47,7 @@ export function encodeMessagesRequest(
   }
 }
 
-/** Tools that must not be called are named too where none may be: the history may hold calls. */
+/** With `none`, all tools are declared nevertheless, because the history may contain calls. */
 function encodeTools(
   request: GenerationRequest,
   { toolNames, quirks }: MessagesTarget,
@@ -87,7 +86,7 @@ function toolChoiceField(
 
 type EncodedFormat = { wire: { type: 'json_schema'; schema: object } | null; instruction: string }
 
-/** A form that the upstream cannot be held to is asked for in words; the answer is checked here. */
+/** A format that the upstream does not enforce is requested by an instruction; Sluice validates it. */
 function encodeFormat(format: OutputFormat, quirks: UpstreamQuirks): EncodedFormat {
   if (format.type === 'text') return { wire: null, instruction: '' }
   if (format.type === 'json-object') return { wire: null, instruction: jsonInstruction }
@@ -113,7 +112,7 @@ function outputConfigField(
   }
 }
 
-/** The tiers of OpenAI's formats by the names of this one; others have no counterpart. */
+/** Maps the service tiers of OpenAI's formats; other tiers have no counterpart. */
 const serviceTiers: Readonly<Record<string, string>> = { auto: 'auto', default: 'standard_only' }
 
 function vendorFields(request: GenerationRequest): Partial<MessagesBody> {
@@ -123,7 +122,76 @@ function vendorFields(request: GenerationRequest): Partial<MessagesBody> {
       ? {}
       : { metadata: { user_id: request.safetyIdentifier } }),
     ...(tier === undefined ? {} : { service_tier: tier }),
-    // Elsewhere a key says what may be cached; here a mark does.
+    // The counterpart of a prompt cache key is a cache breakpoint.
     ...(request.promptCacheKey === null ? {} : { cache_control: { type: 'ephemeral' } }),
   }
+}
+
+type ThinkingContext = {
+  quirks: UpstreamQuirks
+  /** Includes thinking. */
+  maxTokens: number
+  messages: readonly WireMessage[]
+}
+
+/** The smallest thinking budget that the protocol accepts. */
+const budgetTokensMin = 1_024
+/** The least that is left for the answer. */
+const answerTokensMin = 1_024
+
+/** The budgets of efforts, for upstreams that take a budget. */
+const budgets: Readonly<Record<string, number>> = {
+  minimal: 1_024,
+  low: 2_048,
+  medium: 8_192,
+  high: 16_384,
+  xhigh: 24_576,
+  max: 32_768,
+}
+
+/** The thinking parameters; nulls where the upstream's default applies. */
+function encodeThinkingFields(
+  request: Pick<GenerationRequest, 'reasoning' | 'toolChoice'>,
+  { quirks, maxTokens, messages }: ThinkingContext,
+): { thinking: WireThinking | null; effort: string | null } {
+  const { effort, summary, budgetTokens } = request.reasoning
+  const isAsked = effort !== null || budgetTokens !== undefined || summary !== null
+  if (quirks.thinking === 'none' || !isAsked) return { thinking: null, effort: null }
+  if (effort === 'none') return { thinking: { type: 'disabled' }, effort: null }
+  const isForced = forcesCall(request.toolChoice)
+  if (quirks.thinking === 'adaptive') {
+    const display = summary === null ? {} : { display: 'summarized' as const }
+    return {
+      thinking: isForced ? null : { type: 'adaptive', ...display },
+      effort: effort === 'minimal' ? 'low' : effort,
+    }
+  }
+  const budget = budgetTokens ?? budgets[effort ?? '']
+  if (budget === undefined || isForced || continuesTurnWithoutThinking(messages)) {
+    return { thinking: null, effort: null }
+  }
+  const tokens = Math.min(Math.max(budget, budgetTokensMin), maxTokens - answerTokensMin)
+  return {
+    thinking: tokens < budgetTokensMin ? null : { type: 'enabled', budget_tokens: tokens },
+    effort: null,
+  }
+}
+
+/** Thinking cannot be combined with a forced tool call. */
+function forcesCall(choice: ToolChoice): boolean {
+  if (choice.type === 'allowed') return choice.mode === 'required'
+  return choice.type === 'required' || choice.type === 'tool'
+}
+
+/**
+ * Whether the model continues a turn that began without thinking, or whose thinking cannot be sent
+ * back; servers reject thinking in the middle of such a turn.
+ */
+function continuesTurnWithoutThinking(messages: readonly WireMessage[]): boolean {
+  const last = messages.at(-1)
+  const hasResults = last?.role === 'user' && last.content[0]?.type === 'tool_result'
+  const asking = hasResults ? messages.findLast(({ role }) => role === 'assistant') : undefined
+  if (asking?.role !== 'assistant') return false
+  const [first] = asking.content
+  return first === undefined || !isThinking(first)
 }

@@ -1,77 +1,75 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readInput, readText } from './wire.ts'
+import { readString } from '../shared/read.ts'
+import { readInput } from './wire.ts'
 
 type Call = { name: string; serverLabel: string; input: string }
 type Describe = (call: Call, result: JsonObject | null) => HostedToolItem
 
-/** null for a tool that no item type stands for; a caller of the same protocol hears of it anyway. */
+/** Returns null for a tool without a corresponding item type; relayed frames contain it anyway. */
 export function createHostedTool(shell: JsonObject): HostedTool | null {
-  const name = readText(shell['name'])
+  const name = readString(shell['name'])
   const describe = shell['type'] === 'mcp_tool_use' ? mcpCall : serverTools[name]
   return describe === undefined ? null : new HostedTool(shell, describe)
 }
 
-/**
- * A tool that ran at the upstream, told by two blocks: its call, and what came of it. A result that
- * does not follow at once is not waited for.
- */
+/** A tool that ran at the upstream: the block of its call and, if it follows directly, of its result. */
 export class HostedTool {
   readonly #describe: Describe
   readonly #id: string
   readonly #name: string
   readonly #serverLabel: string
-  readonly #given: string
-  #text = ''
+  readonly #initialInput: string
+  #streamedInput = ''
   #result: JsonObject | null = null
 
   constructor(shell: JsonObject, describe: Describe) {
     this.#describe = describe
-    this.#id = readText(shell['id'])
-    this.#name = readText(shell['name'])
-    this.#serverLabel = readText(shell['server_name'])
-    this.#given = readInput(shell['input'])
+    this.#id = readString(shell['id'])
+    this.#name = readString(shell['name'])
+    this.#serverLabel = readString(shell['server_name'])
+    this.#initialInput = readInput(shell['input'])
   }
 
-  /** The item as it is known now. */
+  /** The current state of the item. */
   item(): HostedToolItem {
     const call = this.#call()
     return {
       ...this.#describe(call, null),
-      // Deltas add to them, so there are none yet.
-      ...(this.tellsInput() ? { arguments: call.input } : {}),
+      // Deltas append to the arguments.
+      ...(this.streamsInput() ? { arguments: call.input } : {}),
       status: 'in_progress',
     }
   }
 
-  /** Whether the pieces of its input are told as they come. */
-  tellsInput(): boolean {
+  /** Whether its input is emitted in pieces. */
+  streamsInput(): boolean {
     return this.#describe === mcpCall
   }
 
-  takeInput(text: string) {
-    this.#text += text
+  appendInput(text: string) {
+    this.#streamedInput += text
   }
 
-  /** Whether the block is the result of this call. */
-  takeResult(block: JsonObject): boolean {
+  /** Accepts the block if it is the result of this call. */
+  acceptResult(block: JsonObject): boolean {
     if (block['tool_use_id'] !== this.#id || this.#result !== null) return false
     this.#result = block
     return true
   }
 
-  ended(): HostedToolItem {
+  finalItem(): HostedToolItem {
     return { status: 'completed', ...this.#describe(this.#call(), this.#result) }
   }
 
   #call(): Call {
-    const input = this.#text === '' ? this.#given : this.#text
+    const input = this.#streamedInput === '' ? this.#initialInput : this.#streamedInput
     return { name: this.#name, serverLabel: this.#serverLabel, input }
   }
 }
 
 const webSearch: Describe = ({ input }, result) => {
-  const query = readText(asRecord(parseJson(input))['query'])
+  const query = readString(asRecord(parseJson(input))['query'])
   const found = result?.['content']
   const sources = Array.isArray(found) ? found.filter(isRecord) : []
   return {
@@ -81,24 +79,24 @@ const webSearch: Describe = ({ input }, result) => {
       query,
       ...(sources.length === 0
         ? {}
-        : { sources: sources.map(({ url }) => ({ type: 'url', url: readText(url) })) }),
+        : { sources: sources.map(({ url }) => ({ type: 'url', url: readString(url) })) }),
     },
   }
 }
 
 const webFetch: Describe = ({ input }) => ({
   type: 'web_search_call',
-  action: { type: 'open_page', url: readText(asRecord(parseJson(input))['url']) },
+  action: { type: 'open_page', url: readString(asRecord(parseJson(input))['url']) },
 })
 
 const codeExecution: Describe = ({ input }, result) => {
-  const given = asRecord(parseJson(input))
+  const fields = asRecord(parseJson(input))
   const content = asRecord(result?.['content'])
-  const logs = [content['stdout'], content['stderr']].map(readText).filter((log) => log !== '')
+  const logs = [content['stdout'], content['stderr']].map(readString).filter((log) => log !== '')
   return {
     type: 'code_interpreter_call',
-    code: readText(given['code']) || readText(given['command']) || input,
-    // The format demands one, and that of the upstream is none of ours.
+    code: readString(fields['code']) || readString(fields['command']) || input,
+    // The format requires an id, and the upstream's container is not accessible here.
     container_id: '',
     outputs: logs.map((text) => ({ type: 'logs', logs: text })),
   }
@@ -129,5 +127,5 @@ const mcpCall: Describe = ({ name, serverLabel, input }, result) => {
 function readResult(content: unknown): string {
   if (typeof content === 'string') return content
   const parts = Array.isArray(content) ? content.filter(isRecord) : []
-  return parts.map(({ text }) => readText(text)).join('\n')
+  return parts.map(({ text }) => readString(text)).join('\n')
 }

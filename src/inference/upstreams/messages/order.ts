@@ -1,199 +1,200 @@
 import type { RelayFrame } from '#inference/events.ts'
-import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
-import { legalCallId } from './call-id.ts'
-import { frameOf } from './frame.ts'
-import { divideBlock } from './whole.ts'
-import { blockOfDelta, isToolUse, readText } from './wire.ts'
+import { invalidResponse } from '../shared/errors.ts'
+import { readString } from '../shared/read.ts'
+import { type Frame, frameOf } from './relay.ts'
+import { splitBlock } from './whole.ts'
+import { blockOfDelta, isToolUse, legalCallId } from './wire.ts'
 
 /**
- * Makes one line of the blocks of a message: one after the other, numbered without gaps, each with
- * its start and its stop. Servers leave stops out, number every block 0, or write several calls at
- * once; clients fail at all of that. What is in order already passes as it came.
+ * Serialises the blocks of a message: one after the other, numbered without gaps, each with its start
+ * and its stop. Servers omit stops, number every block 0, or interleave calls, which clients cannot
+ * handle. Frames that are in order are forwarded unchanged.
  */
 export type BlockOrder = {
   open: Block | null
-  waiting: Block[]
+  queued: Block[]
   nextIndex: number
-  heldChars: number
-  /** Of the calls so far. */
+  bufferedChars: number
+  /** The ids of the calls so far. */
   readonly callIds: Set<string>
 }
 
 type Block = {
-  /** The number that the upstream gave, where it gave one. */
-  readonly place: number | null
+  /** The upstream's index of the block; null where it sent none. */
+  readonly wireIndex: number | null
   readonly type: string
-  /** The id of a call, which tells a repeated start from another call under the same number. */
+  /** The id of a call, which distinguishes a repeated start from another call at the same index. */
   readonly id: string
-  /** The number that it goes out under; -1 while it waits. */
+  /** The index that is sent to the client; -1 while the block is queued. */
   index: number
   stopped: boolean
-  /** Its start, until it has something to say: clients refuse texts that are empty. */
-  unsaid: Piece | null
-  /** What came while another block was open. */
-  held: Piece[]
+  /** The start of a text block until its first character: clients reject empty text blocks. */
+  pendingStart: Frame | null
+  /** Frames that arrived while another block was open. */
+  buffered: Frame[]
 }
 
-type Piece = { payload: JsonObject; data: string }
-
-/** The most that may wait for another block to end, in characters. */
-const heldCharsMax = 8_388_608
-/** More blocks than any answer has. */
+/** The most that is buffered until another block ends, in characters. */
+const bufferedCharsMax = 8_388_608
+/** The most blocks of a message. */
 const blocksMax = 4_096
 
 export function createBlockOrder(): BlockOrder {
-  return { open: null, waiting: [], nextIndex: 0, heldChars: 0, callIds: new Set() }
+  return { open: null, queued: [], nextIndex: 0, bufferedChars: 0, callIds: new Set() }
 }
 
-/** Takes `content_block_start`, `_delta` and `_stop`, in whatever order. */
-export function pushInOrder(order: BlockOrder, { payload, data }: Piece, out: RelayFrame[]): void {
+/** Handles `content_block_start`, `_delta` and `_stop`, in any order. */
+export function pushOrdered(order: BlockOrder, { payload, data }: Frame, out: RelayFrame[]): void {
   const { type, index } = payload
-  const arrival = { payload, data, place: typeof index === 'number' ? index : null, out }
-  if (type === 'content_block_start') takeStart(order, arrival)
-  else if (type === 'content_block_stop') takeStop(order, arrival)
-  else takeDelta(order, arrival)
+  const arrival = { payload, data, wireIndex: typeof index === 'number' ? index : null, out }
+  if (type === 'content_block_start') handleStart(order, arrival)
+  else if (type === 'content_block_stop') handleStop(order, arrival)
+  else handleDelta(order, arrival)
 }
 
-/** Stops every block: the message has no more of them. */
-export function closeOrder(order: BlockOrder, out: RelayFrame[]): void {
+/** Stops every block at the end of the message. */
+export function stopAllBlocks(order: BlockOrder, out: RelayFrame[]): void {
   stopOpen(order, out)
-  while (order.waiting.length > 0) {
-    promote(order, out)
+  while (order.queued.length > 0) {
+    openQueued(order, out)
     stopOpen(order, out)
   }
 }
 
-type Arrival = Piece & { place: number | null; out: RelayFrame[] }
+type Arrival = Frame & { wireIndex: number | null; out: RelayFrame[] }
 
-function takeStart(order: BlockOrder, { payload, data, place, out }: Arrival): void {
-  const given = payload['content_block']
-  if (!isRecord(given)) return
-  const { shell, deltas } = emptied(completeShell(given))
-  const block = createBlock(shell, place)
-  const isTwin = (other: Block) =>
-    !other.stopped && other.place === place && other.type === block.type && other.id === block.id
-  if ([order.open, ...order.waiting].some((other) => other !== null && isTwin(other))) return
-  const told = withUniqueId(order, shell)
-  const isSame = told === given
-  const whole = isSame ? payload : { ...payload, content_block: told }
-  begin(order, block, { payload: whole, data: isSame ? data : '', out })
-  for (const delta of deltas) add(order, block, { payload: deltaOf(delta), data: '', out })
+function handleStart(order: BlockOrder, { payload, data, wireIndex, out }: Arrival): void {
+  const received = payload['content_block']
+  if (!isRecord(received)) return
+  const { shell, deltas } = splitContent(fillShell(received))
+  const block = createBlock(shell, wireIndex)
+  const isRepeated = (other: Block) =>
+    !other.stopped &&
+    other.wireIndex === wireIndex &&
+    other.type === block.type &&
+    other.id === block.id
+  if ([order.open, ...order.queued].some((other) => other !== null && isRepeated(other))) return
+  const unique = withUniqueId(order, shell)
+  const isUnchanged = unique === received
+  const start = isUnchanged ? payload : { ...payload, content_block: unique }
+  beginBlock(order, block, { payload: start, data: isUnchanged ? data : '', out })
+  for (const delta of deltas) addToBlock(order, block, { payload: deltaOf(delta), data: '', out })
 }
 
-/** Servers exist that number all calls alike; their results could not be told apart. */
+/** Some servers send the same id for every call, which would make their results ambiguous. */
 function withUniqueId({ callIds }: BlockOrder, shell: JsonObject): JsonObject {
   if (shell['type'] !== 'tool_use') return shell
-  const id = readText(shell['id'])
+  const id = readString(shell['id'])
   const unique = callIds.has(id) ? newId('toolu_') : id
   callIds.add(unique)
   return unique === id ? shell : { ...shell, id: unique }
 }
 
-function createBlock(shell: JsonObject, place: number | null): Block {
+function createBlock(shell: JsonObject, wireIndex: number | null): Block {
   return {
-    place,
-    type: readText(shell['type']),
-    id: readText(shell['id']),
+    wireIndex,
+    type: readString(shell['type']),
+    id: readString(shell['id']),
     index: -1,
     stopped: false,
-    unsaid: null,
-    held: [],
+    pendingStart: null,
+    buffered: [],
   }
 }
 
-/** Text and thoughts come in deltas alone; some servers put the first of them into the start. */
-function emptied(shell: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
+/** Text and thinking belong in deltas; some servers put the first of it into the start. */
+function splitContent(shell: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
   const { type } = shell
   const isText = type === 'text' || type === 'thinking'
-  const given = [shell['text'], shell['thinking'], shell['signature']].map(readText).join('')
-  return isText && given !== '' ? divideBlock(shell) : { shell, deltas: [] }
+  const given = [shell['text'], shell['thinking'], shell['signature']].map(readString).join('')
+  return isText && given !== '' ? splitBlock(shell) : { shell, deltas: [] }
 }
 
 function deltaOf(delta: JsonObject): JsonObject {
   return { type: 'content_block_delta', index: -1, delta }
 }
 
-/** Goes on with a block, or has that wait with it. */
-function add(order: BlockOrder, block: Block, piece: Piece & { out: RelayFrame[] }): void {
-  if (block === order.open) emit(order, block, piece)
-  else hold(order, block, piece)
+/** Continues a block, or buffers the frame while the block is queued. */
+function addToBlock(order: BlockOrder, block: Block, frame: Frame & { out: RelayFrame[] }): void {
+  if (block === order.open) emit(order, block, frame)
+  else buffer(order, block, frame)
 }
 
-/** The fields of an empty block that strict clients read, where a server left them out. */
-function completeShell(shell: JsonObject): JsonObject {
-  const type = readText(shell['type'])
+/** Adds the fields that strict clients require where a server omitted them. */
+function fillShell(shell: JsonObject): JsonObject {
+  const type = readString(shell['type'])
   if (type === 'text' && typeof shell['text'] !== 'string') return { ...shell, text: '' }
   if (type === 'thinking') {
     const isWhole = typeof shell['thinking'] === 'string' && typeof shell['signature'] === 'string'
     return isWhole ? shell : { thinking: '', signature: '', ...withoutNulls(shell) }
   }
   if (type !== 'tool_use') return shell
-  if (readText(shell['name']) === '') {
-    throw new AppError('upstream_invalid_answer', 'The upstream called a tool without a name.')
+  if (readString(shell['name']) === '') {
+    throw invalidResponse('called a tool without a name')
   }
-  const given = readText(shell['id'])
-  const id = given === '' ? newId('toolu_') : legalCallId(given)
-  if (id === given && isRecord(shell['input'])) return shell
+  const received = readString(shell['id'])
+  const id = received === '' ? newId('toolu_') : legalCallId(received)
+  if (id === received && isRecord(shell['input'])) return shell
   return { input: {}, ...withoutNulls(shell), id }
 }
 
-/** Opens a block, or has it wait where another one cannot give way. */
-function begin(order: BlockOrder, block: Block, start: Omit<Arrival, 'place'>): void {
-  if (order.nextIndex + order.waiting.length >= blocksMax) {
-    throw new AppError('upstream_invalid_answer', 'The upstream sent too many content blocks.')
+/** Opens a block, or queues it while another one is open that does not yield. */
+function beginBlock(order: BlockOrder, block: Block, start: Omit<Arrival, 'wireIndex'>): void {
+  if (order.nextIndex + order.queued.length >= blocksMax) {
+    throw invalidResponse('sent too many content blocks')
   }
-  const isReplaced = (other: Block) => other.place === block.place
-  for (const other of order.waiting.filter(isReplaced)) other.stopped = true
-  if (order.open !== null && (isReplaced(order.open) || givesWay(order.open))) {
+  const isReplaced = (other: Block) => other.wireIndex === block.wireIndex
+  for (const other of order.queued.filter(isReplaced)) other.stopped = true
+  if (order.open !== null && (isReplaced(order.open) || yields(order.open))) {
     stopOpen(order, start.out)
-    promote(order, start.out)
-    if (order.open !== null && givesWay(order.open)) stopOpen(order, start.out)
+    openQueued(order, start.out)
+    if (order.open !== null && yields(order.open)) stopOpen(order, start.out)
   }
   if (order.open === null) {
     order.open = block
     emit(order, block, start)
   } else {
-    order.waiting.push(block)
-    hold(order, block, start)
+    order.queued.push(block)
+    buffer(order, block, start)
   }
 }
 
 /**
- * Only a call must be whole before something else begins. A text that goes on after all does so in a
- * block of its own.
+ * Only a call must be complete before another block begins. Text that continues after it yielded
+ * does so in a new block.
  */
-function givesWay({ type }: Block): boolean {
+function yields({ type }: Block): boolean {
   return !isToolUse(type)
 }
 
-function takeDelta(order: BlockOrder, arrival: Arrival): void {
-  const { payload, place, out } = arrival
+function handleDelta(order: BlockOrder, arrival: Arrival): void {
+  const { payload, wireIndex, out } = arrival
   const delta = payload['delta']
   if (!isRecord(delta)) return
-  const deltaType = readText(delta['type'])
-  const meant = find(order, place)
-  if (meant !== null && fits(meant.type, deltaType)) {
-    add(order, meant, arrival)
+  const deltaType = readString(delta['type'])
+  const target = findBlock(order, wireIndex)
+  if (target !== null && fits(target.type, deltaType)) {
+    addToBlock(order, target, arrival)
     return
   }
-  // The start of its block was lost, or left out.
+  // The start of its block was lost or omitted.
   const shell = shellFor(deltaType)
   if (shell === null) return
-  const start = { type: 'content_block_start', index: place ?? -1, content_block: shell }
-  // A call under the same number is not over: what is no part of it waits until it is.
-  const isInCall = meant !== null && isToolUse(meant.type)
-  const block = createBlock(shell, isInCall ? null : place)
-  begin(order, block, { payload: start, data: '', out })
-  add(order, block, arrival)
+  const start = { type: 'content_block_start', index: wireIndex ?? -1, content_block: shell }
+  // A call at the same index has not ended: the new block is queued until it has.
+  const isInCall = target !== null && isToolUse(target.type)
+  const block = createBlock(shell, isInCall ? null : wireIndex)
+  beginBlock(order, block, { payload: start, data: '', out })
+  addToBlock(order, block, arrival)
 }
 
-/** What the event is about; one without a number is about what is open. */
-function find(order: BlockOrder, place: number | null): Block | null {
-  if (place === null || order.open?.place === null) return order.open
-  if (order.open?.place === place) return order.open
-  return order.waiting.findLast((block) => block.place === place && !block.stopped) ?? null
+/** The block of an event; an event without an index belongs to the open block. */
+function findBlock(order: BlockOrder, wireIndex: number | null): Block | null {
+  if (wireIndex === null || order.open?.wireIndex === null) return order.open
+  if (order.open?.wireIndex === wireIndex) return order.open
+  return order.queued.findLast((block) => block.wireIndex === wireIndex && !block.stopped) ?? null
 }
 
 function fits(blockType: string, deltaType: string): boolean {
@@ -201,20 +202,20 @@ function fits(blockType: string, deltaType: string): boolean {
   return kind === undefined || (kind === 'tool' ? isToolUse(blockType) : kind === blockType)
 }
 
-/** The start of a block that such a delta can go on with; null where that would need more. */
+/** The start of a block that such a delta can extend; null where a start needs more data. */
 function shellFor(deltaType: string): JsonObject | null {
   if (deltaType === 'text_delta') return { type: 'text', text: '' }
   return deltaType === 'thinking_delta' ? { type: 'thinking', thinking: '', signature: '' } : null
 }
 
-function takeStop(order: BlockOrder, stop: Arrival): void {
-  const block = find(order, stop.place)
+function handleStop(order: BlockOrder, stop: Arrival): void {
+  const block = findBlock(order, stop.wireIndex)
   if (block === null) return
   block.stopped = true
   if (block !== order.open) return
   emit(order, block, stop)
   order.open = null
-  promote(order, stop.out)
+  openQueued(order, stop.out)
 }
 
 function stopOpen(order: BlockOrder, out: RelayFrame[]): void {
@@ -224,55 +225,52 @@ function stopOpen(order: BlockOrder, out: RelayFrame[]): void {
   emit(order, block, { payload: { type: 'content_block_stop', index: -1 }, data: '', out })
 }
 
-/** Opens who waits, as far as they are whole or give way to the next one. */
-function promote(order: BlockOrder, out: RelayFrame[]): void {
-  for (let block = order.waiting.shift(); block !== undefined; block = order.waiting.shift()) {
+/** Opens queued blocks, as long as each has ended or yields to the next one. */
+function openQueued(order: BlockOrder, out: RelayFrame[]): void {
+  for (let block = order.queued.shift(); block !== undefined; block = order.queued.shift()) {
     order.open = block
-    for (const { payload, data } of block.held) {
-      order.heldChars -= data.length
+    for (const { payload, data } of block.buffered) {
+      order.bufferedChars -= data.length
       emit(order, block, { payload, data, out })
     }
-    block.held = []
-    const isOver = block.stopped || (order.waiting.length > 0 && givesWay(block))
-    if (!isOver) return
+    block.buffered = []
+    const isFinished = block.stopped || (order.queued.length > 0 && yields(block))
+    if (!isFinished) return
     stopOpen(order, out)
   }
 }
 
-function hold(order: BlockOrder, block: Block, held: Piece): void {
-  block.held.push({ payload: held.payload, data: held.data })
-  order.heldChars += held.data.length
-  if (order.heldChars <= heldCharsMax) return
-  throw new AppError(
-    'upstream_invalid_answer',
-    'The upstream sent more content blocks at once than can be put in order.',
-  )
+function buffer(order: BlockOrder, block: Block, frame: Frame): void {
+  block.buffered.push({ payload: frame.payload, data: frame.data })
+  order.bufferedChars += frame.data.length
+  if (order.bufferedChars <= bufferedCharsMax) return
+  throw invalidResponse('sent more concurrent content blocks than can be buffered')
 }
 
-function emit(order: BlockOrder, block: Block, piece: Piece & { out: RelayFrame[] }): void {
-  const { type } = piece.payload
-  if (type === 'content_block_start' && isEmptyText(piece.payload)) {
-    block.unsaid = { payload: piece.payload, data: piece.data }
+function emit(order: BlockOrder, block: Block, frame: Frame & { out: RelayFrame[] }): void {
+  const { type } = frame.payload
+  if (type === 'content_block_start' && isEmptyText(frame.payload)) {
+    block.pendingStart = { payload: frame.payload, data: frame.data }
     return
   }
-  if (block.unsaid !== null) {
-    if (saysNothing(piece.payload)) return
-    const { unsaid } = block
-    block.unsaid = null
-    put(order, block, { ...unsaid, out: piece.out })
+  if (block.pendingStart !== null) {
+    if (isEmptyDelta(frame.payload)) return
+    const { pendingStart } = block
+    block.pendingStart = null
+    emitFrame(order, block, { ...pendingStart, out: frame.out })
   }
-  put(order, block, piece)
+  emitFrame(order, block, frame)
 }
 
-function put(
+function emitFrame(
   order: BlockOrder,
   block: Block,
-  { payload, data, out }: Piece & { out: RelayFrame[] },
+  { payload, data, out }: Frame & { out: RelayFrame[] },
 ) {
   if (block.index === -1) block.index = order.nextIndex++
   const { index } = block
-  const isPlaced = payload['index'] === index
-  out.push(frameOf(isPlaced ? payload : { ...payload, index }, isPlaced ? data : ''))
+  const isUnchanged = payload['index'] === index
+  out.push(frameOf(isUnchanged ? payload : { ...payload, index }, isUnchanged ? data : ''))
 }
 
 function isEmptyText(start: JsonObject): boolean {
@@ -280,6 +278,6 @@ function isEmptyText(start: JsonObject): boolean {
   return type === 'text' && text === ''
 }
 
-function saysNothing({ type, delta }: JsonObject): boolean {
+function isEmptyDelta({ type, delta }: JsonObject): boolean {
   return type === 'content_block_stop' || asRecord(delta)['text'] === ''
 }

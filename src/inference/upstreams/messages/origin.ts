@@ -2,73 +2,73 @@ import type { RequestOrigin } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { legalCallId } from './call-id.ts'
+import { readString } from '../shared/read.ts'
 import { redactedData } from './thinking.ts'
-import { readText } from './wire.ts'
+import { legalCallId } from './wire.ts'
 
-type OriginTarget = { model: string; maker: string; quirks: UpstreamQuirks }
+type OriginTarget = { model: string; targetName: string; quirks: UpstreamQuirks }
 
-/** The client's own account of itself, with a number that is another one in each request. */
-const billingMark = 'x-anthropic-billing-header:'
+/** The prefix of a client's billing text, which contains a number that changes in each request. */
+const billingPrefix = 'x-anthropic-billing-header:'
 
 /**
- * The body as its caller sent it, for an upstream of the same protocol. What is not ours stays: only
- * the model is named as the upstream names it, thoughts that we sealed are opened again, and call ids
- * of other protocols are spelled in legal signs.
+ * The body as its client sent it, for an upstream of the same protocol. Only the model name is
+ * replaced, thinking that Sluice sealed is unsealed, and call ids of other protocols are re-encoded.
  */
 export function encodeOrigin(origin: RequestOrigin, target: OriginTarget): JsonObject {
   const { body } = origin
   const lost: unknown[] = []
   const messages = Array.isArray(body['messages'])
     ? body['messages'].flatMap((message: unknown) => {
-        const kept = encodeMessage(message, { origin, maker: target.maker })
-        if (kept.lostThoughts) lost.push(message)
+        const kept = encodeMessage(message, { origin, maker: target.targetName })
+        if (kept.lostThinking) lost.push(message)
         return kept.message === null ? [] : [kept.message]
       })
     : body['messages']
-  const isUnthought = lost.includes(findOpenTurn(body['messages']))
+  const hasLostThinking = lost.includes(findContinuedTurn(body['messages']))
   return {
     ...body,
     ...(body['system'] === undefined ? {} : { system: withoutBilling(body['system'], target) }),
-    ...(isUnthought ? withoutBudget(body['thinking']) : {}),
+    ...(hasLostThinking ? disableThinking(body['thinking']) : {}),
     model: target.model,
     messages,
     stream: true,
   }
 }
 
-/** The texts differ in each request and stand first, so that nothing behind them is ever cached. */
+/** The leading billing texts differ in each request and would defeat the prompt cache. */
 function withoutBilling(system: unknown, { quirks }: OriginTarget): unknown {
   if (quirks.vendorFields || !Array.isArray(system)) return system
   return system.filter(
-    (block) => !(isRecord(block) && readText(block['text']).startsWith(billingMark)),
+    (block) => !(isRecord(block) && readString(block['text']).startsWith(billingPrefix)),
   )
 }
 
-type Reading = { origin: RequestOrigin; maker: string }
-type Kept = { message: unknown; lostThoughts: boolean }
+type EncodeContext = { origin: RequestOrigin; maker: string }
+type EncodedMessage = { message: unknown; lostThinking: boolean }
 
-function encodeMessage(message: unknown, reading: Reading): Kept {
+function encodeMessage(message: unknown, context: EncodeContext): EncodedMessage {
   const content = isRecord(message) ? message['content'] : undefined
-  if (!isRecord(message) || !Array.isArray(content)) return { message, lostThoughts: false }
-  const blocks = content.map((block: unknown) => encodeBlock(block, reading))
-  if (blocks.every((block, at) => block === content[at])) return { message, lostThoughts: false }
+  if (!isRecord(message) || !Array.isArray(content)) return { message, lostThinking: false }
+  const blocks = content.map((block: unknown) => encodeBlock(block, context))
+  if (blocks.every((block, index) => block === content[index]))
+    return { message, lostThinking: false }
   const kept = blocks.filter((block) => block !== null)
   return {
-    // A message that was nothing but thoughts is refused without them.
+    // An empty message is rejected, so one that contained only thinking is dropped.
     message: kept.length === 0 ? null : { ...message, content: kept },
-    lostThoughts: kept.length < blocks.length,
+    lostThinking: kept.length < blocks.length,
   }
 }
 
-/** null for thoughts that the upstream could not read. */
-function encodeBlock(block: unknown, reading: Reading): unknown {
+/** Returns null for thinking that the upstream could not read. */
+function encodeBlock(block: unknown, context: EncodeContext): unknown {
   if (!isRecord(block)) return block
   switch (block['type']) {
     case 'thinking':
-      return encodeThoughts(block, 'signature', reading)
+      return encodeSealedThinking(block, 'signature', context)
     case 'redacted_thinking':
-      return encodeThoughts(block, 'data', reading)
+      return encodeSealedThinking(block, 'data', context)
     case 'tool_use':
       return withLegalId(block, 'id')
     case 'tool_result':
@@ -78,12 +78,12 @@ function encodeBlock(block: unknown, reading: Reading): unknown {
   }
 }
 
-function encodeThoughts(
+function encodeSealedThinking(
   block: JsonObject,
   field: 'signature' | 'data',
-  { origin, maker }: Reading,
+  { origin, maker }: EncodeContext,
 ): JsonObject | null {
-  const opened = openSeal(origin, readText(block[field]))
+  const opened = openSeal(origin, readString(block[field]))
   if (opened === 'foreign') return block
   if (opened === null || opened.payload === null || opened.maker !== maker) return null
   const redacted = redactedData(opened.payload)
@@ -91,7 +91,7 @@ function encodeThoughts(
   return value === null ? null : { ...block, [field]: value }
 }
 
-/** A seal of ours that does not open any more is worth no more than one of another upstream. */
+/** Thinking whose seal cannot be opened is treated as that of another upstream. */
 function openSeal(origin: RequestOrigin, sealed: string) {
   try {
     return origin.openSeal(sealed) ?? 'foreign'
@@ -108,8 +108,8 @@ function withLegalId(block: JsonObject, field: string): JsonObject {
   return legal === id ? block : { ...block, [field]: legal }
 }
 
-/** The turn of the assistant that goes on, because the results of its calls have come. */
-function findOpenTurn(messages: unknown): unknown {
+/** The assistant turn that continues because the input ends with the results of its calls. */
+function findContinuedTurn(messages: unknown): unknown {
   if (!Array.isArray(messages)) return undefined
   const last: unknown = messages.at(-1)
   const content = isRecord(last) && last['role'] === 'user' ? last['content'] : undefined
@@ -117,8 +117,8 @@ function findOpenTurn(messages: unknown): unknown {
   return answers === 'tool_result' ? messages.at(-2) : undefined
 }
 
-/** Thinking from the middle of a turn on is refused where the turn did not begin with thoughts. */
-function withoutBudget(thinking: unknown): JsonObject {
+/** Servers reject thinking in the middle of a turn that did not begin with thinking. */
+function disableThinking(thinking: unknown): JsonObject {
   const isBudget = isRecord(thinking) && thinking['type'] === 'enabled'
   return isBudget ? { thinking: { type: 'disabled' } } : {}
 }

@@ -1,34 +1,35 @@
 import type { ReasoningItem } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { readText, type WireBlock } from './wire.ts'
+import { reasoningText } from '../shared/parts.ts'
+import { readString } from '../shared/read.ts'
+import type { WireBlock } from './wire.ts'
 
 /**
- * What an upstream sealed of its thoughts is a signature beside them, or the thoughts themselves
- * (redacted thinking). It travels as one opaque payload, from which its place can be told.
+ * Sealed thinking is a signature beside the thinking, or the encrypted thinking itself (redacted
+ * thinking). Events carry either as one opaque payload; this prefix marks redacted thinking.
  */
-const redactedMark = 'redacted:'
+const redactedPrefix = 'redacted:'
 
-/** The payload in an event of a stream; empty where it has none. */
+/** The sealed payload in an event of a stream; empty where it has none. */
 export function readSealed(payload: JsonObject): string {
   const part = payload['delta'] ?? payload['content_block']
   if (!isRecord(part)) return ''
   const { type } = part
-  if (type === 'signature_delta' || type === 'thinking') return readText(part['signature'])
-  const data = type === 'redacted_thinking' ? readText(part['data']) : ''
-  return data === '' ? '' : redactedMark + data
+  if (type === 'signature_delta' || type === 'thinking') return readString(part['signature'])
+  const data = type === 'redacted_thinking' ? readString(part['data']) : ''
+  return data === '' ? '' : redactedPrefix + data
 }
 
-/** The block for thoughts of an earlier turn; none where this maker could not read them. */
-export function encodeThinking(item: ReasoningItem, maker: string): WireBlock[] {
+/** The block for reasoning of an earlier turn; none where this target did not seal it. */
+export function encodeThinking(item: ReasoningItem, targetName: string): WireBlock[] {
   const { sealed = '', sealedBy } = item
-  if (sealed === '' || sealedBy !== maker) return []
+  if (sealed === '' || sealedBy !== targetName) return []
   const data = redactedData(sealed)
   if (data !== null) return [{ type: 'redacted_thinking', data }]
-  const thinking = item.text === '' ? item.summary.join('\n\n') : item.text
-  return [{ type: 'thinking', thinking, signature: sealed }]
+  return [{ type: 'thinking', thinking: reasoningText(item), signature: sealed }]
 }
 
-/** What stands in a block of redacted thinking; null where the payload is a signature. */
+/** The data of a redacted-thinking block; null where the payload is a signature. */
 export function redactedData(sealed: string): string | null {
-  return sealed.startsWith(redactedMark) ? sealed.slice(redactedMark.length) : null
+  return sealed.startsWith(redactedPrefix) ? sealed.slice(redactedPrefix.length) : null
 }

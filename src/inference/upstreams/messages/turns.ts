@@ -1,9 +1,4 @@
-import type {
-  ContentPart,
-  GenerationRequest,
-  RequestItem,
-  ToolCallItem,
-} from '#inference/request.ts'
+import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
 import type { ToolNames } from '#inference/tool-names.ts'
 import {
   indexResults,
@@ -12,57 +7,53 @@ import {
   type ToolResultItem,
 } from '#inference/tool-results.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { legalCallId } from './call-id.ts'
+import { markLateSystem, textOf } from '../shared/parts.ts'
 import { encodeParts, encodeText } from './content.ts'
 import { encodeThinking } from './thinking.ts'
-import type { WireBlock, WireMessage, WireToolResult } from './wire.ts'
+import { legalCallId, type WireBlock, type WireMessage, type WireToolResult } from './wire.ts'
 
-/** `maker` names who will read the messages, as `ReasoningItem.sealedBy` does. */
-export type TurnContext = { quirks: UpstreamQuirks; toolNames: ToolNames; maker: string }
+/** `targetName`: the target that reads the messages, as `ReasoningItem.sealedBy` names it. */
+export type TurnOptions = { quirks: UpstreamQuirks; toolNames: ToolNames; targetName: string }
 
-/** Precedes an instruction that has to travel in the words of the user. */
-const lateSystemMarker = '[System instruction]'
-
-type Building = TurnContext & {
+type TurnsState = TurnOptions & {
   readonly messages: WireMessage[]
   readonly results: Map<string, ToolResultItem[]>
-  readonly usedIds: Set<string>
-  /** What the assistant did since anybody else spoke. */
+  readonly takenIds: Set<string>
+  /** The blocks of the assistant since the last item of another role. */
   turn: { blocks: WireBlock[]; calls: { id: string; callId: string }[] }
 }
 
 /**
- * Items in order become turns that alternate: system texts at the head go into `system`, each turn of
- * the assistant is one message, and the results of its calls come first in the turn of the user.
+ * Converts items to alternating turns: leading system messages become `system`, each assistant turn
+ * is one message, and the results of its calls precede the other content of the user's turn.
  */
 export function encodeTurns(
   request: GenerationRequest,
-  context: TurnContext,
+  context: TurnOptions,
 ): { system: string; messages: WireMessage[] } {
   const count = countHead(request.items)
   const head = request.items.slice(0, count).map((item) => ('parts' in item ? item.parts : []))
-  const system = [request.instructions ?? '', ...head.map(readText)]
+  const system = [request.instructions ?? '', ...head.map(textOf)]
   const rest = request.items.slice(count)
-  const building: Building = {
+  const state: TurnsState = {
     ...context,
     messages: [],
     results: indexResults(rest),
-    usedIds: new Set(),
+    takenIds: new Set(),
     turn: { blocks: [], calls: [] },
   }
-  for (const item of rest) takeItem(building, item)
-  endTurn(building)
-  refuseOrphans(building.results)
-  trimPrefill(building.messages)
+  for (const item of rest) addItem(state, item)
+  endTurn(state)
+  refuseOrphans(state.results)
+  trimPrefill(state.messages)
   return {
     system: system.filter((text) => text !== '').join('\n\n'),
-    messages: building.messages,
+    messages: state.messages,
   }
 }
 
-/** How many system texts lead the input. */
+/** The number of leading system messages. */
 function countHead(items: readonly RequestItem[]): number {
   const end = items.findIndex((item) => !isSystem(item))
   return end === -1 ? items.length : end
@@ -72,38 +63,38 @@ function isSystem(item: RequestItem): boolean {
   return item.type === 'message' && (item.role === 'system' || item.role === 'developer')
 }
 
-function takeItem(building: Building, item: RequestItem): void {
-  const { turn, quirks } = building
+function addItem(state: TurnsState, item: RequestItem): void {
+  const { turn, quirks } = state
   switch (item.type) {
     case 'reasoning':
-      turn.blocks.push(...encodeThinking(item, building.maker))
+      turn.blocks.push(...encodeThinking(item, state.targetName))
       return
     case 'tool-call':
-      turn.blocks.push(encodeCall(building, item))
+      turn.blocks.push(encodeCall(state, item))
       return
     case 'message':
       if (item.role === 'assistant') {
-        turn.blocks.push(...encodeText(readText(item.parts)))
+        turn.blocks.push(...encodeText(textOf(item.parts)))
         return
       }
-      endTurn(building)
-      if (item.role === 'user') addUserBlocks(building, encodeParts(item.parts, quirks))
-      else addLateSystem(building, readText(item.parts))
+      endTurn(state)
+      if (item.role === 'user') addUserBlocks(state, encodeParts(item.parts, quirks))
+      else addLateSystem(state, textOf(item.parts))
       return
     case 'tool-result':
-      // It goes with its call.
-      endTurn(building)
+      // `endTurn` adds the results after their calls.
+      endTurn(state)
   }
 }
 
-function encodeCall(building: Building, item: ToolCallItem): WireBlock {
-  const id = takeId(building, item.callId)
-  building.turn.calls.push({ id, callId: item.callId })
-  return { type: 'tool_use', id, name: building.toolNames.wireName(item), input: encodeInput(item) }
+function encodeCall(state: TurnsState, item: ToolCallItem): WireBlock {
+  const id = claimId(state, item.callId)
+  state.turn.calls.push({ id, callId: item.callId })
+  return { type: 'tool_use', id, name: state.toolNames.wireName(item), input: encodeInput(item) }
 }
 
-/** A caller may use an id again in a later turn; the protocol knows each only once. */
-function takeId({ usedIds }: Building, callId: string): string {
+/** Clients may reuse an id in a later turn; the protocol requires unique ids. */
+function claimId({ takenIds: usedIds }: TurnsState, callId: string): string {
   const legal = legalCallId(callId)
   let id = legal
   for (let count = 2; usedIds.has(id); count++) id = `${legal}_${count}`
@@ -111,7 +102,7 @@ function takeId({ usedIds }: Building, callId: string): string {
   return id
 }
 
-/** Arguments that are no JSON object, because they were cut or are free text, are one field of it. */
+/** Arguments that are not a JSON object (truncated, or free text) become a field of one. */
 function encodeInput({ form, arguments: text }: ToolCallItem): JsonObject {
   if (form === 'custom') return { input: text }
   if (text.trim() === '') return {}
@@ -119,17 +110,17 @@ function encodeInput({ form, arguments: text }: ToolCallItem): JsonObject {
   return isRecord(parsed) ? parsed : { input: text }
 }
 
-/** Thoughts that led to nothing are not worth a message. */
-function endTurn(building: Building): void {
-  const { blocks, calls } = building.turn
-  building.turn = { blocks: [], calls: [] }
+/** A turn of nothing but thinking is dropped. */
+function endTurn(state: TurnsState): void {
+  const { blocks, calls } = state.turn
+  state.turn = { blocks: [], calls: [] }
   if (blocks.every(isThinking)) return
-  building.messages.push({ role: 'assistant', content: blocks })
+  state.messages.push({ role: 'assistant', content: blocks })
   addUserBlocks(
-    building,
+    state,
     calls.map(({ id, callId }) => {
-      const result = building.results.get(callId)?.shift()
-      return encodeResult(id, result, building.quirks)
+      const result = state.results.get(callId)?.shift()
+      return encodeResult(id, result, state.quirks)
     }),
   )
 }
@@ -154,7 +145,7 @@ function encodeResult(
   }
 }
 
-function addUserBlocks({ messages }: Building, blocks: readonly WireBlock[]): void {
+function addUserBlocks({ messages }: TurnsState, blocks: readonly WireBlock[]): void {
   if (blocks.length === 0) return
   const last = messages.at(-1)
   if (last?.role === 'user') last.content.push(...blocks)
@@ -162,25 +153,25 @@ function addUserBlocks({ messages }: Building, blocks: readonly WireBlock[]): vo
 }
 
 /**
- * An instruction in the middle stays in its place. Where the user has to say it, it joins the last
- * result of a turn that is nothing but results: templates drop the thoughts that led to those as
- * soon as the user says something else.
+ * Adds a system message after the head. Where the upstream accepts none there, it becomes part of the
+ * user's turn; in a turn of only results it joins the last result, because templates drop the
+ * reasoning before the results as soon as the user adds a text.
  */
-function addLateSystem(building: Building, text: string): void {
+function addLateSystem(state: TurnsState, text: string): void {
   if (text === '') return
-  if (building.quirks.lateSystemMessages) {
-    building.messages.push({ role: 'system', content: text })
+  if (state.quirks.lateSystemMessages) {
+    state.messages.push({ role: 'system', content: text })
     return
   }
-  const [block] = encodeText(`${lateSystemMarker}\n${text}`)
+  const [block] = encodeText(markLateSystem(text))
   if (block === undefined) return
-  const last = building.messages.at(-1)
+  const last = state.messages.at(-1)
   const result = last?.role === 'user' ? last.content.at(-1) : undefined
   if (result?.type === 'tool_result') result.content.push(block)
-  else addUserBlocks(building, [block])
+  else addUserBlocks(state, [block])
 }
 
-/** A last turn of the assistant is for the model to go on with; it may not end in white space. */
+/** A final assistant turn is a prefill, which must not end in white space. */
 function trimPrefill(messages: WireMessage[]): void {
   const last = messages.at(-1)
   if (last?.role !== 'assistant') return
@@ -189,16 +180,4 @@ function trimPrefill(messages: WireMessage[]): void {
   block.text = block.text.trimEnd()
   if (block.text === '') last.content.pop()
   if (last.content.length === 0) messages.pop()
-}
-
-/** The text of a message whose role has nothing but text. */
-function readText(parts: readonly ContentPart[]): string {
-  return parts
-    .map((part) => {
-      if ('text' in part) return part.text
-      throw new AppError('invalid_request', `Only a user message can hold ${part.type} content.`, {
-        param: 'input',
-      })
-    })
-    .join('')
 }

@@ -1,16 +1,17 @@
 import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
-import { isToolUse, readInput, readText } from './wire.ts'
+import { readString } from '../shared/read.ts'
+import { isToolUse, readInput } from './wire.ts'
 
-/** Whether a start is as it should be, and holds nothing of what is still to be told. */
-export function isOpening({ content, stop_reason, usage }: JsonObject): boolean {
+/** Whether a start is valid and has no content yet. */
+export function isEmptyStart({ content, stop_reason, usage }: JsonObject): boolean {
   const isEmpty = Array.isArray(content) && content.length === 0
   const { input_tokens: input, output_tokens: output } = asRecord(usage)
   const isCounted = typeof input === 'number' && typeof output === 'number'
   return isEmpty && isCounted && (stop_reason === null || stop_reason === undefined)
 }
 
-/** The fields that strict clients read at once. */
-export function completeMessage(message: JsonObject): JsonObject {
+/** The start of a message with the fields that strict clients require. */
+export function fillMessage(message: JsonObject): JsonObject {
   return {
     type: 'message',
     role: 'assistant',
@@ -23,12 +24,12 @@ export function completeMessage(message: JsonObject): JsonObject {
   }
 }
 
-/** What a message that came whole would have been told by: its blocks, and what ends it. */
-export function divideMessage(message: JsonObject): { blocks: JsonObject[]; delta: JsonObject } {
+/** The events by which a complete message would have been streamed: its blocks and its end. */
+export function splitMessage(message: JsonObject): { blocks: JsonObject[]; delta: JsonObject } {
   const { content, stop_reason, stop_sequence, stop_details, container, usage } = message
   const context = message['context_management']
   return {
-    blocks: Array.isArray(content) ? content.filter(isRecord).flatMap(streamOfBlock) : [],
+    blocks: Array.isArray(content) ? content.filter(isRecord).flatMap(eventsOfBlock) : [],
     delta: {
       type: 'message_delta',
       delta: {
@@ -43,8 +44,8 @@ export function divideMessage(message: JsonObject): { blocks: JsonObject[]; delt
   }
 }
 
-function streamOfBlock(block: JsonObject, index: number): JsonObject[] {
-  const { shell, deltas } = divideBlock(block)
+function eventsOfBlock(block: JsonObject, index: number): JsonObject[] {
+  const { shell, deltas } = splitBlock(block)
   return [
     { type: 'content_block_start', index, content_block: shell },
     ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
@@ -52,17 +53,21 @@ function streamOfBlock(block: JsonObject, index: number): JsonObject[] {
   ]
 }
 
-/** What a block begins as, and what makes it grow to what it is; others come at once. */
-export function divideBlock(block: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
-  const type = readText(block['type'])
+/** The start of a block and its deltas; block types without deltas are complete in the start. */
+export function splitBlock(block: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
+  const type = readString(block['type'])
   if (type === 'text') {
     const { citations, text, ...rest } = block
     const cited = Array.isArray(citations) ? citations : []
     return {
-      shell: { ...rest, text: '', ...(cited.length === 0 ? pick(citations) : { citations: [] }) },
+      shell: {
+        ...rest,
+        text: '',
+        ...(citations === undefined ? {} : { citations: cited.length === 0 ? citations : [] }),
+      },
       deltas: [
         ...cited.map((citation) => ({ type: 'citations_delta', citation })),
-        { type: 'text_delta', text: readText(text) },
+        { type: 'text_delta', text: readString(text) },
       ],
     }
   }
@@ -71,8 +76,8 @@ export function divideBlock(block: JsonObject): { shell: JsonObject; deltas: Jso
     return {
       shell: { ...rest, thinking: '', signature: '' },
       deltas: [
-        { type: 'thinking_delta', thinking: readText(thinking) },
-        { type: 'signature_delta', signature: readText(signature) },
+        { type: 'thinking_delta', thinking: readString(thinking) },
+        { type: 'signature_delta', signature: readString(signature) },
       ].filter((delta) => Object.values(delta).every((value) => value !== '')),
     }
   }
@@ -82,8 +87,4 @@ export function divideBlock(block: JsonObject): { shell: JsonObject; deltas: Jso
     shell: { ...block, input: {} },
     deltas: [{ type: 'input_json_delta', partial_json: input }],
   }
-}
-
-function pick(citations: unknown): { citations?: unknown } {
-  return citations === undefined ? {} : { citations }
 }

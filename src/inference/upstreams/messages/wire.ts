@@ -1,6 +1,7 @@
 import type { JsonObject } from '#lib/json.ts'
+import { spellPlainly } from '#lib/plain-id.ts'
 
-/** The body of POST /v1/messages, with the fields that we send. */
+/** The body of POST /v1/messages: the fields that Sluice sends. */
 export type MessagesBody = {
   model: string
   max_tokens: number
@@ -65,7 +66,7 @@ export type WireThinking =
   | { type: 'adaptive'; display?: 'summarized' }
   | { type: 'disabled' }
 
-/** The kind of block that a delta makes grow; absent for deltas that tell nothing of it. */
+/** The kind of block that a delta extends; other deltas fit every block. */
 export const blockOfDelta: Readonly<Record<string, 'text' | 'thinking' | 'tool'>> = {
   text_delta: 'text',
   citations_delta: 'text',
@@ -74,19 +75,22 @@ export const blockOfDelta: Readonly<Record<string, 'text' | 'thinking' | 'tool'>
   input_json_delta: 'tool',
 }
 
-/** `tool_use`, `server_tool_use`, `mcp_tool_use`: what has an input that arrives in pieces. */
+/** `tool_use`, `server_tool_use`, `mcp_tool_use`: blocks whose input arrives in pieces. */
 export function isToolUse(blockType: string): boolean {
   return blockType.endsWith('tool_use')
 }
 
-/** A text; empty where there is none. */
-export function readText(value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-/** The JSON text of what a tool is called with; empty for nothing at all. */
+/** The JSON text of a tool's input; empty for an empty input. */
 export function readInput(value: unknown): string {
   if (value === null || value === undefined) return ''
   const text = JSON.stringify(value)
   return text === '{}' ? '' : text
+}
+
+/** The prefix of a call id that was re-encoded. */
+const encodedPrefix = 'call64_'
+
+/** A call id in the characters that the protocol allows; other protocols have `functions.Read:0`. */
+export function legalCallId(callId: string): string {
+  return spellPlainly(callId, encodedPrefix)
 }

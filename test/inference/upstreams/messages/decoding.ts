@@ -21,13 +21,13 @@ type Options = Partial<Pick<GenerationRequest, 'tools' | 'toolChoice'>> & {
   toolArgumentCharsMax?: number
 }
 
-export const maker = 'upstream/m'
+export const sealedBy = 'upstream/m'
 
 function openDecoder(options: Options = {}): Decoder {
   const { tools = [], toolChoice = { type: 'auto' } } = options
   return createMessagesDecoder({
     toolNames: createToolNames({ tools, toolChoice }),
-    maker,
+    sealedBy,
     relays: options.relays ?? true,
     takenCallIds: new Set(),
     toolArgumentCharsMax: options.toolArgumentCharsMax ?? 1_000_000,

@@ -7,7 +7,7 @@ import { defaultQuirks } from '#test/support/generation.ts'
 import { target } from './requests.ts'
 
 /** Seals are what they hold, as JSON behind a mark. */
-const seal = (payload: string | null, maker: string | null = target.maker) =>
+const seal = (payload: string | null, maker: string | null = target.targetName) =>
   `ours:${JSON.stringify({ payload, maker })}`
 
 const openSeal: RequestOrigin['openSeal'] = (signature) => {

@@ -10,7 +10,7 @@ import {
   recordedStreamNames,
   recordingsExist,
 } from '#test/support/recordings.ts'
-import { type Decoded, decodeReads, decodeWhole, maker, wireOf } from './decoding.ts'
+import { type Decoded, decodeReads, decodeWhole, sealedBy, wireOf } from './decoding.ts'
 
 const streamNames = recordedStreamNames('messages')
 const bodyNames = recordedBodyNames('messages')
@@ -118,7 +118,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
       'signature_delta',
     ])
     const end = events.find(({ type }) => type === 'reasoning-end')
-    expect(end).toMatchObject({ sealed: signed[0]?.sealed, sealedBy: maker })
+    expect(end).toMatchObject({ sealed: signed[0]?.sealed, sealedBy })
   })
 
   test('citations belong to the piece of the text that they are about', () => {

@@ -5,7 +5,7 @@ import { encodeMessagesRequest } from '#inference/upstreams/messages/encode.ts'
 import type { MessagesBody } from '#inference/upstreams/messages/wire.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
-export const target = { model: 'm', maker: 'upstream/m' }
+export const target = { model: 'm', targetName: 'upstream/m' }
 
 /** The body that goes out for a request, as JSON. */
 export function bodyOf(

@@ -196,12 +196,12 @@ describe('thoughts', () => {
   }
 
   test('go back to their maker with what seals them', () => {
-    expect(first(thought('sig', target.maker))).toEqual({
+    expect(first(thought('sig', target.targetName))).toEqual({
       type: 'thinking',
       thinking: 'Hm',
       signature: 'sig',
     })
-    expect(first(thought('redacted:data', target.maker))).toEqual({
+    expect(first(thought('redacted:data', target.targetName))).toEqual({
       type: 'redacted_thinking',
       data: 'data',
     })
@@ -211,16 +211,16 @@ describe('thoughts', () => {
     for (const item of [
       thought('sig', 'another/m'),
       thought('sig', undefined),
-      thought(undefined, target.maker),
+      thought(undefined, target.targetName),
     ]) {
       expect(first(item)).toEqual(text('B'))
     }
   })
 
   test('alone are no turn', () => {
-    expect(turns([say('user', 'A'), thought('sig', target.maker), say('user', 'B')])).toHaveLength(
-      1,
-    )
+    expect(
+      turns([say('user', 'A'), thought('sig', target.targetName), say('user', 'B')]),
+    ).toHaveLength(1)
   })
 })
 
