@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { loadConfig } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
+import { engineFaults } from '#speech/engines/registry.ts'
 import { renderConfigReference } from '../scripts/config-reference.ts'
 import { renderNotices } from '../scripts/third-party-notices.ts'
 
@@ -18,7 +19,10 @@ test('the third-party notices are current', () => {
 test.each(readdirSync('examples'))('the example %s is a valid configuration', (name) => {
   const environment = { SLUICE_CONFIG: `examples/${name}`, VENDOR_KEY: 'k', SPEECH_KEY: 'k' }
   const databaseUrl = 'postgres://sluice@db.internal/sluice'
-  const config = loadConfig({ ...environment, DATABASE_URL: databaseUrl }, [upstreamFaults])
+  const config = loadConfig({ ...environment, DATABASE_URL: databaseUrl }, [
+    upstreamFaults,
+    engineFaults,
+  ])
   expect(Object.keys(config.sources)).not.toBeEmpty()
 })
 
