@@ -3,7 +3,7 @@ import type { Auth } from '#auth/auth.ts'
 import { requirePermission } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
-import { requestIdOf } from '#http/request-lifecycle.ts'
+import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
 import type {
@@ -56,12 +56,18 @@ function serve(endpoint: Endpoint, { auth, config }: MountDeps) {
   const status = successStatus(endpoint)
   return async ({ request, set, server, params }: ElysiaInput) => {
     const context = await openContext(endpoint, auth, request, set)
-    endpoint.before?.(set)
-    const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
-    const body =
-      bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config.limits) : undefined
-    if (status !== null) set.status = status
-    return handle({ params, query, body, context, request, set, server })
+    try {
+      endpoint.before?.(set)
+      const query = querySpec === undefined ? {} : readQuery(querySpec, searchOf(request.url))
+      const body =
+        bodySpec?.kind === 'json' ? await readBody(bodySpec, request, config.limits) : undefined
+      const result = await handle({ params, query, body, context, request, set, server })
+      if (status !== null) set.status = status
+      return result
+    } catch (error) {
+      noteFailedRequest(request, context)
+      throw error
+    }
   }
 }
 

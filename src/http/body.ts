@@ -1,67 +1,67 @@
 import { AppError } from '#lib/errors.ts'
-import { bodyTooLarge, checkEncoding, unpackBody } from './content-encoding.ts'
+import { bodyTooLarge, checkEncoding, decompressBody } from './content-encoding.ts'
 
 export type BodyLimits = { requestBytesMax: number; jsonDepthMax: number }
 
 /**
- * The steps of reading a longer body take turns with what else waits: megabytes take tens of
- * milliseconds from the socket to the upstream, which all streams would notice in one piece.
+ * Reading a longer body yields to the event loop between its steps: a body of megabytes takes tens
+ * of milliseconds, which would delay every stream.
  */
 const longBodyBytes = 131_072
 
 /**
- * The JSON value of a request body, which may be compressed. The media type is not looked at:
+ * The JSON value of a request body, which may be compressed. The media type is ignored, because
  * clients get it wrong.
  *
- * Throws `request_too_large` without reading what the sender announced as too long, `malformed_json`
- * for what is no JSON, `invalid_request` for JSON that is nested too deep, `client_closed` when the
- * client goes away before the end of its body, and what `unpackBody` throws.
+ * Throws `request_too_large` (before reading, if `content-length` says so), `malformed_json`,
+ * `invalid_request` for JSON nested too deep, `client_closed` if the client disconnects, and the
+ * errors of `decompressBody`.
  */
 export async function readJsonBody(request: Request, limits: BodyLimits): Promise<unknown> {
   const encoding = request.headers.get('content-encoding') ?? 'identity'
   checkEncoding(encoding)
-  const packed = await readBytes(request, limits.requestBytesMax)
-  const bytes = await unpackBody(packed, encoding, limits.requestBytesMax)
+  const received = await readBytes(request, limits.requestBytesMax)
+  const bytes = await decompressBody(received, encoding, limits.requestBytesMax)
   if (bytes.length === 0) {
     throw new AppError('malformed_json', 'The request body is empty; send a JSON object.')
   }
   const isLong = bytes.length > longBodyBytes
-  refuseDeeper(bytes, limits, 'The request body')
-  if (isLong) await nextTurn()
+  requireDepth(bytes, limits, 'The request body')
+  if (isLong) await yieldToEventLoop()
   const value = parseText(decodeBytes(bytes), 'The request body')
-  if (isLong) await nextTurn()
+  if (isLong) await yieldToEventLoop()
   return value
 }
 
-function nextTurn(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
 /**
- * The JSON value of a text that came in another way than as a body; `what` begins the sentences of
- * the errors, which are those of `readJsonBody`.
+ * The JSON value of a text, such as a WebSocket message. `what` is the subject of the error
+ * messages. Throws like `readJsonBody`.
  */
 export function readJsonText(
   text: string,
   limits: Pick<BodyLimits, 'jsonDepthMax'>,
   what: string,
 ): unknown {
-  refuseDeeper(Buffer.from(text), limits, what)
+  requireDepth(Buffer.from(text), limits, what)
   return parseText(text, what)
 }
 
 async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array> {
-  const announced = request.headers.get('content-length')
-  if (announced !== null && Number(announced) > bytesMax) throw bodyTooLarge(bytesMax)
+  const contentLength = request.headers.get('content-length')
+  if (contentLength !== null && Number(contentLength) > bytesMax) throw bodyTooLarge(bytesMax)
   if (request.body === null) return new Uint8Array(0)
   try {
-    // Where HTTP framing bounds the length, one native read does; a stream costs 0.1 ms more.
-    return announced === null
+    // With a content-length one native read is enough; a stream costs 0.1 ms more.
+    return contentLength === null
       ? await readChunks(request.body, bytesMax)
       : new Uint8Array(await request.arrayBuffer())
   } catch (cause) {
     if (!request.signal.aborted) throw cause
-    const sentence = 'The client went away while it was sending the request body.'
+    const sentence = 'The client disconnected while sending the request body.'
     throw new AppError('client_closed', sentence, { cause })
   }
 }
@@ -69,7 +69,7 @@ async function readBytes(request: Request, bytesMax: number): Promise<Uint8Array
 async function readChunks(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
-  // Leaving the loop cancels the rest of the body.
+  // A throw cancels the rest of the body.
   for await (const chunk of body) {
     length += chunk.length
     if (length > bytesMax) throw bodyTooLarge(bytesMax)
@@ -82,10 +82,10 @@ const quote = 0x22
 const backslash = 0x5c
 
 /**
- * Before parsing: a body of brackets alone would take some forty times its size in memory, and what
- * walks the value later may recurse.
+ * Checked before parsing: a body of brackets takes forty times its size in memory, and later code
+ * may recurse over the value.
  */
-function refuseDeeper(
+function requireDepth(
   bytes: Uint8Array,
   { jsonDepthMax }: Pick<BodyLimits, 'jsonDepthMax'>,
   what: string,
@@ -94,7 +94,7 @@ function refuseDeeper(
   throw new AppError('invalid_request', `${what} is nested deeper than ${jsonDepthMax} levels.`)
 }
 
-/** Never recurses and looks at brackets alone: whether the rest is JSON is the parser's matter. */
+/** Counts brackets without recursion; the parser validates the rest. */
 function isNestedDeeper(bytes: Uint8Array, depthMax: number): boolean {
   let depth = 0
   for (let at = 0; at < bytes.length; at++) {
@@ -115,10 +115,10 @@ function isNestedDeeper(bytes: Uint8Array, depthMax: number): boolean {
   return false
 }
 
-/** Past this length of a string, a native search is faster than our own loop. */
+/** Beyond this length of a string, a native search is faster than a loop. */
 const shortStringBytes = 32
 
-/** Where the string that is open at `from` ends; the end of the bytes where it does not. */
+/** The end of the string that contains `from`, or the end of the bytes. */
 function findClosingQuote(bytes: Uint8Array, from: number): number {
   let at = from
   while (at < bytes.length) {
@@ -155,7 +155,7 @@ function parseText(text: string, what: string): unknown {
   }
 }
 
-/** The engine tells what it expected, sometimes with a piece of the body, but never where. */
+/** The engine names what it expected, sometimes with a piece of the body, but no position. */
 function describeSyntaxError(error: unknown): string {
   const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
   return `is not valid JSON: ${reason.slice(0, reasonCharsMax)}.`

@@ -3,21 +3,21 @@ import zlib from 'node:zlib'
 import { AppError } from '#lib/errors.ts'
 
 /**
- * The bytes of a body without its compression; `encoding` is the value of `content-encoding`. What
- * it unpacks to is bounded while it is unpacked, so a bomb costs no more than the limit.
+ * Decompresses a body; `encoding` is the value of `content-encoding`. The output is limited while it
+ * is produced, so a decompression bomb costs no more than the limit.
  *
- * Throws `request_too_large` past `bytesMax`, `invalid_request` for bytes that are not what they say
- * they are, and `unsupported_encoding` for an encoding that is not known, or for several at once.
+ * Throws `request_too_large` past `bytesMax`, `invalid_request` for corrupt data, and
+ * `unsupported_encoding` for an unknown encoding or several of them.
  */
-export async function unpackBody(
+export async function decompressBody(
   bytes: Uint8Array,
   encoding: string,
   bytesMax: number,
 ): Promise<Uint8Array> {
-  const unpack = findUnpacker(encoding)
-  if (unpack === null) return bytes
+  const decompress = findDecompressor(encoding)
+  if (decompress === null) return bytes
   try {
-    return await unpack(bytes, bytesMax)
+    return await decompress(bytes, bytesMax)
   } catch (cause) {
     if (isTooLong(cause)) throw bodyTooLarge(bytesMax)
     const sentence = `The request body is not valid ${encoding.trim()} data.`
@@ -25,21 +25,21 @@ export async function unpackBody(
   }
 }
 
-/** Throws where a body of this encoding could not be read, so that nobody waits for its bytes. */
+/** Throws `unsupported_encoding` before the body is read. */
 export function checkEncoding(encoding: string): void {
-  findUnpacker(encoding)
+  findDecompressor(encoding)
 }
 
 export function bodyTooLarge(bytesMax: number): AppError {
   return new AppError(
     'request_too_large',
-    `The request body is longer than ${bytesMax} bytes, which is the limit.`,
+    `The request body exceeds the limit of ${bytesMax} bytes.`,
   )
 }
 
-type Unpack = (bytes: Uint8Array, bytesMax: number) => Promise<Uint8Array>
+type Decompress = (bytes: Uint8Array, bytesMax: number) => Promise<Uint8Array>
 
-/** RFC 9659: a frame that needs a larger window (8 MiB) is not for HTTP. */
+/** RFC 9659: HTTP content uses windows of at most 8 MiB. */
 const zstdWindowLogMax = 23
 
 const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Uint8Array>(zlib.gunzip)
@@ -48,7 +48,7 @@ const brotli = promisify<Uint8Array, zlib.BrotliOptions, Uint8Array>(zlib.brotli
 const zstd = promisify<Uint8Array, zlib.ZstdOptions, Uint8Array>(zlib.zstdDecompress)
 const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: zstdWindowLogMax }
 
-const unpackers: ReadonlyMap<string, Unpack> = new Map<string, Unpack>([
+const decompressors: ReadonlyMap<string, Decompress> = new Map<string, Decompress>([
   ['gzip', (bytes, maxOutputLength) => gunzip(bytes, { maxOutputLength })],
   ['x-gzip', (bytes, maxOutputLength) => gunzip(bytes, { maxOutputLength })],
   ['deflate', (bytes, maxOutputLength) => inflate(bytes, { maxOutputLength })],
@@ -56,12 +56,12 @@ const unpackers: ReadonlyMap<string, Unpack> = new Map<string, Unpack>([
   ['zstd', (bytes, maxOutputLength) => zstd(bytes, { maxOutputLength, params: zstdParams })],
 ])
 
-/** null: the bytes are what they are. */
-function findUnpacker(encoding: string): Unpack | null {
+/** Null for an identity encoding. */
+function findDecompressor(encoding: string): Decompress | null {
   const name = encoding.trim().toLowerCase()
   if (name === '' || name === 'identity') return null
-  const unpack = unpackers.get(name)
-  if (unpack !== undefined) return unpack
+  const decompress = decompressors.get(name)
+  if (decompress !== undefined) return decompress
   throw new AppError(
     'unsupported_encoding',
     'Send the request body as gzip, br, zstd or deflate, or without compression.',

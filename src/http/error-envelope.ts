@@ -1,7 +1,7 @@
 import type { AppError, ErrorKind } from '#lib/errors.ts'
 
 /** How a failure is told as an HTTP answer: under /compat as Messages clients read it. */
-export function errorAnswer(
+export function errorResponse(
   error: AppError,
   { path, requestId }: { path: string; requestId: string },
 ): Response {

@@ -2,24 +2,23 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { type Failure, pull, type Subscriber } from '#lib/pull-iterator.ts'
 import { orAfter } from '#lib/time-limit.ts'
 
-/** What is streamed, and how it looks as frames. */
+/** The items of a stream, and how to render them as frames. */
 export type FrameSource<T> = {
-  /** It may throw before its first item; later it may only end. */
+  /** May throw before the first item; later it may only end. */
   readonly items: AsyncIterator<T>
-  /** One item as whole frames; everything that one item gives goes out in one write. */
+  /** One item as whole frames, which are sent in one write. */
   render(item: T): string
-  /** The frames that tell of a failure once the answer has begun. */
+  /** The frames of a failure after the response has started. */
   fail(error: AppError): string
-  /** What says that a silent stream is alive; null where the items themselves do. */
-  readonly life: {
-    /** The frames that open the stream when it must begin before the first item. */
+  /** Keep-alive frames; null if the items themselves keep the stream alive. */
+  readonly keepAlive: {
+    /** The frames that open the stream if it has to start before the first item. */
     open(): string
-    /** A frame that only says that the stream is alive. */
     heartbeat(): string
   } | null
-  /** Called when the answer begins: from now on a failure is told inside the stream. */
+  /** Called when the response starts: later failures are frames, not an HTTP status. */
   commit(): void
-  /** Called when the reader has gone, or reads too slowly to be waited for. */
+  /** Called when the client disconnects, or stalls for longer than `readerStallMs`. */
   abandon(): void
 }
 
@@ -32,17 +31,17 @@ const headers = {
 }
 
 /**
- * A text/event-stream answer that is as fast as its reader. It begins with the first item, or with
- * `open` when that takes longer than one heartbeat; a failure before then is thrown, so that it
- * can still become an HTTP status. Reading the source waits for each write, so a slow reader holds
- * the source back and at most one item is in memory. `closing` follows the last frame.
+ * A text/event-stream response with backpressure. It starts with the first item, or with `open` if
+ * that takes longer than one heartbeat; a failure before the start is thrown and becomes an HTTP
+ * status. Each read of the source waits for the previous write, so a slow client slows the source
+ * and at most one item is in memory. `closing` follows the last frame.
  */
 export async function streamEvents<T>(
   source: FrameSource<T>,
   { closing, ...pace }: StreamPace & { closing: string },
 ): Promise<Response> {
   const begun = await beginStream(source, pace)
-  // Bun's direct streams are the cheapest writer there is; their types are not in the platform's.
+  // Bun's direct streams are the cheapest writer; the platform's types do not have them.
   const direct: DirectSource = {
     type: 'direct',
     pull: (sink) => begun.pump(sink, closing),
@@ -51,29 +50,29 @@ export async function streamEvents<T>(
   return new Response(new ReadableStream(direct), { headers })
 }
 
-/** Where frames go. `write` answers 0 when the reader has gone, a promise when it must be waited for. */
+/** `write` returns 0 after the client disconnected, and a promise while its buffer is full. */
 export type FrameSink = {
   write(frames: string): number | Promise<number>
-  /** Everything was written. */
   end(): unknown
-  /** Gives the reader up in the middle; what was not sent is thrown away. */
+  /** Closes the connection and drops what was not sent. */
   close(error: Error): unknown
 }
 
-/** Waits until there is something to write, or until silence has lasted for a heartbeat. */
+/** Waits for the first item, at most one heartbeat. */
 export async function beginStream<T>(
   source: FrameSource<T>,
   pace: StreamPace,
 ): Promise<{ pump(sink: FrameSink, closing: string): Promise<void> }> {
-  const { life } = source
+  const { keepAlive } = source
   const first = source.items.next()
   const arrived = first.then(() => true)
-  const isEarly = life === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
+  const isEarly =
+    keepAlive === null ? await arrived : await orAfter(arrived, pace.heartbeatMs, false)
   source.commit()
-  const opening = isEarly || life === null ? '' : life.open()
+  const opening = isEarly || keepAlive === null ? '' : keepAlive.open()
   return {
     pump(sink, closing) {
-      const writer = new ReaderWriter(source, pace, sink)
+      const writer = new ClientWriter(source, pace, sink)
       return new Pump(source, writer, closing).run(first, opening)
     },
   }
@@ -85,20 +84,20 @@ type DirectSource = {
   cancel(): void
 }
 
-/** Asks for an item, writes it, and asks for the next one once the reader has room. */
+/** Pulls an item, writes it, and pulls the next one when the client can receive more. */
 class Pump<T> implements Subscriber<T> {
   readonly #source: FrameSource<T>
-  readonly #writer: ReaderWriter
+  readonly #writer: ClientWriter
   readonly #closing: string
   readonly #over = Promise.withResolvers<void>()
 
-  constructor(source: FrameSource<T>, writer: ReaderWriter, closing: string) {
+  constructor(source: FrameSource<T>, writer: ClientWriter, closing: string) {
     this.#source = source
     this.#writer = writer
     this.#closing = closing
   }
 
-  /** Ends when everything was written or the reader has gone. */
+  /** Resolves when everything was written or the client disconnected. */
   async run(first: Promise<IteratorResult<T>>, opening: string): Promise<void> {
     try {
       await this.#writer.write(opening)
@@ -114,8 +113,8 @@ class Pump<T> implements Subscriber<T> {
   onNext(item: T) {
     try {
       const written = this.#writer.write(this.#source.render(item))
-      if (written === undefined) this.#askNext()
-      else written.then(() => this.#askNext()).catch((error: unknown) => this.onError(error))
+      if (written === undefined) this.#pullNext()
+      else written.then(() => this.#pullNext()).catch((error: unknown) => this.onError(error))
     } catch (error) {
       this.onError(error)
     }
@@ -129,15 +128,15 @@ class Pump<T> implements Subscriber<T> {
     this.#close(null).then(this.#over.resolve, this.#over.reject)
   }
 
-  #askNext() {
+  #pullNext() {
     if (this.#writer.isOpen) pull(this.#source.items, this)
     else this.onComplete()
   }
 
   async #close(failure: Failure): Promise<void> {
-    const isTold = failure !== null && this.#writer.isOpen
+    const isReported = failure !== null && this.#writer.isOpen
     try {
-      const failed = isTold ? this.#source.fail(toAppError(failure.error)) : ''
+      const failed = isReported ? this.#source.fail(toAppError(failure.error)) : ''
       await this.#writer.write(failed + this.#closing)
     } finally {
       this.#writer.close()
@@ -146,9 +145,9 @@ class Pump<T> implements Subscriber<T> {
   }
 }
 
-/** Writes frames, sends a heartbeat when nothing was written for a while, notes a reader's end. */
-class ReaderWriter {
-  readonly #source: Pick<FrameSource<unknown>, 'life' | 'abandon'>
+/** Writes frames, sends heartbeats while nothing is written, and detects a stalled client. */
+class ClientWriter {
+  readonly #source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>
   readonly #pace: StreamPace
   readonly #sink: FrameSink
   #open = true
@@ -156,69 +155,71 @@ class ReaderWriter {
   #stalled = false
   #wroteAt = performance.now()
   #timer: Timer | undefined
-  #gone = Promise.withResolvers<number>()
+  #abandoned = Promise.withResolvers<number>()
 
   constructor(
-    source: Pick<FrameSource<unknown>, 'life' | 'abandon'>,
+    source: Pick<FrameSource<unknown>, 'keepAlive' | 'abandon'>,
     pace: StreamPace,
     sink: FrameSink,
   ) {
     this.#source = source
     this.#pace = pace
     this.#sink = sink
-    if (source.life !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
+    if (source.keepAlive !== null) this.#timer = setTimeout(() => this.#beat(), pace.heartbeatMs)
   }
 
   get isOpen(): boolean {
     return this.#open
   }
 
-  /** Gives a promise where the reader has to be waited for. */
+  /** Returns a promise while the buffer of the client is full. */
   write(frames: string): Promise<void> | undefined {
     if (!this.#open || frames === '') return undefined
     this.#wroteAt = performance.now()
     const written = this.#sink.write(frames)
-    if (typeof written !== 'number') return this.#waitForReader(written)
-    if (written === 0) this.#leave()
+    if (typeof written !== 'number') return this.#waitForClient(written)
+    if (written === 0) this.#abandon()
     return undefined
   }
 
   close() {
     clearTimeout(this.#timer)
     this.#open = false
-    // Ending would keep the connection, and what waits in it, until the reader reads again.
-    if (this.#stalled) this.#sink.close(new AppError('client_closed', 'The reader does not read.'))
+    // Ending the stream in order would keep the connection and its buffer until the client reads.
+    if (this.#stalled)
+      this.#sink.close(new AppError('client_closed', 'The client stopped reading.'))
     else this.#sink.end()
   }
 
   #beat() {
     const { heartbeatMs } = this.#pace
-    const { life } = this.#source
-    const restMs = this.#wroteAt + heartbeatMs - performance.now()
-    if (restMs <= 0 && !this.#waiting && life !== null) void this.write(life.heartbeat())
-    this.#timer = setTimeout(() => this.#beat(), restMs > 0 ? restMs : heartbeatMs)
+    const { keepAlive } = this.#source
+    const remainingMs = this.#wroteAt + heartbeatMs - performance.now()
+    if (remainingMs <= 0 && !this.#waiting && keepAlive !== null)
+      void this.write(keepAlive.heartbeat())
+    this.#timer = setTimeout(() => this.#beat(), remainingMs > 0 ? remainingMs : heartbeatMs)
   }
 
-  async #waitForReader(written: Promise<number>): Promise<void> {
+  async #waitForClient(written: Promise<number>): Promise<void> {
     this.#waiting = true
-    const tooLong = setTimeout(() => {
+    const stallTimer = setTimeout(() => {
       this.#stalled = true
-      this.#leave()
+      this.#abandon()
     }, this.#pace.readerStallMs)
     try {
-      if ((await Promise.race([written, this.#gone.promise])) === 0) this.#leave()
+      if ((await Promise.race([written, this.#abandoned.promise])) === 0) this.#abandon()
     } catch {
-      this.#leave()
+      this.#abandon()
     } finally {
-      clearTimeout(tooLong)
+      clearTimeout(stallTimer)
       this.#waiting = false
     }
   }
 
-  #leave() {
+  #abandon() {
     if (!this.#open) return
     this.#open = false
-    this.#gone.resolve(0)
+    this.#abandoned.resolve(0)
     this.#source.abandon()
   }
 }

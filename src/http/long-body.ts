@@ -1,15 +1,15 @@
 import { AppError } from '#lib/errors.ts'
 
 export type BodyDeadlines = {
-  /** Neither a byte nor the end for so long ends the upload. */
+  /** The longest pause between two chunks. */
   readonly gapMs: number
-  /** For the whole of it. */
+  /** For the whole body. */
   readonly totalMs: number
 }
 
 /**
- * A body of any length as it comes, at the speed at which it is taken. Throws `request_timeout`
- * past a deadline, `client_closed` when the client goes away before its end.
+ * Streams a body of any length with backpressure. Throws `request_timeout` past a deadline, and
+ * `client_closed` if the client disconnects before the end.
  */
 export async function* readLongBody(
   request: Request,
@@ -18,27 +18,27 @@ export async function* readLongBody(
   if (request.body === null) return
   const reader = request.body.getReader()
   const endsAt = performance.now() + totalMs
-  let isWhole = false
+  let isComplete = false
   try {
     for (;;) {
-      const restMs = Math.max(0, endsAt - performance.now())
-      const { done, value } = await within(Math.min(gapMs, restMs), reader.read())
-      isWhole = done
+      const remainingMs = Math.max(0, endsAt - performance.now())
+      const { done, value } = await within(Math.min(gapMs, remainingMs), reader.read())
+      isComplete = done
       if (done) return
       yield value
     }
   } catch (cause) {
     if (!request.signal.aborted) throw cause
-    const sentence = 'The client went away while it was sending the request body.'
+    const sentence = 'The client disconnected while sending the request body.'
     throw new AppError('client_closed', sentence, { cause })
   } finally {
-    if (!isWhole) void reader.cancel().catch(() => {})
+    if (!isComplete) void reader.cancel().catch(() => {})
   }
 }
 
 async function within<T>(limitMs: number, read: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(tooSlow()), limitMs)
+  const timer = setTimeout(() => reject(bodyTimeout()), limitMs)
   try {
     return await Promise.race([read, promise])
   } finally {
@@ -46,6 +46,6 @@ async function within<T>(limitMs: number, read: Promise<T>): Promise<T> {
   }
 }
 
-function tooSlow(): AppError {
-  return new AppError('request_timeout', 'The request body did not come in time.')
+function bodyTimeout(): AppError {
+  return new AppError('request_timeout', 'The request body was not received in time.')
 }

@@ -1,17 +1,17 @@
-/** A WebSocket that is open, as far as the end of the process is concerned. */
+/** An open WebSocket, as the shutdown sees it. */
 export type OpenSocket = {
-  /** Takes no more work, and closes once the work that runs is over. */
+  /** Accepts no more work, and closes when the current work is done. */
   drain(): void
-  /** Whether work runs, or bytes wait for the client. */
+  /** Whether work is in progress, or bytes are unsent. */
   isBusy(): boolean
 }
 
 /** The WebSockets of this process. */
 export type OpenSockets = {
-  /** Returns what takes it out again. */
+  /** Returns a function that removes it. */
   add(socket: OpenSocket): () => void
   count(): number
-  /** How many are busy. */
+  /** The number of busy ones. */
   busy(): number
   drain(): void
 }

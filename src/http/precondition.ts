@@ -1,14 +1,12 @@
 import { entityTag } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 
-type Answering = { headers: Record<string, string | number> }
-
 /**
- * Makes a change that has an `If-Match`. Who is refused because of it is told the tag of what stands,
- * which `currentTag` names, so that they know what to read before they try again.
+ * Runs a change that has an `If-Match`. If it fails with `precondition_failed`, the response carries
+ * the current tag, so that the client knows what to read before it retries.
  */
 export async function withCurrentTag<T>(
-  set: Answering,
+  set: { headers: Record<string, string | number> },
   currentTag: () => Promise<string>,
   change: () => Promise<T>,
 ): Promise<T> {

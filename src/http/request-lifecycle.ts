@@ -1,11 +1,12 @@
 import { Elysia } from 'elysia'
 import { AppError, toAppError } from '#lib/errors.ts'
+import { type RequestFacts, requestFields } from '#lib/request-context.ts'
 import type { Log } from '#telemetry/log.ts'
-import { errorAnswer, isMessagesPath } from './error-envelope.ts'
+import { errorResponse, isMessagesPath } from './error-envelope.ts'
 
 /**
- * Everything that concerns each request and no feature: its id, its log line, and the one place
- * where errors become answers. It is registered first, because hooks hold only for later routes.
+ * Gives every request its id, refuses requests while draining, and turns errors into responses and
+ * log lines. It is registered first, because hooks apply to later routes only.
  */
 export function requestLifecycle(deps: {
   log: Log
@@ -17,7 +18,7 @@ export function requestLifecycle(deps: {
       const requestId = deps.newRequestId()
       set.headers['x-request-id'] = requestId
       if (isMessagesPath(pathOf(request.url))) set.headers['request-id'] = requestId
-      // Bun joins repeated headers; a Host that is given twice is an attempt to confuse someone.
+      // Bun joins repeated headers; a repeated Host is an attempt at request smuggling.
       if (request.headers.get('host')?.includes(',')) {
         throw new AppError('invalid_request', 'The request has more than one Host header.')
       }
@@ -26,14 +27,26 @@ export function requestLifecycle(deps: {
       }
     })
     .onError(({ error, code, set, request, path }) => {
-      const failure = fromFramework(error, code, path)
+      const { method } = request
+      const failure = fromFramework(error, code, { method, path })
       const requestId = requestIdOf(set)
-      const answer = errorAnswer(failure, { path, requestId })
-      const { status } = answer
-      logFailure(deps.log, failure, { requestId, method: request.method, path, status })
-      return answer
+      const response = errorResponse(failure, { path, requestId })
+      const context = failedContexts.get(request) ?? { requestId }
+      logFailure(deps.log, failure, { context, method, path, status: response.status })
+      return response
     })
     .as('global')
+}
+
+/**
+ * The contexts of failed requests, which Elysia's error handler cannot see otherwise. Written only
+ * when a request fails.
+ */
+const failedContexts = new WeakMap<Request, RequestFacts>()
+
+/** Makes the error handler log who sent a request that failed. */
+export function noteFailedRequest(request: Request, context: RequestFacts): void {
+  failedContexts.set(request, context)
 }
 
 function isProbe(url: string): boolean {
@@ -48,17 +61,18 @@ function pathOf(url: string): string {
   return query === -1 ? url.slice(start) : url.slice(start, query)
 }
 
-/** Elysia's own failures: an unknown path, an unreadable body, a broken schema. */
-function fromFramework(error: unknown, code: string | number, path: string): AppError {
+/** Elysia's own errors: an unknown path, an unreadable body. */
+function fromFramework(
+  error: unknown,
+  code: string | number,
+  { method, path }: { method: string; path: string },
+): AppError {
   if (error instanceof AppError) return error
-  if (code === 'NOT_FOUND') return new AppError('not_found', `There is nothing at ${path}.`)
+  if (code === 'NOT_FOUND') {
+    return new AppError('not_found', `No such endpoint: ${method} ${path}.`)
+  }
   if (code === 'PARSE') {
     return new AppError('malformed_json', 'The request body is not valid JSON.', { cause: error })
-  }
-  if (code === 'VALIDATION') {
-    return new AppError('unprocessable', 'The request does not have the right form.', {
-      cause: error,
-    })
   }
   return toAppError(error)
 }
@@ -66,10 +80,10 @@ function fromFramework(error: unknown, code: string | number, path: string): App
 export function logFailure(
   log: Log,
   failure: AppError,
-  request: { requestId: string; method: string; path: string; status?: number },
+  request: { context: RequestFacts; method: string; path: string; status?: number },
 ): void {
   const fields = {
-    request_id: request.requestId,
+    ...requestFields(request.context),
     method: request.method,
     path: request.path,
     status: request.status ?? failure.status,
@@ -80,7 +94,7 @@ export function logFailure(
   else log.info('request refused', fields)
 }
 
-/** The id of the request that is being answered; a client finds it in `x-request-id`. */
+/** The id of the current request, as the client finds it in `x-request-id`. */
 export function requestIdOf(set: { headers: Record<string, unknown> }): string {
   return String(set.headers['x-request-id'] ?? '')
 }

@@ -154,7 +154,7 @@ async function streamNews(
       fail: ({ message, wireCode }) =>
         eventFrame('error', { error: { message, code: wireCode, param: null } }),
       // Something is told in each heartbeat.
-      life: null,
+      keepAlive: null,
       commit() {},
       abandon: () => controller.abort(),
     },

@@ -29,6 +29,23 @@ export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   readonly signal: AbortSignal
 }
 
+/** The parts of a context that are logged. */
+export type RequestFacts = Pick<RequestContext, 'requestId'> &
+  Partial<Pick<RequestContext, 'principal' | 'keyId' | 'trace'>>
+
+/** The fields by which every log line of a request can be found. */
+export function requestFields({ requestId, principal, keyId, trace }: RequestFacts) {
+  return {
+    request_id: requestId,
+    ...(principal === undefined ? {} : { user_id: principal.userId }),
+    ...(keyId == null ? {} : { key_id: keyId }),
+    ...(trace == null ? {} : { trace_id: trace.traceparent.slice(traceIdStart, traceIdEnd) }),
+  }
+}
+
+const traceIdStart = 3
+const traceIdEnd = 35
+
 const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 /** The longest `tracestate` that must be passed on (W3C Trace Context, 3.3.1.5). */
 const tracestateCharsMax = 512

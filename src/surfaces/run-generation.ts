@@ -58,7 +58,7 @@ export function runGeneration<Result>(
         }
         return renderer.fail(error)
       },
-      life: { open: renderer.open, heartbeat: renderer.heartbeat },
+      keepAlive: { open: renderer.open, heartbeat: renderer.heartbeat },
       commit() {
         committed = true
       },

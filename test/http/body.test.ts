@@ -166,7 +166,7 @@ describe('a body over the limit is request_too_large', () => {
   const tooLarge = {
     kind: 'request_too_large',
     status: 413,
-    message: 'The request body is longer than 100000 bytes, which is the limit.',
+    message: 'The request body exceeds the limit of 100000 bytes.',
   }
   const ofLength = (bytes: number) => `"${'x'.repeat(bytes - 2)}"`
 

@@ -52,7 +52,7 @@ describe.each(routes)('%s', (path, body) => {
       const bomb = new Uint8Array(4_000_000).fill(0x20)
       const failure = await readFailure(await send(path, encoding, pack(bomb)), gateway)
       expect([failure.status, failure.code]).toEqual([413, 'request_too_large'])
-      expect(failure.message).toContain(`longer than ${requestBytesMax} bytes`)
+      expect(failure.message).toContain(`limit of ${requestBytesMax} bytes`)
     },
   )
 

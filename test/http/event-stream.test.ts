@@ -26,7 +26,7 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
           items: source(),
           render: (item) => item,
           fail: (error) => `failed: ${error.kind}\n\n`,
-          life: { open: () => 'opened\n\n', heartbeat: () => 'beat\n\n' },
+          keepAlive: { open: () => 'opened\n\n', heartbeat: () => 'beat\n\n' },
           commit: () => {
             seen.committed++
           },
@@ -112,7 +112,7 @@ test('a silent stream is given heartbeats, between items and never inside one', 
     },
     {
       heartbeatMs: 10,
-      life: {
+      keepAlive: {
         open: () => '',
         heartbeat: () => {
           if (++count === 3) beats.resolve()

@@ -97,7 +97,7 @@ test('the path is found however short the name of the host is', async () => {
     const model = await send('GET /v1/models/demo HTTP/1.1', { headers })
     expect(model.status).toBe(200)
     const unknown = await send('GET /v1/nope HTTP/1.1', { headers })
-    expect(errorOf(unknown)['message']).toBe('There is nothing at /v1/nope.')
+    expect(errorOf(unknown)['message']).toBe('No such endpoint: GET /v1/nope.')
   }
 })
 

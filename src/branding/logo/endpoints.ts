@@ -100,7 +100,7 @@ objects, external references and other active content are removed and listed in 
         ],
         unknown_field: 'Unknown form field "picture"; send the logo as "file".',
         precondition_failed: logoChanged,
-        request_timeout: 'The request body did not come in time.',
+        request_timeout: 'The request body was not received in time.',
       },
       async handle({ context, request, set }): Promise<LogoRecord> {
         const change = changeBy(context.principal, request)

@@ -17,7 +17,7 @@ const changedSince = 'The content has changed since.'
 /** Of every body that is a file. */
 const receiveErrors = {
   request_too_large: { code: 'file_too_large', message: 'A file may have 5368709120 bytes.' },
-  request_timeout: 'The request body did not come in time.',
+  request_timeout: 'The request body was not received in time.',
   too_many_streams: 'The server has no room for another upload.',
   service_unavailable: 'The content was not kept; send it again.',
   insufficient_storage: 'There is no room for this file.',

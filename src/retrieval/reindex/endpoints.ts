@@ -164,7 +164,7 @@ The model is called once before the start. With \`dry_run\` only the effort is e
             fail: ({ message, wireCode }) =>
               eventFrame('error', { error: { message, code: wireCode, param: null } }),
             // An event every second makes heartbeats unnecessary.
-            life: null,
+            keepAlive: null,
             commit() {},
             abandon: () => controller.abort(),
           },

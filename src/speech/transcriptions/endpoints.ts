@@ -108,7 +108,7 @@ function streamResponse(
     items: streamTranscript(upload.transcribe(request), request),
     render: (events) => events.map(frameOf).join(''),
     fail: (error) => frameOf({ type: 'error', ...renderError(error) }),
-    life: { open: () => frameOf(heartbeatEvent), heartbeat: () => frameOf(heartbeatEvent) },
+    keepAlive: { open: () => frameOf(heartbeatEvent), heartbeat: () => frameOf(heartbeatEvent) },
     commit: () => {},
     abandon: () => upload.abandon(),
   }

@@ -82,7 +82,7 @@ export async function enqueueResponse(
       return frameSource(
         watchFromStart(deps.runs, head, controller.signal),
         { controller, requestId, log: deps.log },
-        queuedLife,
+        queuedKeepAlive,
       )
     },
     result: async (): Promise<RenderedResponse> => object,
@@ -113,7 +113,7 @@ export function openQueuedRequest(sealer: Sealer, queued: QueuedResponse): Queue
 }
 
 /** Heartbeats of a response that may still be queued. */
-export const queuedLife = { open: () => '', heartbeat: () => ': waiting\n\n' }
+export const queuedKeepAlive = { open: () => '', heartbeat: () => ': waiting\n\n' }
 
 /** A subscriber of an event log; `controller` ends the subscription. */
 type Subscriber = { controller: AbortController; requestId: string; log: Log }
@@ -125,7 +125,7 @@ type Subscriber = { controller: AbortController; requestId: string; log: Log }
 export function frameSource(
   items: Frames,
   subscriber: Subscriber,
-  life: FrameSource<string>['life'] = null,
+  keepAlive: FrameSource<string>['keepAlive'] = null,
 ): FrameSource<string> {
   return {
     items,
@@ -139,7 +139,7 @@ export function frameSource(
       // The response itself has not ended: the client can resume it, so the stream gets no end.
       return ''
     },
-    life,
+    keepAlive,
     commit: () => {},
     abandon: () =>
       subscriber.controller.abort(new AppError('client_closed', 'The client disconnected.')),

@@ -15,7 +15,7 @@ import { exampleIds, exampleInputItem, exampleResponse, exampleStream } from './
 import { storedItem } from './schema/input-items.ts'
 import { responseObject } from './schema/response-object.ts'
 import { showResponse } from './show.ts'
-import { frameSource, queuedLife } from './start-response.ts'
+import { frameSource, queuedKeepAlive } from './start-response.ts'
 
 export type StoredResponseEndpointsDeps = {
   runs: ResponseRuns
@@ -71,7 +71,7 @@ ${eventsDescription}`,
         const from = { startingAfter: query.startingAfter, signal: controller.signal }
         const frames = orNotFound(await runs.watch(userId, id, from), id)
         const subscriber = { controller, requestId: context.requestId, log }
-        const source = frameSource(frames, subscriber, queuedLife)
+        const source = frameSource(frames, subscriber, queuedKeepAlive)
         return streamEvents(source, { ...config.stream, closing: doneFrame })
       },
     }),

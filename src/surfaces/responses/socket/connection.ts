@@ -114,7 +114,11 @@ export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
     streamId: string | null,
     requestId = deps.context.requestId,
   ): void {
-    logFailure(deps.log, error, { requestId, method: 'WebSocket', path: '/v1/responses' })
+    logFailure(deps.log, error, {
+      context: { requestId },
+      method: 'WebSocket',
+      path: '/v1/responses',
+    })
     outbox.push(errorFrame(error, streamId))
   }
 
