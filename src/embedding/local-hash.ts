@@ -3,23 +3,23 @@ import type { Embedder } from './embedder.ts'
 
 export const localHashModel = 'local-hash'
 
-/** Enough that words of one text rarely fall together, few enough for a small database. */
+/** Enough that the words of a text rarely collide, few enough for a small database. */
 const dims = 384
-/** What a part weighs beside its word. */
-const partWeight = 0.35
-const partLength = 4
-/** Short words are mostly the little ones that every text has. */
-const fullWordLength = 6
+/** The weight of a substring relative to its word. */
+const substringWeight = 0.35
+const substringChars = 4
+/** Shorter words weigh less: most of them are function words. */
+const fullWeightChars = 6
 
 /**
- * Words and their parts, each thrown by a hash onto some dimension with some sign. It finds texts
- * that have letters in common and knows nothing of meaning: a fresh checkout can search by it.
+ * Feature hashing of words and their substrings. It finds texts with common letters and knows nothing
+ * of meaning, so that a fresh installation can search without an upstream.
  */
 export function createLocalHashEmbedder(): Embedder {
   return {
     model: localHashModel,
-    async embed(texts, { dims: shorter = dims }) {
-      const length = Math.min(Math.max(shorter, 1), dims)
+    async embed(texts, { dims: requestedDims = dims }) {
+      const length = Math.min(Math.max(requestedDims, 1), dims)
       return {
         vectors: texts.map((text) => hashText(text, length)),
         dims: length,
@@ -36,11 +36,11 @@ function hashText(text: string, length: number): Float32Array {
     counts.set(word, (counts.get(word) ?? 0) + 1)
   }
   for (const [word, count] of counts) {
-    // A word that is said ten times does not matter ten times as much.
+    // Repeated words weigh logarithmically.
     const weight = 1 + Math.log(count)
-    add(vector, word, weight * Math.min(1, word.length / fullWordLength))
-    for (let at = 0; at + partLength <= word.length; at++) {
-      add(vector, `#${word.slice(at, at + partLength)}`, weight * partWeight)
+    add(vector, word, weight * Math.min(1, word.length / fullWeightChars))
+    for (let at = 0; at + substringChars <= word.length; at++) {
+      add(vector, `#${word.slice(at, at + substringChars)}`, weight * substringWeight)
     }
   }
   return toUnitLength(vector)
@@ -55,7 +55,7 @@ function add(vector: Float32Array, feature: string, weight: number): void {
 function toUnitLength(vector: Float32Array): Float32Array {
   const length = Math.hypot(...vector)
   if (length > 0) return vector.map((value) => value / length)
-  // A text without any word: far from everything, but of the length that a vector must have.
+  // A text without words still needs a valid vector.
   vector[0] = 1
   return vector
 }

@@ -1,9 +1,8 @@
-import type { Auth } from '#auth/auth.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { createEmbedders, type Embedders } from './embedder.ts'
-import { embeddingRoutes } from './routes.ts'
+import { embeddingEndpoints } from './endpoints.ts'
 
 /** Embedding models, for retrieval and for clients. */
 export const embeddingModule = module({
@@ -15,7 +14,5 @@ export const embeddingModule = module({
   }: Foundation & { inference: Inference; catalogue: Catalogue }) => ({
     services: { embedders: createEmbedders({ inference, catalogue, models: config.model }) },
   }),
-  routes: (services: Foundation & { auth: Auth; embedders: Embedders }) => [
-    embeddingRoutes(services),
-  ],
+  endpoints: (services: Foundation & { embedders: Embedders }) => embeddingEndpoints(services),
 })

@@ -2,12 +2,11 @@ import type { AvailableModel } from './model-resolver.ts'
 import type { CodingModel } from './schema.ts'
 
 /**
- * The model list as coding clients in a terminal want it: they show what is in it, and set their
- * tools and their context by it. They drop the whole list when an entry lacks a field, so every one
- * that they demand is here, whether it says much of a model or not.
+ * The model list for terminal coding clients, which configure their tools and context by it. They
+ * discard the whole list when an entry lacks a field, so every required field is present.
  */
-export function listForCodingClients(models: readonly AvailableModel[]) {
-  return models.filter(({ mode }) => mode === 'generate').map(describe)
+export function listForCodingClients(models: readonly AvailableModel[]): CodingModel[] {
+  return models.filter(({ mode }) => mode === 'generate').map(render)
 }
 
 const reasoningLevels = [
@@ -16,7 +15,7 @@ const reasoningLevels = [
   { effort: 'high', description: 'Thinks long: for hard problems' },
 ]
 
-/** So much of what a tool returns is kept in the context. */
+/** Clients truncate the output of their tools to this many tokens. */
 const toolOutputTokensMax = 10_000
 
 const instructions = `You are a coding agent. You work on the user's machine through the tools that you are given.
@@ -27,7 +26,7 @@ Go on until the task is done. Run the tests, the build or the program where ther
 
 When you are done, say in a few sentences what you changed, how you checked it, and what you could not check.`
 
-function describe(model: AvailableModel, index: number): CodingModel {
+function render(model: AvailableModel, index: number): CodingModel {
   const reasons = model.capabilities.includes('reasoning')
   return {
     slug: model.id,
@@ -37,7 +36,7 @@ function describe(model: AvailableModel, index: number): CodingModel {
     default_reasoning_level: reasons ? 'medium' : null,
     supports_reasoning_summaries: reasons,
     shell_type: 'shell_command',
-    // A freeform tool reaches every model: where an upstream has none, as a function.
+    // Freeform tools work with every model: adapters send them as functions where necessary.
     apply_patch_tool_type: 'freeform',
     supports_parallel_tool_calls: true,
     experimental_supported_tools: [],

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { Agents } from '#agents/agents.ts'
-import type { Auth } from '#auth/auth.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { reportCall } from '#inference/call-record.ts'
@@ -15,10 +14,10 @@ import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createCatalogue } from './catalogue.ts'
+import { modelEndpoints } from './endpoints.ts'
 import { createLocalModels } from './local-models.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
 import { createModelNames } from './names.ts'
-import { modelRoutes } from './routes.ts'
 import { configuredUpstreams } from './upstreams.ts'
 
 const transportLimits = {
@@ -91,7 +90,7 @@ export const modelsModule = module({
       },
     }
   },
-  routes: (services: { auth: Auth; modelResolver: ModelResolver }) => [modelRoutes(services)],
+  endpoints: (services: { modelResolver: ModelResolver }) => modelEndpoints(services),
 })
 
 /** Warns once where the descriptor limit refuses streams below the configured limit. */

@@ -1,26 +1,26 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
+import type { AvailableModel } from './model-resolver.ts'
 
-/** The query of the list. */
 export const modelListQuery = Type.Object({
   client_version: Type.Optional(
     Type.String({
       description:
-        'What coding clients send of themselves. The answer then holds `models` beside `data`: the models that generate text, as such clients read them.',
+        'Sent by coding clients. The response then holds `models` beside `data`: the models that generate text, in the format of such clients.',
     }),
   ),
 })
 
 export const modelRecord = Type.Object(
   {
-    id: Type.String({ description: 'What to send as `model`.' }),
+    id: Type.String({ description: 'The value of `model` in requests.' }),
     object: Type.Literal('model'),
     created: Type.Integer({
-      description: 'Unix seconds; where nobody tells it, when the gateway was started.',
+      description: 'Unix seconds; the start of the gateway if no upstream reports it.',
     }),
     owned_by: Type.String({
-      description: 'What its upstream says, or the name of the upstream; `agent` for agents.',
+      description: 'As the upstream reports it, or the name of the upstream; `agent` for agents.',
     }),
     name: Type.Optional(Type.String({ description: 'Of an agent.' })),
     description: Type.Optional(nullable(Type.String(), 'Of an agent.')),
@@ -31,20 +31,33 @@ export const modelRecord = Type.Object(
         Type.Literal('rerank'),
         Type.Literal('transcribe'),
       ],
-      { description: 'What it does, and so which routes take it.' },
+      { description: 'The kind of requests that the model serves.' },
     ),
     capabilities: Type.Array(Type.String(), {
-      description: 'Free words, such as `tools`, `vision`, `reasoning`; none where nobody tells.',
+      description: 'Such as `tools`, `vision` and `reasoning`; empty if unknown.',
     }),
-    context_window: nullable(Type.Integer(), 'In tokens, where it is known.'),
+    context_window: nullable(Type.Integer(), 'In tokens, if known.'),
   },
   { $id: 'Model' },
 )
 export type ModelRecord = Frozen<Static<typeof modelRecord>>
 
+export function renderModel(model: AvailableModel): ModelRecord {
+  return {
+    id: model.id,
+    object: 'model',
+    created: model.created,
+    owned_by: model.ownedBy,
+    ...(model.isAgent ? { name: model.displayName, description: model.description } : {}),
+    mode: model.mode,
+    capabilities: model.capabilities,
+    context_window: model.contextWindow,
+  }
+}
+
 const codingModel = Type.Object(
   {
-    slug: Type.String({ description: 'What to send as `model`.' }),
+    slug: Type.String({ description: 'The value of `model` in requests.' }),
     display_name: Type.String(),
     description: Type.Union([Type.String(), Type.Null()]),
     supported_reasoning_levels: Type.Array(
@@ -65,7 +78,7 @@ const codingModel = Type.Object(
     priority: Type.Integer(),
     base_instructions: Type.String(),
   },
-  { $id: 'CodingModel', description: 'A model as coding clients in a terminal read it.' },
+  { $id: 'CodingModel', description: 'A model in the format of terminal coding clients.' },
 )
 export type CodingModel = Frozen<Static<typeof codingModel>>
 
@@ -74,7 +87,7 @@ export const modelList = Type.Object(
     object: Type.Literal('list'),
     data: Type.Array(modelRecord),
     models: Type.Optional(
-      Type.Array(codingModel, { description: 'Only where `client_version` was sent.' }),
+      Type.Array(codingModel, { description: 'Only if `client_version` was sent.' }),
     ),
   },
   { $id: 'ModelList' },

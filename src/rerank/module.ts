@@ -1,10 +1,9 @@
-import type { Auth } from '#auth/auth.ts'
 import type { Inference } from '#inference/inference.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { retrievalSettings } from '#settings/live-config.ts'
+import { rerankEndpoints } from './endpoints.ts'
 import { createRerankers, type Rerankers } from './reranker.ts'
-import { rerankRoutes } from './routes.ts'
 
 /** Rerank models, for retrieval and for clients. */
 export const rerankModule = module({
@@ -12,7 +11,6 @@ export const rerankModule = module({
   start: (services: { inference: Inference; catalogue: Catalogue }) => ({
     services: { rerankers: createRerankers(services) },
   }),
-  routes: (services: Foundation & { auth: Auth; rerankers: Rerankers }) => [
-    rerankRoutes({ ...services, settings: retrievalSettings(services.settings) }),
-  ],
+  endpoints: (services: Foundation & { rerankers: Rerankers }) =>
+    rerankEndpoints({ ...services, settings: retrievalSettings(services.settings) }),
 })

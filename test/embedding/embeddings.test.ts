@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { embedOperation } from '#embedding/operations.ts'
+import { embeddingEndpoints } from '#embedding/endpoints.ts'
 import { embeddingBody, embeddingList } from '#embedding/schema.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
 import { checkDescribed, checkExamples, isDescribed } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import {
   type ReplayAnswer,
@@ -146,7 +147,7 @@ test('what is answered, and the examples, are as they are described', async () =
     const answer = await gateway.post('/v1/embeddings', body)
     checkDescribed(embeddingList, await answer.json())
   }
-  checkExamples(embedOperation)
+  checkExamples(operationsOf(embeddingEndpoints).at('POST /v1/embeddings'))
 })
 
 async function embed(input: string[]): Promise<{ status: number; code: unknown }> {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { modelOperations } from '#models/operations.ts'
+import { modelEndpoints } from '#models/endpoints.ts'
 import { modelList, modelRecord } from '#models/schema.ts'
 import { checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
@@ -91,7 +92,7 @@ test('the openai package reads the answer with both lists', async () => {
 })
 
 test('the examples of both routes are as they are described', () => {
-  for (const operation of Object.values(modelOperations)) checkExamples(operation)
+  for (const [, operation] of operationsOf(modelEndpoints).all) checkExamples(operation)
 })
 
 async function read(path: string): Promise<object> {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { rerankOperation } from '#rerank/operations.ts'
-import { rerankAnswer, rerankBody } from '#rerank/schema.ts'
+import { rerankEndpoints } from '#rerank/endpoints.ts'
+import { rerankBody, rerankResponse } from '#rerank/schema.ts'
 import { checkDescribed, checkExamples, isDescribed } from '#test/support/described-shapes.ts'
+import { operationsOf } from '#test/support/endpoints.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import {
   type ReplayAnswer,
@@ -154,7 +155,8 @@ test('without a model in the request and in the settings, none can be chosen', a
   await bare.stop()
 })
 
-test('its examples are as it is described', () => checkExamples(rerankOperation))
+test('its examples are as it is described', () =>
+  checkExamples(operationsOf(rerankEndpoints).at('POST /v1/rerank')))
 
 type Answer = {
   model: string
@@ -166,7 +168,7 @@ async function rerank(body: unknown): Promise<Answer> {
   expect(answer.status).toBe(200)
   const ranked = (await answer.json()) as Answer
   checkDescribed(rerankBody, body)
-  checkDescribed(rerankAnswer, ranked)
+  checkDescribed(rerankResponse, ranked)
   return ranked
 }
 

@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { createEmbedders } from '#embedding/embedder.ts'
 import { uploadRoutes } from '#files/content/upload-routes.ts'
 import { principalRoutes } from '#files/shares/routes.ts'
@@ -17,8 +19,8 @@ import { createInference } from '#inference/inference.ts'
 import { newId } from '#lib/id.ts'
 import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
+import { rerankEndpoints } from '#rerank/endpoints.ts'
 import { createRerankers } from '#rerank/reranker.ts'
-import { rerankRoutes } from '#rerank/routes.ts'
 import { retrievalSettings, withSettings } from '#settings/live-config.ts'
 import { settingsRoutes } from '#settings/routes.ts'
 import { createSettings, type Settings } from '#settings/settings.ts'
@@ -146,7 +148,16 @@ export async function startSettingsWorld(
     .use(settingsRoutes({ auth, settings, embedders, rerankers, files, config }))
     .use(uploadRoutes({ auth, files, storage, config, now }))
     .use(principalRoutes({ auth, shares, config }))
-    .use(rerankRoutes({ auth, rerankers, settings: retrievalSettings(settings), config }))
+    .use(
+      mountEndpoints(
+        rerankEndpoints({ rerankers, settings: retrievalSettings(settings), config }),
+        {
+          auth,
+          config,
+          describe: describeEndpoint,
+        },
+      ),
+    )
     .listen({ hostname: '127.0.0.1', port: 0 })
   const send: SettingsWorld['send'] = (path, options) =>
     sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })

@@ -1,0 +1,78 @@
+import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import type { Config } from '#config/schema.ts'
+import type { Embedders } from './embedder.ts'
+import { type EmbeddingList, embeddingBody, embeddingList, readEmbeddingRequest } from './schema.ts'
+
+export type EmbeddingEndpointsDeps = {
+  embedders: Embedders
+  config: Pick<Config, 'limits'>
+}
+
+export function embeddingEndpoints({ embedders, config }: EmbeddingEndpointsDeps): Endpoint[] {
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/v1/embeddings',
+      permission: 'can_access_api',
+      tag: 'Models',
+      summary: 'Create embeddings',
+      description: `One vector per text, in order, all of the same length. Requests with more texts than the upstream
+accepts are split. A field that is null counts as absent; unknown fields are ignored.`,
+      body: jsonBody(embeddingBody, {
+        example: { model: 'bge-m3', input: ['One text.', 'Another.'] },
+        read: (body) => readEmbeddingRequest(body, config.limits),
+      }),
+      responses: {
+        200: { description: 'The vectors.', content: json(embeddingList, exampleList) },
+      },
+      errors: {
+        invalid_request: 'input is required.',
+        model_mode_mismatch: 'The model "llama-3.3-70b" has mode generate; mode embed is required.',
+        model_not_found: 'The model "bge-m4" does not exist.',
+        rate_limit_exceeded: 'The upstream returned status 429.',
+        upstream_overloaded: 'The upstream returned status 503.',
+        upstream_invalid_answer: 'The embedding upstream returned vectors of different lengths.',
+        upstream_unreachable: 'The upstream could not be reached.',
+        upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
+      },
+      async handle({ body, context }): Promise<EmbeddingList> {
+        const { model, texts, dimensions, encoding_format } = body
+        const embedder = await embedders.find(model)
+        const { vectors, inputTokens } = await embedder.embed(texts, {
+          purpose: 'passage',
+          context,
+          ...(dimensions === undefined ? {} : { dims: dimensions }),
+        })
+        const encode = encoding_format === 'base64' ? toBase64 : toNumbers
+        return {
+          object: 'list',
+          data: vectors.map((vector, index) => ({
+            object: 'embedding',
+            index,
+            embedding: encode(vector),
+          })),
+          model,
+          usage: { prompt_tokens: inputTokens ?? 0, total_tokens: inputTokens ?? 0 },
+        }
+      },
+    }),
+  ]
+}
+
+function toNumbers(vector: Float32Array): number[] {
+  return [...vector]
+}
+
+function toBase64({ buffer, byteOffset, byteLength }: Float32Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+}
+
+const exampleList: EmbeddingList = {
+  object: 'list',
+  data: [
+    { object: 'embedding', index: 0, embedding: [0.0231, -0.1187, 0.0452] },
+    { object: 'embedding', index: 1, embedding: [-0.0077, 0.0904, 0.1313] },
+  ],
+  model: 'bge-m3',
+  usage: { prompt_tokens: 9, total_tokens: 9 },
+}

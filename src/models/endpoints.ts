@@ -1,0 +1,74 @@
+import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
+import { idExample } from '#api/shapes.ts'
+import { modelNotFound } from './catalogue.ts'
+import { listForCodingClients } from './coding-clients.ts'
+import type { ModelResolver } from './model-resolver.ts'
+import { decodeName } from './names.ts'
+import { modelList, modelListQuery, modelRecord, renderModel } from './schema.ts'
+
+/** The models that the caller may name in requests, including agents. */
+export function modelEndpoints({
+  modelResolver,
+}: {
+  modelResolver: Pick<ModelResolver, 'list' | 'find'>
+}): Endpoint[] {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/v1/models',
+      permission: 'can_access_api',
+      tag: 'Models',
+      summary: 'List the models',
+      description: `Every value that you may send as \`model\`: the models of this deployment, then the
+agents that you may call, newest first. Aliases of models are not listed. The list is not paged.`,
+      query: modelListQuery,
+      responses: {
+        200: {
+          description: 'The models.',
+          content: json(modelList, { object: 'list', data: [exampleModel, exampleAgent] }),
+        },
+      },
+      async handle({ query, context }) {
+        const models = await modelResolver.list(context.principal)
+        const list = { object: 'list', data: models.map(renderModel) }
+        if (query.client_version === undefined) return list
+        return { ...list, models: listForCodingClients(models) }
+      },
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/models/*',
+      permission: 'can_access_api',
+      tag: 'Models',
+      summary: 'Retrieve a model',
+      description: 'By any of its names: the listed one, an alias, or the name with its prefix.',
+      params: { '*': 'The name. Slashes in it may be URL-encoded.' },
+      responses: { 200: { description: 'The model.', content: json(modelRecord, exampleModel) } },
+      errors: { model_not_found: 'The model "llama-4" does not exist.' },
+      async handle({ params, context }) {
+        const name = decodeName(params['*'])
+        const model = await modelResolver.find(context.principal, name)
+        if (model === undefined) throw modelNotFound(name)
+        return renderModel(model)
+      },
+    }),
+  ]
+}
+
+const exampleModel = {
+  id: 'llama-3.3-70b',
+  object: 'model',
+  created: 1_795_253_400,
+  owned_by: 'vllm',
+  mode: 'generate',
+  capabilities: ['tools'],
+  context_window: 131_072,
+}
+const exampleAgent = {
+  ...exampleModel,
+  id: `vendor-agent-${idExample}`,
+  owned_by: 'agent',
+  name: 'Contract reader',
+  description: 'Answers questions about our contracts.',
+}
