@@ -2,10 +2,10 @@ import { flag, section } from './keys.ts'
 
 /** The keys about the documentation. */
 export const docsKeys = {
-  docs: section('The documentation: /docs, /scalar and /openapi.json.', {
-    enabled: flag('Whether it is served at all.', true),
+  docs: section('API documentation: /docs, /scalar and /openapi.json.', {
+    enabled: flag('Whether the documentation is served.', true),
     requireAuth: flag(
-      'Whether /openapi.json wants a credential; the pages, which hold nothing by themselves, ask for it.',
+      'Whether /openapi.json requires can_access_api. The pages contain no data and prompt for a credential.',
       false,
     ),
   }),

@@ -3,24 +3,27 @@ import { entry, flag, text, whole } from './keys.ts'
 
 const quirks = {
   maxTokensField: Type.Union([Type.Literal('max_tokens'), Type.Literal('max_completion_tokens')], {
-    description: 'The field that limits the output of a chat upstream.',
+    description: 'The request field that limits the output of a chat upstream.',
     default: 'max_tokens',
   }),
   reasoningFields: Type.Array(
     Type.Union([Type.Literal('reasoning'), Type.Literal('reasoning_content')]),
     {
       description:
-        'The fields under which earlier reasoning is sent back; an empty list sends none.',
+        'The message fields in which earlier reasoning is sent to a chat upstream; an empty list sends none.',
       default: ['reasoning', 'reasoning_content'],
     },
   ),
   reasoningEffort: Type.Union(
     [Type.Literal('reasoning_effort'), Type.Literal('enable_thinking'), Type.Literal('none')],
-    { description: 'How a reasoning effort is asked for.', default: 'reasoning_effort' },
+    {
+      description: 'How a reasoning effort is sent to a chat upstream.',
+      default: 'reasoning_effort',
+    },
   ),
   streamUsage: flag('Whether stream_options.include_usage may be sent.', true),
   lateSystemMessages: flag(
-    'Whether system messages may come after the first message; otherwise the user says them.',
+    'Whether the upstream accepts system messages after the first message; otherwise they are sent as user messages.',
     false,
   ),
   prefill: Type.Union(
@@ -32,41 +35,48 @@ const quirks = {
     ],
     {
       description:
-        'How a chat upstream goes on from an assistant message at the end: never, by itself (llama.cpp, Ollama), by continue_final_message (vLLM, SGLang), or by prefix (DeepSeek, Mistral).',
+        'How a chat upstream continues an assistant message at the end of the input: not at all, automatically (llama.cpp, Ollama), with continue_final_message (vLLM, SGLang), or with prefix (DeepSeek, Mistral).',
       default: 'none',
     },
   ),
-  developerRole: flag('Whether the role developer is known; otherwise system is sent.', false),
-  strictTools: flag('Whether strict tool and output schemas are enforced there.', false),
-  thinkTags: flag('Whether reasoning comes as <think>…</think> inside the text.', false),
+  developerRole: flag(
+    'Whether the upstream accepts the role developer; otherwise system is sent.',
+    false,
+  ),
+  strictTools: flag('Whether the upstream enforces strict tool and output schemas.', false),
+  thinkTags: flag(
+    'Whether the upstream returns reasoning as <think>…</think> within the text.',
+    false,
+  ),
   vendorFields: flag(
     'Whether prompt_cache_key, safety_identifier, service_tier and billing texts may be sent.',
     false,
   ),
-  files: flag('Whether content parts of type file, or documents, are understood.', false),
+  files: flag('Whether the upstream accepts content parts of type file, or documents.', false),
   keyHeader: Type.Union([Type.Literal('x-api-key'), Type.Literal('authorization')], {
     description: 'The header that carries the credential of a messages upstream.',
     default: 'x-api-key',
   }),
   thinking: Type.Union([Type.Literal('adaptive'), Type.Literal('budget'), Type.Literal('none')], {
-    description: 'How a messages upstream is asked to think: by effort, by tokens, or never.',
+    description:
+      'How thinking is requested from a messages upstream: by effort, by a token budget, or not at all.',
     default: 'budget',
   }),
-  outputFormat: flag('Whether a messages upstream understands output_config.format.', false),
+  outputFormat: flag('Whether a messages upstream supports output_config.format.', false),
   defaultMaxTokens: whole(
-    'The max_tokens that a messages upstream is sent where the caller set no limit.',
+    'The max_tokens sent to a messages upstream if the request sets no limit.',
     { default: 32_000, minimum: 1 },
   ),
   rerankFields: Type.Union([Type.Literal('documents'), Type.Literal('texts')], {
     description:
-      'What /rerank takes: documents (Cohere, Jina, vLLM), or texts (text-embeddings-inference).',
+      'The request field of /rerank: documents (Cohere, Jina, vLLM), or texts (text-embeddings-inference).',
     default: 'documents',
   }),
   tokenCounter: Type.Union(
     [Type.Literal('none'), Type.Literal('native'), Type.Literal('vllm'), Type.Literal('llama.cpp')],
     {
       description:
-        'How it counts tokens if asked: as its protocol says (responses, messages), or as these servers do (chat).',
+        'How the upstream counts tokens: native to its protocol (responses, messages), or with the endpoint of these servers (chat).',
       default: 'none',
     },
   ),
@@ -74,32 +84,32 @@ const quirks = {
 
 /** An `[[upstream]]` of the file. */
 export const upstreamEntry = entry('An inference endpoint behind the gateway.', {
-  name: text('How the log and [[model]] entries call it; unique.'),
+  name: text('Unique name, used in logs and [[model]] entries.'),
   url: Type.Optional(
     text(
-      'Base URL, up to and with /v1 (for api = "messages" also without). Not for api = "demo" and "llama".',
+      'Base URL including /v1 (optional for api = "messages"). Not used by api = "demo" and "llama".',
     ),
   ),
   // The adapters' registry lists the values and checks them: `upstreamFaults` in inference.
   api: text(
-    'The protocol that it speaks; "demo" is built in, and "llama" runs installed models here.',
+    'Protocol of the upstream: "chat", "responses" or "messages"; "demo" is built in, "llama" runs installed models on this machine.',
     { default: 'chat' },
   ),
   key: Type.Optional(
-    text('Its credential, sent as a bearer token or as key_header says.', { secret: true }),
+    text('Credential, sent as a bearer token or as key_header says.', { secret: true }),
   ),
-  keyEnv: Type.Optional(text('The environment variable that holds the credential.')),
+  keyEnv: Type.Optional(text('Environment variable that contains the credential.')),
   headers: Type.Record(Type.String(), Type.String(), {
-    description: 'Further request headers.',
+    description: 'Additional request headers.',
     default: {},
     secret: true,
   }),
   models: Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
-      description: 'The models to offer from it. Without it, its own /models is asked.',
+      description: 'Models to offer. By default, all models that its /models endpoint lists.',
     }),
   ),
-  weight: whole('Its share of the requests among equally placed upstreams of a model.', {
+  weight: whole('Relative share of requests among upstreams of equal priority.', {
     default: 1,
     minimum: 1,
   }),
@@ -107,8 +117,8 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
 })
 
 /** A `[[model]]` of the file. */
-export const modelEntry = entry('A model under a name of your own.', {
-  name: text('The name that callers use.'),
+export const modelEntry = entry('A model with a name that you choose.', {
+  name: text('Name that callers use.'),
   mode: Type.Union(
     [
       Type.Literal('generate'),
@@ -116,31 +126,31 @@ export const modelEntry = entry('A model under a name of your own.', {
       Type.Literal('rerank'),
       Type.Literal('transcribe'),
     ],
-    { description: 'What it does.', default: 'generate' },
+    { description: 'What the model does.', default: 'generate' },
   ),
   upstreams: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'The upstreams that serve it, in order of preference.',
+    description: 'Upstreams that serve the model, in order of preference.',
     minItems: 1,
   }),
-  upstreamModel: Type.Optional(text('Its name at the upstreams, if it differs.')),
+  upstreamModel: Type.Optional(text('Name of the model at its upstreams, if different.')),
   aliases: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Further names that resolve to it and are not listed.',
+    description: 'Additional names that resolve to the model and are not listed.',
     default: [],
   }),
   capabilities: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Free words shown in the model list: vision, tools, reasoning.',
+    description: 'Labels shown in the model list, such as vision, tools, reasoning.',
     default: [],
   }),
   contextWindow: Type.Optional(
-    Type.Integer({ description: 'Its context window in tokens.', minimum: 1 }),
+    Type.Integer({ description: 'Context window in tokens.', minimum: 1 }),
   ),
   queryPrefix: Type.Optional(
-    text('What a model of mode embed wants before a text that is asked, such as "query: ".'),
+    text('Prefix of queries for a model with mode = "embed", such as "query: ".'),
   ),
   passagePrefix: Type.Optional(
-    text('What a model of mode embed wants before a text that is kept, such as "passage: ".'),
+    text('Prefix of passages for a model with mode = "embed", such as "passage: ".'),
   ),
   tokenizer: Type.Optional(
-    text('The path of its tokenizer.json, by which its tokens are counted here.'),
+    text('Path of the tokenizer.json of the model, for exact token counts.'),
   ),
 })

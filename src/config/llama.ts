@@ -8,62 +8,62 @@ export const localUpstreamName = 'local'
 /** The keys about installed models that run on this machine. */
 export const llamaKeys = {
   llama: section(
-    'Installed GGUF models, run on this machine by llama.cpp; each worker has its own.',
+    'Installed GGUF models, run on this machine with llama.cpp. Each worker loads its own.',
     {
       enabled: flag(
-        'Whether they are offered, by an upstream named "local" if there is no [[upstream]] of api "llama", once `bun run llama:install` was run.',
+        'Whether installed models are offered once `bun run llama:install` was run: by an upstream named "local", unless there is an [[upstream]] with api = "llama".',
         true,
       ),
       packageFolder: Type.Optional(
         text(
-          'Where node-llama-cpp is installed; without it, the folder llama in the data folder.',
+          'Folder in which node-llama-cpp is installed. Default: the folder llama in the data folder.',
           {
             env: 'SLUICE_LLAMA_PACKAGE',
           },
         ),
       ),
-      gpu: flag('Whether a graphics processor is used, where the package finds one.', true),
-      threads: whole('Processor threads of each model; 0: one less than there are processors.', {
+      gpu: flag('Whether a GPU is used if available.', true),
+      threads: whole('CPU threads per model; 0: number of processors minus one.', {
         default: 0,
         minimum: 0,
         maximum: 1_024,
       }),
-      modelsLoadedMax: whole('Models in memory at once; one that nobody uses makes room.', {
+      modelsLoadedMax: whole('Maximum models in memory; an idle one is unloaded if needed.', {
         default: 2,
         minimum: 1,
       }),
       memoryBytesMax: Type.Optional(
         Type.Integer({
           description:
-            'The most that the files of the models in memory may come to; a context takes more beside it.',
+            'Maximum total file size of the models in memory; contexts need additional memory.',
           minimum: 1,
         }),
       ),
-      sequencesMax: whole('Generations of one model at once; each has a context of its own.', {
+      sequencesMax: whole('Concurrent generations per model; each has its own context.', {
         default: 2,
         minimum: 1,
         maximum: 64,
       }),
-      queueMax: whole('Generations that wait for one model; more are refused with 503.', {
+      queueMax: whole('Queued generations per model; more are refused with 503.', {
         default: 32,
         minimum: 0,
       }),
-      contextTokensMax: whole('The longest context, for input and output together.', {
+      contextTokensMax: whole('Maximum context, input and output together.', {
         default: 8_192,
         minimum: 256,
       }),
-      loadMs: whole('How long a model may take until it is in memory.', {
+      loadMs: whole('Timeout for loading a model.', {
         default: 120_000,
         minimum: 100,
       }),
-      idleMs: whole('How long a model that nobody uses stays in memory.', {
+      idleMs: whole('Idle time after which a model is unloaded.', {
         default: 600_000,
         minimum: 0,
       }),
       seed: Type.Optional(
         Type.Integer({
           description:
-            'Makes the same of the same request; without it, chance decides anew each time.',
+            'Random seed for reproducible output; by default, every request uses a new one.',
           minimum: 0,
           maximum: 4_294_967_295,
         }),

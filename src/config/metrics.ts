@@ -3,10 +3,10 @@ import { section, text } from './keys.ts'
 
 /** The keys about figures for monitoring. */
 export const metricsKeys = {
-  metrics: section('The figures of /metrics.', {
+  metrics: section('Prometheus metrics on /metrics.', {
     token: Type.Optional(
       text(
-        'The bearer token that whoever asks for them sends; without it they are for callers on this machine alone.',
+        'Bearer token for /metrics. Without it, only callers on this machine may read metrics.',
         { env: 'SLUICE_METRICS_TOKEN', secret: true },
       ),
     ),

@@ -5,20 +5,17 @@ import { flag, section, text } from './keys.ts'
 
 /** The keys about how the portal looks and speaks. */
 export const portalKeys = {
-  branding: section('How the portal looks.', {
-    enforceContrast: flag(
-      'Whether a theme is refused whose colours are too close to one another to be read.',
-      false,
-    ),
+  branding: section('Appearance of the web interface.', {
+    enforceContrast: flag('Whether themes with insufficient contrast are rejected.', false),
   }),
-  translations: section("Texts of the portal that stand in place of the portal's own.", {
+  translations: section('Overrides of interface texts.', {
     languages: Type.Array(Type.String({ minLength: 1 }), {
-      description: 'The languages that may be translated, as BCP 47 tags; none: any.',
+      description: 'Languages that may be translated, as BCP 47 tags; empty: any.',
       default: [],
     }),
     catalogue: Type.Optional(
       text(
-        "A JSON file of the portal's own texts, language → namespace → key → text, against which others are checked.",
+        'JSON file with the original texts (language → namespace → key → text), used to validate overrides.',
       ),
     ),
   }),

@@ -4,86 +4,89 @@ import { section, whole } from './keys.ts'
 /** The keys about the state of responses, and about the ways to reach them. */
 export const responsesKeys = {
   responses: section('Stored responses, their streams and background work.', {
-    ttlS: whole('How long a response is kept after it, or one that follows it, was made.', {
+    ttlS: whole('How long a response is kept after it, or its latest follow-up, was created.', {
       default: 2_592_000,
       minimum: 1,
       maximum: 315_360_000,
       env: 'SLUICE_RESPONSES_TTL_S',
     }),
-    streamTtlS: whole('How long the stream of a finished response can be read again.', {
+    streamTtlS: whole('How long the stream of a finished response can be replayed.', {
       default: 86_400,
       minimum: 1,
     }),
     storedCharsMax: whole(
-      'The most JSON of the input of one stored response, and of all that it follows.',
+      'Maximum JSON size of the input of a stored response, including its history.',
       {
         default: 67_108_864,
         minimum: 1024,
       },
     ),
-    perOwnerMax: whole('Stored responses of one user; the oldest are dropped.', {
+    perOwnerMax: whole('Stored responses per user; the oldest are deleted.', {
       default: 100_000,
       minimum: 1,
     }),
-    chainMax: whole('How many responses may follow one another by previous_response_id.', {
+    chainMax: whole('Maximum length of a chain of previous_response_id.', {
       default: 1_000,
       minimum: 1,
     }),
-    conversationItemsMax: whole('The most items of one conversation.', {
+    conversationItemsMax: whole('Maximum items per conversation.', {
       default: 10_000,
       minimum: 1,
     }),
-    abandonMs: whole('How long a stored response goes on when nobody reads it any more.', {
+    abandonMs: whole('Time without readers after which a stored response is cancelled.', {
       default: 30_000,
       minimum: 0,
     }),
-    logBufferCharsMax: whole('Frames of one running stream that are kept in memory.', {
+    logBufferCharsMax: whole('Frames of a running stream kept in memory.', {
       default: 262_144,
       minimum: 1024,
     }),
-    flushMs: whole('How often the streams that run are written to the database.', {
+    flushMs: whole('How often running streams are written to the database.', {
       default: 100,
       minimum: 1,
     }),
     storeWaitMs: whole(
-      'How long a response waits for a database that is away, before it goes on unstored.',
+      'How long a response waits for an unreachable database before it continues without being stored.',
       {
         default: 10_000,
         minimum: 0,
       },
     ),
-    backgroundRunningMax: whole('Background responses at once in one worker.', {
+    backgroundRunningMax: whole('Concurrent background responses per worker.', {
       default: 64,
       minimum: 1,
     }),
-    backgroundPerKeyMax: whole('Background responses of one key that are not finished.', {
+    backgroundPerKeyMax: whole('Unfinished background responses per API key.', {
       default: 100,
       minimum: 1,
     }),
-    lostAfterMs: whole('A worker that gave no sign of life for so long is taken for dead.', {
+    lostAfterMs: whole('Time without a heartbeat after which a worker is considered dead.', {
       default: 6_000,
       minimum: 100,
     }),
   }),
   websocket: section('WebSockets of the model API.', {
-    ageMaxMs: whole('How long one connection may live.', { default: 3_600_000, minimum: 10 }),
-    idleMs: whole('How long a connection may leave pings unanswered; 8 to 960 whole seconds.', {
-      default: 120_000,
-      minimum: 10,
-    }),
-    turnsQueuedMax: whole('Requests of one connection that may wait for the one that runs.', {
+    ageMaxMs: whole('Maximum lifetime of a connection.', { default: 3_600_000, minimum: 10 }),
+    idleMs: whole(
+      'How long a connection may leave pings unanswered; rounded to seconds, 8 to 960.',
+      {
+        default: 120_000,
+        minimum: 10,
+      },
+    ),
+    turnsQueuedMax: whole('Queued requests per connection.', {
       default: 8,
       minimum: 0,
     }),
-    memoryCharsMax: whole('What one connection remembers of responses that are not stored.', {
+    memoryCharsMax: whole('History of unstored responses kept per connection.', {
       default: 33_554_432,
       minimum: 1024,
     }),
-    memoryTotalCharsMax: whole('What all connections of one worker remember together.', {
+    memoryTotalCharsMax: whole('The same for all connections of a worker.', {
       default: 268_435_456,
       minimum: 1024,
     }),
-    connectionsMax: whole('Connections at once in one worker; more are refused with 503.', {
+    connectionsMax: whole('Concurrent connections per worker; more are refused with 503.', {
       default: 10_000,
       minimum: 1,
     }),
@@ -91,7 +94,7 @@ export const responsesKeys = {
   sealKeys: Type.Optional(
     Type.String({
       description:
-        'Keys, divided by commas, that seal what clients keep for us (reasoning, compactions): the first one seals, all open. Without any, one is made and kept in the database.',
+        'Comma-separated encryption keys for client-held state (reasoning, compactions): the first encrypts, all decrypt. By default, a key is generated and kept in the database.',
       minLength: 32,
       env: 'SLUICE_SEAL_KEYS',
       secret: true,

@@ -26,86 +26,89 @@ export const permissionNames = [
  */
 export const configSchema = Type.Object(
   {
-    host: text('The address to listen on.', { default: '127.0.0.1', env: 'HOST' }),
+    host: text('Listen address.', { default: '127.0.0.1', env: 'HOST' }),
     port: Type.Integer({
-      description: 'The TCP port to listen on; 0 picks a free one.',
+      description: 'TCP port; 0 picks a free one.',
       default: 8080,
       minimum: 0,
       maximum: 65535,
       env: 'PORT',
     }),
-    data: text('The folder for everything that is kept on disk.', {
+    data: text('Data folder.', {
       default: './data',
       env: 'SLUICE_DATA',
     }),
     databaseUrl: Type.Optional(
-      text('postgres://… ; without it an embedded PGlite database is kept in the data folder.', {
-        env: 'DATABASE_URL',
-        secret: true,
-      }),
+      text(
+        'postgres://… URL. By default, an embedded PGlite database is kept in the data folder.',
+        {
+          env: 'DATABASE_URL',
+          secret: true,
+        },
+      ),
     ),
-    databaseConnectionsMax: whole('Connections to PostgreSQL of each worker.', {
+    databaseConnectionsMax: whole('PostgreSQL connections per worker.', {
       default: 8,
       minimum: 1,
     }),
-    workers: whole('Serving processes. More than one needs DATABASE_URL.', {
+    workers: whole('Worker processes. More than one needs DATABASE_URL.', {
       default: 1,
       minimum: 1,
       env: 'SLUICE_WORKERS',
     }),
     platformVersion: Type.String({
       description:
-        'The platform release to behave as; before 1.2.1 an API key is refused in Authorization.',
+        'Platform release to behave as. Releases before 1.2.1 refuse API keys in Authorization.',
       default: '1.2.1',
       pattern: '^\\d+\\.\\d+\\.\\d+$',
       env: 'PLATFORM_VERSION',
     }),
     logLevel: Type.Union(
       [Type.Literal('debug'), Type.Literal('info'), Type.Literal('warn'), Type.Literal('error')],
-      { description: 'The least severe lines to log.', default: 'info', env: 'LOG_LEVEL' },
+      { description: 'Minimum severity of log lines.', default: 'info', env: 'LOG_LEVEL' },
     ),
     logFormat: Type.Union([Type.Literal('json'), Type.Literal('text')], {
-      description: 'One JSON object a line, or text for a person.',
+      description: 'One JSON object per line, or readable text.',
       default: 'json',
       env: 'LOG_FORMAT',
     }),
-    jwt: section('How bearer tokens are verified.', {
+    jwt: section('Verification of bearer tokens.', {
       secret: Type.Optional(
         Type.String({
-          description: 'The HS256 secret of tokens that you sign yourself; at least 32 bytes.',
+          description: 'HS256 secret of tokens that you sign yourself; at least 32 bytes.',
           minLength: 1,
           env: 'JWT_SECRET',
           secret: true,
         }),
       ),
       jwksUrl: Type.Optional(
-        text('The key set of your identity provider.', { env: 'JWT_JWKS_URL' }),
+        text('Key set URL of the identity provider.', { env: 'JWT_JWKS_URL' }),
       ),
       issuer: Type.Optional(
-        text('The exact iss claim; required with jwks_url.', { env: 'JWT_ISSUER' }),
+        text('Exact iss claim; required with jwks_url.', { env: 'JWT_ISSUER' }),
       ),
       audience: Type.Optional(
-        text('The exact aud claim; required with jwks_url.', { env: 'JWT_AUDIENCE' }),
+        text('Exact aud claim; required with jwks_url.', { env: 'JWT_AUDIENCE' }),
       ),
       algorithms: Type.Array(
         Type.String({ pattern: '^(RS|PS|ES)(256|384|512)$|^EdDSA$|^Ed25519$' }),
         {
-          description: 'The signature algorithms that keys of jwks_url may use.',
+          description: 'Allowed signature algorithms of jwks_url keys.',
           default: ['RS256', 'ES256', 'EdDSA'],
           minItems: 1,
         },
       ),
-      groupsClaim: text('The claim that lists the groups of the caller.', {
+      groupsClaim: text('Claim that lists the groups of the caller.', {
         default: 'groups',
         env: 'JWT_GROUPS_CLAIM',
       }),
       clockSkewS: Type.Integer({
-        description: 'How far clocks may differ.',
+        description: 'Allowed clock difference.',
         default: 30,
         minimum: 0,
         maximum: 60,
       }),
-      jwksAgeMaxS: whole('How long the last good key set serves while the provider is down.', {
+      jwksAgeMaxS: whole('How long the last key set is used while the provider is unreachable.', {
         default: 86_400,
         minimum: 60,
       }),
@@ -113,13 +116,13 @@ export const configSchema = Type.Object(
     apiKeys: section('API keys.', {
       pepper: Type.Optional(
         Type.String({
-          description: 'Keyed hash of stored keys (HMAC); changing it ends every key.',
+          description: 'HMAC key for stored API keys; changing it invalidates every key.',
           minLength: 16,
           env: 'SLUICE_KEY_PEPPER',
           secret: true,
         }),
       ),
-      cacheMs: whole('How long a found key is trusted without asking the database.', {
+      cacheMs: whole('How long a verified key is cached.', {
         default: 5_000,
         minimum: 0,
       }),
@@ -129,25 +132,25 @@ export const configSchema = Type.Object(
       Type.Array(Type.Union(permissionNames.map((name) => Type.Literal(name)))),
       {
         description:
-          'Group → permissions. Shipped: admins has all, users has can_access_api; groups named here are set anew at each start.',
+          'Permissions by group name. Predefined: admins has all, users has can_access_api. Groups listed here are overwritten at each start.',
         default: {},
       },
     ),
     upstream: Type.Array(upstreamEntry, {
-      description: 'The upstreams. Without any, the built-in demo answers.',
+      description: 'Inference endpoints. Without any, the built-in demo models are offered.',
       default: [],
     }),
     model: Type.Array(modelEntry, {
-      description: 'Models with a name, an order of upstreams or aliases of your own.',
+      description: 'Models with a name, an order of upstreams or aliases that you choose.',
       default: [],
     }),
     ...mcpKeys,
     models: section('The model list.', {
-      refreshMs: whole('How often each upstream is asked for its models.', {
+      refreshMs: whole('How often the model list of each upstream is refreshed.', {
         default: 30_000,
         minimum: 100,
       }),
-      refreshTimeoutMs: whole('How long such a question may take.', {
+      refreshTimeoutMs: whole('Timeout of such a refresh.', {
         default: 5_000,
         minimum: 10,
       }),
@@ -155,48 +158,51 @@ export const configSchema = Type.Object(
     compat: section('The Messages-compatible surface under /compat.', {
       prefix: Type.String({
         description:
-          'What the names of models (prefix-model-name) and agents (prefix-agent-id) begin with; some clients list only names that begin with their own vendor.',
+          'Prefix of model names (prefix-model-name) and agent names (prefix-agent-id). Some clients list only names that begin with their vendor.',
         default: 'vendor',
         pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
       }),
     }),
     transport: Type.Union([Type.Literal('socket'), Type.Literal('fetch')], {
       description:
-        "How upstreams are spoken to: socket is our own HTTP/1.1 client. fetch is Bun's, for what only it knows: the proxy that HTTP_PROXY or HTTPS_PROXY names, and HTTP/2 where Bun is told to offer it. It costs more for each event, has no deadline for connecting, does not repeat a request that met a dead connection, and reads malformed answers leniently.",
+        'HTTP client for upstreams: socket is our own HTTP/1.1 client; fetch is that of Bun, which supports HTTP_PROXY, HTTPS_PROXY and HTTP/2. fetch costs more per event, has no connect deadline, does not retry on stale connections, and tolerates malformed responses.',
       default: 'socket',
       env: 'SLUICE_TRANSPORT',
     }),
-    deadlines: section('How long an upstream may take; each ends with its own error code.', {
-      connectMs: whole('To accept a connection; not held with transport fetch.', {
+    deadlines: section('Deadlines of upstream requests, each with its own error code.', {
+      connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
         default: 5_000,
         minimum: 1,
       }),
-      firstEventMs: whole('From the request to the first event.', { default: 300_000, minimum: 1 }),
-      gapMs: whole('Between two reads of a running stream.', { default: 300_000, minimum: 1 }),
-      totalMs: whole('For the whole generation.', { default: 600_000, minimum: 1 }),
+      firstEventMs: whole('Time from the request to the first event.', {
+        default: 300_000,
+        minimum: 1,
+      }),
+      gapMs: whole('Time between two reads of a running stream.', { default: 300_000, minimum: 1 }),
+      totalMs: whole('Time for the whole generation.', { default: 600_000, minimum: 1 }),
     }),
-    retry: section('Repeating a failed upstream request before any output.', {
+    retry: section('Retries of upstream requests that failed before the first output.', {
       retriesMax: Type.Integer({
-        description: 'Further tries after the first.',
+        description: 'Maximum retries.',
         default: 3,
         minimum: 0,
         maximum: 3,
       }),
-      backoffMs: whole('The first pause; it doubles and is jittered.', {
+      backoffMs: whole('First pause; it doubles, with jitter.', {
         default: 200,
         minimum: 0,
       }),
-      retryAfterMaxMs: whole('The longest Retry-After of an upstream that is waited for.', {
+      retryAfterMaxMs: whole('Longest Retry-After of an upstream that is honoured.', {
         default: 10_000,
         minimum: 0,
       }),
     }),
     stream: section('Streams to clients.', {
-      heartbeatMs: whole('A silent stream is given a sign of life this often.', {
+      heartbeatMs: whole('Heartbeat interval of a silent stream.', {
         default: 15_000,
         minimum: 10,
       }),
-      readerStallMs: whole('A client that reads nothing for so long is cut off.', {
+      readerStallMs: whole('Time without reading after which a client is disconnected.', {
         default: 120_000,
         minimum: 10,
       }),
@@ -210,41 +216,41 @@ export const configSchema = Type.Object(
     ...retrievalKeys,
     ...speechKeys,
     ...tokensKeys,
-    limits: section('What one request, and one worker, may use.', {
-      requestBytesMax: whole('The longest request body, in bytes.', {
+    limits: section('Limits of one request and of one worker.', {
+      requestBytesMax: whole('Maximum request body, in bytes.', {
         default: 33_554_432,
         minimum: 1024,
       }),
-      inputCharsMax: whole('The most text in the input of one generation, in characters.', {
+      inputCharsMax: whole('Maximum input text of a generation, in characters.', {
         default: 10_485_760,
         minimum: 1,
       }),
-      jsonDepthMax: whole('The deepest nesting of a JSON body.', { default: 128, minimum: 8 }),
-      inputItemsMax: whole('The most items in one input.', { default: 10_000, minimum: 1 }),
-      toolsMax: whole('The most tools in one request.', { default: 1_024, minimum: 1 }),
+      jsonDepthMax: whole('Maximum nesting depth of a JSON body.', { default: 128, minimum: 8 }),
+      inputItemsMax: whole('Maximum items per input.', { default: 10_000, minimum: 1 }),
+      toolsMax: whole('Maximum tools per request.', { default: 1_024, minimum: 1 }),
       ...hostedToolLimits,
-      outputCharsMax: whole('The most text in the output of one generation, in characters.', {
+      outputCharsMax: whole('Maximum output text of a generation, in characters.', {
         default: 33_554_432,
         minimum: 1024,
       }),
-      eventBytesMax: whole('The longest single event of an upstream, in bytes.', {
+      eventBytesMax: whole('Maximum size of an upstream event, in bytes.', {
         default: 16_777_216,
         minimum: 1024,
       }),
-      toolArgumentCharsMax: whole('The most tool-call arguments of one generation.', {
+      toolArgumentCharsMax: whole('Maximum tool call arguments of a generation, in characters.', {
         default: 8_388_608,
         minimum: 1024,
       }),
-      streamsMax: whole('Generations at once in one worker; more are refused with 503.', {
+      streamsMax: whole('Concurrent generations per worker; more are refused with 503.', {
         default: 10_000,
         minimum: 1,
       }),
     }),
-    audit: section('The record of what administrators did.', {
-      keepDays: whole('How long an entry is kept.', { default: 365, minimum: 1, maximum: 36_500 }),
+    audit: section('Audit log of administrative changes.', {
+      keepDays: whole('How long entries are kept.', { default: 365, minimum: 1, maximum: 36_500 }),
     }),
-    drain: section('Stopping.', {
-      graceMs: whole('How long running streams may go on after SIGTERM.', {
+    drain: section('Shutdown.', {
+      graceMs: whole('How long running streams may continue after SIGTERM.', {
         default: 30_000,
         minimum: 0,
         env: 'SLUICE_DRAIN_MS',

@@ -21,8 +21,8 @@ const engineEntry = entry('A speech engine.', {
     description: 'The languages that it serves; empty: all.',
     default: [],
   }),
-  key: Type.Optional(text('Its credential.', { secret: true })),
-  keyEnv: Type.Optional(text('The environment variable that holds the credential.')),
+  key: Type.Optional(text('Credential.', { secret: true })),
+  keyEnv: Type.Optional(text('Environment variable that contains the credential.')),
   model: Type.Optional(text('The model to request from a server.')),
   dialect: text(
     'The dialect of a server with kind = "openai-realtime": "ga", "beta", "vllm" or "nemo".',

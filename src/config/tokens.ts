@@ -3,30 +3,29 @@ import { section, whole } from './keys.ts'
 
 /** The keys about counting input tokens without a model. */
 export const tokensKeys = {
-  tokens: section('Counting input tokens before a model does.', {
+  tokens: section('Counting input tokens.', {
     tokenizer: Type.Union([Type.Literal('o200k'), Type.Literal('none')], {
-      description:
-        'What counts for models without a tokenizer of their own; it takes 100 MB once it was asked.',
+      description: 'Built-in tokenizer for models without one; uses 100 MB after the first count.',
       default: 'o200k',
     }),
-    patienceMs: whole('How long a count may take before an estimate has to do.', {
+    patienceMs: whole('How long a count may take before an estimate is returned.', {
       default: 1_000,
       minimum: 0,
     }),
-    upstreamMs: whole("How long an upstream's own counter may take of that.", {
+    upstreamMs: whole('Timeout of the counter of an upstream, within patience_ms.', {
       default: 300,
       minimum: 1,
     }),
-    upstreamAbsentMs: whole('How long a counter that an upstream does not have is not asked.', {
+    upstreamAbsentMs: whole('How long a missing counter of an upstream is not tried again.', {
       default: 300_000,
       minimum: 0,
     }),
-    textsMax: whole('Texts whose counts are remembered.', { default: 20_000, minimum: 1 }),
-    calibrateEveryMs: whole('How often a count is held against what an upstream reported.', {
+    textsMax: whole('Cached token counts.', { default: 20_000, minimum: 1 }),
+    calibrateEveryMs: whole('How often counts are calibrated against reported usage.', {
       default: 1_000,
       minimum: 0,
     }),
-    calibratedModelsMax: whole('Models of which it is remembered how far counts are off.', {
+    calibratedModelsMax: whole('Models with calibration data.', {
       default: 500,
       minimum: 1,
     }),
