@@ -1,20 +1,19 @@
 /**
- * Bytes that arrive in pieces, read as if they were one. What has been accepted is kept by reference
- * and copied only where a reader asks for more than has come: so no more than the largest `peek` is
- * ever held from one piece to the next.
+ * Reads bytes that arrive in pieces as one sequence. A piece is kept by reference and only copied if
+ * a reader asks for more than has arrived, so at most the largest `peek` is held between pieces.
  */
 export type ByteReader = {
-  /** The next piece; the one before it has been read until `peek` found too little. */
+  /** Adds the next piece, after the previous one was read until `peek` returned null. */
   accept(bytes: Uint8Array): void
   readonly available: number
-  /** The next `count` bytes without taking them, valid until the next call; null if not all are here. */
+  /** The next `count` bytes, valid until the next call; null if not all have arrived. */
   peek(count: number): Uint8Array | null
-  /** Takes up to `count` bytes and says how many there were. */
+  /** Consumes up to `count` bytes and returns how many there were. */
   drop(count: number): number
 }
 
 export function createByteReader(): ByteReader {
-  /** What is left of the pieces before; it comes first. */
+  /** The unread rest of previous pieces, which is read first. */
   let held = new Uint8Array(0)
   let heldFrom = 0
   let heldTo = 0
@@ -24,9 +23,9 @@ export function createByteReader(): ByteReader {
   const hold = (count: number) => {
     const heldBytes = heldTo - heldFrom
     if (heldFrom + count > held.length) {
-      const room = count > held.length ? new Uint8Array(Math.max(count, 2 * held.length)) : held
-      room.set(held.subarray(heldFrom, heldTo))
-      held = room
+      const buffer = count > held.length ? new Uint8Array(Math.max(count, 2 * held.length)) : held
+      buffer.set(held.subarray(heldFrom, heldTo))
+      held = buffer
       heldFrom = 0
       heldTo = heldBytes
     }
@@ -60,4 +59,39 @@ export function createByteReader(): ByteReader {
       return fromHeld + fromPiece
     },
   }
+}
+
+/** Bytes searched in one step. */
+const stepBytes = 4096
+
+/**
+ * Drops bytes up to the next mark, or to a possible beginning of one. Returns how many were dropped
+ * and whether a mark was found. All marks have the same length of at least two.
+ */
+export function dropUntil(
+  reader: ByteReader,
+  marks: readonly (readonly number[])[],
+): { dropped: number; found: boolean } {
+  const markBytes = marks[0]?.length ?? 0
+  let dropped = 0
+  while (reader.available >= markBytes) {
+    const window = reader.peek(Math.min(reader.available, stepBytes))
+    if (window === null) break
+    const at = findMark(window, marks, markBytes)
+    if (at !== -1) return { dropped: dropped + reader.drop(at), found: true }
+    // The last bytes may be the start of a mark.
+    dropped += reader.drop(window.length - markBytes + 1)
+  }
+  return { dropped, found: false }
+}
+
+function findMark(
+  window: Uint8Array,
+  marks: readonly (readonly number[])[],
+  markBytes: number,
+): number {
+  for (let at = 0; at + markBytes <= window.length; at++) {
+    if (marks.some((mark) => mark.every((byte, offset) => window[at + offset] === byte))) return at
+  }
+  return -1
 }

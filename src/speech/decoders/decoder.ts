@@ -1,9 +1,9 @@
-/** The encodings of the interface. */
+/** The audio encodings of the API. */
 export const encodings = ['pcm_int16', 'pcm_float32', 'wav', 'mp3', 'opus'] as const
 
 export type Encoding = (typeof encodings)[number]
 
-/** What Opus comes in: found out from the first bytes, or raw packets, one a message, if declared. */
+/** Opus containers: detected from the first bytes, or raw packets (one per message) if declared. */
 export const containers = ['auto', 'ogg', 'webm', 'raw'] as const
 
 export type Container = (typeof containers)[number]
@@ -11,56 +11,56 @@ export type Container = (typeof containers)[number]
 export type AudioFormat = {
   readonly encoding: Encoding
   readonly container: Container
-  /** Of the PCM encodings, which do not say it themselves; null for the others. */
+  /** Null for encodings other than PCM, which state their rate themselves. */
   readonly sampleRateHz: number | null
   readonly channels: 1 | 2
 }
 
 /**
- * Bytes of one encoding → mono samples of 16 bit at one rate. However the bytes are cut, the
- * samples are the same; of raw Opus packets each call gets exactly one.
+ * Decodes bytes of one encoding to mono 16-bit samples at one rate. The samples do not depend on how
+ * the bytes are chunked; raw Opus packets are passed one per call.
  *
- * Decoding is lazy: the caller takes pieces of at most `pieceMsMax` as it has room for them, so
- * that a few bytes that unfold to minutes of sound never stand in memory as samples. A call's
- * pieces are taken to the end before the next call. `decode` and `end` throw an `AudioError`.
+ * Decoding is lazy: the caller pulls pieces of at most `pieceMsMax`, so that a few bytes that decode
+ * to minutes of audio are never held as samples. All pieces of a call are pulled before the next
+ * call. `decode` and `end` throw an `AudioError`.
  */
 export type AudioDecoder = {
   decode(bytes: Uint8Array): Iterable<Int16Array>
-  /** No more bytes come: what is still inside. */
+  /** The remaining samples after the last bytes. */
   end(): Iterable<Int16Array>
-  /** What was put right on the way; it grows. */
+  /** Counters of repaired faults. */
   readonly faults: AudioFaults
-  /** What the stream turned out to be; null until it is known. */
+  /** The rate of the stream; null until known. */
   readonly sourceRateHz: number | null
-  /** Frees native memory; harmless when called twice. */
+  /** Frees native memory; idempotent. */
   close(): void
 }
 
-/** The most audio in one piece. */
+/** Audio in one piece. */
 export const pieceMsMax = 200
 
-/** Counted, never fatal by themselves; too many `corrupt` frames are (`bad_audio`). */
+/** Faults are counted and not fatal, except for too many corrupt frames (`bad_audio`). */
 export type AudioFaults = {
   clippedSamples: number
-  /** NaN and infinities, taken as silence. */
+  /** NaN and infinities, replaced by silence. */
   invalidSamples: number
   /** Frames, pages or packets that could not be decoded. */
   corruptFrames: number
-  /** Numbers that were skipped in a container's own sequence. */
+  /** Missing sequence numbers of a container. */
   gaps: number
 }
 
 export type AudioErrorCode =
-  /** The bytes are of another encoding, which `details` names where it is known. */
+  /** The bytes have another encoding, named in `details` if known. */
   | 'wrong_encoding'
-  /** A container that is not taken, such as MP4. */
+  /** An unsupported container, such as MP4. */
   | 'unsupported_container'
-  /** An encoding inside the container that is not taken, such as A-law in WAV. */
+  /** An unsupported codec or format inside the container. */
   | 'unsupported_audio'
   /** Too much of it cannot be decoded. */
   | 'bad_audio'
 
-/** What is wrong with a caller's audio; `message` is public. */
+/** The client's audio is invalid or unsupported. `message` is public. */
 export class AudioError extends Error {
   override readonly name = 'AudioError'
   readonly code: AudioErrorCode
@@ -70,5 +70,45 @@ export class AudioError extends Error {
     super(message)
     this.code = code
     this.details = details
+  }
+}
+
+/** With more corrupt frames the audio does not have the declared encoding. */
+const corruptFramesMax = 100
+
+/** Consecutive undecodable bytes that count as one corrupt frame. */
+const garbageBytesPerFault = 4096
+
+export function createFaults(): AudioFaults {
+  return { clippedSamples: 0, invalidSamples: 0, corruptFrames: 0, gaps: 0 }
+}
+
+export function countCorrupt(faults: AudioFaults) {
+  faults.corruptFrames += 1
+  if (faults.corruptFrames <= corruptFramesMax) return
+  throw new AudioError(
+    'bad_audio',
+    `More than ${corruptFramesMax} frames of the audio could not be decoded.`,
+    { corrupt_frames: faults.corruptFrames },
+  )
+}
+
+/** Counts bytes skipped while searching for valid data as corrupt frames. */
+export function createGarbageCounter(faults: AudioFaults) {
+  let run = 0
+  return {
+    skipped(bytes: number): void {
+      const before = Math.ceil(run / garbageBytesPerFault)
+      run += bytes
+      for (let at = before; at < Math.ceil(run / garbageBytesPerFault); at++) countCorrupt(faults)
+    },
+    /** A candidate turned out to be invalid; checking many of them is slow. */
+    mistaken(): void {
+      // The first one is counted by its skipped bytes.
+      if (run > 0) countCorrupt(faults)
+    },
+    found(): void {
+      run = 0
+    },
   }
 }

@@ -1,17 +1,17 @@
 import type { ByteReader } from './byte-reader.ts'
 
-/** What stands in front of an EBML element (RFC 8794). */
+/** The header of an EBML element (RFC 8794). */
 export type ElementHead = {
   readonly id: number
-  /** Null where the writer did not know it. */
+  /** Null if unknown. */
   readonly size: number | null
   readonly headBytes: number
 }
 
-/** An element whose content is here. */
+/** An element with its content. */
 export type Element = { readonly id: number; readonly content: Uint8Array }
 
-/** The head that stands next; 'invalid' if none can, null when more bytes are needed. */
+/** The next header; 'invalid' if there cannot be one, null when more bytes are needed. */
 export function peekElementHead(reader: ByteReader): ElementHead | 'invalid' | null {
   const idBytes = lengthOf(reader.peek(1)?.[0])
   if (idBytes === null || idBytes > 4) return idBytes === null ? null : 'invalid'
@@ -21,7 +21,7 @@ export function peekElementHead(reader: ByteReader): ElementHead | 'invalid' | n
   return head === null ? null : readHead(head, idBytes, sizeBytes)
 }
 
-/** The elements that `content` consists of, up to the first that does not fit. */
+/** The elements in `content`, up to the first that is incomplete. */
 export function* childElements(content: Uint8Array): Generator<Element> {
   let at = 0
   while (at < content.length) {
@@ -36,7 +36,7 @@ export function* childElements(content: Uint8Array): Generator<Element> {
   }
 }
 
-/** A number with the length in its first bits, such as a track's; null if it is cut. */
+/** A variable-length integer; null if incomplete. */
 export function readVint(bytes: Uint8Array): { value: number; bytes: number } | null {
   const length = lengthOf(bytes[0]) ?? 9
   if (length > 8 || length > bytes.length) return null
@@ -55,19 +55,19 @@ function readHead(bytes: Uint8Array, idBytes: number, sizeBytes: number): Elemen
   const size = readNumber(bytes.subarray(idBytes, idBytes + sizeBytes))
   return {
     id: readUnsigned(bytes.subarray(0, idBytes)),
-    // All bits set say that the size is not known.
+    // All bits set: unknown size.
     size: size >= 2 ** (7 * sizeBytes) - 1 ? null : size,
     headBytes: idBytes + sizeBytes,
   }
 }
 
-/** Without the bit that marks the length; above 2^53 it is not exact, nor of any use. */
+/** Without the length marker; inexact above 2^53, which no valid stream reaches. */
 function readNumber(bytes: Uint8Array): number {
   const mark = 0x80 >> (bytes.length - 1)
   return bytes.reduce((value, byte, at) => value * 256 + (at === 0 ? byte - mark : byte), 0)
 }
 
-/** By its first byte: 1 to 8, 9 if no number begins so; null if there is no byte. */
+/** The length of an integer by its first byte: 1 to 8, 9 if invalid; null without a byte. */
 function lengthOf(first: number | undefined): number | null {
   return first === undefined ? null : Math.clz32(first) - 23
 }

@@ -1,33 +1,31 @@
 import type { OpusHead } from './opus-head.ts'
 
-/** The rates that libopus gives out by itself. */
+/** The output rates of libopus. */
 export const libopusRatesHz = [8000, 12_000, 16_000, 24_000, 48_000] as const
 
 export type LibopusRateHz = (typeof libopusRatesHz)[number]
 
 /**
- * One libopus, which decodes one stream after the other. It is driven through the functions of its
- * WebAssembly module: the package's own methods write to the console and need a turn of the event
- * loop for each new stream, which would make the samples depend on how the bytes arrive.
+ * A libopus decoder for consecutive streams. It calls the functions of the WebAssembly module
+ * directly: the package's own methods write to the console and need a turn of the event loop for
+ * each new stream, which would make the samples depend on the chunking.
  */
 export type Libopus = {
-  /** Forgets the stream before. */
+  /** Starts a new stream. */
   begin(head: OpusHead): void
-  /**
-   * One packet → the mean of its channels, valid until the next call; null if it cannot be decoded.
-   */
+  /** The mean of a packet's channels, valid until the next call; null if it cannot be decoded. */
   decode(packet: Uint8Array): Float32Array | null
   close(): void
 }
 
-/** The most that a packet may hold: 48 frames of 1275 bytes, as libopus reads them, and its lengths. */
+/** The maximum packet: 48 frames of 1275 bytes, as libopus reads them, and their lengths. */
 export const packetBytesMax = 61_440
 
 /** 120 ms at 48 kHz, the longest packet. */
 const packetSamplesMax = 5760
 
-/** What `opus-decoder` holds inside. Its version is pinned; the tests find out when this changes. */
-type OpusDecoderInside = {
+/** Internals of `opus-decoder`. Its version is pinned, and tests detect changes. */
+type OpusDecoderInternals = {
   readonly ready: Promise<void>
   readonly _decoder: number
   readonly _common: { readonly wasm: LibopusModule }
@@ -55,24 +53,24 @@ type LibopusModule = {
   opus_frame_decoder_destroy(decoder: number): void
 }
 
-/** Where a decoder keeps the address of its buffer, in words; destroying it does not free that. */
+/** The index of the decoder's buffer address, which destroying it does not free. */
 const bufferWord = 5
 
 export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
-  // Only when it is needed: a start has no time for it.
+  // Imported on first use to keep the start fast.
   const { OpusDecoder } = await import('opus-decoder')
-  const inside = new OpusDecoder({
+  const internals = new OpusDecoder({
     channels: 1,
     sampleRate: rateHz,
-  }) as unknown as OpusDecoderInside
-  await inside.ready
-  const module = inside._common.wasm
-  let decoder = inside._decoder
+  }) as unknown as OpusDecoderInternals
+  await internals.ready
+  const module = internals._common.wasm
+  let decoder = internals._decoder
   let channels = 1
   const packetAt = module.malloc(packetBytesMax)
   let outputAt = module.malloc(packetSamplesMax * 4)
 
-  const forget = () => {
+  const destroy = () => {
     if (decoder === 0) return
     const buffer = new Uint32Array(module.HEAP, decoder, bufferWord + 1)[bufferWord] ?? 0
     module.opus_frame_decoder_destroy(decoder)
@@ -82,8 +80,8 @@ export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
 
   return {
     begin(head) {
-      forget()
-      // libopus mixes the two channels of one stream by itself when one is asked for.
+      destroy()
+      // libopus itself mixes the two channels of a stream to mono.
       const { streams, coupledStreams, mapping } = isPlain(head) ? mono : head
       channels = mapping.length
       const mappingAt = module.malloc(channels)
@@ -114,7 +112,7 @@ export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
       const output = new Float32Array(module.HEAP, outputAt, samples * channels)
       return channels === 1 ? output : meanOfPlanes(output, channels)
     },
-    close: forget,
+    close: destroy,
   }
 }
 
@@ -124,7 +122,7 @@ function isPlain(head: OpusHead): boolean {
   return head.streams === 1 && head.channels <= 2
 }
 
-/** One channel after the other → their mean. */
+/** The mean of consecutive channel planes. */
 function meanOfPlanes(planes: Float32Array, channels: number): Float32Array {
   const samples = planes.length / channels
   const mean = new Float32Array(samples)

@@ -1,36 +1,42 @@
-import { AudioError, type AudioFaults } from './decoder.ts'
-import { createOggPackets, type OggPackets, opusTags } from './ogg-packets.ts'
-import { createOggPages, type OggPage } from './ogg-page.ts'
-import { isOpusHead, packetSamples48, readOpusHead, startsWithText } from './opus-head.ts'
-import type { OpusDemuxer, OpusPart } from './opus-parts.ts'
+import { createByteReader, dropUntil } from './byte-reader.ts'
+import { AudioError, type AudioFaults, countCorrupt, createGarbageCounter } from './decoder.ts'
+import { packetBytesMax } from './libopus.ts'
+import {
+  isOpusHead,
+  type OpusDemuxer,
+  type OpusPart,
+  packetSamples48,
+  readOpusHead,
+  startsWithText,
+} from './opus-head.ts'
 
-/** The one Opus stream that is being played. A recorder that starts again begins another. */
-type Link = {
+/** The Opus stream in progress; a recorder that restarts begins another. */
+type OggStream = {
   readonly serial: number
   readonly packets: OggPackets
-  /** No packet came after its head; the next one holds the tags. */
+  /** The next packet contains the tags. */
   atTags: boolean
-  /** The time at the end of the last page with sound. */
+  /** The time at the end of the last page with audio. */
   granule48: number
 }
 
-/** Ogg (RFC 3533) with Opus in it (RFC 7845), also one stream after the other. */
+/** Ogg (RFC 3533) with Opus (RFC 7845), including chained streams. */
 export function createOggDemuxer(faults: AudioFaults): OpusDemuxer {
   const pages = createOggPages(faults)
-  let link: Link | null = null
+  let stream: OggStream | null = null
   let otherCodec: string | null = null
 
   function* begin(page: OggPage): Generator<OpusPart> {
-    // Streams side by side begin together; of those the first one with Opus is taken.
-    if (link?.atTags && page.serial !== link.serial) return
+    // Multiplexed streams start together; the first one with Opus is used.
+    if (stream?.atTags && page.serial !== stream.serial) return
     if (!isOpusHead(page.body)) {
-      link = null
+      stream = null
       otherCodec = codecName(page.body)
       return
     }
     const packets = createOggPackets(page.sequence, faults)
     const head = readOpusHead(packets(page)[0] ?? page.body)
-    link = { serial: page.serial, packets, atTags: true, granule48: 0 }
+    stream = { serial: page.serial, packets, atTags: true, granule48: 0 }
     yield { type: 'head', head }
   }
 
@@ -38,26 +44,28 @@ export function createOggDemuxer(faults: AudioFaults): OpusDemuxer {
     *parts(bytes) {
       for (const page of pages(bytes)) {
         if (page.first) yield* begin(page)
-        else if (link === null) throw noOpus(otherCodec)
-        else if (page.serial === link.serial) yield* readSound(link, page)
+        else if (stream === null) throw noOpus(otherCodec)
+        else if (page.serial === stream.serial) yield* readAudio(stream, page)
       }
     },
   }
 }
 
-function* readSound(link: Link, page: OggPage): Generator<OpusPart> {
-  const packets = link.packets(page)
+function* readAudio(stream: OggStream, page: OggPage): Generator<OpusPart> {
+  const packets = stream.packets(page)
   const [first] = packets
-  if (link.atTags && first !== undefined) {
-    link.atTags = false
+  if (stream.atTags && first !== undefined) {
+    stream.atTags = false
     if (startsWithText(first, opusTags)) packets.shift()
   }
   const lengths = packets.map(packetSamples48)
   const pageSamples48 = lengths.reduce((sum, length) => sum + length, 0)
-  // Only the last page may end before its packets do.
+  // Only the last page may end before its packets.
   let left48 =
-    page.last && page.granule !== null ? Math.max(0, page.granule - link.granule48) : pageSamples48
-  if (page.granule !== null && packets.length > 0) link.granule48 = page.granule
+    page.last && page.granule !== null
+      ? Math.max(0, page.granule - stream.granule48)
+      : pageSamples48
+  if (page.granule !== null && packets.length > 0) stream.granule48 = page.granule
   for (const [index, packet] of packets.entries()) {
     const length = lengths[index] ?? 0
     const kept = Math.min(length, left48)
@@ -80,9 +88,171 @@ function codecName(packet: Uint8Array): string {
 
 function noOpus(otherCodec: string | null): AudioError {
   if (otherCodec === null) {
-    return new AudioError('bad_audio', 'The Ogg stream does not begin with its headers.')
+    return new AudioError('bad_audio', 'The Ogg stream does not start with its headers.')
   }
-  return new AudioError('unsupported_audio', `Ogg is taken with Opus; this holds ${otherCodec}.`, {
-    codec: otherCodec,
-  })
+  return new AudioError(
+    'unsupported_audio',
+    `Ogg must contain Opus; this contains ${otherCodec}.`,
+    {
+      codec: otherCodec,
+    },
+  )
 }
+
+/** The start of the packet after the head. */
+export const opusTags = 'OpusTags'
+
+/** Assembles the packets that each page of a logical stream completes. */
+export type OggPackets = (page: OggPage) => Uint8Array[]
+
+export function createOggPackets(firstSequence: number, faults: AudioFaults): OggPackets {
+  let expected = firstSequence
+  /** The start of a packet that continues on the next page; null if lost or too long. */
+  let open: Uint8Array | null = null
+
+  const join = (part: Uint8Array): Uint8Array | null => {
+    if (open === null) return null
+    if (open.length + part.length > packetBytesMax) {
+      // Tags may contain pictures, which are not needed.
+      if (!startsWithText(open, opusTags)) countCorrupt(faults)
+      return null
+    }
+    const joined = new Uint8Array(open.length + part.length)
+    joined.set(open)
+    joined.set(part, open.length)
+    return joined
+  }
+
+  return (page) => {
+    const missing = (page.sequence - expected) >>> 0
+    // An earlier number is a repetition or a restart: one gap in either case.
+    if (missing !== 0) faults.gaps += missing < 2 ** 31 ? missing : 1
+    expected = (page.sequence + 1) >>> 0
+    if (missing !== 0 || !page.continued) open = null
+
+    const { packets, rest } = splitSegments(page)
+    const [head, ...others] = packets
+    if (!page.continued) {
+      open = rest
+      return packets
+    }
+    if (head === undefined) {
+      open = join(rest ?? page.body)
+      return []
+    }
+    const whole = join(head)
+    open = rest
+    return whole === null ? others : [whole, ...others]
+  }
+}
+
+/** The packets that end on a page (the first may be a continuation) and the start of another. */
+function splitSegments(page: OggPage): { packets: Uint8Array[]; rest: Uint8Array | null } {
+  const packets: Uint8Array[] = []
+  let from = 0
+  let to = 0
+  let ended = true
+  for (const length of page.lacing) {
+    to += length
+    ended = length < 255
+    if (!ended) continue
+    packets.push(page.body.subarray(from, to))
+    from = to
+  }
+  return { packets, rest: ended ? null : page.body.slice(from) }
+}
+
+/** A page of an Ogg stream (RFC 3533, 6) with a valid checksum. */
+export type OggPage = {
+  /** It starts with the rest of a packet. */
+  readonly continued: boolean
+  /** It starts or ends its logical stream. */
+  readonly first: boolean
+  readonly last: boolean
+  /** The time at its end in samples; null if no packet ends on it. */
+  readonly granule: number | null
+  readonly serial: number
+  readonly sequence: number
+  /** The lengths of its segments. */
+  readonly lacing: Uint8Array
+  /** The segments; like `lacing` valid until the next page is requested. */
+  readonly body: Uint8Array
+}
+
+const capture = [0x4f, 0x67, 0x67, 0x53]
+const headBytes = 27
+
+/** Splits bytes into pages. Corrupt data is counted and skipped up to the next page. */
+export function createOggPages(faults: AudioFaults): (bytes: Uint8Array) => Iterable<OggPage> {
+  const reader = createByteReader()
+  const garbage = createGarbageCounter(faults)
+
+  /** The length of the next page, 0 if there is none; null when more bytes are needed. */
+  const pageBytes = (): number | null => {
+    const head = reader.peek(headBytes)
+    if (head === null) return null
+    if (!capture.every((byte, at) => head[at] === byte) || head[4] !== 0) return 0
+    const segments = head[26] ?? 0
+    const lacing = reader.peek(headBytes + segments)?.subarray(headBytes)
+    if (lacing === undefined) return null
+    return headBytes + segments + lacing.reduce((sum, length) => sum + length, 0)
+  }
+
+  return function* (bytes) {
+    reader.accept(bytes)
+    for (;;) {
+      const length = pageBytes()
+      if (length === null) return
+      const page = length === 0 ? null : reader.peek(length)
+      if (page === null && length !== 0) return
+      if (page !== null && checksum(page) === storedChecksum(page)) {
+        garbage.found()
+        yield readPage(page)
+        reader.drop(length)
+      } else {
+        if (page !== null) garbage.mistaken()
+        garbage.skipped(reader.drop(1))
+        garbage.skipped(dropUntil(reader, [capture]).dropped)
+      }
+    }
+  }
+}
+
+function readPage(page: Uint8Array): OggPage {
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength)
+  const flags = view.getUint8(5)
+  const granule = Number(view.getBigInt64(6, true))
+  const bodyAt = headBytes + view.getUint8(26)
+  return {
+    continued: (flags & 1) !== 0,
+    first: (flags & 2) !== 0,
+    last: (flags & 4) !== 0,
+    granule: granule >= 0 && Number.isSafeInteger(granule) ? granule : null,
+    serial: view.getUint32(14, true),
+    sequence: view.getUint32(18, true),
+    lacing: page.subarray(headBytes, bodyAt),
+    body: page.subarray(bodyAt),
+  }
+}
+
+const checksumAt = 22
+
+function storedChecksum(page: Uint8Array): number {
+  return new DataView(page.buffer, page.byteOffset + checksumAt, 4).getUint32(0, true)
+}
+
+/** CRC-32 with the polynomial 04c11db7, unreflected, over the page with its checksum as zeros. */
+function checksum(page: Uint8Array): number {
+  let crc = 0
+  for (let at = 0; at < page.length; at++) {
+    const byte = at >= checksumAt && at < checksumAt + 4 ? 0 : (page[at] as number)
+    crc = (crc << 8) ^ (crcTable[((crc >>> 24) ^ byte) & 0xff] as number)
+  }
+  return crc >>> 0
+}
+
+const crcTable = Int32Array.from({ length: 256 }, (_, index) => {
+  let crc = index << 24
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x80000000 ? (crc << 1) ^ 0x04c11db7 : crc << 1
+  return crc
+})

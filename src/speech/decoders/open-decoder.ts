@@ -3,9 +3,9 @@ import {
   AudioError,
   type AudioFormat,
   type Container,
+  createFaults,
   type Encoding,
 } from './decoder.ts'
-import { createFaults } from './faults.ts'
 import { openMp3Decoder } from './mp3.ts'
 import { type OpusContainer, openOpusDecoder } from './opus.ts'
 import { openPcmDecoder } from './pcm.ts'
@@ -13,9 +13,9 @@ import { type Sniffed, sniff, sniffBytes, sniffFrames } from './sniff.ts'
 import { openWavDecoder } from './wav.ts'
 
 /**
- * A decoder to mono samples at `engineRateHz`. Its first bytes are held against what was declared,
- * so that sound of another encoding is refused and never played as noise. Throws an `AudioError`
- * for a rate that is not taken.
+ * Opens a decoder to mono samples at `engineRateHz`. The first bytes are compared with the declared
+ * format, so that audio of another encoding is refused instead of decoded as noise. Throws an
+ * `AudioError` for an unsupported rate.
  */
 export async function openAudioDecoder(
   format: AudioFormat,
@@ -25,9 +25,9 @@ export async function openAudioDecoder(
   let opusContainer: OpusContainer = 'raw'
   const decoder = await openEncoding(format, engineRateHz, () => opusContainer)
   return withCheckedStart(decoder, encoding === 'opus' && container === 'raw', (start) => {
-    const sniffed = sniff(start) ?? (isBare(format) ? null : sniffFrames(start))
-    if (sniffed !== null) refuseOther(sniffed, encoding)
-    if (encoding === 'wav' && sniffed === null) throw wrongEncoding('no WAV', null)
+    const sniffed = sniff(start) ?? (hasNoSignature(format) ? null : sniffFrames(start))
+    if (sniffed !== null) requireEncoding(sniffed, encoding)
+    if (encoding === 'wav' && sniffed === null) throw wrongEncoding('not WAV', null)
     if (encoding === 'opus') opusContainer = chooseContainer(sniffed, container)
   })
 }
@@ -59,7 +59,7 @@ function openSamples(
   return openPcmDecoder(samples, sampleRateHz ?? 0, channels, engineRateHz, createFaults())
 }
 
-/** Keeps the first bytes back until there are enough of them to be checked. */
+/** Holds the first bytes back until there are enough to check. */
 function withCheckedStart(
   decoder: AudioDecoder,
   byPacket: boolean,
@@ -83,7 +83,7 @@ function withCheckedStart(
     get sourceRateHz() {
       return decoder.sourceRateHz
     },
-    // All but the first bytes go straight through.
+    // After the check, bytes are passed through.
     decode: (bytes) => (start === null ? decoder.decode(bytes) : decodeStart(start, bytes)),
     *end() {
       if (start !== null && start.length > 0) {
@@ -104,19 +104,19 @@ function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   return joined
 }
 
-/** Whether the bytes begin with nothing that could be known. */
-function isBare({ encoding, container }: AudioFormat): boolean {
+/** Whether the format has no signature. */
+function hasNoSignature({ encoding, container }: AudioFormat): boolean {
   return encoding.startsWith('pcm') || (encoding === 'opus' && container === 'raw')
 }
 
-function refuseOther({ kind, name, encoding }: Sniffed, declared: Encoding) {
+function requireEncoding({ kind, name, encoding }: Sniffed, declared: Encoding) {
   if (encoding === declared) return
   if (encoding !== null) throw wrongEncoding(name, encoding)
   const hint =
     kind === 'mp4' ? 'Record WebM or Ogg with Opus instead, such as audio/webm;codecs=opus.' : ''
   throw new AudioError(
     'unsupported_container',
-    `The audio is ${name}, which is not taken. ${hint}`.trim(),
+    `The audio is ${name}, which is not supported. ${hint}`.trim(),
     hint === '' ? { container: kind } : { container: kind, hint },
   )
 }
@@ -142,14 +142,14 @@ function chooseContainer(sniffed: Sniffed | null, declared: Container): OpusCont
   if (declared === 'auto') {
     throw new AudioError(
       'unsupported_container',
-      'The audio is neither Ogg nor WebM. For bare Opus packets, one a message, declare container=raw.',
+      'The audio is neither Ogg nor WebM. For raw Opus packets, one per message, declare container=raw.',
       { container: 'raw' },
     )
   }
-  const cure = found === 'raw' ? '' : ` It is ${found}: declare container=${found} or auto.`
+  const hint = found === 'raw' ? '' : ` It is ${found}: declare container=${found} or auto.`
   throw new AudioError(
     'unsupported_container',
-    `The audio is not ${declared}, as was declared.${cure}`,
+    `The audio is not ${declared}, as declared.${hint}`,
     found === 'raw' ? {} : { container: found },
   )
 }

@@ -1,11 +1,26 @@
 import { AudioError } from './decoder.ts'
 
+/** The contents of a container, in order. The bytes are valid until the next part is requested. */
+export type OpusPart =
+  | { readonly type: 'head'; readonly head: OpusHead }
+  | {
+      readonly type: 'packet'
+      readonly packet: Uint8Array
+      /** Samples at 48 kHz to discard at its end. */
+      readonly trimmed48: number
+    }
+
+/** Splits the bytes of a container into parts; incomplete ones wait for the next bytes. */
+export type OpusDemuxer = {
+  parts(bytes: Uint8Array): Iterable<OpusPart>
+}
+
 /** The identification header of an Opus stream (RFC 7845, 5.1). */
 export type OpusHead = {
   readonly channels: number
-  /** Samples at 48 kHz that the decoder needs to settle, and that are not part of the sound. */
+  /** Samples at 48 kHz to discard while the decoder converges. */
   readonly preSkip48: number
-  /** By what the sound is to be multiplied. */
+  /** A factor for the samples. */
   readonly gain: number
   readonly streams: number
   readonly coupledStreams: number
@@ -14,7 +29,7 @@ export type OpusHead = {
 
 const channelsMax = 8
 
-/** What raw packets are taken for: each says by itself whether it is mono or stereo. */
+/** The header assumed for raw packets, each of which states whether it is mono or stereo. */
 export const plainOpusHead: OpusHead = {
   channels: 2,
   preSkip48: 0,
@@ -29,9 +44,9 @@ export function isOpusHead(bytes: Uint8Array): boolean {
 }
 
 export function readOpusHead(bytes: Uint8Array): OpusHead {
-  if (bytes.length < 19 || !isOpusHead(bytes)) throw damagedHead('it is cut')
+  if (bytes.length < 19 || !isOpusHead(bytes)) throw damagedHead('it is truncated')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (view.getUint8(8) >> 4 !== 0) throw damagedHead('its version is not known')
+  if (view.getUint8(8) >> 4 !== 0) throw damagedHead('its version is unknown')
   const channels = view.getUint8(9)
   const family = view.getUint8(18)
   const plain = {
@@ -40,11 +55,11 @@ export function readOpusHead(bytes: Uint8Array): OpusHead {
     gain: 10 ** (view.getInt16(16, true) / 256 / 20),
   }
   if (family === 0) {
-    if (channels < 1 || channels > 2) throw damagedHead('its number of channels is wrong')
+    if (channels < 1 || channels > 2) throw damagedHead('its channel count is invalid')
     return { ...plain, streams: 1, coupledStreams: channels - 1, mapping: [0, 1] }
   }
   if (channels < 1 || channels > channelsMax) {
-    throw new AudioError('unsupported_audio', `Opus is taken with 1 to ${channelsMax} channels.`, {
+    throw new AudioError('unsupported_audio', `Opus must have 1 to ${channelsMax} channels.`, {
       channels,
     })
   }
@@ -52,16 +67,16 @@ export function readOpusHead(bytes: Uint8Array): OpusHead {
 }
 
 function readMapping(bytes: Uint8Array, channels: number) {
-  if (bytes.length < 21 + channels) throw damagedHead('it is cut')
+  if (bytes.length < 21 + channels) throw damagedHead('it is truncated')
   const streams = bytes[19] ?? 0
   const coupledStreams = bytes[20] ?? 0
   const mapping = [...bytes.subarray(21, 21 + channels)]
   const decoded = streams + coupledStreams
   const silent = 255
   const wrong = mapping.some((index) => index >= decoded && index !== silent)
-  // Streams that no channel is mapped to would only cost memory.
+  // Streams without a channel would only use memory.
   if (streams === 0 || coupledStreams > streams || decoded > channelsMax || wrong) {
-    throw damagedHead('its channel mapping is wrong')
+    throw damagedHead('its channel mapping is invalid')
   }
   return { streams, coupledStreams, mapping }
 }
@@ -71,11 +86,11 @@ export function startsWithText(bytes: Uint8Array, text: string): boolean {
   return [...text].every((character, at) => bytes[at] === character.charCodeAt(0))
 }
 
-function damagedHead(what: string): AudioError {
-  return new AudioError('bad_audio', `The header of the Opus stream is damaged: ${what}.`)
+function damagedHead(problem: string): AudioError {
+  return new AudioError('bad_audio', `The header of the Opus stream is damaged: ${problem}.`)
 }
 
-/** Samples at 48 kHz in a packet by its first bytes (RFC 6716, 3.1); 0 if no packet can be so. */
+/** Samples at 48 kHz in a packet, from its first bytes (RFC 6716, 3.1); 0 if invalid. */
 export function packetSamples48(packet: Uint8Array): number {
   const first = packet[0]
   if (first === undefined) return 0

@@ -1,9 +1,14 @@
-import { type AudioDecoder, AudioError, type AudioFaults } from './decoder.ts'
-import { countCorrupt, createFaults } from './faults.ts'
+import {
+  type AudioDecoder,
+  AudioError,
+  type AudioFaults,
+  countCorrupt,
+  createFaults,
+} from './decoder.ts'
 import { type Libopus, libopusRatesHz, openLibopus, packetBytesMax } from './libopus.ts'
 import { createOggDemuxer } from './ogg.ts'
+import type { OpusDemuxer, OpusPart } from './opus-head.ts'
 import { packetSamples48, plainOpusHead } from './opus-head.ts'
-import type { OpusDemuxer, OpusPart } from './opus-parts.ts'
 import { createSampleOutput, type SampleOutput } from './sample-output.ts'
 import { createWebmDemuxer } from './webm.ts'
 
@@ -12,8 +17,8 @@ export type OpusContainer = 'ogg' | 'webm' | 'raw'
 const opusRateHz = 48_000
 
 /**
- * Opus in one of its containers. libopus gives out the engine's rate where it can; `container` is
- * asked once, with the first bytes.
+ * Decodes Opus in a container. libopus outputs the engine's rate if it can. `container` is called
+ * once, with the first bytes.
  */
 export async function openOpusDecoder(
   engineRateHz: number,
@@ -48,7 +53,7 @@ function createDemuxer(container: OpusContainer, faults: AudioFaults): OpusDemux
   }
 }
 
-/** One packet each time. */
+/** Each call passes one packet. */
 function createRawDemuxer(): OpusDemuxer {
   let begun = false
   return {
@@ -56,7 +61,7 @@ function createRawDemuxer(): OpusDemuxer {
       if (packet.length > packetBytesMax) {
         throw new AudioError(
           'bad_audio',
-          `A raw Opus packet has at most ${packetBytesMax} bytes; send each in a message of its own.`,
+          `A raw Opus packet has at most ${packetBytesMax} bytes; send each in its own message.`,
           { packet_bytes_max: packetBytesMax },
         )
       }
@@ -67,7 +72,7 @@ function createRawDemuxer(): OpusDemuxer {
   }
 }
 
-/** Heads and packets → pieces: what is to be skipped, trimmed and amplified is done here. */
+/** Decodes heads and packets to pieces: applies pre-skip, trimming and gain. */
 function createOpusStream(
   libopus: Libopus,
   rateHz: number,
@@ -82,7 +87,7 @@ function createOpusStream(
     const samples = libopus.decode(packet)
     if (samples !== null) return samples
     countCorrupt(faults)
-    // Silence in its place, so that what follows keeps its time.
+    // Replaced by silence, so that later audio keeps its time.
     return new Float32Array(atRate(packetSamples48(packet)))
   }
 
@@ -93,13 +98,13 @@ function createOpusStream(
       gain = part.head.gain
       return
     }
-    // An empty packet stands for a lost one; libopus would invent sound for it.
+    // An empty packet means a lost one, for which libopus would synthesise audio.
     if (part.packet.length === 0) return
     const samples = decode(part.packet)
     const kept = Math.max(0, samples.length - atRate(part.trimmed48))
-    const sound = samples.subarray(Math.min(skip, kept), kept)
+    const audio = samples.subarray(Math.min(skip, kept), kept)
     skip = Math.max(0, skip - samples.length)
-    if (gain !== 1) for (let at = 0; at < sound.length; at++) sound[at] = (sound[at] ?? 0) * gain
-    yield* output.write(sound, rateHz)
+    if (gain !== 1) for (let at = 0; at < audio.length; at++) audio[at] = (audio[at] ?? 0) * gain
+    yield* output.write(audio, rateHz)
   }
 }

@@ -1,14 +1,14 @@
 import { type AudioFaults, pieceMsMax } from './decoder.ts'
 import { createResampler, type Resampler } from './resample.ts'
 
-/** What every decoder ends in: mono samples of any rate → pieces of 16 bit at the engine's rate. */
+/** The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate. */
 export type SampleOutput = {
-  /** Samples of -1 to 1. Another rate than before begins a stretch of its own. */
+  /** Samples of -1 to 1. A change of rate starts a new conversion. */
   write(samples: Float32Array, rateHz: number): Iterable<Int16Array>
   end(): Iterable<Int16Array>
 }
 
-/** The rates between which audio is taken; beyond them it is no speech, or no audio. */
+/** The accepted source rates; others are not speech, or not audio. */
 export const sourceRateHzMin = 4000
 export const sourceRateHzMax = 192_000
 
@@ -31,10 +31,10 @@ export function createSampleOutput(engineRateHz: number, faults: AudioFaults): S
         rateHz = sourceRateHz
       }
       if (rateHz !== engineRateHz) resampler ??= createResampler(rateHz, engineRateHz)
-      // One sample may become the last of two output samples, so the bound leaves room for one.
+      // A slice may produce one extra output sample, so the limit is reduced by one.
       const slice = Math.floor(((pieceSamplesMax - 1) * rateHz) / engineRateHz)
       for (let from = 0; from < samples.length; from += slice) {
-        const part = cleaned(samples.subarray(from, from + slice), faults)
+        const part = replaceInvalid(samples.subarray(from, from + slice), faults)
         const piece = resampler === null ? part : resampler.push(part)
         if (piece.length > 0) yield toInt16(piece, faults)
       }
@@ -43,9 +43,9 @@ export function createSampleOutput(engineRateHz: number, faults: AudioFaults): S
   }
 }
 
-/** A single NaN would spoil every sample that the resampler makes of it. */
-function cleaned(samples: Float32Array, faults: AudioFaults): Float32Array {
-  // A sum is finite only if all of its parts are; of samples it cannot grow beyond what fits.
+/** A single NaN would affect many resampled samples. */
+function replaceInvalid(samples: Float32Array, faults: AudioFaults): Float32Array {
+  // The sum is finite only if all samples are; it cannot overflow.
   let sum = 0
   for (let at = 0; at < samples.length; at++) sum += samples[at] as number
   if (Number.isFinite(sum)) return samples

@@ -1,14 +1,14 @@
 import type { Encoding } from './decoder.ts'
 
-/** What the first bytes of a stream tell about the rest. */
+/** A format detected from the first bytes of a stream. */
 export type Sniffed = {
   readonly kind: 'wav' | 'ogg' | 'webm' | 'mp3' | 'mp4' | 'flac' | 'aiff' | 'aac'
   readonly name: string
-  /** What it would have to be declared as; null where it is not taken at all. */
+  /** The encoding to declare; null if unsupported. */
   readonly encoding: Encoding | null
 }
 
-/** As many bytes as `sniff` looks at. */
+/** The bytes that `sniff` inspects. */
 export const sniffBytes = 12
 
 const wav: Sniffed = { kind: 'wav', name: 'WAV', encoding: 'wav' }
@@ -20,7 +20,7 @@ const flac: Sniffed = { kind: 'flac', name: 'FLAC', encoding: null }
 const aiff: Sniffed = { kind: 'aiff', name: 'AIFF', encoding: null }
 const aac: Sniffed = { kind: 'aac', name: 'AAC', encoding: null }
 
-/** What cannot be anything else; bare samples do not begin so by chance. */
+/** Detects formats with unambiguous signatures. */
 export function sniff(bytes: Uint8Array): Sniffed | null {
   const text = String.fromCharCode(...bytes.subarray(0, sniffBytes))
   if (/^(RIFF|RF64)....WAVE/s.test(text)) return wav
@@ -34,8 +34,8 @@ export function sniff(bytes: Uint8Array): Sniffed | null {
 }
 
 /**
- * What looks like frames of MP3 or AAC. Only twelve bits mark them, so bare samples may well begin
- * like this: it is a hint for those who declared a container that is not there.
+ * Detects MP3 or AAC frames. Their signature has only twelve bits, which bare samples may match by
+ * chance, so this is only used when a container was declared.
  */
 export function sniffFrames(bytes: Uint8Array): Sniffed | null {
   const [first = 0, second = 0, third = 0] = bytes
