@@ -30,3 +30,7 @@ export function collectionRank(caller: RequestPrincipal): SQL {
       where ${share.resourceType} = 'collection' and ${share.resourceId} = ${collection.id}
         and is_granted_to(${share.principalType}, ${share.principalId}, ${callerArgs(caller)})) end)`
 }
+
+export function instant(at: Date): SQL {
+  return sql`${at.toISOString()}::timestamptz`
+}

@@ -1,13 +1,13 @@
 import type { Transaction } from '#jobs/jobs.ts'
 
-/** One passage of a file in one index. */
+/** A passage of a file in an index. */
 export type Chunk = {
-  /** 0, 1, 2 … within its file. */
+  /** Position in the file, from 0. */
   readonly ordinal: number
   readonly text: string
-  /** 1, 2, 3 …; null where there are no pages. */
+  /** From 1; null: the file has no pages. */
   readonly page: number | null
-  /** Where it stands in the text of the file, in characters. */
+  /** Position in the text of the file, in characters. */
   readonly start: number
   readonly end: number
 }
@@ -26,20 +26,20 @@ export type ChunkIndex = IndexSpec & {
   readonly state: 'building' | 'active' | 'warm' | 'dropping'
 }
 
-/** The tables of passages, one for each index. */
+/** The tables of passages, one per index. */
 export type ChunkTables = {
-  /** The active index of this kind; made, with its table, where there is none. */
+  /** Finds or creates the active index of this specification. */
   provide(spec: IndexSpec): Promise<ChunkIndex>
-  /** A new index beside the active ones, for a reindex; in the caller's transaction, if there is one. */
+  /** Creates an index for a reindex. */
   create(spec: IndexSpec, transaction?: Transaction): Promise<ChunkIndex>
   find(id: number): Promise<ChunkIndex | undefined>
-  /** All passages of a file in place of those before, in the caller's transaction. */
+  /** Replaces all passages of a file. */
   replace(
     transaction: Transaction,
     index: ChunkIndex,
     fileId: string,
     chunks: readonly EmbeddedChunk[],
   ): Promise<void>
-  /** The index, its table and what files have there. */
+  /** Deletes the index and its table. */
   drop(id: number): Promise<void>
 }

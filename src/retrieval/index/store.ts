@@ -9,45 +9,39 @@ import type { ChunkIndex, EmbeddedChunk, IndexSpec } from './chunk.ts'
 export type IndexDatabase = Pick<Database, 'drizzle' | 'kind'>
 type Kind = Database['kind']
 
-/** What pgvector can keep. */
+/** The limit of pgvector. */
 export const dimsMax = 16_000
-/** What it can build its graph over, of the type that servers use. */
+/** The limit of its graphs over half-precision vectors. */
 export const graphDimsMax = 4_000
-/** Longer statements save no time, and cost the embedded engine memory that it never gives back. */
+/** Longer statements save no time; the embedded engine never releases their memory. */
 const insertCharsMax = 1024 * 1024
-/** Significant digits of a number in a vector: those that single precision has. */
+/** Significant digits of single precision. */
 const vectorDigits = 7
 
-/** The table of an index. Its name is made of the index's number alone. */
 export function chunkTable(indexId: number): SQL {
   return sql.raw(`chunk_${numberOf(indexId)}`)
 }
 
-/** The graph over the vectors of an index, where there is one. */
 function graphName(indexId: number): string {
   return `chunk_${numberOf(indexId)}_graph`
 }
 
-/**
- * In the embedded engine half precision takes three times as long to scan; on a server it is as fast
- * and half the size.
- */
+/** Half precision is half the size; in the embedded engine, scans of it take three times as long. */
 export function vectorType(kind: Kind): SQL {
   return sql.raw(kind === 'pglite' ? 'vector' : 'halfvec')
 }
 
-/** Of length one: only the direction counts, and half precision has no room for large numbers. */
+/** Normalized to length 1: cosine distance ignores the length, and half precision cannot hold large values. */
 export function vectorText(vector: Float32Array): string {
   const length = Math.hypot(...vector)
   return `[${Array.from(vector, (value) => Number((value / length).toPrecision(vectorDigits))).join(',')}]`
 }
 
-/** The rows of indexes, and the tables of passages that come and go with them. */
+/** Indexes and their tables of passages. */
 export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () => Date }) {
   return {
     findActive: (spec: IndexSpec) => findActive(drizzle, spec),
 
-    /** The active one of this kind, or a new one. */
     provide: (spec: IndexSpec): Promise<ChunkIndex> =>
       drizzle.transaction(async (transaction) => {
         const lock = `chunk index ${JSON.stringify(spec)}`
@@ -79,10 +73,9 @@ export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () 
   }
 }
 
-/** The graph that makes a search of many passages fast, and inexact. */
+/** HNSW graphs, which make searches of large indexes fast but approximate. */
 function graphStore(drizzle: Database['drizzle']) {
   return {
-    /** Whether an index has more passages than this. */
     async hasMoreThan(id: number, count: number): Promise<boolean> {
       const rows = await drizzle.execute(
         sql`select 1 from ${chunkTable(id)} offset ${count} limit 1`,
@@ -90,7 +83,7 @@ function graphStore(drizzle: Database['drizzle']) {
       return rows.length > 0
     },
 
-    /** Builds it while rows come and go; what a build that was cut off left is replaced. */
+    /** Builds the graph concurrently with writes; replaces the remains of an interrupted build. */
     async buildGraph(id: number): Promise<void> {
       const name = sql.raw(graphName(id))
       const [known] = await drizzle.execute<{ is_valid: boolean }>(sql`
@@ -104,27 +97,24 @@ function graphStore(drizzle: Database['drizzle']) {
   }
 }
 
-/**
- * Puts the passages of a file in place of those before. Where no collection wants the file in this
- * index any more, there will be none.
- */
+/** Replaces the passages of a file; deletes them if no collection needs the file in this index. */
 export async function replaceChunks(
   transaction: Transaction,
-  given: { index: ChunkIndex; fileId: string; chunks: readonly EmbeddedChunk[]; kind: Kind },
+  params: { index: ChunkIndex; fileId: string; chunks: readonly EmbeddedChunk[]; kind: Kind },
 ): Promise<void> {
-  const { index, fileId } = given
-  // The lock of the passages: two who do the same work come one after the other.
-  const [wanted] = await transaction.execute(sql`
+  const { index, fileId, chunks, kind } = params
+  // Serializes concurrent writes of the same file.
+  const [needed] = await transaction.execute(sql`
     select 1 from ${fileIndex}
     where file_id = ${fileId}::uuid and index_id = ${index.id} for update`)
   await deleteChunks(transaction, index.id, [fileId])
-  if (wanted === undefined) return
-  for (const rowsJson of insertTexts(given.chunks)) {
+  if (needed === undefined) return
+  for (const rowsJson of insertBatches(chunks)) {
     await transaction.execute(sql`
       insert into ${chunkTable(index.id)}
         (id, file_id, ordinal, text, page, start_char, end_char, tsv, e)
       select row.id, ${fileId}::uuid, row.ordinal, row.text, row.page, row.start_char,
-        row.end_char, to_tsvector('simple', row.folded), row.e::${vectorType(given.kind)}
+        row.end_char, to_tsvector('simple', row.folded), row.e::${vectorType(kind)}
       from json_to_recordset(${rowsJson}::json) as row(id uuid, ordinal integer, text text,
         page integer, start_char integer, end_char integer, folded text, e text)`)
   }
@@ -139,12 +129,12 @@ export async function deleteChunks(
     delete from ${chunkTable(indexId)} where file_id = any(${`{${fileIds.join(',')}}`}::uuid[])`)
 }
 
-/** The rows of as many statements as they need, as JSON. */
-function* insertTexts(chunks: readonly EmbeddedChunk[]): Generator<string> {
+/** The rows of each statement as JSON. */
+function* insertBatches(chunks: readonly EmbeddedChunk[]): Generator<string> {
   let rows: string[] = []
   let chars = 0
   for (const chunk of chunks) {
-    const row = rowText(chunk)
+    const row = rowJson(chunk)
     if (rows.length > 0 && chars + row.length > insertCharsMax) {
       yield `[${rows.join(',')}]`
       rows = []
@@ -156,8 +146,8 @@ function* insertTexts(chunks: readonly EmbeddedChunk[]): Generator<string> {
   if (rows.length > 0) yield `[${rows.join(',')}]`
 }
 
-function rowText(chunk: EmbeddedChunk): string {
-  // PostgreSQL has no text with the character zero; one that takes its place keeps the positions.
+function rowJson(chunk: EmbeddedChunk): string {
+  // PostgreSQL cannot store NUL; a replacement of the same length keeps the positions.
   const text = chunk.text.replaceAll('\0', '\ufffd').toWellFormed()
   return JSON.stringify({
     id: Bun.randomUUIDv7(),
@@ -217,10 +207,10 @@ async function addIndex(
     values (${spec.model}, ${spec.dims}, ${spec.chunkTokensMax}, ${spec.chunkOverlapTokens},
       ${state}, ${at.toISOString()}::timestamptz)
     returning ${indexColumns}`)
-  assert(row !== undefined, 'an index that was added has a row')
+  assert(row !== undefined, 'the insert returns a row')
   const table = chunkTable(row.id)
-  const name = sql.raw(`chunk_${row.id}_file`)
-  const words = sql.raw(`chunk_${row.id}_words`)
+  const fileKey = sql.raw(`chunk_${row.id}_file`)
+  const wordKey = sql.raw(`chunk_${row.id}_words`)
   const dims = sql.raw(String(numberOf(row.dims)))
   await transaction.execute(sql`
     create table ${table} (
@@ -234,25 +224,24 @@ async function addIndex(
       tsv tsvector not null,
       e ${vectorType(kind)}(${dims}) not null
     )`)
-  await keepInRow(transaction, table, kind)
-  await transaction.execute(sql`create index ${name} on ${table} (file_id, ordinal)`)
-  await transaction.execute(sql`create index ${words} on ${table} using gin (tsv)`)
+  await storeInline(transaction, table, kind)
+  await transaction.execute(sql`create index ${fileKey} on ${table} (file_id, ordinal)`)
+  await transaction.execute(sql`create index ${wordKey} on ${table} using gin (tsv)`)
   return indexOf(row)
 }
 
 /**
- * Of a long row the vector would be moved out of the table first, and its words next; comparing many
- * would then read eight times as many pages. The embedded engine compares the vectors of all, and
- * reads less where no words are between them.
+ * Keeps vectors and keywords of long rows in the main table; out of line they would cost scans eight
+ * times as many page reads. The embedded engine scans all vectors, so its keywords stay out of line.
  */
-async function keepInRow(transaction: Transaction, table: SQL, kind: Kind): Promise<void> {
+async function storeInline(transaction: Transaction, table: SQL, kind: Kind): Promise<void> {
   await transaction.execute(sql`alter table ${table} alter column e set storage main`)
   if (kind === 'pglite') return
   await transaction.execute(sql`alter table ${table} alter column tsv set storage main`)
 }
 
-/** What becomes part of a statement must be a number and nothing else. */
+/** Guards table names against injection. */
 function numberOf(value: number): number {
-  assert(Number.isSafeInteger(value) && value > 0, 'an index is named by its number')
+  assert(Number.isSafeInteger(value) && value > 0, 'an index id is a positive integer')
   return value
 }

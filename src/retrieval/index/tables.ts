@@ -1,7 +1,7 @@
-import type { Jobs } from '#jobs/jobs.ts'
+import type { JobHandler, Jobs } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
-import type { ChunkIndex, ChunkTables, EmbeddedChunk, IndexSpec } from './chunk.ts'
+import type { ChunkIndex, ChunkTables, IndexSpec } from './chunk.ts'
 import { chunkStore, dimsMax, graphDimsMax, type IndexDatabase, replaceChunks } from './store.ts'
 
 export type ChunkTablesDeps = {
@@ -12,38 +12,50 @@ export type ChunkTablesDeps = {
 
 const graphQueue = 'chunk-graph'
 /**
- * With fewer passages all of them are compared, which takes some ten milliseconds and loses none.
- * The embedded engine never has a graph: while it builds one it answers nobody, and with one each
- * passage takes it a hundred times as long to add.
+ * Smaller indexes are scanned exactly within about 10 ms. The embedded engine never has a graph: it
+ * blocks while it builds one, and insertions become a hundred times slower.
  */
-const graphFromChunks = 10_000
-/** After so many new passages an index is looked at again. */
-const chunksPerLook = 1_000
-/** An upload of many files is one look. */
-const lookAfterMs = 10_000
+const graphChunksMin = 10_000
+/** Added chunks after which the size of an index is checked. */
+const chunksPerCheck = 1_000
+/** Delays the check, so that a bulk upload causes one. */
+const checkDelayMs = 10_000
 const buildAttemptsMax = 5
 
-/** The tables of passages. On a server it also takes up the work of making large ones fast. */
+/** Manages the tables of passages; on PostgreSQL also builds the graphs of large ones. */
 export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): ChunkTables {
   const store = chunkStore(database, { now })
-  const growth = createGrowth()
-  if (database.kind === 'postgres') jobs.process(graphQueue, graphWorker(store))
+  /** By index: chunks that this process has added since the last check. */
+  const addedSinceCheck = new Map<number, number>()
+  if (database.kind === 'postgres') jobs.process(graphQueue, graphHandler(store))
+
+  /** The first addition of a process is always due. */
+  function isCheckDue(indexId: number, chunks: number): boolean {
+    const added = (addedSinceCheck.get(indexId) ?? chunksPerCheck) + chunks
+    const isDue = added >= chunksPerCheck
+    addedSinceCheck.set(indexId, isDue ? 0 : added)
+    return isDue
+  }
+
   return {
     async provide(spec) {
-      checkDims(spec)
+      requireDims(spec)
       return (await store.findActive(spec)) ?? store.provide(spec)
     },
     async create(spec, transaction) {
-      checkDims(spec)
+      requireDims(spec)
       return store.create(spec, transaction)
     },
     find: store.find,
     async replace(transaction, index, fileId, chunks) {
-      checkVectors(index, chunks)
+      requireVectorDims(
+        index,
+        chunks.map(({ vector }) => vector),
+      )
       await replaceChunks(transaction, { index, fileId, chunks, kind: database.kind })
       if (database.kind !== 'postgres' || index.dims > graphDimsMax) return
-      if (!growth.isLookDue(index.id, chunks.length)) return
-      const runAt = new Date(now().getTime() + lookAfterMs)
+      if (!isCheckDue(index.id, chunks.length)) return
+      const runAt = new Date(now().getTime() + checkDelayMs)
       const payload = { indexId: index.id }
       await jobs.add(transaction, { queue: graphQueue, key: String(index.id), payload, runAt })
     },
@@ -51,48 +63,41 @@ export function createChunkTables({ database, jobs, now }: ChunkTablesDeps): Chu
   }
 }
 
-/** Counts what this process adds to each index; the first addition makes it look, too. */
-function createGrowth() {
-  const sinceLook = new Map<number, number>()
+function graphHandler(store: ReturnType<typeof chunkStore>): JobHandler {
   return {
-    isLookDue(indexId: number, added: number): boolean {
-      const grown = (sinceLook.get(indexId) ?? chunksPerLook) + added
-      sinceLook.set(indexId, grown >= chunksPerLook ? 0 : grown)
-      return grown >= chunksPerLook
-    },
-  }
-}
-
-function graphWorker(store: ReturnType<typeof chunkStore>): Parameters<Jobs['process']>[1] {
-  return {
-    // A build takes what memory and processors a server gives to maintenance.
+    // A build uses the maintenance memory and workers of the server.
     concurrencyMax: 1,
     attemptsMax: buildAttemptsMax,
     async run({ payload }) {
       const id = Number(asRecord(payload)['indexId'])
       if ((await store.find(id)) === undefined) return
-      if (await store.hasMoreThan(id, graphFromChunks)) await store.buildGraph(id)
+      if (await store.hasMoreThan(id, graphChunksMin)) await store.buildGraph(id)
     },
-    // Without it a search is slower, and the next growth tries again.
+    // Searches are slower without a graph; further additions retry the build.
     onFailed: async () => {},
   }
 }
 
-/** Throws `unprocessable` for vectors that are too long to be kept. */
-export function checkDims({ model, dims }: IndexSpec): void {
+/** Throws `too_many_dimensions` for vectors that cannot be stored. */
+export function requireDims({ model, dims }: IndexSpec): void {
   if (Number.isSafeInteger(dims) && dims >= 1 && dims <= dimsMax) return
   throw new AppError(
     'unprocessable',
-    `The vectors of "${model}" have ${dims} numbers; at most ${dimsMax} can be kept.`,
+    `The vectors of "${model}" have ${dims} dimensions; the maximum is ${dimsMax}.`,
     { param: 'embedding_model', code: 'too_many_dimensions' },
   )
 }
 
-function checkVectors(index: ChunkIndex, chunks: readonly EmbeddedChunk[]): void {
-  const wrong = chunks.find(({ vector }) => vector.length !== index.dims)
+/** A model replaced under the same name may return other vectors than the index holds. */
+export function requireVectorDims(
+  { model, dims }: ChunkIndex,
+  vectors: readonly Float32Array[],
+): void {
+  const wrong = vectors.find((vector) => vector.length !== dims)
   if (wrong === undefined) return
   throw new AppError(
     'upstream_invalid_answer',
-    `"${index.model}" gave a vector of ${wrong.vector.length} numbers, not ${index.dims} as before.`,
+    `"${model}" returned a vector of ${wrong.length} dimensions; the index has ${dims}.`,
+    { code: 'wrong_dimensions' },
   )
 }

@@ -1,41 +1,43 @@
 import { measureText } from '#inference/tokens.ts'
 import type { DocumentText } from '#retrieval/extraction/document-text.ts'
 import type { Chunk } from '#retrieval/index/chunk.ts'
-import { cutAt, cuts, type Span, wholeCharacter, windowsOf } from './cuts.ts'
 
-export type Splitting = {
-  /** The longest passage, by the estimate that serves where no tokenizer is asked. */
+export type SplitLimits = {
+  /** Estimated, without a tokenizer. */
   readonly tokensMax: number
-  /** What neighbours have in common, at most. */
+  /** Tokens that a passage repeats from the previous one, at most. */
   readonly overlapTokens: number
 }
 
-/** A part of a passage that is shorter than this is not left alone: a heading goes with what follows. */
-const lonelyShare = 1 / 4
-/** Two parts together may be a little more than their sum. */
+/** From `start` to before `end`, in characters. */
+type Span = { readonly start: number; readonly end: number }
+type MeasuredSpan = Span & { readonly tokens: number }
+
+/** A part below this share of the maximum joins the next one, such as a heading. */
+const smallShare = 1 / 4
+/** Two joined parts may have a few tokens more than their sum. */
 const joinTokens = 2
 
 /**
- * Passages that end where a reader would pause: before headings, between paragraphs, lines and
- * sentences, and only where there is no such place between words or within one. A passage begins
- * with the end of the one before it, except at a heading. Comes passage by passage, since the whole
- * of a long text takes seconds.
+ * Splits a text at headings, paragraphs, lines and sentences; between or within words only if there
+ * is no better boundary. A passage repeats the end of the previous one, except at headings. Lazy,
+ * since long texts take seconds.
  */
 export function* splitText(
   { text, pages }: DocumentText,
-  { tokensMax, overlapTokens }: Splitting,
+  { tokensMax, overlapTokens }: SplitLimits,
 ): Generator<Chunk> {
   const split = createSplitter(text, Math.max(1, tokensMax - overlapTokens - joinTokens))
   let ordinal = 0
   let page = 0
-  let before: Span | null = null
+  let previous: Span | null = null
   for (const window of windowsOf(text)) {
     for (const untrimmed of split(window, 0)) {
       const body = trim(text, untrimmed)
       if (body.start === body.end) continue
       while ((pages?.[page] ?? Number.POSITIVE_INFINITY) <= body.start) page += 1
       const start =
-        before === null ? body.start : overlapStart(text, { before, body, overlapTokens })
+        previous === null ? body.start : overlapStart(text, { previous, body, overlapTokens })
       yield {
         ordinal,
         text: text.slice(start, body.end),
@@ -44,70 +46,64 @@ export function* splitText(
         end: body.end,
       }
       ordinal += 1
-      before = body
+      previous = body
     }
   }
 }
 
-type Measured = Span & { readonly tokens: number }
-
-/** Parts of a span that are no longer than `tokensMax`, cut by the best kind of place that will do. */
+/** Splits spans at the best kind of boundary that yields parts of at most `tokensMax`. */
 function createSplitter(text: string, tokensMax: number) {
-  const measure = ({ start, end }: Span): Measured => ({
+  const measure = ({ start, end }: Span): MeasuredSpan => ({
     start,
     end,
     tokens: measureText(text.slice(start, end)),
   })
 
-  function split(span: Span, level: number): Measured[] {
+  function split(span: Span, level: number): MeasuredSpan[] {
     const whole = measure(span)
     if (whole.tokens <= tokensMax) return [whole]
-    const cut = cuts[level]
-    if (cut === undefined) return cutHard(whole)
-    const pieces: Measured[] = []
-    const add = (piece: Measured) => {
-      const last = pieces.at(-1)
-      if (last === undefined || last.tokens + piece.tokens > tokensMax) pieces.push(piece)
-      else pieces.splice(-1, 1, joined(last, piece))
+    const findBoundaries = boundaryKinds[level]
+    if (findBoundaries === undefined) return splitWords(whole)
+    const parts: MeasuredSpan[] = []
+    const add = (part: MeasuredSpan) => {
+      const last = parts.at(-1)
+      if (last === undefined || last.tokens + part.tokens > tokensMax) parts.push(part)
+      else parts.splice(-1, 1, { ...part, start: last.start, tokens: last.tokens + part.tokens })
     }
-    for (const part of cutAt(span, cut(text, span)).map(measure)) {
+    for (const part of splitAt(span, findBoundaries(text, span)).map(measure)) {
       if (part.tokens <= tokensMax) {
         add(part)
         continue
       }
-      const isLonely = (pieces.at(-1)?.tokens ?? tokensMax) < tokensMax * lonelyShare
-      const start = isLonely ? (pieces.pop()?.start ?? part.start) : part.start
-      for (const piece of split({ start, end: part.end }, level + 1)) add(piece)
+      const isSmall = (parts.at(-1)?.tokens ?? tokensMax) < tokensMax * smallShare
+      const start = isSmall ? (parts.pop()?.start ?? part.start) : part.start
+      for (const smaller of split({ start, end: part.end }, level + 1)) add(smaller)
     }
-    return pieces
+    return parts
   }
 
-  function cutHard(span: Measured): Measured[] {
-    const pieces: Measured[] = []
+  function splitWords(span: MeasuredSpan): MeasuredSpan[] {
+    const parts: MeasuredSpan[] = []
     let rest = span
     while (rest.tokens > tokensMax) {
       let chars = Math.floor(((rest.end - rest.start) * tokensMax) / rest.tokens)
-      let piece = measure({ start: rest.start, end: placeBehind(rest.start, chars) })
-      while (piece.tokens > tokensMax && chars > 1) {
+      let part = measure({ start: rest.start, end: endAfter(rest.start, chars) })
+      while (part.tokens > tokensMax && chars > 1) {
         chars = Math.floor(chars * 0.8)
-        piece = measure({ start: rest.start, end: placeBehind(rest.start, chars) })
+        part = measure({ start: rest.start, end: endAfter(rest.start, chars) })
       }
-      pieces.push(piece)
-      rest = measure({ start: piece.end, end: rest.end })
+      parts.push(part)
+      rest = measure({ start: part.end, end: rest.end })
     }
-    return [...pieces, rest]
+    return [...parts, rest]
   }
 
-  /** At least one character is taken. */
-  const placeBehind = (start: number, chars: number) => {
-    const place = wholeCharacter(text, start + Math.max(chars, 1))
-    return place > start ? place : start + 2
+  /** Includes at least one character. */
+  const endAfter = (start: number, chars: number) => {
+    const end = characterBoundary(text, start + Math.max(chars, 1))
+    return end > start ? end : start + 2
   }
   return split
-}
-
-function joined(one: Measured, other: Measured): Measured {
-  return { start: one.start, end: other.end, tokens: one.tokens + other.tokens }
 }
 
 function trim(text: string, { start, end }: Span): Span {
@@ -116,27 +112,96 @@ function trim(text: string, { start, end }: Span): Span {
   return { start: begin, end: Math.max(begin, start + part.trimEnd().length) }
 }
 
-/** More characters than a token of any language has, so that little of a long passage is looked at. */
+/** An upper bound for all languages, which limits the search for an overlap. */
 const charsPerTokenMax = 16
 
-/** Where a passage begins that has the end of the one before it; sentences if they fit, else words. */
+/** The start of a passage that repeats the end of the previous one: whole sentences if they fit, else words. */
 function overlapStart(
   text: string,
-  { before, body, overlapTokens }: { before: Span; body: Span; overlapTokens: number },
+  { previous, body, overlapTokens }: { previous: Span; body: Span; overlapTokens: number },
 ): number {
   if (overlapTokens === 0 || /^#{1,6} /.test(text.slice(body.start, body.start + 8))) {
     return body.start
   }
-  const start = Math.max(before.start, before.end - overlapTokens * charsPerTokenMax)
-  const span = { start, end: before.end }
-  for (const cut of cuts.slice(-2)) {
-    const places = [...cut(text, span)].filter((place) => place > start && place < before.end)
-    const found = places.find((place) => fits(text.slice(place, body.start), overlapTokens))
-    if (found !== undefined) return trim(text, { start: found, end: before.end }).start
+  const start = Math.max(previous.start, previous.end - overlapTokens * charsPerTokenMax)
+  const span = { start, end: previous.end }
+  for (const findBoundaries of boundaryKinds.slice(-2)) {
+    const boundaries = [...findBoundaries(text, span)]
+    const found = boundaries.find(
+      (boundary) =>
+        boundary > start &&
+        boundary < previous.end &&
+        measureText(text.slice(boundary, body.start)) <= overlapTokens,
+    )
+    if (found !== undefined) return trim(text, { start: found, end: previous.end }).start
   }
   return body.start
 }
 
-function fits(text: string, tokensMax: number): boolean {
-  return measureText(text) <= tokensMax
+type FindBoundaries = (text: string, span: Span) => Iterable<number>
+
+/** Headings, paragraphs, lines, sentences, words. */
+const boundaryKinds: readonly FindBoundaries[] = [
+  matches(/^#{1,6} /gm),
+  matches(/(?<=\n)\n+/g),
+  matches(/\n/g),
+  sentences,
+  matches(/\s/g),
+]
+
+/** Boundaries before headings, and after all other matches. */
+function matches(pattern: RegExp): FindBoundaries {
+  return function* (text, { start, end }) {
+    for (const match of text.slice(start, end).matchAll(pattern)) {
+      const isHeading = match[0].startsWith('#')
+      yield start + match.index + (isHeading ? 0 : match[0].length)
+    }
+  }
+}
+
+const segmenter = new Intl.Segmenter('und', { granularity: 'sentence' })
+
+function* sentences(text: string, { start, end }: Span): Iterable<number> {
+  for (const { index } of segmenter.segment(text.slice(start, end))) yield start + index
+}
+
+/** The non-empty parts between the boundaries. */
+function splitAt(span: Span, boundaries: Iterable<number>): Span[] {
+  const parts: Span[] = []
+  let start = span.start
+  for (const boundary of boundaries) {
+    if (boundary <= start || boundary >= span.end) continue
+    parts.push({ start, end: boundary })
+    start = boundary
+  }
+  parts.push({ start, end: span.end })
+  return parts
+}
+
+/** The index, or the one before it if it is within a surrogate pair. */
+function characterBoundary(text: string, index: number): number {
+  const code = text.charCodeAt(index)
+  return code >= 0xdc00 && code <= 0xdfff ? index - 1 : index
+}
+
+/** Bounds the time that the event loop is blocked. */
+const windowChars = 65_536
+
+/** Windows that end between paragraphs if possible. */
+function* windowsOf(text: string): Iterable<Span> {
+  for (let start = 0; start < text.length; ) {
+    const end = windowEnd(text, start)
+    yield { start, end }
+    start = end
+  }
+}
+
+function windowEnd(text: string, start: number): number {
+  const end = start + windowChars
+  if (end >= text.length) return text.length
+  for (const separator of ['\n\n', '\n', '. ', ' ']) {
+    const found = text.lastIndexOf(separator, end - separator.length)
+    if (found > start + windowChars / 2) return found + separator.length
+  }
+  return characterBoundary(text, end)
 }

@@ -4,15 +4,16 @@ import { file, node } from '#db/schema/files.ts'
 import { embeddingIndex, extractedText, fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { DocumentText } from '#retrieval/extraction/document-text.ts'
+import { instant } from '#retrieval/sql-store.ts'
 
 export type IngestDatabase = Pick<Database, 'drizzle'>
 
-/** A file on its way into an index. */
+/** A file to be ingested into an index. */
 export type IngestTask = { readonly fileId: string; readonly indexId: number }
 
-export type Stage = 'parsing' | 'splitting' | 'embedding' | 'indexing'
+export type IngestStage = 'parsing' | 'splitting' | 'embedding' | 'indexing'
 
-/** The content that is to be read, as it is now. */
+/** The present content of the file. */
 export type IngestSource = {
   readonly name: string
   readonly mimeType: string
@@ -26,14 +27,37 @@ export type IngestFailure = {
   readonly message: string
 }
 
-export type IngestStore = ReturnType<typeof createIngestStore>
+/** `changed`: the content has changed meanwhile; `obsolete`: the index no longer needs the file. */
+export type IngestOutcome = 'settled' | 'changed' | 'obsolete'
+
+/** Further writes in the same transaction. */
+type Write = (transaction: Transaction) => Promise<void>
 
 export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: () => Date }) {
-  const at = () => sql`${now().toISOString()}::timestamptz`
+  const at = () => instant(now())
   const isTask = ({ fileId, indexId }: IngestTask) =>
     sql`${fileIndex.fileId} = ${fileId}::uuid and ${fileIndex.indexId} = ${indexId}`
+
+  /**
+   * Locks the file and the task, in the lock order of file changes. `sha256` is the content of the
+   * attempt; null: any.
+   */
+  async function lockTask(transaction: Transaction, task: IngestTask, sha256: string | null) {
+    await transaction.execute(
+      sql`select 1 from ${node} where id = ${task.fileId}::uuid for key share`,
+    )
+    const [content] = await transaction.execute<{ sha256: string }>(
+      sql`select sha256 from ${file} where node_id = ${task.fileId}::uuid for share`,
+    )
+    const rows = await transaction.execute(sql`
+      select 1 from ${fileIndex} where ${isTask(task)} and ${fileIndex.state} = 'pending'
+      for update`)
+    if (content === undefined || rows.length === 0) return 'obsolete' as const
+    return sha256 === null || content.sha256 === sha256 ? ('settled' as const) : 'changed'
+  }
+
   return {
-    /** Counts a try. Undefined where nobody wants the file in this index, or it is there already. */
+    /** Counts an attempt. Undefined if the file is not pending in this index. */
     async begin(task: IngestTask): Promise<IngestSource | undefined> {
       const [source] = await drizzle.execute<IngestSource>(sql`
         update ${fileIndex} set stage = 'parsing', attempts = attempts + 1, updated_at = ${at()}
@@ -45,94 +69,57 @@ export function createIngestStore({ drizzle }: IngestDatabase, { now }: { now: (
       return source
     },
 
-    async enter(task: IngestTask, stage: Stage): Promise<void> {
+    async setStage(task: IngestTask, stage: IngestStage): Promise<void> {
       await drizzle.execute(sql`
         update ${fileIndex} set stage = ${stage}, updated_at = ${at()}
         where ${isTask(task)} and ${fileIndex.state} = 'pending'`)
     },
 
-    /** It is tried again later; whoever looks sees what has been in the way. */
-    async wait(task: IngestTask, failure: { code: string; message: string }): Promise<void> {
+    /** Records the error of an attempt that will be retried. */
+    async setWaiting(task: IngestTask, failure: { code: string; message: string }): Promise<void> {
       await drizzle.execute(sql`
         update ${fileIndex} set stage = 'waiting', error_code = ${failure.code},
           error_message = ${failure.message}, updated_at = ${at()}
         where ${isTask(task)} and ${fileIndex.state} = 'pending'`)
     },
 
-    ...settling(drizzle, { at, isTask }),
-    ...textTables(drizzle, at),
-  }
-}
-
-type Statements = {
-  at: () => ReturnType<typeof sql>
-  isTask: (task: IngestTask) => ReturnType<typeof sql>
-}
-
-/** What a transaction that puts passages into an index has to do besides. */
-type Write = (transaction: Transaction) => Promise<void>
-
-/** How a try ended: `changed`, where the file has another content by now. */
-export type Settled = 'settled' | 'changed' | 'unwanted'
-
-function settling(drizzle: Database['drizzle'], { at, isTask }: Statements) {
-  /** Locks come in the order in which those who change and delete files take them. */
-  async function look(transaction: Transaction, task: IngestTask, sha256: string | null) {
-    await transaction.execute(
-      sql`select 1 from ${node} where id = ${task.fileId}::uuid for key share`,
-    )
-    const [content] = await transaction.execute<{ sha256: string }>(
-      sql`select sha256 from ${file} where node_id = ${task.fileId}::uuid for share`,
-    )
-    const rows = await transaction.execute(sql`
-      select 1 from ${fileIndex} where ${isTask(task)} and ${fileIndex.state} = 'pending'
-      for update`)
-    if (content === undefined || rows.length === 0) return 'unwanted' as const
-    return sha256 === null || content.sha256 === sha256 ? ('settled' as const) : 'changed'
-  }
-
-  return {
-    /** The passages of this content are in the index, all of them or none. */
-    done: (
+    complete: (
       task: IngestTask,
       { sha256, chunks }: { sha256: string; chunks: number },
       write: Write,
-    ): Promise<Settled> =>
+    ): Promise<IngestOutcome> =>
       drizzle.transaction(async (transaction) => {
-        const found = await look(transaction, task, sha256)
-        if (found !== 'settled') return found
+        const outcome = await lockTask(transaction, task, sha256)
+        if (outcome !== 'settled') return outcome
         await write(transaction)
         await transaction.execute(sql`
           update ${fileIndex} set state = 'done', stage = 'indexing', sha256 = ${sha256},
             chunks = ${chunks}, error_code = null, error_message = null, updated_at = ${at()}
           where ${isTask(task)}`)
-        return found
+        return outcome
       }),
 
-    /** `sha256`: of the content that is to blame; null: the last that was tried. */
-    failed: (
+    /** `sha256` is the content that failed; null: the content of the last attempt. */
+    fail: (
       task: IngestTask,
       { sha256, failure }: { sha256: string | null; failure: IngestFailure },
       write: Write,
-    ): Promise<Settled> =>
+    ): Promise<IngestOutcome> =>
       drizzle.transaction(async (transaction) => {
-        const found = await look(transaction, task, sha256)
-        if (found !== 'settled') return found
-        // Where no try was counted, the content is another one since the last.
+        const outcome = await lockTask(transaction, task, sha256)
+        if (outcome !== 'settled') return outcome
+        // Attempts are reset when the content changes.
         const rows = await transaction.execute(sql`
           update ${fileIndex} set state = ${failure.state}, sha256 = null, chunks = 0,
             error_code = ${failure.code}, error_message = ${failure.message}, updated_at = ${at()}
           where ${isTask(task)} and attempts > 0 returning 1`)
         if (rows.length === 0) return 'changed'
         await write(transaction)
-        return found
+        return outcome
       }),
 
-    /**
-     * All of a file that is not under way is to be done anew, from its content on; tells what that is.
-     * Null where something of it is under way.
-     */
-    again: (
+    /** Resets a file in all indexes and returns its tasks; null if any of them is pending. */
+    restart: (
       fileId: string,
       add: (transaction: Transaction, task: IngestTask) => Promise<void>,
     ): Promise<readonly IngestTask[] | null> =>
@@ -156,11 +143,7 @@ function settling(drizzle: Database['drizzle'], { at, isTask }: Statements) {
         }
         return tasks
       }),
-  }
-}
 
-function textTables(drizzle: Database['drizzle'], at: Statements['at']) {
-  return {
     async findText(sha256: string, extractor: string): Promise<DocumentText | undefined> {
       const [row] = await drizzle.execute<{ text: string; pages: string | null }>(sql`
         select text, pages from ${extractedText}
@@ -169,8 +152,8 @@ function textTables(drizzle: Database['drizzle'], at: Statements['at']) {
       return { text: row.text, pages: row.pages === null ? null : JSON.parse(row.pages) }
     },
 
-    /** Of a content that some file still has. */
-    async keepText(sha256: string, extractor: string, { text, pages }: DocumentText) {
+    /** Only for content that a file still has. */
+    async cacheText(sha256: string, extractor: string, { text, pages }: DocumentText) {
       const starts = pages === null ? null : JSON.stringify(pages)
       await drizzle.execute(sql`
         insert into ${extractedText} (sha256, extractor, text, pages, created_at)
@@ -179,8 +162,8 @@ function textTables(drizzle: Database['drizzle'], at: Statements['at']) {
         on conflict do nothing`)
     },
 
-    /** Forgets the texts of contents that no file has any more. */
-    async dropTexts(): Promise<void> {
+    /** Deletes the texts of content that no file has. */
+    async deleteUnusedTexts(): Promise<void> {
       await drizzle.execute(sql`
         delete from ${extractedText} where not exists (
           select 1 from ${file} where ${file.sha256} = ${extractedText.sha256})`)

@@ -1,7 +1,7 @@
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRunning } from './choose.ts'
 import { retryFailed } from './file-store.ts'
+import { reindexRunning } from './plan.ts'
 import {
   endedStatuses,
   forwardStatuses,
@@ -9,91 +9,91 @@ import {
   type ReindexAction,
   type ReindexStatus,
 } from './reindex.ts'
-import { lockPlaces, turnBack } from './routing-store.ts'
+import { lockCollections, reverseRouting } from './routing-store.ts'
 import {
-  changeRun,
   findIndexState,
-  isUnderWay,
-  lockBeginnings,
-  type Run,
-  type RunChange,
+  isIndexBusy,
+  lockStarts,
+  type ReindexChange,
+  type ReindexState,
+  updateReindex,
 } from './store.ts'
 
-/** In which status an action changes something, and in which it has nothing to change. */
-const courses: Readonly<
-  Record<ReindexAction, { acts: readonly ReindexStatus[]; stays: readonly ReindexStatus[] }>
+/** The statuses in which an action has an effect, and those in which it is already done. */
+const transitions: Readonly<
+  Record<ReindexAction, { from: readonly ReindexStatus[]; done: readonly ReindexStatus[] }>
 > = {
-  cancel: {
-    acts: forwardStatuses,
-    stays: ['cancelling', ...endedStatuses],
-  },
-  pause: { acts: ['queued', 'running', 'verifying'], stays: ['paused'] },
-  resume: { acts: ['paused'], stays: ['queued', 'running', 'verifying'] },
+  cancel: { from: forwardStatuses, done: ['cancelling', ...endedStatuses] },
+  pause: { from: ['queued', 'running', 'verifying'], done: ['paused'] },
+  resume: { from: ['paused'], done: ['queued', 'running', 'verifying'] },
   retry: {
-    acts: ['running', 'paused', 'needs_attention', 'completed', 'cancelling', 'reverting'],
-    stays: [],
+    from: ['running', 'paused', 'needs_attention', 'completed', 'cancelling', 'reverting'],
+    done: [],
   },
-  accept: { acts: openStatuses, stays: endedStatuses },
-  revert: { acts: ['completed'], stays: ['reverting', 'reverted'] },
+  accept: { from: openStatuses, done: endedStatuses },
+  revert: { from: ['completed'], done: ['reverting', 'reverted'] },
 }
 
-/** Of a run that the transaction holds. */
-export async function takeAction(
+/** Under the lock of the reindex. */
+export async function applyAction(
   transaction: Transaction,
-  run: Run,
+  reindex: ReindexState,
   { action, at }: { action: ReindexAction; at: Date },
 ): Promise<void> {
-  const { acts, stays } = courses[action]
-  if (stays.includes(run.status)) return
-  if (!acts.includes(run.status)) {
-    const sentence = `A reindex that is ${run.status} does not take "${action}".`
-    throw new AppError('conflict', sentence, { code: 'reindex_state' })
+  const { from, done } = transitions[action]
+  if (done.includes(reindex.status)) return
+  if (!from.includes(reindex.status)) {
+    const message = `A reindex of status ${reindex.status} does not accept "${action}".`
+    throw new AppError('conflict', message, { code: 'reindex_state' })
   }
-  const change = await effects[action](transaction, run, at)
-  await changeRun(transaction, run.id, { lastError: null, ...change }, at)
+  const change = await effects[action](transaction, reindex, at)
+  await updateReindex(transaction, reindex.id, { lastError: null, ...change }, at)
 }
 
-type Effect = (transaction: Transaction, run: Run, at: Date) => Promise<RunChange>
+type Effect = (transaction: Transaction, reindex: ReindexState, at: Date) => Promise<ReindexChange>
 
 const effects: Readonly<Record<ReindexAction, Effect>> = {
-  async cancel(transaction, run, at) {
-    await lockPlaces(transaction, run)
-    const from = { indexId: run.sourceIndexId, targetIndexId: run.targetIndexId }
-    await turnBack(transaction, run, { from, at })
+  async cancel(transaction, reindex, at) {
+    await lockCollections(transaction, reindex)
+    const from = { indexId: reindex.sourceIndexId, targetIndexId: reindex.targetIndexId }
+    await reverseRouting(transaction, reindex, { from, at })
     return { status: 'cancelling', accepted: false }
   },
   pause: async () => ({ status: 'paused' }),
   resume: async (_, { startedAt }) => ({ status: startedAt === null ? 'queued' : 'running' }),
-  async retry(transaction, run, at) {
-    await retryFailed(transaction, run, at)
-    return goOn(run)
+  async retry(transaction, reindex, at) {
+    await retryFailed(transaction, reindex, at)
+    return continued(reindex)
   },
-  accept: async (_, run) => ({ ...goOn(run), accepted: true }),
+  accept: async (_, reindex) => ({ ...continued(reindex), accepted: true }),
   revert,
 }
 
-function goOn({ status }: Run): RunChange {
+function continued({ status }: ReindexState): ReindexChange {
   return status === 'needs_attention' ? { status: 'running' } : {}
 }
 
-async function revert(transaction: Transaction, run: Run, at: Date): Promise<RunChange> {
-  const isKept = run.warmUntil !== null && run.warmUntil > at
-  if (!isKept || (await findIndexState(transaction, run.sourceIndexId)) === undefined) {
-    const sentence = 'The index before this reindex is kept no longer.'
-    throw new AppError('gone', sentence, { code: 'source_dropped' })
+async function revert(
+  transaction: Transaction,
+  reindex: ReindexState,
+  at: Date,
+): Promise<ReindexChange> {
+  const { sourceIndexId, targetIndexId, warmUntil } = reindex
+  const isRetained = warmUntil !== null && warmUntil > at
+  if (!isRetained || (await findIndexState(transaction, sourceIndexId)) === undefined) {
+    const message = 'The source index is no longer retained.'
+    throw new AppError('gone', message, { code: 'source_dropped' })
   }
-  await lockBeginnings(transaction)
-  for (const indexId of [run.sourceIndexId, run.targetIndexId]) {
-    if (await isUnderWay(transaction, indexId, run.id)) throw isRunning(null)
+  await lockStarts(transaction)
+  for (const indexId of [sourceIndexId, targetIndexId]) {
+    if (await isIndexBusy(transaction, indexId, reindex.id)) throw reindexRunning(null)
   }
-  const places = await lockPlaces(transaction, run)
-  if (places.some(({ index_id: indexId }) => indexId !== run.targetIndexId)) {
-    const sentence = 'The collections have come to another index since.'
-    throw new AppError('conflict', sentence, { code: 'reindex_superseded' })
+  const collections = await lockCollections(transaction, reindex)
+  if (collections.some(({ index_id: indexId }) => indexId !== targetIndexId)) {
+    const message = 'The collections have moved to another index since.'
+    throw new AppError('conflict', message, { code: 'reindex_superseded' })
   }
-  await turnBack(transaction, run, {
-    from: { indexId: run.targetIndexId, targetIndexId: null },
-    at,
-  })
+  const from = { indexId: targetIndexId, targetIndexId: null }
+  await reverseRouting(transaction, reindex, { from, at })
   return { status: 'reverting', accepted: false, warmUntil: null, finishedAt: null }
 }

@@ -1,94 +1,125 @@
-import { endCountersOf } from './counters.ts'
-import { clearIndex } from './drop.ts'
-import { bringBack, countTarget, findLacking, findLosses } from './file-store.ts'
-import { isUsedBy, lockPlaces, route } from './routing-store.ts'
-import { feedOn, inCourse, type Next, nextPage, type Place, type StepDeps } from './steps.ts'
-import type { Handle, Run, RunChange } from './store.ts'
+import { clearIndex } from './cleanup.ts'
+import {
+  countTarget,
+  countTargetOnly,
+  enqueueInSource,
+  type FileCursor,
+  findMissingInSource,
+} from './file-store.ts'
+import { endCountersOf } from './progress.ts'
+import { isSearched, lockCollections, reroute } from './routing-store.ts'
+import {
+  changeIfCurrent,
+  type DriverPosition,
+  dispatchFiles,
+  type NextStep,
+  readNextPage,
+  type StepDeps,
+} from './steps.ts'
+import type { Handle, ReindexChange, ReindexState } from './store.ts'
 
-/** The way of files back into the source, until nothing is lost without the target. */
+/** The steps that move files back to the source, until the target has nothing that the source lacks. */
 
 const filesPerPage = 500
 
-export async function goBack(
+export async function moveBackward(
   deps: StepDeps,
-  run: Run,
-  { place, signal }: { place: Place; signal: AbortSignal },
-): Promise<Next> {
+  reindex: ReindexState,
+  { position, signal }: { position: DriverPosition; signal: AbortSignal },
+): Promise<NextStep> {
   const { store } = deps
-  if (!(await store.ask((handle) => isUsedBy(handle, run, run.targetIndexId)))) {
-    return leaveTarget(deps, run, signal)
+  if (!(await store.query((handle) => isSearched(handle, reindex, reindex.targetIndexId)))) {
+    return clearTarget(deps, reindex, signal)
   }
-  const isRead = await nextPage(run, place, (cursor) => askForLacking(deps, run, cursor))
-  if (!isRead) return 'at once'
-  const fed = await feedOn(deps, run, place)
-  if (typeof fed === 'object') return 'later'
-  if (fed !== 'done') return fed
-  const losses = await store.ask((handle) => findLosses(handle, run))
-  if (losses.waiting > 0) return lookAgain(place)
-  if (losses.refused > 0 && !run.accepted) return refuse(deps, run, losses.refused)
-  return (await settle(deps, run)) ? 'at once' : lookAgain(place)
+  const isRead = await readNextPage(reindex, position, (cursor) =>
+    enqueueMissing(deps, reindex, cursor),
+  )
+  if (!isRead) return 'now'
+  const dispatched = await dispatchFiles(deps, reindex, position)
+  if (typeof dispatched === 'object') return 'later'
+  if (dispatched !== 'done') return dispatched
+  const { waiting, failed } = await store.query((handle) => countTargetOnly(handle, reindex))
+  if (waiting > 0) return restart(position)
+  if (failed > 0 && !reindex.accepted) return waitForAcceptance(deps, reindex, failed)
+  return (await leaveTarget(deps, reindex)) ? 'now' : restart(position)
 }
 
-async function askForLacking(
+async function enqueueMissing(
   { store, now }: StepDeps,
-  run: Run,
-  cursor: { collectionId: string; after: string | null },
+  reindex: ReindexState,
+  cursor: FileCursor,
 ): Promise<string | null> {
-  const { fileIds, after } = await store.ask((handle) =>
-    findLacking(handle, run, { cursor, filesMax: filesPerPage }),
+  const { fileIds, after } = await store.query((handle) =>
+    findMissingInSource(handle, reindex, { cursor, filesMax: filesPerPage }),
   )
   if (fileIds.length > 0) {
-    await store.transact((transaction) => bringBack(transaction, run, { fileIds, at: now() }))
+    await store.transact((transaction) =>
+      enqueueInSource(transaction, reindex, { fileIds, at: now() }),
+    )
   }
   return after
 }
 
-function lookAgain(place: Place): Next {
-  place.collection = 0
-  place.after = null
+function restart(position: DriverPosition): NextStep {
+  position.collection = 0
+  position.after = null
   return 'later'
 }
 
-/** Nothing is given up without somebody who says so. */
-async function refuse(deps: StepDeps, run: Run, count: number): Promise<Next> {
-  const lastError = `Files that are in the target alone, and failed in the source: ${count}. Retry, or accept that they are not found any more.`
-  if (run.lastError === lastError) return 'rest'
-  await inCourse(deps, run, async () => ({ lastError }))
-  return 'at once'
+/** Files are given up only after a user accepts it. */
+async function waitForAcceptance(
+  deps: StepDeps,
+  reindex: ReindexState,
+  count: number,
+): Promise<NextStep> {
+  const lastError = `Files in the target that failed in the source: ${count}. Retry, or accept that they are no longer found.`
+  if (reindex.lastError === lastError) return 'stop'
+  await changeIfCurrent(deps, reindex, async () => ({ lastError }))
+  return 'now'
 }
 
-/** From here on the source alone is searched. */
-function settle(deps: StepDeps, run: Run): Promise<boolean> {
-  return inCourse(deps, run, async (transaction, known) => {
-    await lockPlaces(transaction, known)
-    const { waiting, refused } = await findLosses(transaction, known)
-    if (waiting > 0 || (refused > 0 && !known.accepted)) return null
-    await route(transaction, known, {
-      from: { indexId: known.targetIndexId, targetIndexId: known.sourceIndexId },
-      to: { indexId: known.sourceIndexId, targetIndexId: null },
+/** Routes the collections to the source only. */
+function leaveTarget(deps: StepDeps, reindex: ReindexState): Promise<boolean> {
+  return changeIfCurrent(deps, reindex, async (transaction, current) => {
+    await lockCollections(transaction, current)
+    const { waiting, failed } = await countTargetOnly(transaction, current)
+    if (waiting > 0 || (failed > 0 && !current.accepted)) return null
+    await reroute(transaction, current, {
+      from: { indexId: current.targetIndexId, targetIndexId: current.sourceIndexId },
+      to: { indexId: current.sourceIndexId, targetIndexId: null },
     })
-    return countEnd(deps, transaction, known)
+    return countEnd(deps, transaction, current)
   })
 }
 
-/** What was reverted keeps the counters that it had when it was completed. */
-async function countEnd(deps: StepDeps, handle: Handle, run: Run): Promise<RunChange> {
-  if (run.endCounters !== null) return {}
-  const count = await countTarget(handle, run, deps.now())
-  return { endCounters: endCountersOf(run, count) }
+/** A reverted reindex keeps the counters of its completion. */
+async function countEnd(
+  deps: StepDeps,
+  handle: Handle,
+  reindex: ReindexState,
+): Promise<ReindexChange> {
+  if (reindex.endCounters !== null) return {}
+  const counts = await countTarget(handle, reindex, deps.now())
+  return { endCounters: endCountersOf(reindex, counts) }
 }
 
-async function leaveTarget(deps: StepDeps, run: Run, signal: AbortSignal): Promise<Next> {
-  // One that was cancelled before its target was searched was never settled.
-  if (run.endCounters === null) {
-    await inCourse(deps, run, (transaction, known) => countEnd(deps, transaction, known))
-    return 'at once'
+async function clearTarget(
+  deps: StepDeps,
+  reindex: ReindexState,
+  signal: AbortSignal,
+): Promise<NextStep> {
+  // A reindex cancelled before its target was searched has not been counted yet.
+  if (reindex.endCounters === null) {
+    await changeIfCurrent(deps, reindex, (transaction, current) =>
+      countEnd(deps, transaction, current),
+    )
+    return 'now'
   }
-  await clearIndex(deps, run.targetIndexId, signal)
-  await inCourse(deps, run, async () => ({
-    status: run.status === 'cancelling' ? 'cancelled' : 'reverted',
+  await clearIndex(deps, reindex.targetIndexId, signal)
+  await changeIfCurrent(deps, reindex, async () => ({
+    status: reindex.status === 'cancelling' ? 'cancelled' : 'reverted',
     finishedAt: deps.now(),
     lastError: null,
   }))
-  return 'at once'
+  return 'now'
 }

@@ -1,113 +1,159 @@
 import type { Transaction } from '#jobs/jobs.ts'
-import { endCountersOf } from './counters.ts'
-import { dropLater, keptUntil } from './drop.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
+import { retainedUntil, scheduleDrop } from './cleanup.ts'
 import {
   countFiles,
   countTarget,
+  dequeueRemoved,
+  enqueueMissing,
+  enqueuePage,
   failFiles,
-  forgetStrangers,
-  isAnyPending,
-  recruitPage,
-  recruitRest,
+  hasPending,
 } from './file-store.ts'
-import { lockPlaces, lockUse, route } from './routing-store.ts'
+import { endCountersOf } from './progress.ts'
+import { lockCollections, lockUsage, reroute } from './routing-store.ts'
 import {
-  become,
-  feedOn,
-  inCourse,
-  type Next,
-  nextPage,
-  type Place,
+  changeIfCurrent,
+  type DriverPosition,
+  dispatchFiles,
+  type NextStep,
+  readNextPage,
   type StepDeps,
 } from './steps.ts'
-import { changeIndex, type Run, type RunChange } from './store.ts'
-import { findLost } from './verify.ts'
+import { type ReindexChange, type ReindexState, updateIndex } from './store.ts'
+import { findMiscounted, isFound, samplePassages } from './verification-store.ts'
 
-/** The way of files from the source into the target. */
+/** The steps that move files from the source to the target. */
 
 const filesPerPage = 1_000
+/** Files whose passages are searched for during verification. */
+const samplesMax = 32
+/** Further files are found by the next verification. */
+const miscountedMax = 1_000
 
-/** Asks for the files page by page, and for the rest of them when the target begins to be filled. */
-export async function gather(deps: StepDeps, run: Run, place: Place): Promise<Next> {
+/** Collects the files page by page, then routes new files to the target. */
+export async function collectFiles(
+  deps: StepDeps,
+  reindex: ReindexState,
+  position: DriverPosition,
+): Promise<NextStep> {
   const { store, now } = deps
-  const isRead = await nextPage(run, place, (cursor) =>
-    store.ask((handle) => recruitPage(handle, run, { cursor, filesMax: filesPerPage, at: now() })),
+  const isRead = await readNextPage(reindex, position, (cursor) =>
+    store.query((handle) =>
+      enqueuePage(handle, reindex, { cursor, filesMax: filesPerPage, at: now() }),
+    ),
   )
-  if (!isRead) return 'at once'
-  await inCourse(deps, run, async (transaction) => {
-    await lockPlaces(transaction, run)
-    await forgetStrangers(transaction, run)
-    await recruitRest(transaction, run, now())
-    await route(transaction, run, {
-      from: { indexId: run.sourceIndexId, targetIndexId: null },
-      to: { indexId: run.sourceIndexId, targetIndexId: run.targetIndexId },
+  if (!isRead) return 'now'
+  await changeIfCurrent(deps, reindex, async (transaction) => {
+    await lockCollections(transaction, reindex)
+    await dequeueRemoved(transaction, reindex)
+    await enqueueMissing(transaction, reindex, now())
+    await reroute(transaction, reindex, {
+      from: { indexId: reindex.sourceIndexId, targetIndexId: null },
+      to: { indexId: reindex.sourceIndexId, targetIndexId: reindex.targetIndexId },
     })
-    const total = await countFiles(transaction, run.collectionIds)
+    const total = await countFiles(transaction, reindex.collectionIds)
     return { status: 'running', startedAt: now(), total }
   })
-  return 'at once'
+  return 'now'
 }
 
-export async function goForward(deps: StepDeps, run: Run, place: Place): Promise<Next> {
-  const fed = await feedOn(deps, run, place)
-  if (fed === 'at once' || fed === 'later' || fed === 'rest') return fed
-  if (fed !== 'done') {
-    const sentence = `One file after the other has failed. The last one: ${fed.failing}`
-    await become(deps, run, 'paused', sentence)
-    return 'at once'
+export async function moveForward(
+  deps: StepDeps,
+  reindex: ReindexState,
+  position: DriverPosition,
+): Promise<NextStep> {
+  const dispatched = await dispatchFiles(deps, reindex, position)
+  if (typeof dispatched === 'object') {
+    const lastError = `Consecutive files failed. The last error: ${dispatched.failing}`
+    await changeIfCurrent(deps, reindex, async () => ({ status: 'paused', lastError }))
+    return 'now'
   }
-  await inCourse(deps, run, async (transaction, known) => {
-    if (await isAnyPending(transaction, known)) return null
-    const { failed } = await countTarget(transaction, known, deps.now())
-    if (failed === 0 || known.accepted) return { status: 'verifying' }
+  if (dispatched !== 'done') return dispatched
+  await changeIfCurrent(deps, reindex, async (transaction, current) => {
+    if (await hasPending(transaction, current)) return null
+    const { failed } = await countTarget(transaction, current, deps.now())
+    if (failed === 0 || current.accepted) return { status: 'verifying' }
     return { status: 'needs_attention', lastError: `Files that failed: ${failed}.` }
   })
-  return 'at once'
+  return 'now'
 }
 
-/** Looks whether what was written down is true, and then lets the target take the source's place. */
-export async function verify(deps: StepDeps, run: Run, signal: AbortSignal): Promise<Next> {
-  const lost = await findLost(deps, run, signal)
-  if (lost.length > 0) {
-    await inCourse(deps, run, async (transaction, known) => {
-      await failFiles(transaction, known, {
-        fileIds: lost,
-        code: 'not_in_target',
-        message: 'The file was not found in the new index.',
-        at: deps.now(),
-      })
-      return { status: 'running' }
+/** Checks the content of the target, then makes it the index of the collections. */
+export async function verify(
+  deps: StepDeps,
+  reindex: ReindexState,
+  signal: AbortSignal,
+): Promise<NextStep> {
+  const missing = await findMissing(deps, reindex, signal)
+  await changeIfCurrent(deps, reindex, async (transaction, current) => {
+    if (missing.length === 0) return complete(deps, transaction, current)
+    await failFiles(transaction, current, {
+      fileIds: missing,
+      code: 'not_in_target',
+      message: 'The file was not found in the new index.',
+      at: deps.now(),
     })
-    return 'at once'
-  }
-  await inCourse(deps, run, (transaction, known) => finish(deps, transaction, known))
-  return 'at once'
+    return { status: 'running' }
+  })
+  return 'now'
 }
 
-async function finish(deps: StepDeps, transaction: Transaction, run: Run): Promise<RunChange> {
+/** Files marked as done whose passages are missing in the target. */
+async function findMissing(
+  { database, store, embedders }: StepDeps,
+  { targetIndexId: indexId, targetSpec }: ReindexState,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const miscounted = await store.query((handle) => findMiscounted(handle, indexId, miscountedMax))
+  const samples = await store.query((handle) => samplePassages(handle, indexId, samplesMax))
+  if (samples.length === 0) return miscounted
+  const embedder = await embedders.find(targetSpec.model)
+  const texts = samples.map(({ text }) => text)
+  const context = createBackgroundContext(signal)
+  const { vectors } = await embedder.embed(texts, { purpose: 'passage', context })
+  const missing = new Set(miscounted)
+  for (const [position, { id: passageId, fileId }] of samples.entries()) {
+    const vector = vectors[position] ?? new Float32Array()
+    const isThere =
+      vector.length === targetSpec.dims &&
+      (await store.query((handle) =>
+        isFound(handle, { indexId, kind: database.kind }, { passageId, vector }),
+      ))
+    if (!isThere) missing.add(fileId)
+  }
+  return [...missing]
+}
+
+async function complete(
+  deps: StepDeps,
+  transaction: Transaction,
+  reindex: ReindexState,
+): Promise<ReindexChange> {
   const at = deps.now()
-  await lockPlaces(transaction, run)
-  const missing = await recruitRest(transaction, run, at)
-  const count = await countTarget(transaction, run, at)
-  const mayEnd = count.failed === 0 || run.accepted
-  if (missing > 0 || !mayEnd || (await isAnyPending(transaction, run))) {
-    return { status: 'running', total: run.total + missing }
+  const { sourceIndexId, targetIndexId } = reindex
+  await lockCollections(transaction, reindex)
+  const missing = await enqueueMissing(transaction, reindex, at)
+  const counts = await countTarget(transaction, reindex, at)
+  const hasFailures = counts.failed > 0 && !reindex.accepted
+  if (missing > 0 || hasFailures || (await hasPending(transaction, reindex))) {
+    return { status: 'running', total: reindex.total + missing }
   }
-  await route(transaction, run, {
-    from: { indexId: run.sourceIndexId, targetIndexId: run.targetIndexId },
-    to: { indexId: run.targetIndexId, targetIndexId: null },
+  await reroute(transaction, reindex, {
+    from: { indexId: sourceIndexId, targetIndexId },
+    to: { indexId: targetIndexId, targetIndexId: null },
   })
-  await changeIndex(transaction, run.targetIndexId, { state: 'active', warmUntil: null })
-  const warmUntil = keptUntil(deps)
-  if ((await lockUse(transaction, run.sourceIndexId)) === 'unused') {
-    await changeIndex(transaction, run.sourceIndexId, { state: 'warm', warmUntil })
+  await updateIndex(transaction, targetIndexId, { state: 'active', warmUntil: null })
+  const warmUntil = retainedUntil(deps)
+  if ((await lockUsage(transaction, sourceIndexId)) === 'unused') {
+    await updateIndex(transaction, sourceIndexId, { state: 'warm', warmUntil })
   }
-  await dropLater(deps, transaction, run, warmUntil)
+  await scheduleDrop(deps, transaction, reindex, warmUntil)
   return {
     status: 'completed',
     finishedAt: at,
     warmUntil,
     lastError: null,
-    endCounters: endCountersOf(run, count),
+    endCounters: endCountersOf(reindex, counts),
   }
 }

@@ -2,47 +2,50 @@ import type { Embedder, Embedders } from '#embedding/embedder.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { createBackgroundContext } from '#lib/request-context.ts'
 
-/** What a model has shown of itself. */
-export type Probe = {
+/** The result of test calls. */
+export type ModelProbe = {
   readonly model: string
   readonly dims: number
-  /** Of a full batch. */
+  /** Measured with a full batch. */
   readonly charsPerS: number
 }
 
-/** As many as the ingest sends at once: some servers fail at large batches alone. */
+/** The batch size of the ingest; some servers fail only at large batches. */
 const batchTexts = 64
-/** Each about as long as a paragraph. */
+/** About a paragraph. */
 const wordsPerText = 60
-const words = [...'abcdefghijklmnop'].map((letter, at) => `${letter}${'aeiou'[at % 5]}ndrel`)
+const vocabulary = [...'abcdefghijklmnop'].map((letter, at) => `${letter}${'aeiou'[at % 5]}ndrel`)
 const probeMsMax = 60_000
 const millisPerSecond = 1_000
 
 /**
- * Asks a model for one vector and for a full batch. Throws `unprocessable` for a name that is no model
- * of mode `embed`, and `upstream_error` of code `embedding_probe_failed`.
+ * Embeds one text and a full batch. Throws `unprocessable` if the name is not that of a model of mode
+ * `embed`, and `upstream_error` (`embedding_probe_failed`).
  */
 export async function probeModel(
   embedders: Embedders,
   name: string,
   signal: AbortSignal,
-): Promise<Probe> {
+): Promise<ModelProbe> {
   const embedder = await findEmbedder(embedders, name)
-  const within = AbortSignal.any([signal, AbortSignal.timeout(probeMsMax)])
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(probeMsMax)])
   try {
-    const dims = await ask(embedder, [textOf(0)], within)
+    const dims = await measureDims(embedder, [textOf(0)], deadline)
     const texts = Array.from({ length: batchTexts }, (_, at) => textOf(at))
-    const startedAt = performance.now()
-    const batchDims = await ask(embedder, texts, within)
-    const seconds = Math.max(performance.now() - startedAt, 1) / millisPerSecond
+    const startedAtMs = performance.now()
+    const batchDims = await measureDims(embedder, texts, deadline)
+    const seconds = Math.max(performance.now() - startedAtMs, 1) / millisPerSecond
     if (batchDims !== dims) {
-      throw wrong(`one text got ${dims} numbers, and a batch ${batchDims} numbers each`)
+      throw invalid(`one text has ${dims} dimensions, a batch ${batchDims}`)
     }
     const chars = texts.reduce((sum, text) => sum + text.length, 0)
     return { model: embedder.model, dims, charsPerS: chars / seconds }
   } catch (error) {
     signal.throwIfAborted()
-    throw failed(name, within.aborted ? wrong(`no answer within ${probeMsMax} ms`) : error)
+    throw probeFailed(
+      name,
+      deadline.aborted ? invalid(`no response within ${probeMsMax} ms`) : error,
+    )
   }
 }
 
@@ -50,8 +53,9 @@ async function findEmbedder(embedders: Embedders, name: string): Promise<Embedde
   try {
     return await embedders.find(name)
   } catch (error) {
-    const isName = error instanceof AppError && /^model_(not_found|mode_mismatch)$/.test(error.kind)
-    if (!isName) throw error
+    const isWrongModel =
+      error instanceof AppError && /^model_(not_found|mode_mismatch)$/.test(error.kind)
+    if (!isWrongModel) throw error
     throw new AppError('unprocessable', error.message, {
       param: 'embedding_model',
       code: error.kind,
@@ -59,8 +63,8 @@ async function findEmbedder(embedders: Embedders, name: string): Promise<Embedde
   }
 }
 
-/** How long its vectors are, which must be as many as there are texts, and vectors. */
-async function ask(
+/** The dimensions of the vectors; throws unless there is one valid vector per text. */
+async function measureDims(
   embedder: Embedder,
   texts: readonly string[],
   signal: AbortSignal,
@@ -70,34 +74,34 @@ async function ask(
     context: createBackgroundContext(signal),
   })
   if (vectors.length !== texts.length) {
-    throw wrong(`${vectors.length} vectors came for ${texts.length} texts`)
+    throw invalid(`${vectors.length} vectors for ${texts.length} texts`)
   }
   const dims = vectors[0]?.length ?? 0
   if (dims === 0 || vectors.some((vector) => vector.length !== dims)) {
-    throw wrong('vectors of several lengths came')
+    throw invalid('vectors of different dimensions')
   }
   if (!vectors.every((vector) => vector.every(Number.isFinite))) {
-    throw wrong('vectors came that are not made of numbers')
+    throw invalid('vectors with values that are not numbers')
   }
   if (vectors.some((vector) => vector.every((value) => value === 0))) {
-    throw wrong('vectors of nothing but zeros came')
+    throw invalid('vectors of zeros')
   }
   return dims
 }
 
-function textOf(at: number): string {
-  return Array.from({ length: wordsPerText }, (_, place) => {
-    return words[(at + place * (at + 1)) % words.length]
+function textOf(seed: number): string {
+  return Array.from({ length: wordsPerText }, (_, position) => {
+    return vocabulary[(seed + position * (seed + 1)) % vocabulary.length]
   }).join(' ')
 }
 
-function wrong(what: string): AppError {
+function invalid(what: string): AppError {
   return new AppError('upstream_invalid_answer', `${what}.`)
 }
 
-function failed(name: string, cause: unknown): AppError {
+function probeFailed(name: string, cause: unknown): AppError {
   const { message, retryAfterS } = toAppError(cause)
-  return new AppError('upstream_error', `"${name}" failed when it was tried: ${message}`, {
+  return new AppError('upstream_error', `The probe of "${name}" failed: ${message}`, {
     code: 'embedding_probe_failed',
     ...(retryAfterS === undefined ? {} : { retryAfterS }),
     cause,

@@ -2,8 +2,8 @@ import type { Page, PageRequest } from '#retrieval/collections/collections.ts'
 import type { IndexSpec } from '#retrieval/index/chunk.ts'
 
 /**
- * A change of collections from one index to another, while they are searched and filled. Each file is
- * searched in the target once it is there, and in the source until then.
+ * Moves collections from a source index to a target index while they stay in use. Each file is
+ * searched in the source until it is in the target.
  */
 export type Reindex = {
   readonly id: string
@@ -12,11 +12,11 @@ export type Reindex = {
   readonly target: ReindexedIndex
   readonly collectionIds: readonly string[]
   readonly counters: Counters
-  /** Over the last minute; null where nothing is under way. */
+  /** Files per second over the last minute; null unless it is running. */
   readonly ratePerS: number | null
   readonly etaSeconds: number | null
   readonly lastError: string | null
-  /** How long it can be reverted; null: it cannot. */
+  /** Null: it cannot be reverted. */
   readonly revertibleUntil: Date | null
   readonly startedBy: string
   readonly createdAt: Date
@@ -24,7 +24,7 @@ export type Reindex = {
   readonly finishedAt: Date | null
 }
 
-/** On the way into the target. */
+/** Files move to the target. */
 export const forwardStatuses = [
   'queued',
   'running',
@@ -33,12 +33,13 @@ export const forwardStatuses = [
   'verifying',
 ] as const
 
+/** Files move back to the source. */
 const backwardStatuses = ['cancelling', 'reverting'] as const
 
-/** In these a reindex has collections between two indexes. */
+/** The collections are between two indexes. */
 export const openStatuses = [...forwardStatuses, ...backwardStatuses] as const
 
-/** In these nothing will change any more by itself. A completed one can be reverted for a while. */
+/** A completed reindex can be reverted while its source is retained. */
 export const endedStatuses = ['completed', 'cancelled', 'reverted'] as const
 
 export const reindexStatuses = [...openStatuses, ...endedStatuses] as const
@@ -48,27 +49,27 @@ export type ReindexStatus = (typeof reindexStatuses)[number]
 export type ReindexedIndex = IndexSpec & { readonly indexId: number }
 
 /**
- * Of the files that were there at the start: `completed + failed + skipped <= total`, and equal at
- * the end. What is gone since, has no text, or was left undone by a cancel, is skipped.
+ * Counts of the files at the start: `completed + failed + skipped <= total`, equal at the end.
+ * Skipped files were deleted, have no text, or were not processed before a cancellation.
  */
 export type Counters = {
   readonly completed: number
   readonly failed: number
   readonly skipped: number
   readonly total: number
-  /** Files that came later and went to the target at once. */
+  /** Files added later, which went to the target directly. */
   readonly added: number
 }
 
 export type ReindexParams = {
   readonly embeddingModel: string
-  /** Null: as the source is split. */
+  /** Null: the chunking of the source. */
   readonly chunking: { readonly tokensMax: number; readonly overlapTokens: number } | null
-  /** Names or ids; null: all that are not so already. */
+  /** Names or ids; null: all collections that need the change. */
   readonly collections: readonly string[] | null
 }
 
-/** What a reindex would have to do. */
+/** The expected effort. */
 export type ReindexEstimate = {
   readonly total: number
   readonly tokens: number
@@ -86,26 +87,26 @@ export type FailedFile = {
 
 export type ReindexAction = 'cancel' | 'pause' | 'resume' | 'retry' | 'accept' | 'revert'
 
-/** Every method that names a reindex throws `not_found` where there is none. */
+/** Methods with an id throw `not_found`. */
 export type Reindexes = {
   /**
-   * Throws `unprocessable` of codes `model_not_found`, `model_mode_mismatch`, `too_many_dimensions`,
-   * `collection_not_found`, `several_source_indexes`, `already_current`; `conflict` of code
-   * `reindex_running`; `upstream_error` of code `embedding_probe_failed`.
+   * Throws `unprocessable` (`model_not_found`, `model_mode_mismatch`, `too_many_dimensions`,
+   * `collection_not_found`, `several_source_indexes`, `already_current`), `conflict`
+   * (`reindex_running`) and `upstream_error` (`embedding_probe_failed`).
    */
-  start(userId: string, wish: ReindexParams, signal: AbortSignal): Promise<Reindex>
-  /** Throws the same, and changes nothing. */
-  estimate(wish: ReindexParams, signal: AbortSignal): Promise<ReindexEstimate>
+  start(userId: string, params: ReindexParams, signal: AbortSignal): Promise<Reindex>
+  /** Throws like `start` and changes nothing. */
+  estimate(params: ReindexParams, signal: AbortSignal): Promise<ReindexEstimate>
   list(page: PageRequest, status: ReindexStatus | null): Promise<Page<Reindex>>
   find(id: string): Promise<Reindex>
-  /** As it is now, each second, with each change of its course, and at its end. */
+  /** Yields the present state, then one per second and per change of status, until the end. */
   watch(id: string, signal: AbortSignal): Promise<AsyncIterator<Reindex>>
   /**
-   * What changes nothing any more is no error. Throws `conflict` of code `reindex_state` where the
-   * action does not go with the status, and `gone` of code `source_dropped`.
+   * Succeeds without effect if there is nothing to change. Throws `conflict` (`reindex_state`) if
+   * the status does not allow the action, and `gone` (`source_dropped`).
    */
   act(id: string, action: ReindexAction): Promise<Reindex>
-  /** The files that could not be brought where the reindex brings them. */
+  /** The files that could not be moved. */
   failures(id: string, page: PageRequest): Promise<Page<FailedFile>>
 }
 
@@ -113,7 +114,6 @@ export function isEnded(status: ReindexStatus): boolean {
   return endedStatuses.some((ended) => ended === status)
 }
 
-/** Whether its files are on their way back into the source. */
-export function isGoingBack(status: ReindexStatus): boolean {
+export function isBackward(status: ReindexStatus): boolean {
   return backwardStatuses.some((backward) => backward === status)
 }

@@ -3,22 +3,20 @@ import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
-import { createFeed, type Feed } from './feed.ts'
-import { isAnyPending } from './file-store.ts'
-import type { ReindexStatus } from './reindex.ts'
+import type { FileDispatcher } from './dispatcher.ts'
+import { type FileCursor, hasPending } from './file-store.ts'
 import {
-  changeRun,
-  lockRun,
+  lockReindex,
+  type ReindexChange,
   type ReindexDatabase,
-  type Run,
-  type RunChange,
-  type runStore,
+  type ReindexState,
+  type ReindexStore,
+  updateReindex,
 } from './store.ts'
 
-/** What the parts of the way need of the world. */
 export type StepDeps = {
   database: Pick<ReindexDatabase, 'kind'>
-  store: ReturnType<typeof runStore>
+  store: ReindexStore
   notifier: ChangeNotifier
   jobs: Pick<Jobs, 'add'>
   embedders: Embedders
@@ -27,77 +25,60 @@ export type StepDeps = {
   now: () => Date
 }
 
-/** What comes after a step: the next one at once, or after a while, or nothing until somebody acts. */
-export type Next = 'at once' | 'later' | 'rest'
+/** When the next step is due; `stop`: after an action of a user. */
+export type NextStep = 'now' | 'later' | 'stop'
 
-/** How far whoever drives a reindex has come; lost with them, and found again from the rows. */
-export type Place = {
+/** The position of a driver in one version of a reindex. In memory only; a new driver starts over. */
+export type DriverPosition = {
   readonly version: number
-  readonly feed: Feed
-  /** Which collection is gone through, and behind which file. */
+  readonly dispatcher: FileDispatcher
+  /** The collection that is read, and the last file read. */
   collection: number
   after: string | null
 }
 
-/** Another one after each change of the course. */
-export function placeFor({ version }: Pick<Run, 'version'>, deps: StepDeps): Place {
-  return { version, feed: createFeed(deps), collection: 0, after: null }
-}
-
 /**
- * Does something if the reindex still has the status that it was seen in; what it returns becomes of
- * it. Says whether the course has changed.
+ * Applies a change if the reindex still has the observed status; null: no change. Returns whether
+ * the reindex has changed.
  */
-export function inCourse(
+export function changeIfCurrent(
   { store, notifier, now }: StepDeps,
-  seen: Run,
-  work: (transaction: Transaction, run: Run) => Promise<RunChange | null>,
+  observed: ReindexState,
+  work: (transaction: Transaction, reindex: ReindexState) => Promise<ReindexChange | null>,
 ): Promise<boolean> {
   return store.transact(async (transaction) => {
-    const run = await lockRun(transaction, seen.id)
-    if (run === undefined || run.status !== seen.status) return true
-    const change = await work(transaction, run)
+    const reindex = await lockReindex(transaction, observed.id)
+    if (reindex === undefined || reindex.status !== observed.status) return true
+    const change = await work(transaction, reindex)
     if (change === null) return false
-    await changeRun(transaction, run.id, change, now())
-    await notifier.notify(transaction, run.id)
+    await updateReindex(transaction, reindex.id, change, now())
+    await notifier.notify(transaction, reindex.id)
     return true
   })
 }
 
-export function become(
-  deps: StepDeps,
-  run: Run,
-  status: ReindexStatus,
-  lastError: string | null,
+/** Reads the next page of the collections; returns whether all were read before. */
+export async function readNextPage(
+  { collectionIds }: ReindexState,
+  position: DriverPosition,
+  read: (cursor: FileCursor) => Promise<string | null>,
 ): Promise<boolean> {
-  return inCourse(deps, run, async () => ({ status, lastError }))
-}
-
-/**
- * Goes through the collections of a reindex page by page, a file after the other; says whether the end
- * has come.
- */
-export async function nextPage(
-  run: Run,
-  place: Place,
-  read: (cursor: { collectionId: string; after: string | null }) => Promise<string | null>,
-): Promise<boolean> {
-  const collectionId = run.collectionIds[place.collection]
+  const collectionId = collectionIds[position.collection]
   if (collectionId === undefined) return true
-  place.after = await read({ collectionId, after: place.after })
-  if (place.after === null) place.collection += 1
+  position.after = await read({ collectionId, after: position.after })
+  if (position.after === null) position.collection += 1
   return false
 }
 
-/** Hands files out until none waits. */
-export async function feedOn(
+/** Queues pending files until there are none. */
+export async function dispatchFiles(
   { store }: StepDeps,
-  run: Run,
-  place: Place,
-): Promise<'done' | Next | { failing: string }> {
-  const fed = await place.feed.step(run)
-  if (typeof fed === 'object') return fed
-  if (fed === 'more') return 'at once'
-  if (fed === 'busy') return 'later'
-  return (await store.ask((handle) => isAnyPending(handle, run))) ? 'later' : 'done'
+  reindex: ReindexState,
+  { dispatcher }: DriverPosition,
+): Promise<'done' | NextStep | { failing: string }> {
+  const result = await dispatcher.step(reindex)
+  if (typeof result === 'object') return result
+  if (result === 'more') return 'now'
+  if (result === 'full') return 'later'
+  return (await store.query((handle) => hasPending(handle, reindex))) ? 'later' : 'done'
 }

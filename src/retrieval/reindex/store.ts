@@ -13,10 +13,10 @@ import { type Counters, openStatuses, type ReindexStatus } from './reindex.ts'
 export type ReindexDatabase = IndexDatabase & Pick<Database, 'listen' | 'notifyOnCommit'>
 export type Handle = Pick<Transaction, 'execute' | 'select'>
 
-/** What is known of a reindex beside its files. */
-export type Run = Readonly<Omit<Row, keyof Texts>> & Texts
+/** The row of a reindex; its files are rows of `file_index`. */
+export type ReindexState = Readonly<Omit<Row, keyof ParsedColumns>> & ParsedColumns
 
-type Texts = {
+type ParsedColumns = {
   readonly sourceSpec: IndexSpec
   readonly targetSpec: IndexSpec
   readonly collectionIds: readonly string[]
@@ -25,9 +25,9 @@ type Texts = {
 
 type Row = typeof reindex.$inferSelect
 
-export type RunChange = Partial<
+export type ReindexChange = Partial<
   Pick<
-    Run,
+    ReindexState,
     | 'status'
     | 'total'
     | 'accepted'
@@ -39,27 +39,29 @@ export type RunChange = Partial<
   >
 >
 
-/** Taking a turn looks at all files of a collection. */
+/** Changes of routing check all files of a collection. */
 const waitMaxMs = 60_000
 const deadlock = '40P01'
 
-export function runStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const ask = createQueryRunner(waitMaxMs)
-  const transact = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-    ask(() => drizzle.transaction(work))
-  return {
-    ask: <T>(question: (handle: Database['drizzle']) => Promise<T>): Promise<T> =>
-      ask(() => question(drizzle)),
+export type ReindexStore = ReturnType<typeof reindexStore>
 
-    /** Who changes files and who takes a turn may wait for each other; the database ends one. */
+export function reindexStore({ drizzle }: Pick<Database, 'drizzle'>) {
+  const runQuery = createQueryRunner(waitMaxMs)
+  const transact = <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
+    runQuery(() => drizzle.transaction(work))
+  return {
+    query: <T>(work: (handle: Database['drizzle']) => Promise<T>): Promise<T> =>
+      runQuery(() => work(drizzle)),
+
+    /** Changes of files and of routing can deadlock; the database aborts one, which is retried. */
     transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
       transact(work).catch((error: unknown) => {
         if (sqlStateOf(error) === deadlock) return transact(work)
         throw error
       }),
 
-    list: (page: PageRequest, status: ReindexStatus | null): Promise<readonly Run[]> =>
-      ask(async () => {
+    list: (page: PageRequest, status: ReindexStatus | null): Promise<readonly ReindexState[]> =>
+      runQuery(async () => {
         const { where, isReversed } = keysetPage(sql`${reindex.id}`, page)
         const isDescending = (page.order === 'desc') !== isReversed
         const rows = await drizzle
@@ -68,41 +70,45 @@ export function runStore({ drizzle }: Pick<Database, 'drizzle'>) {
           .where(and(where, status === null ? undefined : eq(reindex.status, status)))
           .orderBy(isDescending ? desc(reindex.id) : reindex.id)
           .limit(page.limit + 1)
-        const runs = rows.map(runOf)
-        return isReversed ? runs.toReversed() : runs
+        const states = rows.map(stateOf)
+        return isReversed ? states.toReversed() : states
       }),
   }
 }
 
-export async function readRun(handle: Handle, id: string): Promise<Run | undefined> {
+export async function findReindex(handle: Handle, id: string): Promise<ReindexState | undefined> {
   const [row] = await handle.select().from(reindex).where(eq(reindex.id, id))
-  return row === undefined ? undefined : runOf(row)
+  return row === undefined ? undefined : stateOf(row)
 }
 
-/** Nobody else changes its course until the end of the transaction. It comes before other locks. */
-export async function lockRun(transaction: Transaction, id: string): Promise<Run | undefined> {
-  const [row] = await transaction.select().from(reindex).where(eq(reindex.id, id)).for('update')
-  return row === undefined ? undefined : runOf(row)
-}
-
-export async function insertRun(
+/** Excludes other changes of the reindex. Taken before all other locks. */
+export async function lockReindex(
   transaction: Transaction,
-  run: Omit<Run, 'version' | 'accepted' | 'endCounters' | 'lastError' | keyof Ends>,
+  id: string,
+): Promise<ReindexState | undefined> {
+  const [row] = await transaction.select().from(reindex).where(eq(reindex.id, id)).for('update')
+  return row === undefined ? undefined : stateOf(row)
+}
+
+export async function insertReindex(
+  transaction: Transaction,
+  row: Omit<
+    ReindexState,
+    'version' | 'accepted' | 'endCounters' | 'lastError' | 'startedAt' | 'finishedAt' | 'warmUntil'
+  >,
 ): Promise<void> {
   await transaction.insert(reindex).values({
-    ...run,
-    sourceSpec: JSON.stringify(run.sourceSpec),
-    targetSpec: JSON.stringify(run.targetSpec),
-    collectionIds: JSON.stringify(run.collectionIds),
+    ...row,
+    sourceSpec: JSON.stringify(row.sourceSpec),
+    targetSpec: JSON.stringify(row.targetSpec),
+    collectionIds: JSON.stringify(row.collectionIds),
   })
 }
 
-type Ends = Pick<Run, 'startedAt' | 'finishedAt' | 'warmUntil'>
-
-export async function changeRun(
+export async function updateReindex(
   transaction: Transaction,
   id: string,
-  { endCounters, ...change }: RunChange,
+  { endCounters, ...change }: ReindexChange,
   at: Date,
 ): Promise<void> {
   await transaction
@@ -116,15 +122,15 @@ export async function changeRun(
     .where(eq(reindex.id, id))
 }
 
-/** Whoever begins a reindex, or goes back by one, comes after who does so already. */
-export async function lockBeginnings(transaction: Transaction): Promise<void> {
+/** Serializes starts and reverts of reindexes. */
+export async function lockStarts(transaction: Transaction): Promise<void> {
   await transaction.execute(
     sql`select pg_advisory_xact_lock(hashtextextended('a reindex begins', 0))`,
   )
 }
 
-/** Whether collections are on their way from or to this index. */
-export async function isUnderWay(
+/** Whether another reindex is moving collections from or to this index. */
+export async function isIndexBusy(
   handle: Handle,
   indexId: number,
   exceptId: string | null,
@@ -143,8 +149,8 @@ export async function isUnderWay(
   return rows.length > 0
 }
 
-/** Whether another reindex may still go back to this index. */
-export async function isKeptByOthers(
+/** Whether another reindex may still be reverted to this index. */
+export async function isRetainedByOthers(
   handle: Handle,
   indexId: number,
   exceptId: string,
@@ -165,7 +171,7 @@ export async function isKeptByOthers(
 
 export type IndexState = (typeof embeddingIndex.$inferSelect)['state']
 
-/** The lock of who may use an index; undefined where it is gone. */
+/** Excludes new users of the index; undefined if it was dropped. */
 export async function lockIndex(
   transaction: Transaction,
   id: number,
@@ -186,7 +192,7 @@ export async function findIndexState(handle: Handle, id: number): Promise<IndexS
   return row?.state
 }
 
-export async function changeIndex(
+export async function updateIndex(
   transaction: Transaction,
   id: number,
   change: { state: IndexState; warmUntil: Date | null },
@@ -194,12 +200,12 @@ export async function changeIndex(
   await transaction.update(embeddingIndex).set(change).where(eq(embeddingIndex.id, id))
 }
 
-function runOf({ sourceSpec, targetSpec, collectionIds, endCounters, ...row }: Row): Run {
+function stateOf({ sourceSpec, targetSpec, collectionIds, endCounters, ...row }: Row) {
   return {
     ...row,
     sourceSpec: JSON.parse(sourceSpec),
     targetSpec: JSON.parse(targetSpec),
     collectionIds: JSON.parse(collectionIds),
     endCounters: endCounters === null ? null : JSON.parse(endCounters),
-  }
+  } satisfies ReindexState
 }

@@ -1,12 +1,12 @@
 import { sql } from 'drizzle-orm'
 import { chunkTable, vectorText, vectorType } from '#retrieval/index/store.ts'
-import type { Handle, ReindexDatabase } from '#retrieval/reindex/store.ts'
 import { uuidArray } from '#retrieval/sql-store.ts'
+import type { Handle, ReindexDatabase } from './store.ts'
 
-/** What is really in an index, whatever was written down about it. */
+/** The actual content of an index, for comparison with `file_index`. */
 
-/** Files of which another number of passages is there than was put there. */
-export async function findUneven(
+/** Files whose number of passages differs from the recorded one. */
+export async function findMiscounted(
   handle: Handle,
   indexId: number,
   filesMax: number,
@@ -22,15 +22,15 @@ export async function findUneven(
   return rows.map(({ id }) => id)
 }
 
-export type Sample = { readonly id: string; readonly fileId: string; readonly text: string }
+export type SampledPassage = { readonly id: string; readonly fileId: string; readonly text: string }
 
-/** A passage of each of some files, other files each time. */
+/** One passage of each of some random files. */
 export async function samplePassages(
   handle: Handle,
   indexId: number,
   filesMax: number,
-): Promise<readonly Sample[]> {
-  return handle.execute<Sample>(sql`
+): Promise<readonly SampledPassage[]> {
+  return handle.execute<SampledPassage>(sql`
     select passage.id, passage.file_id as "fileId", passage.text
     from (
       select file_id from file_index
@@ -41,13 +41,13 @@ export async function samplePassages(
       where chunk.file_id = picked.file_id order by random() limit 1) passage`)
 }
 
-/** Whether a passage is among the nearest to its own vector, or as near as they are. */
+/** Whether a search for the vector of a passage finds it, or passages as near. */
 export async function isFound(
   handle: Handle,
   { indexId, kind }: { indexId: number; kind: ReindexDatabase['kind'] },
   { passageId, vector }: { passageId: string; vector: Float32Array },
 ): Promise<boolean> {
-  const asked = sql`${vectorText(vector)}::${vectorType(kind)}`
+  const query = sql`${vectorText(vector)}::${vectorType(kind)}`
   const table = chunkTable(indexId)
   const [row] = await handle.execute<{
     own: number | null
@@ -55,9 +55,9 @@ export async function isFound(
     count: number
   }>(sql`
     with nearest as materialized (
-      select id, e <=> ${asked} as distance from ${table}
-      order by e <=> ${asked} limit ${nearestMax})
-    select (select e <=> ${asked} from ${table} where id = ${passageId}::uuid) as own,
+      select id, e <=> ${query} as distance from ${table}
+      order by e <=> ${query} limit ${nearestMax})
+    select (select e <=> ${query} from ${table} where id = ${passageId}::uuid) as own,
       (select max(distance) from nearest) as last,
       (select count(*)::integer from nearest) as count`)
   if (row?.own === null || row?.own === undefined) return false
@@ -65,10 +65,10 @@ export async function isFound(
 }
 
 const nearestMax = 10
-/** What rounding to half precision, and a model that is not quite the same twice, may make. */
+/** Half precision and models that are not deterministic cause small differences. */
 const distanceTolerance = 0.01
 
-/** What a model would have to read: so many passages, of so many characters each. */
+/** The number of passages, and their average length in characters. */
 export async function measurePassages(
   handle: Handle,
   indexId: number,
@@ -82,8 +82,8 @@ export async function measurePassages(
           where collection_id = any(${uuidArray(collectionIds)}))), 0)::float8 as passages,
       coalesce((
         select avg(length(text)) from (
-          select text from ${chunkTable(indexId)} limit ${measuredMax}) measured), 0)::float8 as chars`)
+          select text from ${chunkTable(indexId)} limit ${sampledMax}) sampled), 0)::float8 as chars`)
   return row ?? { passages: 0, chars: 0 }
 }
 
-const measuredMax = 1_000
+const sampledMax = 1_000

@@ -166,9 +166,9 @@ test('a text is forgotten when no file has its content any more', async () => {
   const kept = async () =>
     database.drizzle.execute(sql`select 1 from extracted_text where text like '%forgetting%'`)
   expect(await kept()).toHaveLength(1)
-  await store.dropTexts()
+  await store.deleteUnusedTexts()
   expect(await kept()).toHaveLength(1)
   await world.files.deleteFile(ann, { id, ifVersion: null })
-  await store.dropTexts()
+  await store.deleteUnusedTexts()
   expect(await kept()).toHaveLength(0)
 })

@@ -96,7 +96,7 @@ test('a model that fails at what a reindex needs is no target', async () => {
     upstream.answer(answer)
     const { status, code, message } = await start()
     expect([what, status, code]).toEqual([what, 502, 'embedding_probe_failed'])
-    expect(message).toContain('"remote" failed when it was tried')
+    expect(message).toContain('The probe of "remote" failed')
   }
 })
 

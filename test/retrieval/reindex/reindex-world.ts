@@ -113,12 +113,12 @@ export async function startReindexWorld(
       limits: config.retrieval,
       usedByAgents: async () => false,
     })
-    const times = { lookEveryMs: 20, tellEveryMs: 50 }
+    const intervals = { pollMs: 20, progressMs: 50 }
     const reindexes = await createReindexes({
       ...shared,
       chunkTables,
       ingest,
-      times,
+      intervals,
       settings: warm,
     })
     const close = async () => {

@@ -1,0 +1,82 @@
+import type { Transaction } from '#jobs/jobs.ts'
+import { cleanPage, deleteFileRows } from './file-store.ts'
+import { lockUsage } from './routing-store.ts'
+import type { StepDeps } from './steps.ts'
+import {
+  findIndexState,
+  isRetainedByOthers,
+  lockReindex,
+  type ReindexState,
+  updateIndex,
+  updateReindex,
+} from './store.ts'
+
+/** Drops indexes, and the files of a reindex in indexes that are still in use. */
+
+/** The queue of `driver.ts`, and of delayed drops. */
+export const reindexQueue = 'reindex'
+
+const rowsPerStatement = 10_000
+const filesPerPage = 200
+const msPerHour = 3_600_000
+
+/** How long a completed reindex can be reverted. */
+export function retainedUntil({ settings, now }: Pick<StepDeps, 'settings' | 'now'>): Date {
+  return new Date(now().getTime() + settings.warmHours * msPerHour)
+}
+
+export async function scheduleDrop(
+  { jobs }: Pick<StepDeps, 'jobs'>,
+  transaction: Transaction,
+  { id }: Pick<ReindexState, 'id'>,
+  runAt: Date,
+): Promise<void> {
+  const payload = { reindexId: id, task: 'drop' }
+  await jobs.add(transaction, { queue: reindexQueue, key: `${id}:drop`, payload, runAt })
+}
+
+/** Drops the source of a completed reindex, unless it is in use or retained by another one. */
+export async function dropSource(
+  deps: Omit<StepDeps, 'settings'>,
+  id: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, notifier, now } = deps
+  const indexId = await store.transact(async (transaction) => {
+    const reindex = await lockReindex(transaction, id)
+    if (reindex?.status !== 'completed') return null
+    if (reindex.warmUntil !== null) {
+      await updateReindex(transaction, id, { warmUntil: null }, now())
+      await notifier.notify(transaction, id)
+    }
+    const { sourceIndexId } = reindex
+    if ((await lockUsage(transaction, sourceIndexId)) !== 'unused') return sourceIndexId
+    if (await isRetainedByOthers(transaction, sourceIndexId, id)) return null
+    await updateIndex(transaction, sourceIndexId, { state: 'dropping', warmUntil: null })
+    return sourceIndexId
+  })
+  if (indexId !== null) await clearIndex(deps, indexId, signal)
+}
+
+/** Drops an index in state `dropping`; of any other index, deletes the chunks that nothing needs. */
+export async function clearIndex(
+  { store, chunkTables }: Pick<StepDeps, 'store' | 'chunkTables'>,
+  indexId: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const state = await store.query((handle) => findIndexState(handle, indexId))
+  if (state === undefined) return
+  if (state !== 'dropping') {
+    let after: string | null = null
+    do {
+      signal.throwIfAborted()
+      const page: { after: string | null; filesMax: number } = { after, filesMax: filesPerPage }
+      after = await store.transact((transaction) => cleanPage(transaction, indexId, page))
+    } while (after !== null)
+    return
+  }
+  const deleteSome = () =>
+    store.transact((transaction) => deleteFileRows(transaction, indexId, rowsPerStatement))
+  while (await deleteSome()) signal.throwIfAborted()
+  await chunkTables.drop(indexId)
+}

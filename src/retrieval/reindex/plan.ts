@@ -1,0 +1,135 @@
+import { AppError } from '#lib/errors.ts'
+import { refused } from '#lib/unprocessable.ts'
+import { isUuid } from '#lib/uuid.ts'
+import type { IndexSpec } from '#retrieval/index/chunk.ts'
+import { countFiles } from './file-store.ts'
+import type { ModelProbe } from './probe.ts'
+import type { ReindexEstimate, ReindexParams } from './reindex.ts'
+import type { RoutedCollection } from './routing-store.ts'
+import type { Handle } from './store.ts'
+import { measurePassages } from './verification-store.ts'
+
+/** Collections that move together from one index to another. */
+export type ReindexPlan = {
+  readonly sourceIndexId: number
+  readonly source: IndexSpec
+  readonly target: IndexSpec
+  readonly collectionIds: readonly string[]
+}
+
+/** Names per error message. */
+const namesMax = 20
+/** Average of prose in most languages. */
+const charsPerToken = 3.6
+
+/** `collections` are the named ones, or all. Throws as `Reindexes.start` says. */
+export function planReindex(
+  collections: readonly RoutedCollection[],
+  params: ReindexParams,
+  probe: ModelProbe,
+): ReindexPlan {
+  requireNamed(collections, params)
+  const moving = collections.find(({ target_index_id: id }) => id !== null)
+  if (moving !== undefined) throw reindexRunning(moving.name)
+  const targetOf = targetSpecFor(params, probe)
+  const outdated = collections.filter((one) => !isSameSpec(specOf(one), targetOf(one)))
+  const [first] = outdated
+  if (first === undefined) {
+    const message =
+      collections.length === 0
+        ? 'There is no collection.'
+        : `The collections already use "${probe.model}" with this chunking.`
+    throw refused('embedding_model', message, 'already_current')
+  }
+  requireOneSource(outdated)
+  return {
+    sourceIndexId: first.index_id,
+    source: specOf(first),
+    target: targetOf(first),
+    collectionIds: outdated.map(({ id }) => id),
+  }
+}
+
+/** Two concurrent reindexes of a collection would lose files. */
+export function reindexRunning(name: string | null): AppError {
+  const what = name === null ? 'these collections' : `the collection "${name}"`
+  return new AppError('conflict', `A reindex of ${what} is running.`, { code: 'reindex_running' })
+}
+
+/** From the passages of the source and the speed of the probe. */
+export async function estimateReindex(
+  handle: Handle,
+  { sourceIndexId, source, target, collectionIds }: ReindexPlan,
+  { dims, charsPerS }: ModelProbe,
+): Promise<ReindexEstimate> {
+  const total = await countFiles(handle, collectionIds)
+  const { passages, chars } = await measurePassages(handle, sourceIndexId, collectionIds)
+  const embeddedChars = passages * chars * (newShare(source) / newShare(target))
+  return {
+    total,
+    tokens: Math.ceil(embeddedChars / charsPerToken),
+    seconds: Math.ceil(embeddedChars / charsPerS),
+    dims,
+  }
+}
+
+/** The share of a passage that does not repeat the previous one. */
+function newShare({ chunkTokensMax, chunkOverlapTokens }: IndexSpec): number {
+  return 1 - chunkOverlapTokens / chunkTokensMax
+}
+
+function requireNamed(
+  collections: readonly RoutedCollection[],
+  { collections: namesOrIds }: ReindexParams,
+): void {
+  for (const [index, nameOrId] of (namesOrIds ?? []).entries()) {
+    const isKnown = collections.some(({ id, name }) =>
+      isUuid(nameOrId) ? id === nameOrId.toLowerCase() : name === nameOrId,
+    )
+    if (isKnown) continue
+    const message = `There is no collection "${nameOrId}".`
+    throw refused(`collections[${index}]`, message, 'collection_not_found')
+  }
+}
+
+function requireOneSource(collections: readonly RoutedCollection[]): void {
+  const byIndex = Map.groupBy(collections, ({ index_id: id }) => id)
+  if (byIndex.size === 1) return
+  const groups = [...byIndex.values()].map((group) => {
+    const names = group.slice(0, namesMax).map(({ name }) => name)
+    return names.join(', ') + (group.length > namesMax ? ' …' : '')
+  })
+  throw refused(
+    'collections',
+    `These collections are in ${byIndex.size} indexes, each of which needs its own reindex: ${groups.join('; ')}.`,
+    'several_source_indexes',
+  )
+}
+
+function targetSpecFor({ chunking }: ReindexParams, { model, dims }: ModelProbe) {
+  return (collection: RoutedCollection): IndexSpec => ({
+    model,
+    dims,
+    chunkTokensMax: chunking?.tokensMax ?? collection.chunk_tokens_max,
+    chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunk_overlap_tokens,
+  })
+}
+
+function specOf(collection: RoutedCollection): IndexSpec {
+  return {
+    model: collection.model,
+    dims: collection.dims,
+    chunkTokensMax: collection.chunk_tokens_max,
+    chunkOverlapTokens: collection.chunk_overlap_tokens,
+  }
+}
+
+/** Includes the dimensions, since a model can be replaced under the same name. */
+function isSameSpec(one: IndexSpec, other: IndexSpec): boolean {
+  return (
+    one.model === other.model &&
+    one.dims === other.dims &&
+    one.chunkTokensMax === other.chunkTokensMax &&
+    one.chunkOverlapTokens === other.chunkOverlapTokens
+  )
+}
