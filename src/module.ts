@@ -30,13 +30,14 @@ export type Started<Services extends object> = {
 
 /** The services that exist before any module starts. */
 export type Foundation = {
-  /** With what administrators have set, at every moment. */
+  /** Fixed at the start of the process. */
   readonly config: Config
   readonly log: Log
   readonly clock: Clock
   readonly now: () => Date
   readonly fetch: typeof fetch
   readonly database: Database
+  /** What administrators may change at any time. */
   readonly settings: Settings
   readonly metrics: MetricRegistry
   /** Whether the process was asked to stop. */

@@ -17,7 +17,6 @@ import { startFetching } from './outbound/start-fetching.ts'
 import { rerankModule } from './rerank/module.ts'
 import { retrievalModule } from './retrieval/module.ts'
 import { sealingModule } from './sealing/module.ts'
-import { withSettings } from './settings/live-config.ts'
 import { settingsModule } from './settings/module.ts'
 import { createSettings } from './settings/settings.ts'
 import { speechModule } from './speech/module.ts'
@@ -72,14 +71,13 @@ export type StartedServices = Services & {
 
 /** Starts every module; `given` comes from the process, or from a test. */
 export async function startServices(
-  configured: Config,
+  config: Config,
   given: Pick<Foundation, 'log' | 'draining' | 'database'>,
 ): Promise<StartedServices> {
   await startFetching(fetch)
   const { log, database } = given
   const { now } = clock
-  const settings = await createSettings({ config: configured, database, log, now })
-  const config = withSettings(configured, settings)
+  const settings = await createSettings({ config, database, log, now })
   const metrics = createProcessMetrics({ worker: String(process.pid) })
   const services: Foundation = {
     ...given,

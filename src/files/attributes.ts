@@ -6,39 +6,39 @@ const attributesMax = 16
 const valueCharsMax = 512
 const keyForm = /^[A-Za-z0-9_.-]{1,64}$/
 
-/** The attributes of a new file; throws a 422. */
+/** Throws a 422. */
 export function parseAttributes(value: unknown, param = 'attributes'): Attributes {
   return mergeAttributes({}, value, param)
 }
 
 /**
- * What attributes are after a change: those that are given take the place of theirs, one that is
- * null is taken away, and null for all of them takes all away. Throws a 422.
+ * Applies a merge patch: null removes an attribute, or all of them. Throws a 422.
  */
 export function mergeAttributes(
-  known: Attributes,
+  current: Attributes,
   change: unknown,
   param = 'attributes',
 ): Attributes {
   if (change === null) return {}
   if (!isRecord(change)) throw refusedField(param, 'must be an object')
-  const merged = new Map(Object.entries(known))
+  const merged = new Map(Object.entries(current))
   for (const [key, value] of Object.entries(change)) {
     if (!keyForm.test(key)) {
       throw refusedField(param, 'must have keys of 1 to 64 letters, digits, "_", "." or "-"')
     }
     if (value === null) merged.delete(key)
-    else merged.set(key, readValue(value, `${param}.${key}`))
+    else merged.set(key, parseValue(value, `${param}.${key}`))
   }
   if (merged.size > attributesMax)
     throw refusedField(param, `must have at most ${attributesMax} keys`)
   return Object.fromEntries(merged)
 }
 
-function readValue(value: unknown, param: string): string | number | boolean {
+function parseValue(value: unknown, param: string): string | number | boolean {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
-  if (typeof value !== 'string') throw refusedField(param, 'must be a text, a number or a boolean')
+  if (typeof value !== 'string')
+    throw refusedField(param, 'must be a string, a number or a boolean')
   if (value.length > valueCharsMax) {
     throw refusedField(param, `must have at most ${valueCharsMax} characters`)
   }

@@ -2,15 +2,32 @@ import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { StoredContent } from '#storage/storage.ts'
 
-export type Role = 'viewer' | 'editor' | 'manager' | 'owner'
+/** From the weakest to the strongest. */
+const roles = ['viewer', 'editor', 'manager', 'owner'] as const
+export type Role = (typeof roles)[number]
+
+/** The database stores roles as numbers: 1 is `viewer`, 4 is `owner`. */
+export function roleOfRank(rank: number): Role {
+  const role = roles[rank - 1]
+  if (role === undefined) throw new Error(`invalid role rank ${rank}`)
+  return role
+}
+
+export function rankOfRole(role: Role): number {
+  return roles.indexOf(role) + 1
+}
+
+export function isAtLeast(role: Role, required: Role): boolean {
+  return rankOfRole(role) >= rankOfRole(required)
+}
 
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
-/** A file that the caller may read, as it stands. */
+/** A file that the principal may read. */
 export type FileNode = {
   readonly id: string
   readonly name: string
-  /** Null at the top of a tree, and where the caller may not read the folder that it is in. */
+  /** Null at the top level, and if the principal may not read the parent folder. */
   readonly folderId: string | null
   readonly ownerId: string
   readonly createdBy: string
@@ -22,18 +39,18 @@ export type FileNode = {
   readonly version: number
   readonly createdAt: Date
   readonly updatedAt: Date
-  /** Of the caller. */
+  /** The role of the principal. */
   readonly role: Role
 }
 
-/** With what stands around it, as its record on the wire shows it. */
+/** A file as the API returns it. */
 export type FileView = FileNode & {
   readonly kind: 'file'
   readonly ownerName: string | null
-  /** Whether anything was given to anybody, on it or on a folder above it. */
+  /** Whether the file or a folder above it is shared. */
   readonly isShared: boolean
   readonly expiresAt: Date | null
-  /** Over the collections that the caller sees; null where it is in none of them. */
+  /** Over the collections that the principal can see; null: none of them has the file. */
   readonly retrieval: FileRetrieval | null
 }
 
@@ -45,7 +62,7 @@ export type FolderView = Pick<
   readonly role: Role
   readonly ownerName: string | null
   readonly isShared: boolean
-  /** Directly in it; of each, no more than a thousand are counted. */
+  /** Direct children, each counted up to 1,000. */
   readonly childCounts: { readonly files: number; readonly folders: number }
 }
 
@@ -58,7 +75,7 @@ export type RetrievalStatus =
   | 'Not Supported'
   | 'Failed'
 
-/** The collection in which the file has fared worst decides. */
+/** The worst state in any collection. */
 export type FileRetrieval = {
   readonly status: RetrievalStatus
   /** `waiting`, `parsing`, `splitting`, `embedding`, `indexing`, `completed`, `skipped`, `error`. */
@@ -68,7 +85,6 @@ export type FileRetrieval = {
   readonly collections: readonly string[]
 }
 
-/** What comes in by an upload. */
 export type NewContent = {
   readonly content: StoredContent
   readonly mimeType: string
@@ -79,33 +95,48 @@ export type NewFile = NewContent & {
   readonly folderId: string | null
   readonly attributes: Attributes
   readonly purpose: string
-  /** Names of collections that it is put into, in the same transaction. */
+  /** Names of collections to add it to, in the same transaction. */
   readonly collections: readonly string[]
   readonly expiresAt: Date | null
   readonly onConflict: OnConflict
 }
 
-/** What to do where the name is taken: refuse, take another name, or replace that file's content. */
+/** If the name is taken: refuse, add a number, or replace the content of that file. */
 export type OnConflict = 'fail' | 'rename' | 'replace'
 
-/** What has happened to files. At most a thousand at a time are told of. */
+/** A change of at most `filesPerChangeMax` files. */
 export type FileChange = {
   /**
-   * `content`: a new file, or new content of one. `moved`: in another folder, perhaps of another
-   * owner. `deleted`: for ever; told while its rows are still there.
+   * `content`: a new file or new content. `moved`: to another folder, perhaps of another owner.
+   * `deleted`: permanently; reported while its rows still exist.
    */
   readonly kind: 'content' | 'moved' | 'trashed' | 'restored' | 'deleted'
   readonly fileIds: readonly string[]
 }
 
-/** Who is told, in the transaction in which it happens; what they throw undoes it. */
+/** Called inside the transaction of the change; an exception rolls it back. */
 export type FileHooks = {
   changed(transaction: Transaction, change: FileChange): Promise<void>
-  /** Puts a new file into collections, as far as its caller may; throws an `AppError` where not. */
+  /** Adds a new file to collections; throws an `AppError` if the principal may not. */
   joinCollections(
     transaction: Transaction,
-    caller: RequestPrincipal,
+    principal: RequestPrincipal,
     fileId: string,
     collections: readonly string[],
   ): Promise<void>
+}
+
+const filesPerChangeMax = 1_000
+
+/** Calls the hook for the files among the nodes, in batches. */
+export async function notifyInBatches(
+  { changed }: Pick<FileHooks, 'changed'>,
+  transaction: Transaction,
+  kind: FileChange['kind'],
+  nodes: readonly { id: string; kind: 'file' | 'folder' }[],
+): Promise<void> {
+  const ids = nodes.filter((node) => node.kind === 'file').map(({ id }) => id)
+  for (let start = 0; start < ids.length; start += filesPerChangeMax) {
+    await changed(transaction, { kind, fileIds: ids.slice(start, start + filesPerChangeMax) })
+  }
 }

@@ -1,43 +1,35 @@
-import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import type { Storage } from '#storage/storage.ts'
-import { downloadRoutes } from './content/download-routes.ts'
-import { uploadRoutes } from './content/upload-routes.ts'
-import { listingRoutes } from './listing/routes.ts'
-import { fileRoutes, folderRoutes } from './routes.ts'
-import { fileShareRoutes, principalRoutes } from './shares/routes.ts'
+import { downloadEndpoints } from './content/download-endpoints.ts'
+import { uploadEndpoints } from './content/upload-endpoints.ts'
+import { nodeEndpoints } from './endpoints.ts'
+import { listingEndpoints } from './listing/endpoints.ts'
+import { fileShareEndpoints } from './shares/endpoints.ts'
 import { createShares, type Shares } from './shares/shares.ts'
 import { startFileSweep } from './trash/sweep.ts'
 import { createFiles, type Files } from './tree.ts'
 
-/** Files and folders, and whom they are shared with. */
+/** Files, folders and their shares. */
 export const filesModule = module({
   name: 'files',
   start(needs: Foundation & { storage: Storage; collections: Pick<Collections, 'fileHooks'> }) {
-    const { config, log, database, storage, collections, now } = needs
-    const stored = { database, storage, settings: config.files, hooks: collections.fileHooks, now }
-    const sweep = startFileSweep({ ...stored, log })
+    const { config, settings, log, database, storage, collections, now } = needs
+    const deps = { database, storage, settings, hooks: collections.fileHooks, now }
+    const sweep = startFileSweep({ ...deps, log })
     return {
-      services: { files: createFiles(stored), shares: createShares({ database, now }) },
+      services: {
+        files: createFiles({ ...deps, limits: config.files }),
+        shares: createShares({ database, now }),
+      },
       close: () => sweep.stop(),
     }
   },
-  routes: (
-    services: Foundation & {
-      auth: Auth
-      files: Files
-      shares: Shares
-      storage: Storage
-      collections: Collections
-    },
-  ) => [
-    listingRoutes(services),
-    uploadRoutes(services),
-    downloadRoutes(services),
-    fileRoutes(services),
-    folderRoutes(services),
-    fileShareRoutes(services),
-    principalRoutes(services),
+  endpoints: (services: Foundation & { files: Files; shares: Shares; storage: Storage }) => [
+    ...listingEndpoints(services),
+    ...uploadEndpoints(services),
+    ...downloadEndpoints(services),
+    ...nodeEndpoints(services),
+    ...fileShareEndpoints(services),
   ],
 })

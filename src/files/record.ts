@@ -1,35 +1,32 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { instant, nullable } from '#api/shapes.ts'
+import type { ResponseSettings } from '#api/endpoint.ts'
+import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
+import { entityTag } from '#lib/entity-tag.ts'
+import type { FileView, FolderView, NodeView } from './files.ts'
 import { oneOf } from './schema.ts'
-
-/** What the routes of files and folders answer with. */
-
-const role = oneOf('viewer', 'editor', 'manager', 'owner')
 
 const nodeFields = {
   name: Type.String(),
   folder_id: nullable(
     Type.String({ format: 'uuid' }),
-    'The folder that it is in; null at the top of a tree, and where the caller may not see the folder.',
+    'The parent folder; null at the top level, and if the caller may not see the parent.',
   ),
   owner: Type.Object({
     id: Type.String({ format: 'uuid' }),
-    name: nullable(Type.String(), 'Null for one who was never seen.'),
+    name: nullable(Type.String(), 'Null for a user who has never signed in.'),
   }),
   created_by: Type.String({ format: 'uuid' }),
-  shared: Type.Boolean({
-    description: 'Whether it, or a folder above it, is shared with anybody.',
-  }),
-  my_role: role,
-  version: Type.Integer({ description: 'Rises with each change; the `ETag` of the record.' }),
-  created_at: instant('When it was made'),
-  updated_at: instant('When it was last changed'),
+  shared: Type.Boolean({ description: 'Whether it or a folder above it is shared.' }),
+  my_role: oneOf('viewer', 'editor', 'manager', 'owner'),
+  version: Type.Integer({ description: 'Increases with each change; the `ETag` of the record.' }),
+  created_at: instant('Time of creation'),
+  updated_at: instant('Time of the last change'),
 }
 
 export const attributes = Type.Record(
   Type.String(),
   Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
-  { description: 'What searches can filter by.' },
+  { description: 'For filters of a search.' },
 )
 
 const retrieval = Type.Object({
@@ -39,10 +36,10 @@ const retrieval = Type.Object({
   }),
   error: nullable(
     Type.Object({ code: Type.String(), message: Type.String() }),
-    'Why it cannot be found.',
+    'Why the file cannot be searched.',
   ),
-  chunks: Type.Integer({ description: 'Passages that are searched.' }),
-  collections: Type.Array(Type.String(), { description: 'Those that have it, by their names.' }),
+  chunks: Type.Integer({ description: 'The number of indexed passages.' }),
+  collections: Type.Array(Type.String(), { description: 'The names of its collections.' }),
 })
 
 export const fileRecord = Type.Object(
@@ -52,20 +49,20 @@ export const fileRecord = Type.Object(
     filename: Type.String({ description: 'The same as `name`.' }),
     ...nodeFields,
     bytes: Type.Integer(),
-    mime_type: Type.String({ description: 'By the bytes, never by what its sender says.' }),
-    sha256: Type.String({ description: 'Of the content; the `ETag` of the content.' }),
+    mime_type: Type.String({ description: 'Detected from the content.' }),
+    sha256: Type.String({ description: 'The hash and `ETag` of the content.' }),
     purpose: Type.String(),
     status: Type.Union(
       (['processing', 'processed', 'error'] as const).map((status) => Type.Literal(status)),
-      { description: 'Whether there is something to wait for before it can be found.' },
+      { description: 'Whether processing for retrieval is complete.' },
     ),
     retrieval_status: nullable(
       oneOf('RAG Available', 'Processing', 'Pending', 'Not Supported', 'Failed'),
-      'Of the collection in which it has fared worst; null where it is in none.',
+      'The worst status in any of its collections; null if it is in none.',
     ),
-    retrieval: nullable(retrieval, 'The same in detail.'),
+    retrieval: nullable(retrieval, 'Details of `retrieval_status`.'),
     attributes,
-    expires_at: nullable(Type.String({ format: 'date-time' }), 'When it is deleted.'),
+    expires_at: nullable(Type.String({ format: 'date-time' }), 'When the file is deleted.'),
   },
   { $id: 'File' },
 )
@@ -77,7 +74,7 @@ const folderFields = {
   ...nodeFields,
   child_counts: Type.Object(
     { files: Type.Integer(), folders: Type.Integer() },
-    { description: 'Directly in it; of each, no more than 1,000 are counted.' },
+    { description: 'Direct children, each counted up to 1,000.' },
   ),
 }
 export const folderRecord = Type.Object(folderFields, { $id: 'Folder' })
@@ -89,18 +86,165 @@ export const folderWithPath = Type.Object(
   {
     ...folderFields,
     path: Type.Array(Type.Object({ id: Type.String({ format: 'uuid' }), name: Type.String() }), {
-      description: 'The folders above it, from the top, as far as the caller may see them.',
+      description: 'The folders above it that the caller may see, from the top level.',
     }),
   },
   { $id: 'FolderWithPath' },
 )
-export type FolderWithPath = Static<typeof folderWithPath>
 
 export const nodeDeleted = Type.Object({
   id: Type.String({ format: 'uuid' }),
   object: oneOf('file', 'folder'),
   deleted: Type.Literal(true),
-  files: Type.Optional(Type.Integer({ description: 'Of a folder: how many were in it.' })),
-  folders: Type.Optional(Type.Integer({ description: 'Of a folder: itself and those in it.' })),
+  files: Type.Optional(Type.Integer({ description: 'For a folder: the files in it.' })),
+  folders: Type.Optional(
+    Type.Integer({ description: 'For a folder: the folders in it and itself.' }),
+  ),
 })
-export type NodeDeleted = Static<typeof nodeDeleted>
+
+/** Has the fields of OpenAI's file object. */
+export function renderFile(file: FileView): FileRecord {
+  const { retrieval } = file
+  return {
+    id: file.id,
+    object: 'file',
+    filename: file.name,
+    name: file.name,
+    folder_id: file.folderId,
+    owner: { id: file.ownerId, name: file.ownerName },
+    created_by: file.createdBy,
+    bytes: file.bytes,
+    mime_type: file.mimeType,
+    sha256: file.sha256,
+    purpose: file.purpose,
+    status: statusOf(file),
+    retrieval_status: retrieval?.status ?? null,
+    retrieval:
+      retrieval === null
+        ? null
+        : {
+            state: retrieval.state,
+            error: retrieval.error,
+            chunks: retrieval.chunks,
+            collections: [...retrieval.collections],
+          },
+    attributes: file.attributes,
+    shared: file.isShared,
+    my_role: file.role,
+    version: file.version,
+    created_at: file.createdAt.toISOString(),
+    updated_at: file.updatedAt.toISOString(),
+    expires_at: file.expiresAt?.toISOString() ?? null,
+  }
+}
+
+/** OpenAI's clients poll until the status is `processed` or `error`. */
+function statusOf({ retrieval }: FileView): FileRecord['status'] {
+  switch (retrieval?.status) {
+    case 'Pending':
+    case 'Processing':
+      return 'processing'
+    case 'Failed':
+      return 'error'
+    default:
+      return 'processed'
+  }
+}
+
+export function renderFolder(folder: FolderView): FolderRecord {
+  return {
+    id: folder.id,
+    object: 'folder',
+    name: folder.name,
+    folder_id: folder.folderId,
+    owner: { id: folder.ownerId, name: folder.ownerName },
+    created_by: folder.createdBy,
+    shared: folder.isShared,
+    my_role: folder.role,
+    child_counts: folder.childCounts,
+    version: folder.version,
+    created_at: folder.createdAt.toISOString(),
+    updated_at: folder.updatedAt.toISOString(),
+  }
+}
+
+export function renderNode(node: NodeView): NodeRecord {
+  return node.kind === 'file' ? renderFile(node) : renderFolder(node)
+}
+
+/** Renders a node and sets its version as the entity tag. */
+export function renderWithTag(node: NodeView, set: ResponseSettings): NodeRecord {
+  set.headers['etag'] = entityTag(versionTag(node))
+  return renderNode(node)
+}
+
+export function versionTag({ version }: Pick<NodeView, 'version'>): string {
+  return String(version)
+}
+
+// Examples and errors that several endpoints document.
+
+const folderId = '0198f3a1-02b7-7a51-8c3d-9e4f6a7b8c90'
+export const ownerId = '5b0e7c1a-3d42-5f8e-9a6b-1c2d3e4f5a6b'
+
+const nodeExample = {
+  owner: { id: ownerId, name: 'ann' },
+  created_by: ownerId,
+  shared: false,
+  my_role: 'owner',
+  version: 1,
+  created_at: instantExample,
+  updated_at: instantExample,
+} as const
+
+export const fileExample: FileRecord = {
+  id: idExample,
+  object: 'file',
+  filename: 'report.pdf',
+  name: 'report.pdf',
+  folder_id: folderId,
+  bytes: 48_213,
+  mime_type: 'application/pdf',
+  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  purpose: 'user_data',
+  status: 'processed',
+  retrieval_status: 'RAG Available',
+  retrieval: { state: 'completed', error: null, chunks: 12, collections: ['handbook'] },
+  attributes: { year: 2026 },
+  ...nodeExample,
+  expires_at: null,
+}
+
+export const folderExample: FolderRecord = {
+  id: folderId,
+  object: 'folder',
+  name: 'Reports',
+  folder_id: null,
+  child_counts: { files: 3, folders: 1 },
+  ...nodeExample,
+}
+
+export const fileNotFound = `There is no file with the id "${idExample}".`
+export const folderNotFound = `There is no folder with the id "${folderId}".`
+
+export const notFileEditor = 'This requires the role editor on the file.'
+export const notFolderEditor = 'This requires the role editor on the folder.'
+
+/** Errors of endpoints that put a node into a folder. */
+export const destinationErrors = {
+  conflict: {
+    code: 'name_conflict',
+    message: 'The name "report.pdf" is already taken in this folder.',
+  },
+  removed_field: {
+    code: 'folder_path_removed',
+    message: '"folder_path" was removed; use "folder_id".',
+  },
+  unknown_field: '"colour" is not a known field.',
+} as const
+
+export const invalidName = { code: 'invalid_name', message: '"name" must not have slashes.' }
+export const tooManyFiles = {
+  code: 'too_many_files',
+  message: 'The owner of the folder has 1000000 files and folders, which is the limit.',
+}

@@ -11,68 +11,61 @@ import { type Checker, compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema } from '#lib/unprocessable.ts'
 import type { OnConflict } from './files.ts'
 
-/** The wire shapes of changes of files and folders. */
-
 const uuidForm = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
-/** A name has 255 bytes at most; what is much longer is not looked at. */
+/** Names have at most 255 bytes; much longer ones are refused unparsed. */
 const nameCharsMax = 1_024
 
 export const strict = <T extends TProperties>(fields: T) =>
   Type.Object(fields, { additionalProperties: false })
-export const oneOf = <Word extends string>(...options: Word[]) =>
-  Type.Union(options.map((word) => Type.Literal(word)))
+export const oneOf = <Value extends string>(...values: Value[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)))
 export const id = () => Type.String({ pattern: uuidForm, description: 'an id' })
-/** A field that is null counts as not given. */
+/** A null field counts as absent. */
 export const optional = <T extends TSchema>(
   schema: T,
-  told: Pick<SchemaOptions, 'description' | 'default'> = {},
-) => Type.Optional(Type.Union([schema, Type.Null()], told))
+  options: Pick<SchemaOptions, 'description' | 'default'> = {},
+) => Type.Optional(Type.Union([schema, Type.Null()], options))
 const name = () =>
   Type.String({ description: 'A name of at most 255 bytes.', maxLength: nameCharsMax })
-const conflictWord = () =>
+const onConflict = () =>
   optional(oneOf('fail', 'rename'), {
-    description: '`rename`: where the name is taken, it gets a number.',
+    description: '`rename`: adds a number if the name is taken.',
     default: 'fail',
   })
-const idOrNull = () =>
-  Type.Union([id(), Type.Null()], { description: "Null: the top of the caller's own tree." })
-const topIfAbsent = { description: "The folder to put it in; absent or null: the caller's top." }
+const destinationId = () =>
+  Type.Union([id(), Type.Null()], { description: "Null: the top level of the caller's own tree." })
+const parentId = () =>
+  optional(id(), {
+    description: "The parent folder; absent or null: the top level of the caller's own tree.",
+  })
 
 export const newFolder = strict({
   name: name(),
-  folder_id: optional(id(), topIfAbsent),
-  on_conflict: conflictWord(),
+  folder_id: parentId(),
+  on_conflict: onConflict(),
 })
-const folderChanges = {
+const nodeChange = {
   name: Type.Optional(name()),
-  folder_id: Type.Optional(idOrNull()),
-  on_conflict: conflictWord(),
+  folder_id: Type.Optional(destinationId()),
+  on_conflict: onConflict(),
 }
-export const folderChange = strict(folderChanges)
+export const folderChange = strict(nodeChange)
 export const fileChange = strict({
-  ...folderChanges,
+  ...nodeChange,
   attributes: Type.Optional(
     Type.Unknown({
       description:
-        'A merge patch: an object of texts, numbers and booleans; null takes one away, and null for all of them takes all away. At most 16 keys and 512 characters in a text.',
+        'A merge patch: an object of strings, numbers and booleans; null removes an attribute, or all of them. At most 16 keys and 512 characters per string.',
     }),
   ),
 })
-export const move = strict({ folder_id: idOrNull(), on_conflict: conflictWord() })
+export const move = strict({ folder_id: destinationId(), on_conflict: onConflict() })
 export const copy = strict({
-  folder_id: optional(id(), topIfAbsent),
-  name: optional(name(), { description: 'Absent: the name of the file that is copied.' }),
-  on_conflict: conflictWord(),
+  folder_id: parentId(),
+  name: optional(name(), { description: 'By default the name of the source.' }),
+  on_conflict: onConflict(),
 })
-export const restore = strict({ on_conflict: conflictWord() })
-const switched = (description: string) =>
-  Type.Optional(
-    Type.Union([Type.Literal('true'), Type.Literal('false')], { description, default: 'false' }),
-  )
-export const fileRemoval = strict({
-  permanent: switched('Deletes it for ever, also out of the trash. Only its owner may.'),
-})
-export const folderRemoval = strict({ recursive: switched('Also where it is not empty.') })
+export const restore = strict({ on_conflict: onConflict() })
 
 const newFolderChecker = compileChecker(newFolder)
 const fileChangeChecker = compileChecker(fileChange)
@@ -80,98 +73,67 @@ const folderChangeChecker = compileChecker(folderChange)
 const moveChecker = compileChecker(move)
 const copyChecker = compileChecker(copy)
 const restoreChecker = compileChecker(restore)
-const fileRemovalChecker = compileChecker(fileRemoval)
-const folderRemovalChecker = compileChecker(folderRemoval)
 
-type Conflict = Exclude<OnConflict, 'replace'>
+type NameConflict = { readonly onConflict: Exclude<OnConflict, 'replace'> }
 
-export function readNewFolder(body: unknown): {
-  name: string
-  folderId: string | null
-  onConflict: Conflict
-} {
-  const fields = readFields(newFolderChecker, body)
-  return {
-    name: fields.name,
-    folderId: fields.folder_id ?? null,
-    onConflict: fields.on_conflict ?? 'fail',
-  }
+export function parseNewFolder(
+  body: unknown,
+): NameConflict & { name: string; folderId: string | null } {
+  const { name, folder_id: folderId = null, on_conflict } = parseFields(newFolderChecker, body)
+  return { name, folderId, onConflict: on_conflict ?? 'fail' }
 }
 
-export type ReadChange = {
+export type ParsedChange = NameConflict & {
   readonly name?: string
   readonly attributes?: unknown
   readonly folderId?: string | null
-  readonly onConflict: Conflict
 }
 
-export function readFileChange(body: unknown): ReadChange {
-  const { attributes, ...rest } = readFields(fileChangeChecker, body)
-  return { ...changeOf(rest), ...(attributes === undefined ? {} : { attributes }) }
+export function parseFileChange(body: unknown): ParsedChange {
+  const { attributes, ...fields } = parseFields(fileChangeChecker, body)
+  return { ...changeOf(fields), ...(attributes === undefined ? {} : { attributes }) }
 }
 
-export function readFolderChange(body: unknown): ReadChange {
-  return changeOf(readFields(folderChangeChecker, body))
+export function parseFolderChange(body: unknown): ParsedChange {
+  return changeOf(parseFields(folderChangeChecker, body))
 }
 
-function changeOf(fields: {
-  name?: string
-  folder_id?: string | null
-  on_conflict?: Conflict | null
-}): ReadChange {
+export function parseMove(body: unknown): ParsedChange {
+  return changeOf(parseFields(moveChecker, body))
+}
+
+function changeOf({
+  name,
+  folder_id: folderId,
+  on_conflict,
+}: Static<typeof folderChange>): ParsedChange {
   return {
-    ...(fields.name === undefined ? {} : { name: fields.name }),
-    ...(fields.folder_id === undefined ? {} : { folderId: fields.folder_id }),
-    onConflict: fields.on_conflict ?? 'fail',
+    ...(name === undefined ? {} : { name }),
+    ...(folderId === undefined ? {} : { folderId }),
+    onConflict: on_conflict ?? 'fail',
   }
 }
 
-export function readMove(body: unknown): ReadChange {
-  return changeOf(readFields(moveChecker, body))
+export function parseCopy(
+  body: unknown,
+): NameConflict & { folderId: string | null; name: string | null } {
+  const { name = null, folder_id: folderId = null, on_conflict } = parseFields(copyChecker, body)
+  return { name, folderId, onConflict: on_conflict ?? 'fail' }
 }
 
-export function readCopy(body: unknown): {
-  folderId: string | null
-  name: string | null
-  onConflict: Conflict
-} {
-  const fields = readFields(copyChecker, body)
-  return {
-    folderId: fields.folder_id ?? null,
-    name: fields.name ?? null,
-    onConflict: fields.on_conflict ?? 'fail',
-  }
+export function parseRestore(body: unknown): NameConflict {
+  return { onConflict: parseFields(restoreChecker, body).on_conflict ?? 'fail' }
 }
 
-export function readRestore(body: unknown): { onConflict: Conflict } {
-  return { onConflict: readFields(restoreChecker, body).on_conflict ?? 'fail' }
-}
-
-export function readRemoval(
-  kind: 'file' | 'folder',
-  query: unknown,
-): { isRecursive: boolean; isPermanent: boolean } {
-  if (kind === 'file') {
-    return {
-      isRecursive: true,
-      isPermanent: readFields(fileRemovalChecker, query).permanent === 'true',
-    }
-  }
-  return {
-    isRecursive: readFields(folderRemovalChecker, query).recursive === 'true',
-    isPermanent: false,
-  }
-}
-
-/** The value of a body or a query; throws a 422 that names the field at fault. */
-export function readFields<T extends TSchema>(checker: Checker<T>, value: unknown): Static<T> {
+/** Validates a body or query; throws a 422 that names the field. */
+export function parseFields<T extends TSchema>(checker: Checker<T>, value: unknown): Static<T> {
   if (!isRecord(value)) throw refused('', 'The body must be an object.')
   if ('folder_path' in value) throw folderPathRemoved()
   if (checker.check(value)) return value
   throw refusedBySchema(checker.firstError(value))
 }
 
-function folderPathRemoved(): AppError {
+export function folderPathRemoved(): AppError {
   return new AppError('removed_field', '"folder_path" was removed; use "folder_id".', {
     param: 'folder_path',
     code: 'folder_path_removed',

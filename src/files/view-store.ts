@@ -1,28 +1,28 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import type { Attributes, FileRetrieval, NodeView, RetrievalStatus } from '#files/files.ts'
-import { roleOfRank } from '#files/roles.ts'
+import { roleOfRank } from '#files/files.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 
-/** What can run a statement: the database, or a transaction. */
+/** The database or a transaction. */
 export type Handle = Pick<Database['drizzle'], 'execute'>
 
-/** As the functions of the database take who asks: two arguments. */
+/** The two arguments that stand for a principal in database functions. */
 export function principalArguments({ userId, groups }: RequestPrincipal): SQL {
   return sql`${userId}::uuid, ${arrayText(groups)}::text[]`
 }
 
-/** A list as one text in the form of PostgreSQL's arrays. */
+/** A PostgreSQL array literal. */
 export function arrayText(items: readonly string[]): string {
   return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
 }
 
-/** The caller's rank on a node; null where they may not read it. */
-export function rankOn(node: SQL, caller: RequestPrincipal): SQL {
-  return sql`node_role(${node}, ${principalArguments(caller)})`
+/** The rank of the principal's role on a node; null without read access. */
+export function rankOn(node: SQL, principal: RequestPrincipal): SQL {
+  return sql`node_role(${node}, ${principalArguments(principal)})`
 }
 
-/** The worse, the higher. */
+/** From best to worst. */
 const statuses: readonly RetrievalStatus[] = [
   'RAG Available',
   'Processing',
@@ -35,8 +35,8 @@ export function rankOfStatus(status: RetrievalStatus): number {
   return statuses.indexOf(status)
 }
 
-/** The states of a file in the collections that the caller sees, as rows of a subquery. */
-function statesOf(fileId: SQL, caller: RequestPrincipal): SQL {
+/** A subquery: the states of a file in the collections that the principal can see. */
+function statesOf(fileId: SQL, principal: RequestPrincipal): SQL {
   return sql`(
     select collection.name, state.state, state.stage, state.error_code, state.error_message,
       state.chunks, case state.state
@@ -45,15 +45,15 @@ function statesOf(fileId: SQL, caller: RequestPrincipal): SQL {
       end as rank
     from collection_file_state state
     join collection on collection.id = state.collection_id
-    where state.file_id = ${fileId} and (collection.owner_id = ${caller.userId}::uuid or exists (
+    where state.file_id = ${fileId} and (collection.owner_id = ${principal.userId}::uuid or exists (
       select 1 from share
       where share.resource_type = 'collection' and share.resource_id = collection.id
-        and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(caller)}))))`
+        and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(principal)}))))`
 }
 
-/** The rank of a file's status; null where it has none. */
-export function statusRankOf(fileId: SQL, caller: RequestPrincipal): SQL {
-  return sql`(select max(standing.rank) from ${statesOf(fileId, caller)} standing)`
+/** The rank of the retrieval status; null without collections. */
+export function statusRankOf(fileId: SQL, principal: RequestPrincipal): SQL {
+  return sql`(select max(state_row.rank) from ${statesOf(fileId, principal)} state_row)`
 }
 
 type StateRow = {
@@ -93,31 +93,31 @@ type ViewRow = {
 export type SortedView = { readonly view: NodeView; readonly sortKey: string }
 
 /**
- * The nodes of a page as the caller sees them, in its order; what the caller may not read is left
- * out. `page` has the columns of `node`, a `sort_key`, and a `position` to sort by.
+ * The readable nodes of a page in its order. `page` selects the columns of `node`, a `sort_key`, and a
+ * `position` to sort by.
  */
 export async function readViews(
   handle: Handle,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   page: SQL,
 ): Promise<readonly SortedView[]> {
   const rows = await handle.execute<ViewRow>(sql`
     with page as materialized (${page}),
     ranked as materialized (
-      select page.*, ${rankOn(sql`page.id`, caller)} as rank from page),
-    seen as materialized (
+      select page.*, ${rankOn(sql`page.id`, principal)} as rank from page),
+    readable as materialized (
       select parent.id from (select distinct parent_id as id from page offset 0) parent
-      where ${rankOn(sql`parent.id`, caller)} is not null)
+      where ${rankOn(sql`parent.id`, principal)} is not null)
     select ranked.id, ranked.kind, ranked.name, ranked.owner_id, ranked.created_by, ranked.version,
       ranked.rank, ranked.sort_key, app_user.subject as owner_name,
-      (select seen.id from seen where seen.id = ranked.parent_id) as folder_id,
+      (select readable.id from readable where readable.id = ranked.parent_id) as folder_id,
       ${millis(sql`ranked.created_at`)} as created_ms,
       ${millis(sql`ranked.updated_at`)} as updated_ms,
       ${millis(sql`file.expires_at`)} as expires_ms,
       file.bytes::text as bytes, file.mime_type, file.sha256, file.attributes, file.purpose,
       is_node_shared(ranked.id) as is_shared,
-      case ranked.kind when 'file' then (select json_agg(standing order by standing.name)
-        from ${statesOf(sql`ranked.id`, caller)} standing) end as states,
+      case ranked.kind when 'file' then (select json_agg(state_row order by state_row.name)
+        from ${statesOf(sql`ranked.id`, principal)} state_row) end as states,
       case ranked.kind when 'folder' then json_build_object(
         'files', ${countOf('file')}, 'folders', ${countOf('folder')}) end as counts
     from ranked
@@ -128,29 +128,28 @@ export async function readViews(
   return rows.map((row) => ({ view: viewOf(row), sortKey: row.sort_key }))
 }
 
-/** One node as the caller sees it. */
 export async function readView(
   handle: Handle,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   id: string,
 ): Promise<NodeView | undefined> {
   const page = sql`select node.*, '' as sort_key, 1 as position from node where id = ${id}::uuid`
-  const [found] = await readViews(handle, caller, page)
+  const [found] = await readViews(handle, principal, page)
   return found?.view
 }
 
-/** How many children are counted; in order and with an end, so that the index is used for it. */
-const countMax = 1_000
+/** The limit and the order make the planner use the index. */
+const childrenCountMax = 1_000
 
-/** The live children of a kind that `ranked` has. */
+/** The number of children of a node of `ranked`, without the trash. */
 function countOf(kind: 'file' | 'folder'): SQL {
   return sql`(select count(*) from (
     select 1 from node child
     where child.parent_id = ranked.id and child.kind = ${kind} and child.trashed_at is null
-    order by child.name_key limit ${countMax}::integer) counted)`
+    order by child.name_key limit ${childrenCountMax}::integer) counted)`
 }
 
-/** Times come out of a plain statement as texts of several forms, numbers do not. */
+/** Plain statements return times as text in a driver-dependent form, so times are selected as numbers. */
 export function millis(column: SQL): SQL {
   return sql`(extract(epoch from ${column}) * 1000)::float8`
 }
@@ -187,18 +186,22 @@ function viewOf(row: ViewRow): NodeView {
 
 function retrievalOf(states: readonly StateRow[]): FileRetrieval | null {
   const worst = states.reduce<StateRow | undefined>(
-    (known, state) => (known === undefined || state.rank > known.rank ? state : known),
+    (worst, state) => (worst === undefined || state.rank > worst.rank ? state : worst),
     undefined,
   )
   const status = statuses[worst?.rank ?? -1]
   if (worst === undefined || status === undefined) return null
   const { error_code: code, error_message: message } = worst
-  const words: Record<string, string> = { done: 'completed', skipped: 'skipped', failed: 'error' }
+  const finalStates: Record<string, string> = {
+    done: 'completed',
+    skipped: 'skipped',
+    failed: 'error',
+  }
   return {
     status,
-    state: words[worst.state] ?? worst.stage ?? 'waiting',
+    state: finalStates[worst.state] ?? worst.stage ?? 'waiting',
     error: worst.rank < 3 || code === null ? null : { code, message: message ?? '' },
-    // A file that several collections have is split once for all that share an index.
+    // Collections that share an index share the passages of a file.
     chunks: Math.max(...states.map(({ chunks }) => chunks)),
     collections: states.map(({ name }) => name),
   }

@@ -1,7 +1,7 @@
 import type { Inference } from '#inference/inference.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
-import { retrievalSettings } from '#settings/live-config.ts'
+import { retrievalSettings } from '#retrieval/settings.ts'
 import { rerankEndpoints } from './endpoints.ts'
 import { createRerankers, type Rerankers } from './reranker.ts'
 

@@ -67,13 +67,13 @@ async function readChain(
   const oldestFirst = links.map((link) => link.id).reverse()
   const items = await readItems(drizzle, oldestFirst)
   const due = links.filter((link) => link.is_due).map((link) => link.id)
-  const expiresAt = new Date(now().getTime() + limits.ttlS * 1000)
+  const expiresAt = new Date(now().getTime() + options.ttlS() * 1000)
   if (due.length > 0) await extendRetention(drizzle, due, expiresAt)
   return { status: newest.status, items }
 }
 
-function extendBefore({ limits, now }: StoreOptions): Date {
-  return new Date(now().getTime() + limits.ttlS * 1000 * (1 - extendAfter))
+function extendBefore({ ttlS, now }: StoreOptions): Date {
+  return new Date(now().getTime() + ttlS() * 1000 * (1 - extendAfter))
 }
 
 /** Input and output of each response, in this order. */

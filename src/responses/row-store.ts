@@ -9,7 +9,9 @@ import type { Ending, LogSegment, ResponseHead } from '#responses/stored.ts'
 export type Handle = Pick<Database['drizzle'], 'execute'>
 
 export type StoreOptions = {
-  limits: Config['responses']
+  limits: Omit<Config['responses'], 'ttlS'>
+  /** How long a response is kept: a setting of administrators, read at each use. */
+  ttlS: () => number
   now: () => Date
 }
 
@@ -88,7 +90,7 @@ export function itemsOf(responseId: SQL): SQL {
 export async function insertResponses(
   handle: Handle,
   rows: readonly ResponseRow[],
-  { limits, now }: StoreOptions,
+  { limits, ttlS, now }: StoreOptions,
 ): Promise<void> {
   const given = rows.map(({ head, object, endedAt, ...row }) => ({
     id: head.id,
@@ -102,7 +104,7 @@ export async function insertResponses(
     object: objectText(object),
     request: row.request,
     created_at: head.createdAt,
-    expires_at: after(endedAt ?? now(), limits.ttlS),
+    expires_at: after(endedAt ?? now(), ttlS()),
     ended_at: endedAt,
     log_expires_at: endedAt === null ? null : after(endedAt, limits.streamTtlS),
   }))
@@ -168,7 +170,7 @@ export function itemRows(
 export async function markEnded(
   handle: Handle,
   ended: readonly { id: string; object: ResponseObject }[],
-  { limits, now }: StoreOptions,
+  { limits, ttlS, now }: StoreOptions,
 ): Promise<void> {
   const endedAt = now()
   const given = ended.map(({ id, object }) => ({
@@ -176,7 +178,7 @@ export async function markEnded(
     status: object.status,
     object: objectText(object),
     ended_at: endedAt,
-    expires_at: after(endedAt, limits.ttlS),
+    expires_at: after(endedAt, ttlS()),
     log_expires_at: after(endedAt, limits.streamTtlS),
   }))
   await inChunks(given, async (json) => {

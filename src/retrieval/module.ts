@@ -6,12 +6,10 @@ import type { Files } from '#files/tree.ts'
 import type { Jobs } from '#jobs/jobs.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
-import { retrievalSettings } from '#settings/live-config.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { Collections } from './collections/collections.ts'
 import { createCollections } from './collections/create-collections.ts'
-import { collectionEndpoints } from './collections/endpoints.ts'
-import { collectionShareRoutes } from './collections/share-routes.ts'
+import { collectionEndpoints, collectionShareEndpoints } from './collections/endpoints.ts'
 import { createExtraction } from './extraction/extraction.ts'
 import { createFileSearch } from './file-search/file-search.ts'
 import { createChunkTables } from './index/tables.ts'
@@ -23,6 +21,7 @@ import type { Reindexes } from './reindex/reindex.ts'
 import { createSearch } from './search/create-search.ts'
 import { searchEndpoints } from './search/endpoints.ts'
 import type { Search } from './search/search.ts'
+import { retrievalSettings } from './settings.ts'
 import { vectorStoreEndpoints } from './vector-stores/endpoints.ts'
 
 type Needs = Foundation & {
@@ -78,9 +77,9 @@ export const retrievalModule = module({
   endpoints: (services: EndpointNeeds) => [
     ...ingestEndpoints(services),
     ...collectionEndpoints(services),
+    ...collectionShareEndpoints(services),
     ...searchEndpoints(services),
     ...vectorStoreEndpoints(services),
     ...reindexEndpoints(services),
   ],
-  routes: (services: EndpointNeeds) => [collectionShareRoutes(services)],
 })

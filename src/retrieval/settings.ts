@@ -1,3 +1,5 @@
+import type { CurrentSettings } from '#settings/schema.ts'
+
 /** Settings that administrators change at run time; read for each search. */
 export type RetrievalSettings = () => {
   /** Passages per search, 1 to 50. */
@@ -8,4 +10,16 @@ export type RetrievalSettings = () => {
   readonly rerankModel: string | null
   /** The model of new collections. */
   readonly embeddingModel: string
+}
+
+export function retrievalSettings({ current }: CurrentSettings): RetrievalSettings {
+  return () => {
+    const { retrieval_k, rerank_top_n, reranker_model, embedding_model } = current()
+    return {
+      retrievalK: retrieval_k,
+      rerankTopN: rerank_top_n,
+      rerankModel: reranker_model,
+      embeddingModel: embedding_model,
+    }
+  }
 }

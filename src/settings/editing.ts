@@ -1,87 +1,182 @@
-import type { Principal } from '#auth/principal.ts'
+import type { Embedders } from '#embedding/embedder.ts'
+import type { Files } from '#files/tree.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
+import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { refused } from '#lib/unprocessable.ts'
-import { checkNames, demandReranker, type SettingChecks } from './checks.ts'
-import { applyPatch, type Flat, patchBetween } from './flat.ts'
-import { readPatch, readValue } from './patch.ts'
-import { settingsByKey } from './schema.ts'
-import type { Settings, Standing } from './settings.ts'
-import { type Warning, warningsOf } from './warnings.ts'
+import type { Rerankers } from '#rerank/reranker.ts'
+import { applyPatch, documentNotFound, type Flat, parseValue, patchBetween } from './patch.ts'
+import { type ConfigValues, type ReferenceKind, settingsByKey } from './schema.ts'
+import type { Settings, SettingsState } from './settings.ts'
 
 /**
- * Changes of administrators. They throw `unprocessable`, `unknown_field` or `removed_field` for what
- * cannot be, `conflict` for what the environment gives, and `precondition_failed` for what another
- * change came before.
+ * Changes by administrators. They throw `unprocessable`, `unknown_field` or `removed_field` for invalid
+ * values, `conflict` for locked keys, and `precondition_failed` for a stale `If-Match`.
  */
 export type Editing = {
-  /** `body`: a merge patch. */
-  patch(caller: Editor, body: unknown, how: EditHow): Promise<Edited>
-  /** What was set after the change `revision` is set again; what it says is checked anew. */
-  rollBack(caller: Editor, revision: number, how: EditHow): Promise<Edited>
+  patch(principal: RequestPrincipal, patch: Flat, options: EditOptions): Promise<Edited>
+  /** Restores the overrides after the change `revision`, validated by the rules of this release. */
+  rollBack(principal: RequestPrincipal, revision: number, options: EditOptions): Promise<Edited>
 }
 
-type Editor = Pick<Principal, 'userId' | 'groups'>
-
-export type EditHow = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
+export type EditOptions = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
 
 export type Edited = {
-  readonly before: Standing
-  readonly after: Standing
-  readonly warnings: readonly Warning[]
+  readonly before: SettingsState
+  readonly after: SettingsState
+  readonly warnings: Warning[]
+}
+
+/** Finds the resources that settings refer to. */
+export type SettingReferences = {
+  embedders: Pick<Embedders, 'find'>
+  rerankers: Pick<Rerankers, 'find'>
+  files: Pick<Files, 'readable'>
 }
 
 export function createEditing(
-  settings: Pick<Settings, 'change' | 'layers' | 'setAfter'>,
-  checks: SettingChecks,
+  settings: Pick<Settings, 'change' | 'layers' | 'overridesAfter'>,
+  references: SettingReferences,
 ): Editing {
   const { layers } = settings
   return {
-    async patch(caller, body, how) {
-      const patch = readPatch(body)
-      layers.demandUnlocked(patch.keys())
-      await checkNames(checks, caller, patch)
-      const { before, after } = await settings.change(
-        { actorId: caller.userId, ...how },
-        ({ set }) => {
-          const patched = applyPatch(set, patch)
-          demandReranker({ values: layers.effective(patched) }, patch)
-          return patched
-        },
-      )
-      return edited({ before, after }, patch)
+    async patch(principal, patch, options) {
+      layers.requireUnlocked(patch.keys())
+      await requireReferences(references, principal, patch)
+      const actor = { actorId: principal.userId, ...options }
+      const changed = await settings.change(actor, ({ overrides }) => {
+        const patched = applyPatch(overrides, patch)
+        requireReranker(layers.effective(patched), patch)
+        return patched
+      })
+      return { ...changed, warnings: warningsOf({ ...changed, patch }) }
     },
 
-    async rollBack(caller, revision, how) {
-      const set = await settings.setAfter(revision)
-      if (set === undefined) throw revisionNotFound(revision)
-      const target = readSet(set)
-      const isLocked = ([key]: readonly [string, unknown]) => layers.lockOf(key) !== null
-      await checkNames(checks, caller, new Map([...target].filter((entry) => !isLocked(entry))))
+    async rollBack(principal, revision, options) {
+      const overrides = await settings.overridesAfter(revision)
+      if (overrides === undefined) {
+        const sentence = `There is no revision ${revision}; see the history.`
+        throw refused('revision', sentence, 'revision_not_found')
+      }
+      // Keys that this release does not know are kept.
+      const target = new Map(
+        [...overrides].map(([key, value]) => [
+          key,
+          settingsByKey.has(key) ? parseValue(key, value) : value,
+        ]),
+      )
+      const unlocked = [...target].filter(([key]) => layers.lockOf(key) === null)
+      await requireReferences(references, principal, new Map(unlocked))
       let patch: Flat = new Map()
-      const changed = await settings.change({ actorId: caller.userId, ...how }, (standing) => {
-        patch = patchBetween(standing.set, target)
-        layers.demandUnlocked(patch.keys())
-        demandReranker({ values: layers.effective(target) }, patch)
+      const actor = { actorId: principal.userId, ...options }
+      const changed = await settings.change(actor, (state) => {
+        patch = patchBetween(state.overrides, target)
+        layers.requireUnlocked(patch.keys())
+        requireReranker(layers.effective(target), patch)
         return target
       })
-      return edited(changed, patch)
+      return { ...changed, warnings: warningsOf({ ...changed, patch }) }
     },
   }
 }
 
-function edited({ before, after }: Pick<Edited, 'before' | 'after'>, patch: Flat): Edited {
-  const sides = { before: before.values, after: after.values }
-  return { before, after, warnings: warningsOf({ ...sides, patch }) }
+/**
+ * Throws `unprocessable` of code `model_not_found`, `model_mode_mismatch` or `document_not_found`, and
+ * `service_unavailable` if a reference cannot be checked.
+ */
+async function requireReferences(
+  { embedders, rerankers, files }: SettingReferences,
+  principal: RequestPrincipal,
+  values: Flat,
+): Promise<void> {
+  const check: Record<ReferenceKind, (key: string, value: unknown) => Promise<void>> = {
+    'embedding model': (key, name) => requireModel(key, name, embedders.find),
+    'rerank model': (key, name) => requireModel(key, name, rerankers.find),
+    async files(key, ids) {
+      if (!Array.isArray(ids) || ids.length === 0) return
+      const readable = await files.readable(principal, ids)
+      const missing = ids.findIndex((id) => !readable.has(id))
+      if (missing !== -1) throw documentNotFound(key, ids, missing)
+    },
+  }
+  for (const { key, reference } of settingsByKey.values()) {
+    if (reference !== null) await check[reference](key, values.get(key))
+  }
 }
 
-/** What was set in another time, by the rules of today. What this release does not know is kept. */
-function readSet(set: Flat): Flat {
-  return new Map(
-    [...set].map(([key, value]) => [key, settingsByKey.has(key) ? readValue(key, value) : value]),
+async function requireModel(
+  key: string,
+  name: unknown,
+  find: (name: string) => Promise<unknown>,
+): Promise<void> {
+  if (typeof name !== 'string') return
+  try {
+    await find(name)
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    if (error.kind !== 'model_not_found' && error.kind !== 'model_mode_mismatch') throw error
+    throw refused(key, error.message, error.kind)
+  }
+}
+
+/** `rerank_top_n` requires a reranker. Reports the key of this patch that breaks the rule. */
+function requireReranker(values: ConfigValues, patch: Flat): void {
+  const { rerank_top_n: topN, reranker_model: model } = values
+  if (topN === null || model !== null) return
+  if (typeof patch.get('rerank_top_n') === 'number') {
+    throw refused(
+      'rerank_top_n',
+      '"rerank_top_n" needs a reranker; set "reranker_model" as well.',
+      'reranker_not_configured',
+    )
+  }
+  if (!patch.has('reranker_model')) return
+  throw new AppError(
+    'conflict',
+    `"rerank_top_n" is ${topN} and needs the reranker; set it to null as well.`,
+    { code: 'reranker_in_use', param: 'reranker_model' },
   )
 }
 
-function revisionNotFound(revision: number) {
-  const sentence = `There is no revision ${revision}; see the history.`
-  return refused('revision', sentence, 'revision_not_found')
+/** A valid change that may not be intended. */
+type Warning = { readonly code: string; readonly param: string; readonly message: string }
+
+function warningsOf({
+  before: { values: before },
+  after: { values: after },
+  patch,
+}: Omit<Edited, 'warnings'> & { patch: Flat }): Warning[] {
+  const warnings: Warning[] = []
+  const { rerank_top_n: topN, retrieval_k: k } = after
+  if (topN !== null && topN > k) {
+    warnings.push({
+      code: 'rerank_top_n_above_retrieval_k',
+      param: 'rerank_top_n',
+      message: `A model gets at most ${k} passages ("retrieval_k"), even if the reranker returns more.`,
+    })
+  }
+  if (before.embedding_model !== after.embedding_model) {
+    warnings.push({
+      code: 'embedding_model_of_new_collections',
+      param: 'embedding_model',
+      message: 'Existing collections keep their model until they are reindexed.',
+    })
+  }
+  if (before.files.trash_seconds > after.files.trash_seconds) {
+    warnings.push({
+      code: 'trash_emptied',
+      param: 'files.trash_seconds',
+      message: 'Older files in the trash are deleted permanently.',
+    })
+  }
+  for (const key of ['rerank_top_n', 'reranker_model'] as const) {
+    // The configuration file may have a value.
+    if (patch.get(key) !== null || after[key] === null) continue
+    warnings.push({
+      code: 'value_of_configuration',
+      param: key,
+      message: `"${key}" is ${JSON.stringify(after[key])}, from the configuration file.`,
+    })
+  }
+  return warnings
 }

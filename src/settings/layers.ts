@@ -1,60 +1,53 @@
 import { Value } from '@sinclair/typebox/value'
-import { configSchema } from '#config/schema.ts'
+import { type Config, configSchema } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
-import { type Flat, flatten, nest } from './flat.ts'
-import {
-  type ConfigValues,
-  configuredValues,
-  isConfigValues,
-  type SettingsConfig,
-  settingsByKey,
-} from './schema.ts'
+import { type Flat, nest } from './patch.ts'
+import { type ConfigValues, isConfigValues, settingsByKey } from './schema.ts'
 
 type SettingSource = 'default' | 'file' | 'database' | 'environment'
 
-/** What of the layers holds: default, configuration file, database, environment; the last wins. */
+/** Precedence of the layers: default, configuration file, database, environment (highest). */
 export type Layers = {
-  /** All keys, with what administrators have set. What does not fit its key is not looked at. */
-  effective(set: Flat): ConfigValues
-  sourceOf(key: string, set: Flat): SettingSource
-  /** What the key is where neither administrators nor the operator set it. */
+  /** All values. Overrides that do not match the schema of this release are ignored. */
+  effective(overrides: Flat): ConfigValues
+  sourceOf(key: string, overrides: Flat): SettingSource
+  /** The value without configuration and overrides. */
   defaultOf(key: string): unknown
-  /** The environment variable that gives the key, so that nobody else can; null: none. */
+  /** The environment variable that locks the key; null: none. */
   lockOf(key: string): string | null
   /** Throws `conflict` of code `config_locked`. */
-  demandUnlocked(keys: Iterable<string>): void
+  requireUnlocked(keys: Iterable<string>): void
 }
 
-export function createLayers(config: SettingsConfig): Layers {
-  const shipped = flatten(configuredValues(Value.Parse(configSchema, {})))
-  const configured = flatten(configuredValues(config))
-  const givenBy = (key: string) => config.sources[settingsByKey.get(key)?.configKey ?? '']
+export function createLayers(config: Config): Layers {
+  const sourceInConfig = (key: string) => config.sources[settingsByKey.get(key)?.configKey ?? '']
   const lockOf = (key: string) => {
-    const given = givenBy(key)
-    return given?.kind === 'environment' ? given.variable : null
+    const source = sourceInConfig(key)
+    return source?.kind === 'environment' ? source.variable : null
   }
-  const isSet = (key: string, set: Flat) =>
-    set.has(key) && lockOf(key) === null && fits(key, set.get(key))
+  const isOverridden = (key: string, overrides: Flat) =>
+    overrides.has(key) && lockOf(key) === null && matchesSchema(key, overrides.get(key))
+  const configured = [...valuesIn(config)]
   return {
-    effective(set) {
-      const held = [...configured].map(([key, value]) =>
-        isSet(key, set) ? ([key, set.get(key)] as const) : ([key, value] as const),
+    effective(overrides) {
+      return configValuesOf(
+        configured.map(([key, value]) => [
+          key,
+          isOverridden(key, overrides) ? overrides.get(key) : value,
+        ]),
       )
-      const values = nest(new Map(held))
-      if (isConfigValues(values)) return values
-      throw new Error('the values of the layers do not make a configuration')
     },
-    sourceOf(key, set) {
-      if (isSet(key, set)) return 'database'
-      return givenBy(key)?.kind ?? 'default'
+    sourceOf(key, overrides) {
+      if (isOverridden(key, overrides)) return 'database'
+      return sourceInConfig(key)?.kind ?? 'default'
     },
-    defaultOf: (key) => shipped.get(key) ?? null,
+    defaultOf: (key) => shipped().get(key) ?? null,
     lockOf,
-    demandUnlocked(keys) {
+    requireUnlocked(keys) {
       for (const key of keys) {
         const variable = lockOf(key)
         if (variable === null) continue
-        throw new AppError('conflict', `"${key}" is given by the environment (${variable}).`, {
+        throw new AppError('conflict', `"${key}" is locked by the environment (${variable}).`, {
           code: 'config_locked',
           param: key,
         })
@@ -63,7 +56,30 @@ export function createLayers(config: SettingsConfig): Layers {
   }
 }
 
-/** What an earlier or a later release has set may be out of the bounds of this one. */
-export function fits(key: string, value: unknown): boolean {
+/** The values without configuration and overrides. */
+export function shippedValues(): ConfigValues {
+  return configValuesOf(shipped())
+}
+
+let shippedByKey: Flat | undefined
+
+function shipped(): Flat {
+  const config = (): Config => ({ ...Value.Parse(configSchema, {}), sources: {} })
+  shippedByKey ??= valuesIn(config())
+  return shippedByKey
+}
+
+function valuesIn(config: Config): Flat {
+  return new Map([...settingsByKey.values()].map(({ key, valueIn }) => [key, valueIn(config)]))
+}
+
+function configValuesOf(flat: Iterable<readonly [string, unknown]>): ConfigValues {
+  const values = nest(new Map(flat))
+  if (isConfigValues(values)) return values
+  throw new Error('the setting layers do not form valid configuration values')
+}
+
+/** Whether this release accepts the value; another release may have had other bounds. */
+export function matchesSchema(key: string, value: unknown): boolean {
   return settingsByKey.get(key)?.checker.check(value) ?? false
 }

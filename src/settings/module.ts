@@ -1,11 +1,9 @@
-import type { Auth } from '#auth/auth.ts'
 import { type Foundation, module } from '#module.ts'
-import { type SettingsRoutesDeps, settingsRoutes } from './routes.ts'
+import type { SettingReferences } from './editing.ts'
+import { settingsEndpoints } from './endpoints.ts'
 
-/** What administrators change while the system runs. */
+/** Configuration that administrators change while the system runs. */
 export const settingsModule = module({
   name: 'settings',
-  routes: (services: Foundation & { auth: Auth } & SettingsRoutesDeps) => [
-    settingsRoutes(services),
-  ],
+  endpoints: (services: Foundation & SettingReferences) => settingsEndpoints(services),
 })

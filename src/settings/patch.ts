@@ -1,18 +1,55 @@
 import { AppError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 import { refused, unknownField } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Flat } from './flat.ts'
 import { keysOfSection, settingsByKey } from './schema.ts'
 
-/** The key whose values are ids of files. */
-export const documentsKey = 'service_desk.document_ids'
+/** Values by the path of their setting: `files.max_bytes`. */
+export type Flat = ReadonlyMap<string, unknown>
 
-/**
- * The body of a change, a merge patch: what each key is to be, or null for what is to be as if
- * nobody had set it. Throws an `AppError` of status 422.
- */
-export function readPatch(body: unknown): Flat {
+export function flatten(nested: object, path = ''): Flat {
+  return new Map(
+    Object.entries(nested).flatMap(([name, value]): (readonly [string, unknown])[] =>
+      isRecord(value) ? [...flatten(value, `${path}${name}.`)] : [[path + name, value]],
+    ),
+  )
+}
+
+export function nest(flat: Flat): JsonObject {
+  const root: JsonObject = {}
+  for (const [key, value] of flat) {
+    const steps = key.split('.')
+    const last = steps.pop() ?? key
+    let parent = root
+    for (const step of steps) {
+      const child = parent[step]
+      const section = isRecord(child) ? child : {}
+      parent[step] = section
+      parent = section
+    }
+    parent[last] = value
+  }
+  return root
+}
+
+/** A merge patch (RFC 7396): null removes a key. */
+export function applyPatch(values: Flat, patch: Flat): Flat {
+  const patched = new Map([...values, ...patch])
+  for (const [key, value] of patch) {
+    if (value === null) patched.delete(key)
+  }
+  return patched
+}
+
+/** The smallest merge patch from one to the other. */
+export function patchBetween(before: Flat, after: Flat): Flat {
+  const removed = [...before.keys()].filter((key) => !after.has(key))
+  const changed = [...after].filter(([key, value]) => !Bun.deepEquals(before.get(key), value, true))
+  return new Map([...removed.map((key) => [key, null] as const), ...changed])
+}
+
+/** Validates a merge patch, key by key; throws an `AppError` of status 422. */
+export function parsePatch(body: unknown): Flat {
   if (!isRecord(body)) throw refused('', 'The body must be an object.')
   if (hasField(body['service_desk'], 'collection_name')) {
     throw new AppError(
@@ -21,52 +58,50 @@ export function readPatch(body: unknown): Flat {
       { code: 'collection_name_removed', param: 'service_desk.collection_name' },
     )
   }
-  return new Map(readFields(body, '').map(([key, value]) => [key, readValue(key, value)]))
+  return new Map(flattenPatch(body, '').map(([key, value]) => [key, parseValue(key, value)]))
 }
 
-/** A value as it is kept; throws an `AppError` of status 422 that names the key. */
-export function readValue(key: string, value: unknown): unknown {
+/** Returns the canonical form of a value; throws an `AppError` of status 422 that names the key. */
+export function parseValue(key: string, value: unknown): unknown {
   if (value === null) return null
-  const fault = settingsByKey.get(key)?.checker.firstError(value) ?? null
-  if (fault === null) return key === documentsKey ? readIds(value) : value
+  const setting = settingsByKey.get(key)
+  const fault = setting?.checker.firstError(value) ?? null
+  if (fault === null) return setting?.reference === 'files' ? parseFileIds(key, value) : value
   const param = key + fault.path
   throw refused(param, `"${param}" ${fault.message.replace(/^(The value|"[^"]*") /, '')}`)
 }
 
-/** The keys of a patch; a section that is null stands for all of its keys. */
-function readFields(fields: object, path: string): (readonly [string, unknown])[] {
+/** A null section stands for all of its keys. */
+function flattenPatch(fields: object, path: string): (readonly [string, unknown])[] {
   return Object.entries(fields).flatMap(([name, value]): (readonly [string, unknown])[] => {
     const key = path + name
-    // A name may not itself be a path.
+    // The name of a field must not be a path itself.
     const isPlain = !name.includes('.')
     if (isPlain && settingsByKey.has(key)) return [[key, value]]
-    const inner = isPlain && path === '' ? keysOfSection(name) : []
-    if (inner.length === 0) throw unknownField(key)
-    if (value === null) return inner.map((each) => [each, null] as const)
-    if (isRecord(value)) return readFields(value, `${key}.`)
+    const keys = isPlain && path === '' ? keysOfSection(name) : []
+    if (keys.length === 0) throw unknownField(key)
+    if (value === null) return keys.map((each) => [each, null] as const)
+    if (isRecord(value)) return flattenPatch(value, `${key}.`)
     throw refused(key, `"${key}" must be an object.`)
   })
 }
 
-/** Each once, in the order in which they were first named. */
-function readIds(ids: unknown): readonly string[] {
-  const read = Array.isArray(ids) ? ids.map((id, at) => readId(String(id), at)) : []
-  return [...new Set(read)]
+/** In lower case, without duplicates, in order of first occurrence. */
+function parseFileIds(key: string, value: unknown): readonly string[] {
+  const ids: readonly unknown[] = Array.isArray(value) ? value : []
+  const malformed = ids.findIndex((id) => typeof id !== 'string' || !isUuid(id))
+  if (malformed !== -1) throw documentNotFound(key, ids, malformed)
+  return [...new Set(ids.map((id) => String(id).toLowerCase()))]
 }
 
-function readId(id: string, at: number): string {
-  if (isUuid(id)) return id.toLowerCase()
-  throw documentNotFound(id, at)
-}
-
-export function documentNotFound(id: string, at: number): AppError {
-  return new AppError('unprocessable', `There is no file with the id "${id}".`, {
+export function documentNotFound(key: string, ids: readonly unknown[], index: number): AppError {
+  return new AppError('unprocessable', `There is no file with the id "${ids[index]}".`, {
     code: 'document_not_found',
-    param: `${documentsKey}[${at}]`,
+    param: `${key}[${index}]`,
   })
 }
 
-/** At any depth, which the reader of the body has bounded. */
+/** At any depth, which the body reader limits. */
 function hasField(value: unknown, name: string): boolean {
   if (Array.isArray(value)) return value.some((item) => hasField(item, name))
   if (!isRecord(value)) return false

@@ -3,104 +3,150 @@ import { type Config, configSchema } from '#config/schema.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 
-/**
- * The wire shape of `/v1/config`. What the configuration has too is taken from there, with its
- * bounds. Only what acts at once, without a restart, may be listed here.
- */
+/** Resources that the value of a setting names, and that must exist. */
+export type ReferenceKind = 'embedding model' | 'rerank model' | 'files'
 
-const documentsMax = 500
+type ConfigProperties = typeof configSchema.properties
+type PropertiesOf<Section extends keyof ConfigProperties> =
+  ConfigProperties[Section] extends TObject<infer Properties> ? Properties : never
 
-const { files, responses, retrieval } = configSchema.properties
-
-const strict = <T extends TProperties>(fields: T) =>
-  Type.Object(fields, { additionalProperties: false })
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-/** What else gives a key its value is told elsewhere. */
-const told = <T extends TSchema>({ env: _, ...schema }: T) => schema as unknown as T
+const configPath = Symbol('config path')
+const referenceKind = Symbol('reference kind')
+type Annotated = TSchema & {
+  readonly [configPath]?: { readonly section: string; readonly name: string }
+  readonly [referenceKind]?: ReferenceKind
+}
 
 const documentIds = Type.Array(Type.String({ maxLength: 100 }), {
   description: 'Ids of the files that the service desk answers from.',
-  maxItems: documentsMax,
+  maxItems: 500,
 })
 
-/** What holds, as it is on the wire. */
-export const configValues = Type.Object(
+/**
+ * Every setting that administrators can change, in its wire shape. To add one, add a line here: the
+ * layers, the lock by an environment variable, validation, the history and the API documentation
+ * derive from it. Code reads it by `settings.current()`, at each use, so only configuration that needs
+ * no restart can be a setting.
+ */
+export const configValues = strict(
   {
-    retrieval_k: told(retrieval.properties.k),
-    rerank_top_n: nullable(told(retrieval.properties.rerankTopN)),
-    embedding_model: told(retrieval.properties.embeddingModel),
-    reranker_model: nullable(told(retrieval.properties.rerankModel)),
-    service_desk: strict({ document_ids: nullable(documentIds) }),
+    retrieval_k: fromConfig('retrieval', 'k'),
+    rerank_top_n: nullable(fromConfig('retrieval', 'rerankTopN')),
+    embedding_model: references('embedding model', fromConfig('retrieval', 'embeddingModel')),
+    reranker_model: nullable(references('rerank model', fromConfig('retrieval', 'rerankModel'))),
+    service_desk: strict({ document_ids: nullable(references('files', documentIds)) }),
     files: strict({
-      max_bytes: told(files.properties.bytesMax),
-      trash_seconds: told(files.properties.trashS),
-      people_picker: told(files.properties.peoplePicker),
+      max_bytes: fromConfig('files', 'bytesMax'),
+      trash_seconds: fromConfig('files', 'trashS'),
+      people_picker: fromConfig('files', 'peoplePicker'),
     }),
-    responses: strict({ ttl_seconds: told(responses.properties.ttlS) }),
+    responses: strict({ ttl_seconds: fromConfig('responses', 'ttlS') }),
   },
-  { $id: 'Config', additionalProperties: false },
+  { $id: 'Config' },
 )
 export type ConfigValues = Static<typeof configValues>
 
-export type SettingsConfig = Pick<Config, 'retrieval' | 'files' | 'responses' | 'sources'>
+/** For code that acts by settings. Not to be kept: the values change while the process runs. */
+export type CurrentSettings = { readonly current: () => ConfigValues }
 
-/** One key that administrators set, by its path: `files.max_bytes`. */
+/** A setting with the type, bounds and default of a key of the configuration file. */
+function fromConfig<
+  Section extends keyof ConfigProperties & string,
+  Name extends keyof PropertiesOf<Section> & string,
+>(section: Section, name: Name): PropertiesOf<Section>[Name] & TSchema {
+  const { properties } = configSchema.properties[section] as unknown as TObject
+  const { env: _, ...schema } = properties[name] ?? Type.Never()
+  return { ...schema, [configPath]: { section, name } } as never
+}
+
+function references<T extends TSchema>(kind: ReferenceKind, schema: T): T {
+  return { ...schema, [referenceKind]: kind }
+}
+
+function strict<T extends TProperties>(fields: T, options: { $id?: string } = {}) {
+  return Type.Object(fields, { additionalProperties: false, ...options })
+}
+
+function nullable<T extends TSchema>(schema: T) {
+  return Type.Union([schema, Type.Null()])
+}
+
+/** One setting, by its path: `files.max_bytes`. */
 export type Setting = {
   readonly key: string
-  /** As the configuration file spells it; null where it is set by administrators alone. */
+  /** As the configuration file spells it; null: administrators only. */
   readonly configKey: string | null
   readonly isNullable: boolean
+  readonly reference: ReferenceKind | null
   /** Of a value that is set, which is never null. */
   readonly schema: TSchema
   readonly checker: Checker<TSchema>
-}
-
-const configKeys: Readonly<Record<string, string>> = {
-  retrieval_k: 'retrieval.k',
-  rerank_top_n: 'retrieval.rerank_top_n',
-  embedding_model: 'retrieval.embedding_model',
-  reranker_model: 'retrieval.rerank_model',
-  'files.max_bytes': 'files.bytes_max',
-  'files.trash_seconds': 'files.trash_s',
-  'files.people_picker': 'files.people_picker',
-  'responses.ttl_seconds': 'responses.ttl_s',
-}
-
-/** The values of the layers below what administrators set. */
-export function configuredValues({
-  retrieval,
-  files,
-  responses,
-}: Omit<SettingsConfig, 'sources'>): ConfigValues {
-  return {
-    retrieval_k: retrieval.k,
-    rerank_top_n: retrieval.rerankTopN ?? null,
-    embedding_model: retrieval.embeddingModel,
-    reranker_model: retrieval.rerankModel ?? null,
-    service_desk: { document_ids: null },
-    files: {
-      max_bytes: files.bytesMax,
-      trash_seconds: files.trashS,
-      people_picker: files.peoplePicker,
-    },
-    responses: { ttl_seconds: responses.ttlS },
-  }
+  valueIn(config: Config): unknown
 }
 
 export const settingsByKey: ReadonlyMap<string, Setting> = new Map(
   leavesOf(configValues, '').map((setting) => [setting.key, setting]),
 )
 
-/** The keys of a section; empty where there is no such section. */
+function leavesOf({ properties }: TObject, path: string): Setting[] {
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const key = path + name
+    if (isSection(property)) return leavesOf(property, `${key}.`)
+    const schema: Annotated = property['anyOf']?.[0] ?? property
+    const origin = schema[configPath]
+    return {
+      key,
+      configKey: origin === undefined ? null : `${origin.section}.${snakeCase(origin.name)}`,
+      isNullable: 'anyOf' in property,
+      reference: schema[referenceKind] ?? null,
+      schema,
+      checker: compileChecker(schema),
+      valueIn: (config: Config) =>
+        origin === undefined ? null : (Object(config)[origin.section][origin.name] ?? null),
+    }
+  })
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** The keys of a section; empty if there is no such section. */
 export function keysOfSection(section: string): readonly string[] {
   return [...settingsByKey.keys()].filter((key) => key.startsWith(`${section}.`))
 }
+
+const valuesChecker = compileChecker(configValues)
 
 export function isConfigValues(values: unknown): values is ConfigValues {
   return valuesChecker.check(values)
 }
 
-/** A JSON Schema of the values, in which `defaultOf` says what a key is unless anybody sets it. */
+function isSection(schema: TSchema): schema is TObject {
+  return schema['type'] === 'object'
+}
+
+/** The body of a change: every key may be absent or null. */
+export const configPatch = patchOf(configValues, {
+  $id: 'ConfigPatch',
+  description: 'A merge patch (RFC 7396): null resets a key to its value without the change.',
+})
+
+function patchOf({ properties }: TObject, options: { $id?: string; description?: string } = {}) {
+  const fields: TProperties = Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [name, optionalOrNull(schema)]),
+  )
+  return Type.Object(fields, { additionalProperties: false, ...options })
+}
+
+function optionalOrNull(schema: TSchema): TSchema {
+  if (isSection(schema)) return Type.Optional(Type.Union([patchOf(schema), Type.Null()]))
+  // The default is that of the setting, not that of the field of a patch.
+  const { default: _, ...value } = schema['anyOf']?.[0] ?? schema
+  return Type.Optional(Type.Union([value as TSchema, Type.Null()]))
+}
+
+/** A JSON Schema of the values with their effective defaults. */
 export function renderJsonSchema(defaultOf: (key: string) => unknown): JsonObject {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -109,42 +155,24 @@ export function renderJsonSchema(defaultOf: (key: string) => unknown): JsonObjec
   }
 }
 
-const valuesChecker = compileChecker(configValues)
-
-function leavesOf(schema: TObject, path: string): Setting[] {
-  return Object.entries(schema.properties).flatMap(([name, property]) => {
-    const key = path + name
-    if (isSection(property)) return leavesOf(property, `${key}.`)
-    const set: TSchema = property['anyOf']?.[0] ?? property
-    return {
-      key,
-      configKey: configKeys[key] ?? null,
-      isNullable: 'anyOf' in property,
-      schema: set,
-      checker: compileChecker(set),
-    }
-  })
-}
-
 function renderSection(
-  schema: TObject,
+  { properties }: TObject,
   path: string,
   defaultOf: (key: string) => unknown,
-): Record<string, unknown> {
-  const properties = Object.entries(schema.properties).map(([name, property]) => {
+): JsonObject {
+  const fields = Object.entries(properties).map(([name, property]) => {
     const key = path + name
-    return isSection(property)
-      ? [name, renderSection(property, `${key}.`, defaultOf)]
-      : [name, renderLeaf(key, defaultOf(key))]
+    return [
+      name,
+      isSection(property)
+        ? renderSection(property, `${key}.`, defaultOf)
+        : renderLeaf(key, defaultOf(key)),
+    ]
   })
-  return {
-    type: 'object',
-    properties: Object.fromEntries(properties),
-    additionalProperties: false,
-  }
+  return { type: 'object', properties: Object.fromEntries(fields), additionalProperties: false }
 }
 
-function renderLeaf(key: string, value: unknown): Record<string, unknown> {
+function renderLeaf(key: string, value: unknown): JsonObject {
   const setting = settingsByKey.get(key)
   const { default: _, description, ...rest }: Partial<TSchema> = setting?.schema ?? {}
   return {
@@ -152,8 +180,4 @@ function renderLeaf(key: string, value: unknown): Record<string, unknown> {
     ...(setting?.isNullable ? { anyOf: [rest, { type: 'null' }] } : rest),
     default: value,
   }
-}
-
-export function isSection(schema: TSchema): schema is TObject {
-  return schema['type'] === 'object'
 }

@@ -2,13 +2,13 @@ import { desc, eq, gt, lt, lte, sql } from 'drizzle-orm'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { settingsRevision } from '#db/schema/settings.ts'
-import { type Flat, flatten, nest } from './flat.ts'
+import { type Flat, flatten, nest } from './patch.ts'
 
 export type SettingsDatabase = Pick<Database, 'drizzle' | 'listen' | 'notifyOnCommit'>
 
-/** One change. `before` and `after` are what administrators had set, and nothing else. */
+/** One change. `before` and `after` are the overrides of administrators. */
 export type Revision = {
-  /** Rises with each change; there may be gaps. */
+  /** Increases with each change, possibly with gaps. */
   readonly revision: number
   readonly actorId: string
   readonly patch: Flat
@@ -17,26 +17,23 @@ export type Revision = {
   readonly createdAt: Date
 }
 
-export type NewRevision = Omit<Revision, 'revision'>
+type NewRevision = Omit<Revision, 'revision'>
 
-export type SettingsStore = ReturnType<typeof createSettingsStore>
+const notificationChannel = 'settings'
 
-/** The messages between processes. */
-const channel = 'settings'
-
-/** The table of the changes. What a request waits for fails with `service_unavailable`, soon. */
+/** Queries of requests fail with `service_unavailable` after a short timeout. */
 export function createSettingsStore(
   database: SettingsDatabase,
   { revisionsMax }: { revisionsMax: number },
 ) {
   const { drizzle } = database
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
-    /** Calls back when any process has changed something, or may have. */
+    /** Calls back when any process may have made a change. */
     follow: (onChange: () => void): Promise<void> =>
-      database.listen(channel, { onMessage: onChange, onGap: onChange }),
+      database.listen(notificationChannel, { onMessage: onChange, onGap: onChange }),
 
-    /** The newest change, if it is newer than this one. Waits as long as it takes. */
+    /** The newest change, if it is newer than this one. Has no timeout. */
     async newerThan(revision: number): Promise<Revision | undefined> {
       const [row] = await drizzle
         .select()
@@ -48,7 +45,7 @@ export function createSettingsStore(
     },
 
     find: (revision: number): Promise<Revision | undefined> =>
-      ask(async () => {
+      query(async () => {
         const [row] = await drizzle
           .select()
           .from(settingsRevision)
@@ -58,7 +55,7 @@ export function createSettingsStore(
 
     /** Newest first. */
     list: (page: { limit: number; before: number | undefined }): Promise<Revision[]> =>
-      ask(async () => {
+      query(async () => {
         const { before } = page
         const rows = await drizzle
           .select()
@@ -70,13 +67,13 @@ export function createSettingsStore(
       }),
 
     /**
-     * Adds what `make` makes of the newest change, one caller after the other; null changes nothing.
-     * What `make` throws is thrown. Gives the newest change after that.
+     * Adds the change that `make` derives from the newest one; null adds none. Serialised by a lock.
+     * Returns the newest change, and rethrows if `make` throws.
      */
     add: (
       make: (newest: Revision | undefined) => NewRevision | null,
     ): Promise<Revision | undefined> =>
-      ask(() =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
           await transaction.execute(
             sql`select pg_advisory_xact_lock(hashtextextended('settings', 0))`,
@@ -94,7 +91,7 @@ export function createSettingsStore(
             .insert(settingsRevision)
             .values(rowOf(made))
             .returning({ revision: settingsRevision.revision })
-          if (added === undefined) throw new Error('the change was not kept')
+          if (added === undefined) throw new Error('settings change was not stored')
           const [oldest] = await transaction
             .select({ revision: settingsRevision.revision })
             .from(settingsRevision)
@@ -106,7 +103,7 @@ export function createSettingsStore(
               .delete(settingsRevision)
               .where(lte(settingsRevision.revision, oldest.revision))
           }
-          await database.notifyOnCommit(transaction, channel, String(added.revision))
+          await database.notifyOnCommit(transaction, notificationChannel, String(added.revision))
           return { ...made, ...added }
         }),
       ),

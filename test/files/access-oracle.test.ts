@@ -3,9 +3,9 @@ import { sql } from 'drizzle-orm'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import {
-  callerOf,
   type FileGateway,
   type Person,
+  principalOf,
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { doSomething, type Play } from './deeds.ts'
@@ -121,7 +121,7 @@ async function checkFolder(
 
 async function checkAccess({ oracle }: Pick<Play, 'oracle'>, person: Person, node: OracleNode) {
   for (const asked of people) {
-    const { userId } = callerOf(asked)
+    const { userId } = principalOf(asked)
     const path = `/v1/${node.kind}s/${node.id}/access?user_id=${userId}`
     const { body } = await gateway.send(person, path)
     const role = oracle.role(asked, node)
@@ -134,7 +134,7 @@ async function checkAccess({ oracle }: Pick<Play, 'oracle'>, person: Person, nod
 
 /** What retrieval asks: the predicate itself, for everything at once. */
 async function checkPredicate({ oracle }: Play, person: Person) {
-  const { userId, groups } = callerOf(person)
+  const { userId, groups } = principalOf(person)
   const rows = await database.drizzle.execute<{ id: string; role: number }>(
     sql`select node_id as id, role from node_roles(${userId}::uuid,
       string_to_array(${groups.join(',')}, ','))`,
@@ -142,7 +142,7 @@ async function checkPredicate({ oracle }: Play, person: Person) {
   const known = oracle.readable(person, 'all').map((node) => [node.id, oracle.role(person, node)])
   expect(rows.map(({ id, role }) => [id, role]).toSorted()).toEqual(known.toSorted())
   const everyId = oracle.nodes.map(({ id }) => id)
-  const readable = await gateway.files.readable(callerOf(person), [...everyId, 'x'])
+  const readable = await gateway.files.readable(principalOf(person), [...everyId, 'x'])
   const files = oracle.readable(person, 'all').filter(({ kind }) => kind === 'file')
   expect([...readable].toSorted()).toEqual(ids(files))
 }

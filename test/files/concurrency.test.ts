@@ -4,9 +4,9 @@ import { type Database, openDatabase } from '#db/client.ts'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { createDice } from '#test/support/dice.ts'
 import {
-  callerOf,
   type FileGateway,
   outcome,
+  principalOf,
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
@@ -118,7 +118,7 @@ test('moves that cross never make a circle, nor lose a folder', async () => {
     expect([...told].filter((each) => !/^200$|^409 folder_cycle$/.test(each))).toEqual([])
     const rows = await database.drizzle.execute(sql`
       with recursive down (id) as (
-        select id from node where owner_id = ${callerOf(bob).userId}::uuid and parent_id is null
+        select id from node where owner_id = ${principalOf(bob).userId}::uuid and parent_id is null
         union all
         select child.id from down join node child on child.parent_id = down.id)
       select id from down`)

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test'
 import type { createDice } from '#test/support/dice.ts'
-import { callerOf, type FileGateway, outcome, type Person } from '#test/support/file-gateway.ts'
+import { type FileGateway, outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
 import { type Oracle, type OracleNode, roleNames } from './oracle.ts'
 
 /** What people do, by chance; each deed must end as the oracle says. */
@@ -123,7 +123,7 @@ async function deleteForEver({ gateway, oracle }: Play, person: Person, node: Or
 
 async function share({ gateway, oracle, people, dice }: Play, person: Person, node: OracleNode) {
   const principal = pick(dice, [
-    ...people.map((each) => ({ type: 'user', id: callerOf(each).userId })),
+    ...people.map((each) => ({ type: 'user', id: principalOf(each).userId })),
     ...groups.map((id) => ({ type: 'group', id })),
     { type: 'everyone', id: '*' },
   ])

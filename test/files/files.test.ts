@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { callerOf, outcome } from '#test/support/file-gateway.ts'
+import { outcome, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, fresh, useFileGateway } from './world.ts'
 
 const world = useFileGateway({
@@ -33,8 +33,8 @@ test('a file is shown with all that is known of it', async () => {
     name: 'a.txt',
     folder_id: folder,
     bytes: 5,
-    owner: { id: callerOf(ann).userId, name: 'ann' },
-    created_by: callerOf(ann).userId,
+    owner: { id: principalOf(ann).userId, name: 'ann' },
+    created_by: principalOf(ann).userId,
     mime_type: 'text/plain',
     sha256: '2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824',
     purpose: 'assistants',
@@ -136,7 +136,7 @@ describe('the content of a file', () => {
     const { files, upload, share, changes } = world.gateway
     const id = await upload(ann, fresh('f'), { text: 'one' })
     const replace = async (who: typeof ann, check = () => {}) =>
-      files.replaceContent(callerOf(who), id, await content('twenty'), check)
+      files.replaceContent(principalOf(who), id, await content('twenty'), check)
     await expect(replace(bob)).rejects.toMatchObject({ status: 404 })
     await share(ann, `/v1/files/${id}`, { type: 'user', subject: 'bob' }, 'viewer')
     await expect(replace(bob)).rejects.toMatchObject({ status: 403 })

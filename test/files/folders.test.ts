@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { callerOf, outcome } from '#test/support/file-gateway.ts'
+import { outcome, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
 
 const world = useFileGateway({ files: { perOwnerMax: 300 } })
@@ -95,7 +95,7 @@ describe('a shared folder', () => {
     const { body } = await gateway.send(bob, `/v1/files/${file}`)
     expect([Object(body['owner']).name, body['created_by'], body['my_role']]).toEqual([
       'ann',
-      callerOf(bob).userId,
+      principalOf(bob).userId,
       'editor',
     ])
     expect(outcome(await move(file, null, bob, 'files'))).toBe('403 move_out_of_share')
@@ -178,7 +178,7 @@ test('a tree has no more than it may', async () => {
   const { gateway } = world
   const dee = { subject: 'dee', groups: ['users'] }
   const folderId = await gateway.folder(dee, 'all of it')
-  const { userId } = callerOf(dee)
+  const { userId } = principalOf(dee)
   await world.database.drizzle.execute(`insert into node (id, kind, parent_id, owner_id, created_by,
     name, name_key, created_at, updated_at) select gen_random_uuid(), 'folder', '${folderId}',
     '${userId}', '${userId}', n::text, n::text, now(), now() from generate_series(1, 298) n`)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { type SQL, sql } from 'drizzle-orm'
 import { createListingStore } from '#files/listing/store.ts'
-import { callerOf, type Person } from '#test/support/file-gateway.ts'
+import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, fresh, useFileGateway } from './world.ts'
 
 const world = useFileGateway()
@@ -99,7 +99,7 @@ describe('the children of a folder', () => {
   test('may be ten thousand, and a page of them reads no more than a page', async () => {
     const { gateway, database } = { gateway: world.gateway, database: world.database.drizzle }
     const folder_id = await gateway.folder(bob, fresh('large'))
-    const { userId } = callerOf(bob)
+    const { userId } = principalOf(bob)
     await database.execute(sql`
       insert into node (id, kind, parent_id, owner_id, created_by, name, name_key, created_at,
         updated_at)
@@ -139,7 +139,7 @@ async function planOf(folderId: string): Promise<string> {
   const store = createListingStore({ drizzle: Object(explaining) })
   const page = { sort: 'name', order: 'asc', type: 'all', limit: 100, scope: 'all' } as const
   const behind = { kind: 'file', sortKey: '00100', id: folderId } as const
-  await store.children(callerOf(bob), { ...page, folderId, cursor: null }, behind)
+  await store.children(principalOf(bob), { ...page, folderId, cursor: null }, behind)
   return plans.join('\n')
 }
 

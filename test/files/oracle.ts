@@ -1,5 +1,5 @@
 import type { Person } from '#test/support/file-gateway.ts'
-import { callerOf } from '#test/support/file-gateway.ts'
+import { principalOf } from '#test/support/file-gateway.ts'
 
 /**
  * What files and folders must do, said once more and in the plainest way: nodes in a list, every
@@ -50,11 +50,11 @@ export class Oracle {
 
   role(person: Person, node: OracleNode): number {
     if (node.trash !== null) return 0
-    return node.owner === callerOf(person).userId ? owner : this.granted(person, node)
+    return node.owner === principalOf(person).userId ? owner : this.granted(person, node)
   }
 
   readable(person: Person, scope: Scope): OracleNode[] {
-    const isMine = (node: OracleNode) => node.owner === callerOf(person).userId
+    const isMine = (node: OracleNode) => node.owner === principalOf(person).userId
     return this.live()
       .filter((node) => this.role(person, node) > 0)
       .filter((node) => scope === 'all' || isMine(node) === (scope === 'mine'))
@@ -93,7 +93,7 @@ export class Oracle {
   }
 
   placeOf(person: Person, parent: OracleNode | null) {
-    return { parent, owner: parent?.owner ?? callerOf(person).userId }
+    return { parent, owner: parent?.owner ?? principalOf(person).userId }
   }
 
   move(person: Person, node: OracleNode, to: OracleNode | null): string {
@@ -135,7 +135,7 @@ export class Oracle {
   }
 
   restore(person: Person, node: OracleNode): string {
-    const mine = node.owner === callerOf(person).userId
+    const mine = node.owner === principalOf(person).userId
     if (node.trash === null) {
       const role = this.role(person, node)
       return role === 0 ? '404 not_found' : role < editor ? '403 permission_denied' : '200'
@@ -157,7 +157,7 @@ export class Oracle {
   }
 
   deleteForEver(person: Person, node: OracleNode): string {
-    const mine = node.owner === callerOf(person).userId
+    const mine = node.owner === principalOf(person).userId
     if (!(mine && node.trash !== null)) {
       const role = this.role(person, node)
       if (role === 0) return '404 not_found'
@@ -180,7 +180,7 @@ export class Oracle {
     const role = this.role(person, node)
     const isThere = this.shares.includes(share) && [node, ...ancestors(node)].includes(share.node)
     if (role === 0 || !isThere || (role < manager && !isFor(share, person))) return '404 not_found'
-    const isTheirs = share.principal.id === callerOf(person).userId
+    const isTheirs = share.principal.id === principalOf(person).userId
     if (role < manager && !isTheirs) return '403 permission_denied'
     if (share.node !== node) return '409 inherited'
     this.shares = this.shares.filter((each) => each !== share)
@@ -196,7 +196,7 @@ export function ancestors({ parent }: OracleNode): OracleNode[] {
 export function isFor({ principal }: OracleShare, person: Person): boolean {
   switch (principal.type) {
     case 'user':
-      return principal.id === callerOf(person).userId
+      return principal.id === principalOf(person).userId
     case 'group':
       return person.groups.includes(principal.id)
     default:

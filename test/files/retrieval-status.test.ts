@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { callerOf, type Person } from '#test/support/file-gateway.ts'
+import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { storeCollection } from '#test/support/stored-collections.ts'
 import { ann, bob, fresh, useFileGateway } from './world.ts'
 
@@ -12,7 +12,7 @@ type State = { state: string; stage?: string; chunks?: number; error?: [string, 
 async function collect(fileId: string, owner: Person, state: State | null): Promise<string> {
   const { drizzle } = world.database
   const name = fresh('collection')
-  const { userId } = callerOf(owner)
+  const { userId } = principalOf(owner)
   const [index] = await drizzle.execute<{ id: number }>(sql`
     insert into embedding_index (model, dims, chunk_tokens_max, chunk_overlap_tokens, state,
       created_at) values ('m', 3, 800, 0, 'active', now()) returning id`)
@@ -93,7 +93,7 @@ describe('the status of a file', () => {
       insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
         granted_by, created_at)
       values (gen_random_uuid(), 'collection', (${shared}), 'group', 'staff', 1,
-        ${callerOf(ann).userId}, now())`)
+        ${principalOf(ann).userId}, now())`)
     expect(Object((await show(id, bob))['retrieval']).collections).toEqual(
       [mine, theirs].toSorted(),
     )
@@ -129,12 +129,12 @@ test('what was shared of a collection goes with it', async () => {
   const collection = {
     type: 'collection',
     id,
-    ownerId: callerOf(ann).userId,
+    ownerId: principalOf(ann).userId,
     role: 'owner',
   } as const
-  const principal = { type: 'everyone', id: '*' } as const
-  const grant = { principal, mustBeKnown: false, role: 'viewer' } as const
-  await world.gateway.shares.add(callerOf(ann), collection, grant)
+  const grantee = { type: 'everyone', id: '*' } as const
+  const grant = { grantee, mustBeKnown: false, role: 'viewer' } as const
+  await world.gateway.shares.add(principalOf(ann), collection, grant)
   await drizzle.execute(sql`delete from collection where id = ${id}::uuid`)
-  expect(await world.gateway.shares.list(callerOf(ann), collection)).toEqual([])
+  expect(await world.gateway.shares.list(principalOf(ann), collection)).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { callerOf, outcome, type Person } from '#test/support/file-gateway.ts'
+import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
 
 const world = useFileGateway()
@@ -29,14 +29,14 @@ describe('a share', () => {
       200,
       {
         object: 'share',
-        principal: { type: 'user', id: callerOf(bob).userId, name: 'bob' },
+        principal: { type: 'user', id: principalOf(bob).userId, name: 'bob' },
         role: 'editor',
         inherited_from: null,
-        granted_by: callerOf(ann).userId,
+        granted_by: principalOf(ann).userId,
       },
     ])
     const byId = await post(folder, {
-      principal: { type: 'user', id: callerOf(bob).userId.toUpperCase() },
+      principal: { type: 'user', id: principalOf(bob).userId.toUpperCase() },
       role: 'manager',
     })
     expect([byId.status, byId.body['id']]).toEqual([200, again.body['id']])
@@ -47,7 +47,7 @@ describe('a share', () => {
     const { gateway } = world
     const late = { subject: fresh('late'), groups: ['users'] }
     const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
-    const { id } = { id: callerOf(late).userId }
+    const { id } = { id: principalOf(late).userId }
     const unknown = await post(file, { principal: { type: 'user', id }, role: 'viewer' })
     expect(outcome(unknown)).toBe('422 principal_not_found')
     const principal = { type: 'user', subject: late.subject }
@@ -89,7 +89,7 @@ describe('a share', () => {
       await gateway.send(bob, `${folder}/shares/${share}`, change),
       await gateway.send(bob, `${folder}/shares/${others}`, change),
       await gateway.send(bob, `${folder}/shares/${others}`, { method: 'DELETE' }),
-      await gateway.send(bob, `${file}/access?user_id=${callerOf(cy).userId}`),
+      await gateway.send(bob, `${file}/access?user_id=${principalOf(cy).userId}`),
     ]
     const denied = '403 permission_denied'
     const hidden = '404 not_found'
@@ -157,11 +157,11 @@ describe('access', () => {
     await gateway.share(ann, folder, { type: 'group', id: 'staff' }, 'editor')
     await gateway.share(ann, file, { type: 'everyone' }, 'manager')
     const ask = (who: Person, of?: Person) =>
-      gateway.send(who, `${file}/access${of ? `?user_id=${callerOf(of).userId}` : ''}`)
+      gateway.send(who, `${file}/access${of ? `?user_id=${principalOf(of).userId}` : ''}`)
     const { body } = await ask(ann, bob)
     expect(body).toMatchObject({
       object: 'access',
-      user: { id: callerOf(bob).userId, name: 'bob' },
+      user: { id: principalOf(bob).userId, name: 'bob' },
       role: 'manager',
       via: [
         { type: 'share', share: { role: 'manager', principal: { type: 'everyone' } } },
@@ -185,7 +185,7 @@ test('users and groups are found by a piece of their name', async () => {
     Object(await gateway.send(ann, `/v1/principals?q=${encodeURIComponent(q)}`)).body.data
   expect(await find('ODD')).toEqual([
     { type: 'group', id: 'oddities', name: 'oddities' },
-    { type: 'user', id: callerOf(odd).userId, name: odd.subject },
+    { type: 'user', id: principalOf(odd).userId, name: odd.subject },
   ])
   expect(await find('%_o')).toMatchObject([{ name: odd.subject }])
   expect(await find('%%')).toEqual([])
@@ -203,21 +203,23 @@ test('a collection is shared in the same way, as far as its caller may', async (
   const { shares } = world.gateway
   const id = Bun.randomUUIDv7()
   const collection = (role: 'viewer' | 'manager' | 'owner') =>
-    ({ type: 'collection', id, ownerId: callerOf(ann).userId, role }) as const
+    ({ type: 'collection', id, ownerId: principalOf(ann).userId, role }) as const
   const grant = {
-    principal: { type: 'group', id: 'staff' },
+    grantee: { type: 'group', id: 'staff' },
     mustBeKnown: false,
     role: 'viewer',
   } as const
-  const { share, isNew } = await shares.add(callerOf(ann), collection('owner'), grant)
+  const { share, isNew } = await shares.add(principalOf(ann), collection('owner'), grant)
   expect(isNew).toBe(true)
-  const denied = shares.add(callerOf(bob), collection('viewer'), grant)
+  const denied = shares.add(principalOf(bob), collection('viewer'), grant)
   await expect(denied).rejects.toMatchObject({ status: 403 })
-  expect(await shares.list(callerOf(cy), collection('viewer'))).toEqual([])
-  expect(await shares.list(callerOf(bob), collection('viewer'))).toMatchObject([{ id: share.id }])
-  await shares.change(callerOf(bob), collection('manager'), share.id, 'editor')
-  const access = await shares.access(callerOf(ann), collection('owner'), callerOf(bob).userId)
+  expect(await shares.list(principalOf(cy), collection('viewer'))).toEqual([])
+  expect(await shares.list(principalOf(bob), collection('viewer'))).toMatchObject([
+    { id: share.id },
+  ])
+  await shares.change(principalOf(bob), collection('manager'), share.id, 'editor')
+  const access = await shares.access(principalOf(ann), collection('owner'), principalOf(bob).userId)
   expect(access).toMatchObject({ role: 'editor', isOwner: false })
-  await shares.remove(callerOf(ann), collection('owner'), share.id)
-  expect(await shares.list(callerOf(ann), collection('owner'))).toEqual([])
+  await shares.remove(principalOf(ann), collection('owner'), share.id)
+  expect(await shares.list(principalOf(ann), collection('owner'))).toEqual([])
 })

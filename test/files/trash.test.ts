@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { callerOf, outcome } from '#test/support/file-gateway.ts'
+import { outcome, principalOf } from '#test/support/file-gateway.ts'
 import { ann, bob, cy, fresh, useFileGateway } from './world.ts'
 
 const trashS = 1_000
@@ -185,7 +185,7 @@ describe('a content', () => {
     await Promise.all([gateway.sweep(), gateway.sweep(), gateway.sweep()])
     const told = gateway.changes.flatMap(({ fileIds }) => fileIds).filter((id) => ids.includes(id))
     expect(told.toSorted()).toEqual(ids.toSorted())
-    const { userId } = callerOf(ann)
+    const { userId } = principalOf(ann)
     const left = await world.database.drizzle.execute(sql`select 1 from file
       join node on node.id = file.node_id where owner_id = ${userId} and name like 'many%'`)
     expect(left.length).toBe(0)

@@ -26,6 +26,7 @@ afterAll(() => world.close())
 const conversationsWith = (limits: Partial<Config['responses']> = {}) =>
   createConversations(world.database, {
     limits: { ...loadConfig({}).responses, ...limits },
+    ttlS: () => limits.ttlS ?? loadConfig({}).responses.ttlS,
     now: world.now,
   })
 

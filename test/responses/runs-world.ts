@@ -73,7 +73,7 @@ export async function startRunsWorld(): Promise<RunsWorld> {
     async replica(given = {}) {
       const settings = { ...loadConfig({}).responses, ...quick, ...given.settings }
       const own: Database = closings.length === 0 ? database : await connect()
-      const real = createResponseStore(own, { limits: settings, now })
+      const real = createResponseStore(own, { limits: settings, ttlS: () => settings.ttlS, now })
       const store = given.storeBehind?.(real) ?? real
       const jobs = await createJobs({ database: own, log: quietLog, timings: { pollMs: 50 } })
       if (!given.isMortal) closings.push(jobs.close)

@@ -25,7 +25,11 @@ export async function startStore(): Promise<StoreWorld> {
   const now = () => new Date(Date.now() + offsetMs)
   const defaults = loadConfig({}).responses
   const storeWith = (limits: Partial<Config['responses']>) =>
-    createResponseStore(database, { limits: { ...defaults, ...limits }, now })
+    createResponseStore(database, {
+      limits: { ...defaults, ...limits },
+      ttlS: () => limits.ttlS ?? defaults.ttlS,
+      now,
+    })
   return {
     database,
     store: storeWith({}),

@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 test('an upload may be as long as files.max_bytes says', async () => {
   const upload = (text: string) =>
-    world.send(`/v1/files?name=${crypto.randomUUID()}`, { who: ann, method: 'POST', json: text })
+    world.send(`/v1/files?name=${crypto.randomUUID()}`, { as: ann, method: 'POST', json: text })
   expect(outcome(await upload('four'))).toBe('201')
   await world.patch({ files: { max_bytes: 4 } })
   expect(outcome(await upload('four'))).toBe('201')
@@ -45,7 +45,7 @@ test('an upload may be as long as files.max_bytes says', async () => {
 })
 
 test('people are found as long as files.people_picker says so', async () => {
-  const find = () => world.send('/v1/principals?q=ann', { who: ann })
+  const find = () => world.send('/v1/principals?q=ann', { as: ann })
   expect(outcome(await find())).toBe('200')
   await world.patch({ files: { people_picker: false } })
   expect(outcome(await find())).toBe('403 people_picker_off')
@@ -74,8 +74,11 @@ test('the reranker and rerank_top_n hold for the next request', async () => {
 })
 
 test('a response is kept for responses.ttl_seconds, as it was when the response ended', async () => {
-  const limits = world.config.responses
-  const store = createResponseStore(database, { limits, now: () => new Date() })
+  const store = createResponseStore(database, {
+    limits: world.config.responses,
+    ttlS: () => world.settings.current().responses.ttl_seconds,
+    now: () => new Date(),
+  })
   const owner = userIdOf(ann.subject)
   const add = async () => (await addEnded(store, { ownerId: owner })).id
   const long = await add()

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { at, bodyWith, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+import { bodyWith, outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
 
 let database: TestDatabase
 let world: SettingsWorld
@@ -23,26 +23,26 @@ const wholeNumbers: readonly [key: string, minimum: number, maximum: number][] =
   ['responses.ttl_seconds', 1, 315_360_000],
 ]
 const refused = (key: string) => `422 unprocessable ${key}`
-const error = (body: object) => at(body, 'error.message')
+const error = (body: object) => valueAt(body, 'error.message')
 
 describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
   test('takes its bounds, and nothing past them', async () => {
     for (const value of [minimum, maximum]) {
       const answer = await world.patch(bodyWith(key, value))
       expect(outcome(answer)).toBe('200')
-      expect(at(answer.body, key)).toBe(value)
+      expect(valueAt(answer.body, key)).toBe(value)
     }
     for (const value of [minimum - 1, maximum + 1, -maximum, 1e300]) {
       expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
     }
-    expect(at((await world.read()).body, key)).toBe(maximum)
+    expect(valueAt((await world.read()).body, key)).toBe(maximum)
   })
 
   test('takes whole numbers, however they are written, and nothing else', async () => {
     const spelled = JSON.stringify(bodyWith(key, 0)).replace('0', '7.0')
     const answer = await world.patch(spelled)
     expect(outcome(answer)).toBe('200')
-    expect(at(answer.body, key)).toBe(7)
+    expect(valueAt(answer.body, key)).toBe(7)
     for (const value of ['7', '', true, 7.5, [7], { value: 7 }]) {
       const wrong = await world.patch(bodyWith(key, value))
       expect(outcome(wrong)).toBe(refused(key))
@@ -54,7 +54,7 @@ describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
     await world.patch(bodyWith(key, 7))
     const schema = (await world.send('/v1/config/schema')).body
     const answer = await world.patch(bodyWith(key, null))
-    expect(at(answer.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
+    expect(valueAt(answer.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
   })
 })
 

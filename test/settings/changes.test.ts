@@ -42,19 +42,19 @@ describe('reading', () => {
   })
 
   test('is open to who may use the API, and changing to who may edit the configuration', async () => {
-    const nobody = { subject: 'nils', groups: ['strangers'] }
+    const outsider = { subject: 'nils', groups: ['outsiders'] }
     const readings = ['/v1/config', '/v1/config/schema']
     for (const path of readings) {
-      expect(outcome(await world.send(path, { who: ann }))).toBe('200')
-      expect(outcome(await world.send(path, { who: nobody }))).toBe('403 permission_denied')
+      expect(outcome(await world.send(path, { as: ann }))).toBe('200')
+      expect(outcome(await world.send(path, { as: outsider }))).toBe('403 permission_denied')
     }
-    const editing = (who: typeof ann) => [
-      world.patch({ retrieval_k: 5 }, { who }),
-      world.patch('{', { who }),
-      world.send('/v1/config/history', { who }),
-      world.send('/v1/config/rollback', { who, json: { revision: 0 } }),
+    const editing = (as: typeof ann) => [
+      world.patch({ retrieval_k: 5 }, { as }),
+      world.patch('{', { as }),
+      world.send('/v1/config/history', { as }),
+      world.send('/v1/config/rollback', { as, json: { revision: 0 } }),
     ]
-    for (const answer of [...editing(ann), ...editing(nobody)]) {
+    for (const answer of [...editing(ann), ...editing(outsider)]) {
       expect(outcome(await answer)).toBe('403 permission_denied')
     }
     expect((await world.read()).body).toEqual(shipped)
@@ -186,7 +186,7 @@ test('changes at the same moment without a condition lose nothing of each other'
 
 describe('a dry run', () => {
   const dryRun = (json: unknown, query = 'true', headers = {}) =>
-    world.send(`/v1/config?dry_run=${query}`, { who: dora, method: 'PATCH', json, headers })
+    world.send(`/v1/config?dry_run=${query}`, { as: dora, method: 'PATCH', json, headers })
 
   test('says what would be, and changes nothing', async () => {
     const { etag } = await world.patch({ retrieval_k: 5 })

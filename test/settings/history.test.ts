@@ -34,7 +34,7 @@ describe('the history', () => {
   test('says who changed what, the newest first', async () => {
     await world.patch({ retrieval_k: 5, files: { max_bytes: 7 } })
     const eve = { subject: 'eve', groups: ['admins'] }
-    await world.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { who: eve })
+    await world.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { as: eve })
     const { data } = await history('?limit=2')
     expect(data).toEqual([
       {
@@ -91,10 +91,10 @@ describe('the history', () => {
     const config = loadConfig({})
     const now = () => new Date()
     const settings = await createSettings({ config, database: other, log: quietLog, now })
-    expect(await settings.setAfter(1)).toEqual(new Map([['files.max_bytes', 5]]))
+    expect(await settings.overridesAfter(1)).toEqual(new Map([['files.max_bytes', 5]]))
     const change = { actorId: userIdOf('dora'), isExpected: () => true, isDryRun: false }
-    await settings.change(change, ({ set }) => new Map([...set, ['retrieval_k', 9]]))
-    expect(await settings.setAfter(1)).toBeUndefined()
+    await settings.change(change, ({ overrides }) => new Map([...overrides, ['retrieval_k', 9]]))
+    expect(await settings.overridesAfter(1)).toBeUndefined()
     const oldest = await settings.history({ limit: 2, before: 4 })
     expect(oldest.revisions.map(({ revision }) => revision)).toEqual([3, 2])
     expect(oldest.hasMore).toBe(false)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { ann, at, dora, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+import { ann, dora, outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
 
 let database: TestDatabase
 let world: SettingsWorld
@@ -84,9 +84,9 @@ describe('a document', () => {
     const [first = '', second = '', third = ''] = ids
     const answer = await set([third, first, third.toUpperCase(), second, first])
     expect(outcome(answer)).toBe('200')
-    expect(at(answer.body, 'service_desk.document_ids')).toEqual([third, first, second])
-    expect(at((await set([])).body, 'service_desk.document_ids')).toEqual([])
-    expect(at((await set(null)).body, 'service_desk.document_ids')).toBeNull()
+    expect(valueAt(answer.body, 'service_desk.document_ids')).toEqual([third, first, second])
+    expect(valueAt((await set([])).body, 'service_desk.document_ids')).toEqual([])
+    expect(valueAt((await set(null)).body, 'service_desk.document_ids')).toBeNull()
   })
 
   test('must be a file that the caller may read', async () => {

@@ -4,7 +4,7 @@ import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/da
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
-import { at, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
+import { outcome, type SettingsWorld, startSettingsWorld, valueAt } from './world.ts'
 
 const closings: (() => Promise<void>)[] = []
 
@@ -76,10 +76,10 @@ describe('two processes on one database', () => {
     for (const answer of await Promise.all(patches)) expect(outcome(answer)).toBe('200')
     const history = await here.send('/v1/config/history?limit=100')
     const revisions: object[] = Object(history.body['data'])
-    const newest = at({ revisions }, 'revisions.0.after')
+    const newest = valueAt({ revisions }, 'revisions.0.after')
     // Each change stands on the one before it.
     for (const [index, later] of revisions.slice(0, -1).entries()) {
-      expect(at(later, 'before')).toEqual(at(revisions[index + 1] ?? {}, 'after'))
+      expect(valueAt(later, 'before')).toEqual(valueAt(revisions[index + 1] ?? {}, 'after'))
     }
     expect(newest).toEqual({
       retrieval_k: expect.any(Number),

@@ -10,8 +10,8 @@ import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
 import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { createEmbedders } from '#embedding/embedder.ts'
-import { uploadRoutes } from '#files/content/upload-routes.ts'
-import { principalRoutes } from '#files/shares/routes.ts'
+import { uploadEndpoints } from '#files/content/upload-endpoints.ts'
+import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares } from '#files/shares/shares.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
@@ -21,8 +21,8 @@ import { createCatalogue } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 import { rerankEndpoints } from '#rerank/endpoints.ts'
 import { createRerankers } from '#rerank/reranker.ts'
-import { retrievalSettings, withSettings } from '#settings/live-config.ts'
-import { settingsRoutes } from '#settings/routes.ts'
+import { retrievalSettings } from '#retrieval/settings.ts'
+import { settingsEndpoints } from '#settings/endpoints.ts'
 import { createSettings, type Settings } from '#settings/settings.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { createLog } from '#telemetry/log.ts'
@@ -30,30 +30,29 @@ import { adaptersWithoutModels } from '#test/support/adapters.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { openTransport } from '#test/support/transport.ts'
 
-/** One process: the configuration, and some of the routes that act by it, on a real port. */
+/** One process with the settings and some endpoints that use them, on a real port. */
 export type SettingsWorld = {
   readonly settings: Settings
   readonly files: Files
-  /** The configuration as the rest of the process sees it. */
   readonly config: Config
   readonly logLines: readonly string[]
-  /** As the administrator `dora`, unless another caller is named. */
+  /** As the administrator `dora` by default. */
   send(path: string, options?: SendOptions): Promise<Answer>
-  /** The configuration as anybody reads it. */
+  /** As an ordinary user. */
   read(): Promise<Answer>
   patch(json: unknown, options?: SendOptions): Promise<Answer>
-  /** Files a text; gives the id. */
-  upload(who: Person, name: string): Promise<string>
-  /** Moves the clock. */
+  /** Uploads a file and returns its id. */
+  upload(user: Person, name: string): Promise<string>
+  /** Advances the clock. */
   pass(ms: number): void
   stop(): Promise<void>
 }
 
 export type Person = { readonly subject: string; readonly groups: readonly string[] }
 type SendOptions = {
-  who?: Person
+  as?: Person
   method?: string
-  /** Sent as it is where it is a text. */
+  /** A string is sent verbatim. */
   json?: unknown
   headers?: Record<string, string>
 }
@@ -69,11 +68,11 @@ export const dora: Person = { subject: 'dora', groups: ['admins'] }
 export const ann: Person = { subject: 'ann', groups: ['users'] }
 
 const secret = 'a secret that only the tests know, 32+'
-/** Nobody asks these upstreams, unless a test says where one is. */
-const nowhere = 'http://127.0.0.1:1/v1'
-export const upstreamKey = 'sk-of-the-upstream-that-nobody-may-see'
+/** Only used by tests that start an upstream. */
+const unusedUpstream = 'http://127.0.0.1:1/v1'
+export const upstreamKey = 'sk-upstream-secret'
 
-/** What each process of these tests has in its configuration file. */
+/** The configuration file of each process. */
 const models = (url: string) => `
 [[upstream]]
 name = "gpu"
@@ -93,13 +92,13 @@ upstreams = ["gpu"]
 
 export async function startSettingsWorld(
   database: Database,
-  given: { toml?: string; environment?: Record<string, string>; upstreamUrl?: string } = {},
+  options: { toml?: string; environment?: Record<string, string>; upstreamUrl?: string } = {},
 ): Promise<SettingsWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-settings-'))
   const file = join(folder, 'sluice.toml')
-  writeFileSync(file, `${given.toml ?? ''}\n${models(given.upstreamUrl ?? nowhere)}`)
-  const environment = { SLUICE_CONFIG: file, JWT_SECRET: secret, ...given.environment }
-  const loaded = loadConfig(environment)
+  writeFileSync(file, `${options.toml ?? ''}\n${models(options.upstreamUrl ?? unusedUpstream)}`)
+  const environment = { SLUICE_CONFIG: file, JWT_SECRET: secret, ...options.environment }
+  const config = loadConfig(environment)
   const logLines: string[] = []
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
@@ -111,14 +110,13 @@ export async function startSettingsWorld(
   })
   const auth = await createAuth({
     audit: createAudit({ database, now }),
-    config: loaded,
+    config,
     database,
     log,
     clock: { now },
     fetch,
   })
-  const settings = await createSettings({ config: loaded, database, log, now })
-  const config = withSettings(loaded, settings)
+  const settings = await createSettings({ config, database, log, now })
   const transport = openTransport()
   const upstreams = configuredUpstreams(config)
   const catalogue = createCatalogue({
@@ -140,24 +138,18 @@ export async function startSettingsWorld(
   const rerankers = createRerankers({ inference, catalogue })
   const storage = await createDiskStorage({ folder: join(folder, 'files'), now })
   const hooks = { async changed() {}, async joinCollections() {} }
-  const files = createFiles({ database, storage, settings: config.files, hooks, now })
+  const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
   const embedders = createEmbedders({ inference, catalogue, models: config.model })
+  const endpoints = [
+    ...settingsEndpoints({ settings, embedders, rerankers, files }),
+    ...uploadEndpoints({ files, storage, settings, config, now }),
+    ...fileShareEndpoints({ shares, settings }),
+    ...rerankEndpoints({ rerankers, settings: retrievalSettings(settings), config }),
+  ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(settingsRoutes({ auth, settings, embedders, rerankers, files, config }))
-    .use(uploadRoutes({ auth, files, storage, config, now }))
-    .use(principalRoutes({ auth, shares, config }))
-    .use(
-      mountEndpoints(
-        rerankEndpoints({ rerankers, settings: retrievalSettings(settings), config }),
-        {
-          auth,
-          config,
-          describe: describeEndpoint,
-        },
-      ),
-    )
+    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const send: SettingsWorld['send'] = (path, options) =>
     sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })
@@ -167,11 +159,11 @@ export async function startSettingsWorld(
     config,
     logLines,
     send,
-    read: () => send('/v1/config', { who: ann }),
+    read: () => send('/v1/config', { as: ann }),
     patch: (json, options) => send('/v1/config', { method: 'PATCH', json, ...options }),
-    async upload(who, name) {
+    async upload(user, name) {
       const { body, text } = await send(`/v1/files?name=${name}`, {
-        who,
+        as: user,
         method: 'POST',
         json: 'x',
       })
@@ -193,11 +185,11 @@ export async function startSettingsWorld(
 
 async function sendTo(
   url: string,
-  { who = dora, method, json, headers, now }: SendOptions & { now: () => Date },
+  { as = dora, method, json, headers, now }: SendOptions & { now: () => Date },
 ): Promise<Answer> {
   const nowS = Math.floor(now().getTime() / 1_000)
-  const claims = { sub: who.subject, groups: [...who.groups], iat: nowS, exp: nowS + 3_600 }
-  const answer = await fetch(url, {
+  const claims = { sub: as.subject, groups: [...as.groups], iat: nowS, exp: nowS + 3_600 }
+  const response = await fetch(url, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: {
       authorization: `Bearer ${signWithSecret(secret, { claims })}`,
@@ -206,28 +198,28 @@ async function sendTo(
     },
     ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
   })
-  const text = await answer.text()
+  const text = await response.text()
   return {
-    status: answer.status,
+    status: response.status,
     body: Object(JSON.parse(text)),
-    etag: answer.headers.get('etag') ?? '',
+    etag: response.headers.get('etag') ?? '',
     text,
   }
 }
 
-/** `422 unknown_field files.min_bytes`, or `200` for what was done. */
+/** `200`, or `422 unknown_field files.min_bytes`. */
 export function outcome({ status, body }: Answer): string {
   if (status < 300) return String(status)
   const { code, param } = Object(body['error'])
   return param === null ? `${status} ${code}` : `${status} ${code} ${param}`
 }
 
-/** What a path such as `files.max_bytes` leads to. */
-export function at(body: object, key: string): unknown {
-  return key.split('.').reduce((place: unknown, step) => Object(place)[step], body)
+/** The value at a path such as `files.max_bytes`. */
+export function valueAt(body: object, key: string): unknown {
+  return key.split('.').reduce((parent: unknown, step) => Object(parent)[step], body)
 }
 
-/** A body in which a path such as `files.max_bytes` leads to a value. */
+/** A body with a value at a path such as `files.max_bytes`. */
 export function bodyWith(key: string, value: unknown): object {
   return key.split('.').reduceRight((inner: unknown, step) => ({ [step]: inner }), value) as object
 }

@@ -2,16 +2,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
+import { nodeEndpoints } from '#files/endpoints.ts'
 import type { FileChange, FileHooks, NewFile } from '#files/files.ts'
-import { listingRoutes } from '#files/listing/routes.ts'
-import { fileRoutes, folderRoutes } from '#files/routes.ts'
-import { fileShareRoutes, principalRoutes } from '#files/shares/routes.ts'
+import { listingEndpoints } from '#files/listing/endpoints.ts'
+import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares, type Shares } from '#files/shares/shares.ts'
 import { createFileSweep } from '#files/trash/sweep.ts'
 import { createFiles, type Files } from '#files/tree.ts'
@@ -20,27 +22,28 @@ import { newId } from '#lib/id.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import type { Storage } from '#storage/storage.ts'
+import { fixedSettings } from './fixed-settings.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
 
-/** The routes of files and folders on a real port, over a database that others may use as well. */
+/** Files, folders and shares on a real port, without uploads over HTTP. */
 export type FileGateway = {
   readonly url: string
   readonly files: Files
   readonly shares: Shares
   readonly storage: Storage
   readonly storageFolder: string
-  /** What the hooks were told so far. */
+  /** The changes that the hooks have received. */
   readonly changes: FileChange[]
   send(who: Person, path: string, options?: SendOptions): Promise<Answer>
-  /** Files a content without the routes of uploads; gives the id. */
+  /** Creates a file without an upload over HTTP and returns its id. */
   upload(who: Person, name: string, file?: Partial<NewFile> & { text?: string }): Promise<string>
-  /** Makes a folder over HTTP; gives its id. */
+  /** Creates a folder over HTTP and returns its id. */
   folder(who: Person, name: string, folderId?: string | null): Promise<string>
   share(who: Person, path: string, principal: object, role: string): Promise<string>
-  /** Moves the clock. */
+  /** Advances the clock. */
   pass(ms: number): void
-  /** As often as it takes to see to everything. */
+  /** Runs enough sweeps to include a full scan. */
   sweep(): Promise<void>
   stop(): Promise<void>
 }
@@ -56,9 +59,9 @@ export type Answer = {
 }
 
 const secret = 'a secret that only the tests know, 32+'
-const sweepsForAll = 10
+const sweepsPerFullScan = 10
 
-export function callerOf({ subject, groups }: Person): RequestPrincipal {
+export function principalOf({ subject, groups }: Person): RequestPrincipal {
   return { userId: userIdOf(subject), groups }
 }
 
@@ -67,7 +70,7 @@ export async function startFileGateway(
   options: {
     files?: Partial<Config['files']>
     hooks?: Partial<FileHooks>
-    /** One that keeps its contents together with another gateway. */
+    /** Shares the storage folder with another gateway. */
     folder?: string
   } = {},
 ): Promise<FileGateway> {
@@ -93,18 +96,19 @@ export async function startFileGateway(
     async joinCollections() {},
     ...options.hooks,
   }
-  const settings = config.files
-  const files = createFiles({ database, storage, settings, hooks, now })
+  const settings = fixedSettings(config)
+  const files = createFiles({ database, storage, settings, limits: config.files, hooks, now })
   const shares = createShares({ database, now })
+  const endpoints = [
+    ...listingEndpoints({ files }),
+    ...nodeEndpoints({ files }),
+    ...fileShareEndpoints({ shares, settings }),
+  ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(fileRoutes({ auth, files, config }))
-    .use(folderRoutes({ auth, files, config }))
-    .use(listingRoutes({ auth, files, config }))
-    .use(fileShareRoutes({ auth, shares, config }))
-    .use(principalRoutes({ auth, shares, config }))
+    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const send: FileGateway['send'] = (who, path, how) => sendTo(url + path, { ...how, who, now })
@@ -118,7 +122,7 @@ export async function startFileGateway(
     send,
     storageFolder: folder,
     upload: async (who, name, file = {}) =>
-      (await files.create(callerOf(who), await newFile(storage, name, file))).id,
+      (await files.create(principalOf(who), await newFile(storage, name, file))).id,
     folder: async (who, name, folderId = null) =>
       idOf(await send(who, '/v1/folders', { json: { name, folder_id: folderId } })),
     share: async (who, path, principal, role) =>
@@ -127,7 +131,7 @@ export async function startFileGateway(
       offsetMs += ms
     },
     async sweep() {
-      for (let done = 0; done < sweepsForAll; done++) await sweep()
+      for (let sweeps = 0; sweeps < sweepsPerFullScan; sweeps++) await sweep()
     },
     async stop() {
       await app.stop(true)
@@ -140,7 +144,7 @@ export async function startFileGateway(
 async function newFile(
   storage: Storage,
   name: string,
-  { text = name, ...given }: Partial<NewFile> & { text?: string },
+  { text = name, ...fields }: Partial<NewFile> & { text?: string },
 ): Promise<NewFile> {
   return {
     name,
@@ -152,7 +156,7 @@ async function newFile(
     expiresAt: null,
     onConflict: 'fail',
     content: await storage.put(bytesOf(text), { bytesMax: 1_000_000 }),
-    ...given,
+    ...fields,
   }
 }
 
@@ -164,7 +168,7 @@ async function sendTo(
   url: string,
   { who, now, json, headers, method }: SendOptions & { who: Person; now: () => Date },
 ): Promise<Answer> {
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: {
       authorization: `Bearer ${tokenOf(who, now())}`,
@@ -173,7 +177,7 @@ async function sendTo(
     },
     ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
   })
-  return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
+  return { status: response.status, body: Object(await response.json()), headers: response.headers }
 }
 
 function tokenOf({ subject, groups }: Person, now: Date): string {
@@ -187,7 +191,7 @@ function idOf({ status, body }: Answer): string {
   return String(body['id'])
 }
 
-/** `409 name_conflict`, or `200` for what was done. */
+/** `200`, or `409 name_conflict`: the error code follows. */
 export function outcome({ status, body }: Answer): string {
   return status < 300 ? String(status) : `${status} ${Object(body['error']).code}`
 }

@@ -18,8 +18,7 @@ import { asRecord } from '#lib/json.ts'
 import type { Reranker } from '#rerank/reranker.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
-import { collectionEndpoints } from '#retrieval/collections/endpoints.ts'
-import { collectionShareRoutes } from '#retrieval/collections/share-routes.ts'
+import { collectionEndpoints, collectionShareEndpoints } from '#retrieval/collections/endpoints.ts'
 import type { ChunkTables } from '#retrieval/index/chunk.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
@@ -110,6 +109,7 @@ export async function startRetrievalGateway(
   const services = { auth, collections, search, shares, config }
   const endpoints = [
     ...collectionEndpoints(services),
+    ...collectionShareEndpoints(services),
     ...searchEndpoints(services),
     ...vectorStoreEndpoints(services),
   ]
@@ -118,7 +118,6 @@ export async function startRetrievalGateway(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
     .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
-    .use(collectionShareRoutes(services))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const gateway: RetrievalGateway = {

@@ -1,11 +1,9 @@
-/**
- * What a file is, by its first bytes, then by the ending of its name; never by what its sender says.
- */
-export async function mimeTypeOf(head: Uint8Array, name: string): Promise<string> {
-  const ending = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''
-  const found = await magicOf(head)
+/** Detects the type from the first bytes, then the extension. The `Content-Type` of the upload is ignored. */
+export async function detectMimeType(head: Uint8Array, name: string): Promise<string> {
+  const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? ''
+  const found = await detectMagic(head)
   if (found !== null && !containers.has(found)) return found
-  const named = endings[ending]
+  const named = extensions[extension]
   if (found !== null) return named !== undefined && isPackage(named) ? named : found
   if (!looksLikeText(head)) return 'application/octet-stream'
   if (/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)*<svg[\s>]/i.test(textOf(head))) {
@@ -14,24 +12,24 @@ export async function mimeTypeOf(head: Uint8Array, name: string): Promise<string
   return named !== undefined && isText(named) ? named : 'text/plain'
 }
 
-async function magicOf(head: Uint8Array): Promise<string | null> {
+async function detectMagic(head: Uint8Array): Promise<string | null> {
   try {
-    // Only when it is needed: a start has no time for it.
+    // Loaded on first use, to keep it out of the start.
     const { fileTypeFromBuffer } = await import('file-type')
     const found = await fileTypeFromBuffer(head)
-    // XML is text, and may be more than that.
+    // XML is handled as text, which may be SVG.
     return found === undefined || found.mime === 'application/xml' ? null : found.mime
   } catch {
-    // The head of an archive may end in the middle of what was being looked at.
+    // The head may end inside an archive entry.
     return null
   }
 }
 
-/** What many kinds of files are wrapped in; the ending tells which. */
+/** Containers of many formats; the extension decides. */
 const containers: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb'])
 
 const office = 'application/vnd.openxmlformats-officedocument'
-const endings: Readonly<Record<string, string>> = {
+const extensions: Readonly<Record<string, string>> = {
   csv: 'text/csv',
   css: 'text/css',
   doc: 'application/msword',
@@ -64,7 +62,7 @@ function isText(mimeType: string): boolean {
   return mimeType.startsWith('text/') || /\/(json|jsonl|xml|yaml)$/.test(mimeType)
 }
 
-/** Texts have no bytes of zero, unless they say by a mark that they are in UTF-16. */
+/** Text has no zero bytes, except UTF-16 with a byte-order mark. */
 function looksLikeText(head: Uint8Array): boolean {
   const [first, second] = head
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)

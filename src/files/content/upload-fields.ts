@@ -1,51 +1,56 @@
 import { type SchemaOptions, Type } from '@sinclair/typebox'
 import { parseAttributes } from '#files/attributes.ts'
 import type { NewFile, OnConflict } from '#files/files.ts'
+import { folderPathRemoved } from '#files/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { parseJson } from '#lib/json.ts'
 import { refusedField } from '#lib/unprocessable.ts'
 import { isUuid } from '#lib/uuid.ts'
 
-/** What comes beside the bytes of a new file. */
+/** The fields of an upload, without its content. */
 export type UploadFields = Omit<NewFile, 'name' | 'content' | 'mimeType'> & {
-  /** Null: the name that the file came with. */
+  /** Null: the file name of the form. */
   readonly name: string | null
 }
 
 const purposeForm = /^[a-z0-9_.-]{1,64}$/i
-const conflictWords: readonly OnConflict[] = ['fail', 'rename', 'replace']
+const conflictModes: readonly OnConflict[] = ['fail', 'rename', 'replace']
 const collectionsMax = 20
-/** What OpenAI allows: an hour to thirty days. */
+/** As in OpenAI's API: an hour to thirty days. */
 const expiryS = { min: 3_600, max: 2_592_000 }
 
-const word = (description: string, more: SchemaOptions = {}) =>
-  Type.Optional(Type.String({ description, ...more }))
+const text = (description: string, options: SchemaOptions = {}) =>
+  Type.Optional(Type.String({ description, ...options }))
 
-/** Texts, as a form and a query have them. */
+/** The same for a form and a query. */
 export const uploadFields = Type.Object({
-  name: word('The name of the file. A form may leave it to the name that the file comes with.'),
-  folder_id: word("The id of a folder; absent, empty or `null`: the caller's top."),
-  attributes: word('JSON: an object of at most 16 texts, numbers and booleans.'),
-  collections: word(`JSON: a list of at most ${collectionsMax} names of collections to put it in.`),
-  purpose: word('A word of at most 64 characters.', { default: 'user_data' }),
+  name: text('The name of the file; by default the file name of the form.'),
+  folder_id: text(
+    "The id of a folder; absent, empty or `null`: the top level of the caller's own tree.",
+  ),
+  attributes: text('JSON: an object of at most 16 strings, numbers and booleans.'),
+  collections: text(`JSON: a list of at most ${collectionsMax} names of collections to add it to.`),
+  purpose: text('A label of at most 64 letters, digits, `_`, `-` or `.`.', {
+    default: 'user_data',
+  }),
   on_conflict: Type.Optional(
     Type.Union(
-      conflictWords.map((conflict) => Type.Literal(conflict)),
+      conflictModes.map((conflict) => Type.Literal(conflict)),
       {
         description:
-          'Where the name is taken: refuse, give it a number, or replace the content of that file.',
+          'If the name is taken: refuse, add a number, or replace the content of that file.',
         default: 'fail',
       },
     ),
   ),
   'expires_after[anchor]': Type.Optional(Type.Literal('created_at')),
-  'expires_after[seconds]': word(
-    `When it is deleted: ${expiryS.min} to ${expiryS.max} seconds after its creation.`,
+  'expires_after[seconds]': text(
+    `The lifetime of the file: ${expiryS.min} to ${expiryS.max} seconds.`,
   ),
 })
 
-/** The fields of a form, or of a query; throws a 422 that names the one at fault. */
-export function readUploadFields(fields: ReadonlyMap<string, string>, now: Date): UploadFields {
+/** Throws a 422 that names the field. */
+export function parseUploadFields(fields: ReadonlyMap<string, string>, now: Date): UploadFields {
   for (const field of fields.keys()) {
     if (field !== 'file' && !Object.hasOwn(uploadFields.properties, field)) {
       throw unknownField(field)
@@ -53,36 +58,36 @@ export function readUploadFields(fields: ReadonlyMap<string, string>, now: Date)
   }
   return {
     name: fields.get('name') ?? null,
-    folderId: readFolderId(fields.get('folder_id')),
-    attributes: readJsonField(fields, 'attributes', {}, parseAttributes),
-    collections: readJsonField(fields, 'collections', [], readCollections),
-    purpose: readPurpose(fields.get('purpose') ?? 'user_data'),
-    onConflict: readConflict(fields.get('on_conflict') ?? 'fail'),
-    expiresAt: readExpiry(fields, now),
+    folderId: parseFolderId(fields.get('folder_id')),
+    attributes: parseJsonField(fields, 'attributes', {}, parseAttributes),
+    collections: parseJsonField(fields, 'collections', [], parseCollections),
+    purpose: parsePurpose(fields.get('purpose') ?? 'user_data'),
+    onConflict: parseConflict(fields.get('on_conflict') ?? 'fail'),
+    expiresAt: parseExpiry(fields, now),
   }
 }
 
-/** A form has no null: `null` and nothing stand for the top of the caller's own tree. */
-function readFolderId(value = ''): string | null {
+/** Forms have no null, so the text `null` and an empty field stand for the top level. */
+function parseFolderId(value = ''): string | null {
   if (value === '' || value === 'null') return null
   if (isUuid(value)) return value.toLowerCase()
   throw refusedField('folder_id', 'must be the id of a folder, or null')
 }
 
-function readJsonField<T>(
+function parseJsonField<T>(
   fields: ReadonlyMap<string, string>,
   name: string,
-  otherwise: T,
+  fallback: T,
   read: (value: unknown) => T,
 ): T {
   const text = fields.get(name) ?? ''
-  if (text === '') return otherwise
+  if (text === '') return fallback
   const value = parseJson(text)
   if (value === undefined) throw refusedField(name, 'must be JSON')
   return read(value)
 }
 
-function readCollections(value: unknown): string[] {
+function parseCollections(value: unknown): string[] {
   const isList = Array.isArray(value) && value.every((name) => typeof name === 'string')
   if (!isList || value.length > collectionsMax) {
     throw refusedField('collections', `must be a list of at most ${collectionsMax} names`)
@@ -90,18 +95,18 @@ function readCollections(value: unknown): string[] {
   return [...new Set(value)]
 }
 
-function readPurpose(value: string): string {
+function parsePurpose(value: string): string {
   if (purposeForm.test(value)) return value
-  throw refusedField('purpose', 'must be a word of at most 64 characters')
+  throw refusedField('purpose', 'must be a label of at most 64 letters, digits, "_", "-" or "."')
 }
 
-function readConflict(value: string): OnConflict {
-  const word = conflictWords.find((conflict) => conflict === value)
-  if (word !== undefined) return word
-  throw refusedField('on_conflict', `must be one of ${conflictWords.join(', ')}`)
+function parseConflict(value: string): OnConflict {
+  const mode = conflictModes.find((conflict) => conflict === value)
+  if (mode !== undefined) return mode
+  throw refusedField('on_conflict', `must be one of ${conflictModes.join(', ')}`)
 }
 
-function readExpiry(fields: ReadonlyMap<string, string>, now: Date): Date | null {
+function parseExpiry(fields: ReadonlyMap<string, string>, now: Date): Date | null {
   const anchor = fields.get('expires_after[anchor]')
   const seconds = fields.get('expires_after[seconds]')
   if (anchor === undefined && seconds === undefined) return null
@@ -114,11 +119,6 @@ function readExpiry(fields: ReadonlyMap<string, string>, now: Date): Date | null
 }
 
 function unknownField(field: string): AppError {
-  if (field !== 'folder_path') {
-    return new AppError('unknown_field', `There is no field "${field}".`, { param: field })
-  }
-  return new AppError('removed_field', 'The field folder_path is gone; use folder_id.', {
-    code: 'folder_path_removed',
-    param: 'folder_path',
-  })
+  if (field === 'folder_path') return folderPathRemoved()
+  return new AppError('unknown_field', `There is no field "${field}".`, { param: field })
 }

@@ -1,14 +1,14 @@
 import type { FileView, FolderView, NodeView, RetrievalStatus } from '#files/files.ts'
-import { nameKey } from '#files/names.ts'
 import { nodeNotFound } from '#files/tree/checks.ts'
 import type { FilesDatabase } from '#files/tree/store.ts'
-import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
-import { type Order, type PagePosition, readCursor, type Sort, writeCursor } from './cursor.ts'
+import type { CurrentSettings } from '#settings/schema.ts'
+import { type Order, type PagePosition, parseCursor, type Sort, serializeCursor } from './cursor.ts'
+import { termsOf } from './search-terms.ts'
 import { createListingStore } from './store.ts'
 
-/** Whose: the caller's own, what others have given them, or both. */
+/** The principal's own files, files shared with them, or both. */
 export type Scope = 'mine' | 'shared_with_me' | 'all'
 
 export type ListParams = {
@@ -21,7 +21,7 @@ export type ListParams = {
 }
 
 export type ChildrenParams = {
-  /** Null: what is at the top of the caller's tree, and of what was given to them. */
+  /** Null: the top level of the principal's tree and of everything shared with them. */
   readonly folderId: string | null
   readonly scope: Scope
   readonly type: 'all' | 'file' | 'folder'
@@ -33,10 +33,10 @@ export type ChildrenParams = {
 
 export type SearchParams = {
   readonly query: string
-  /** Anywhere below it. */
+  /** Searches all levels below this folder. */
   readonly folderId: string | null
   readonly scope: Scope
-  /** `text/plain`, or all of a kind: `image/*`. */
+  /** `text/plain`, or a whole type: `image/*`. */
   readonly mimeType: string | null
   readonly retrievalStatus: RetrievalStatus | null
   readonly limit: number
@@ -46,33 +46,33 @@ export type SearchParams = {
 type Page<T> = {
   readonly items: readonly T[]
   readonly hasMore: boolean
-  /** The cursor of the page behind this one. */
+  /** The cursor of the next page. */
   readonly next: string | null
 }
 
 export type PathFolder = { readonly id: string; readonly name: string }
 
-/** What can be read without changing anything; see `Files`. */
+/** Read access; see `Files`. */
 export type Listing = {
-  find(caller: RequestPrincipal, id: string): Promise<FileView>
-  /** Those of these ids that are files which the caller may read, and which are not in the trash. */
-  readable(caller: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>>
-  /** `path`: the folders above it, from the top, as far as the caller may read them. */
+  find(principal: RequestPrincipal, id: string): Promise<FileView>
+  /** The ids of files outside the trash that the principal may read. */
+  readable(principal: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>>
+  /** `path`: the readable folders above it, from the top level. */
   findFolder(
-    caller: RequestPrincipal,
+    principal: RequestPrincipal,
     id: string,
   ): Promise<{ folder: FolderView; path: readonly PathFolder[] }>
-  /** All files in all folders, by age. */
-  list(caller: RequestPrincipal, ask: ListParams): Promise<Page<FileView>>
+  /** Files of all folders, by age. */
+  list(principal: RequestPrincipal, params: ListParams): Promise<Page<FileView>>
   /** Folders before files. */
   children(
-    caller: RequestPrincipal,
-    ask: ChildrenParams,
+    principal: RequestPrincipal,
+    params: ChildrenParams,
   ): Promise<Page<NodeView> & { folder: FolderView | null }>
-  /** By name: what has every word of the query in its name. */
-  search(caller: RequestPrincipal, ask: SearchParams): Promise<Page<NodeView>>
-  /** What the caller has deleted and may restore, the latest first. */
-  trash(caller: RequestPrincipal, ask: { limit: number }): Promise<readonly TrashedItem[]>
+  /** By name: nodes whose name contains every term of the query. */
+  search(principal: RequestPrincipal, params: SearchParams): Promise<Page<NodeView>>
+  /** Nodes that the principal has deleted and may restore, newest first. */
+  trash(principal: RequestPrincipal, page: { limit: number }): Promise<readonly TrashedItem[]>
 }
 
 export type TrashedItem = {
@@ -82,78 +82,64 @@ export type TrashedItem = {
   readonly trashedAt: Date
 }
 
-/** A longer query asks the database the same as one of so many words. */
-const wordsMax = 16
-
 export function createListing(
   database: FilesDatabase,
-  { settings, now }: { settings: { trashS: number }; now: () => Date },
+  { settings, now }: { settings: CurrentSettings; now: () => Date },
 ): Listing {
   const store = createListingStore(database)
-  const folder = async (caller: RequestPrincipal, id: string, param?: string) => {
-    const found = await store.view(caller, id)
-    if (found?.kind !== 'folder') throw nodeNotFound('folder', id, param)
-    return found
+  const findFolder = async (principal: RequestPrincipal, id: string, param?: string) => {
+    const view = await store.view(principal, id)
+    if (view?.kind !== 'folder') throw nodeNotFound('folder', id, param)
+    return view
   }
-  const folderOrNull = (caller: RequestPrincipal, id: string | null) =>
-    id === null ? null : folder(caller, id, 'folder_id')
+  const folderOrNull = (principal: RequestPrincipal, id: string | null) =>
+    id === null ? null : findFolder(principal, id, 'folder_id')
   return {
-    async find(caller, id) {
-      const found = await store.view(caller, id)
-      if (found?.kind !== 'file') throw nodeNotFound('file', id)
-      return found
+    async find(principal, id) {
+      const view = await store.view(principal, id)
+      if (view?.kind !== 'file') throw nodeNotFound('file', id)
+      return view
     },
-    async readable(caller, ids) {
-      const found = await store.readable(caller, ids.filter(isUuid))
-      return new Set(ids.filter((id) => found.has(id.toLowerCase())))
+    async readable(principal, ids) {
+      const readable = await store.readable(principal, ids.filter(isUuid))
+      return new Set(ids.filter((id) => readable.has(id.toLowerCase())))
     },
-    async findFolder(caller, id) {
-      const found = await folder(caller, id)
-      return { folder: found, path: await store.path(caller, id) }
+    async findFolder(principal, id) {
+      const folder = await findFolder(principal, id)
+      return { folder, path: await store.path(principal, id) }
     },
-    async list(caller, ask) {
-      const rows = await store.list(caller, { ...ask, limit: ask.limit + 1 })
-      const items = rows.flatMap(({ view }) => (view.kind === 'file' ? [view] : []))
-      const shown = items.slice(0, ask.limit)
-      const hasMore = items.length > ask.limit
-      // Asked for what comes before an item, the page is the one that ends at it.
-      if (ask.before !== null && hasMore) shown.splice(0, ask.limit, ...items.slice(1))
-      return { items: shown, hasMore, next: hasMore ? (shown.at(-1)?.id ?? null) : null }
+    async list(principal, { limit, before, ...params }) {
+      const rows = await store.list(principal, { ...params, before, limit: limit + 1 })
+      const files = rows.flatMap(({ view }) => (view.kind === 'file' ? [view] : []))
+      const hasMore = files.length > limit
+      // A page before an item ends at that item.
+      const items = before !== null && hasMore ? files.slice(1) : files.slice(0, limit)
+      return { items, hasMore, next: hasMore ? (items.at(-1)?.id ?? null) : null }
     },
-    async children(caller, ask) {
-      const inside = await folderOrNull(caller, ask.folderId)
-      const behind = positionOf(ask.cursor, ask.sort, ask.order)
-      const rows = await store.children(caller, { ...ask, limit: ask.limit + 1 }, behind)
-      return { ...pageOf(rows, ask), folder: inside }
+    async children(principal, params) {
+      const folder = await folderOrNull(principal, params.folderId)
+      const after = positionOf(params.cursor, params.sort, params.order)
+      const rows = await store.children(principal, { ...params, limit: params.limit + 1 }, after)
+      return { ...pageOf(rows, params), folder }
     },
-    async search(caller, ask) {
-      const words = wordsOf(ask.query)
-      await folderOrNull(caller, ask.folderId)
-      const behind = positionOf(ask.cursor, 'name', 'asc')
-      const rows = await store.search(caller, { ...ask, words, limit: ask.limit + 1 }, behind)
-      return pageOf(rows, { limit: ask.limit, sort: 'name', order: 'asc' })
+    async search(principal, params) {
+      const terms = termsOf(params.query)
+      await folderOrNull(principal, params.folderId)
+      const after = positionOf(params.cursor, 'name', 'asc')
+      const limit = params.limit + 1
+      const rows = await store.search(principal, { ...params, terms, limit }, after)
+      return pageOf(rows, { limit: params.limit, sort: 'name', order: 'asc' })
     },
-    trash(caller, { limit }) {
-      const since = new Date(now().getTime() - settings.trashS * 1_000)
-      return store.trash(caller, { limit, since })
+    trash(principal, { limit }) {
+      const retentionMs = settings.current().files.trash_seconds * 1_000
+      const since = new Date(now().getTime() - retentionMs)
+      return store.trash(principal, { limit, since })
     },
   }
-}
-
-/** Throws a 422 for a query in which nothing can be seen. */
-export function wordsOf(query: string): readonly string[] {
-  const words = nameKey(query)
-    .split(/\s+/)
-    .filter((word) => word !== '')
-  if (words.length > 0) return [...new Set(words)].slice(0, wordsMax)
-  throw new AppError('unprocessable', '"query" must not be empty.', {
-    param: 'query',
-    code: 'query_empty',
-  })
 }
 
 function positionOf(cursor: string | null, sort: Sort, order: Order): PagePosition | null {
-  return cursor === null ? null : readCursor(cursor, sort, order)
+  return cursor === null ? null : parseCursor(cursor, sort, order)
 }
 
 function pageOf(
@@ -166,6 +152,6 @@ function pageOf(
   return {
     items: shown.map(({ view }) => view),
     hasMore,
-    next: hasMore ? writeCursor(sort, order, { ...last.view, sortKey: last.sortKey }) : null,
+    next: hasMore ? serializeCursor(sort, order, { ...last.view, sortKey: last.sortKey }) : null,
   }
 }

@@ -1,54 +1,53 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { id, oneOf, optional, readFields, strict } from '#files/schema.ts'
-import { AppError } from '#lib/errors.ts'
-import { isRecord } from '#lib/json.ts'
+import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { id, oneOf, optional, parseFields, strict } from '#files/schema.ts'
 import { compileChecker } from '#lib/schema.ts'
+import { refused } from '#lib/unprocessable.ts'
 import type { ChildrenParams, ListParams, SearchParams } from './listing.ts'
-
-/** What lists are asked for, in a query or in a body; both have the same fields. */
 
 const limitDefault = 20
 const limitMax = 100
-/** OpenAI's clients may ask for so many files; they get `limitMax`, and page on. */
+/** OpenAI's clients may request this many files; they get `limitMax` and paginate. */
 const listLimitMax = 10_000
 const queryCharsMax = 1_000
-const wordCharsMax = 256
+const labelCharsMax = 256
 const cursorCharsMax = 2_000
 
-const limit = (maximum: number, otherwise = limitDefault) =>
+const limit = (maximum: number, defaultLimit = limitDefault) =>
   optional(Type.Integer({ minimum: 1, maximum }), {
-    description: 'Members of a page.',
-    default: otherwise,
+    description: 'Items per page.',
+    default: defaultLimit,
   })
 const scope = () =>
   optional(oneOf('mine', 'shared_with_me', 'all'), {
-    description: "Whose: the caller's own, what others have given them, or both.",
+    description: "The caller's own, those shared with the caller, or both.",
     default: 'all',
   })
-const order = (otherwise: 'asc' | 'desc') => optional(oneOf('asc', 'desc'), { default: otherwise })
-const word = () => Type.String({ minLength: 1, maxLength: wordCharsMax, pattern: '^[^\\u0000]*$' })
+const order = (defaultOrder: 'asc' | 'desc') =>
+  optional(oneOf('asc', 'desc'), { default: defaultOrder })
+const label = () =>
+  Type.String({ minLength: 1, maxLength: labelCharsMax, pattern: '^[^\\u0000]*$' })
 const cursor = () =>
   optional(Type.String({ maxLength: cursorCharsMax }), {
-    description: '`next` of the page before, with the same `sort` and `order`.',
+    description: '`next` of the previous page, with the same `sort` and `order`.',
   })
 
-const list = strict({
-  after: optional(id(), { description: 'The last file of the page before this one.' }),
-  before: optional(id(), { description: 'The first file of the page behind this one.' }),
+const listParams = strict({
+  after: optional(id(), { description: 'The last file of the previous page.' }),
+  before: optional(id(), { description: 'The first file of the next page.' }),
   limit: optional(Type.Integer({ minimum: 1, maximum: listLimitMax }), {
-    description: `Files of a page; more than ${limitMax} count as ${limitMax}.`,
+    description: `Files per page; at most ${limitMax} are returned.`,
     default: limitDefault,
   }),
   order: order('desc'),
   scope: scope(),
-  purpose: optional(word(), { description: 'Only those that were uploaded for it.' }),
+  purpose: optional(label(), { description: 'Only files that were uploaded for this purpose.' }),
 })
 export const childrenBody = strict({
-  folder_id: optional(id(), { description: 'Absent or null: what is at the top.' }),
+  folder_id: optional(id(), { description: 'Absent or null: the top level.' }),
   scope: scope(),
   type: optional(oneOf('all', 'file', 'folder'), { default: 'all' }),
   sort: optional(oneOf('name', 'created_at', 'updated_at', 'bytes'), {
-    description: 'Folders come first.',
+    description: 'Folders always come first.',
     default: 'name',
   }),
   order: order('asc'),
@@ -57,37 +56,31 @@ export const childrenBody = strict({
 })
 export const searchBody = strict({
   q: optional(Type.String({ maxLength: queryCharsMax }), {
-    description: 'Words that the name has, whatever their case.',
+    description: 'The terms that the name contains, in any case.',
   }),
   query: optional(Type.String({ maxLength: queryCharsMax }), {
-    description: 'The same, under the name that counts where both are given.',
+    description: 'The same as `q`; takes precedence.',
   }),
-  folder_id: optional(id(), { description: 'Anywhere below this folder.' }),
+  folder_id: optional(id(), { description: 'Searches all levels below this folder.' }),
   scope: scope(),
-  mime_type: optional(word(), { description: '`text/plain`, or all of a kind: `image/*`.' }),
+  mime_type: optional(label(), { description: '`text/plain`, or a whole type: `image/*`.' }),
   retrieval_status: optional(
     oneOf('RAG Available', 'Processing', 'Pending', 'Not Supported', 'Failed'),
   ),
   limit: limit(limitMax),
   cursor: cursor(),
 })
-const trash = strict({ limit: limit(limitMax, limitMax) })
+const trashParams = strict({ limit: limit(limitMax, limitMax) })
 
-/** The same as queries, which know no null. */
-export const listQuery = queryOf(list)
-export const childrenQuery = queryOf(childrenBody)
-export const searchQuery = queryOf(searchBody)
-export const trashQuery = queryOf(trash)
-
-const listChecker = compileChecker(list)
+const listChecker = compileChecker(listParams)
 const childrenChecker = compileChecker(childrenBody)
 const searchChecker = compileChecker(searchBody)
-const trashChecker = compileChecker(trash)
+const trashChecker = compileChecker(trashParams)
 
-export function readListAsk(query: unknown): ListParams {
-  const fields = readFields(listChecker, fromQuery(query))
+export const listQuery = queryOf(listParams, (value): ListParams => {
+  const fields = parseFields(listChecker, value)
   if (fields.after && fields.before) {
-    throw new AppError('unprocessable', '"before" does not go with "after".', { param: 'before' })
+    throw refused('before', '"before" cannot be combined with "after".')
   }
   return {
     after: fields.after ?? null,
@@ -97,10 +90,15 @@ export function readListAsk(query: unknown): ListParams {
     scope: fields.scope ?? 'all',
     purpose: fields.purpose ?? null,
   }
-}
+})
+export const childrenQuery = queryOf(childrenBody, parseChildren)
+export const searchQuery = queryOf(searchBody, parseSearch)
+export const trashQuery = queryOf(trashParams, (value) => ({
+  limit: parseFields(trashChecker, value).limit ?? limitMax,
+}))
 
-export function readChildrenAsk(given: unknown): ChildrenParams {
-  const fields = readFields(childrenChecker, given)
+export function parseChildren(value: unknown): ChildrenParams {
+  const fields: Static<typeof childrenBody> = parseFields(childrenChecker, value)
   return {
     folderId: fields.folder_id ?? null,
     scope: fields.scope ?? 'all',
@@ -112,11 +110,11 @@ export function readChildrenAsk(given: unknown): ChildrenParams {
   }
 }
 
-export function readSearchAsk(given: unknown): SearchParams {
-  const fields = readFields(searchChecker, given)
+export function parseSearch(value: unknown): SearchParams {
+  const fields: Static<typeof searchBody> = parseFields(searchChecker, value)
   const query = fields.query ?? fields.q ?? ''
   if (/\0/.test(query) || !query.isWellFormed()) {
-    throw new AppError('unprocessable', '"query" must be plain text.', { param: 'query' })
+    throw refused('query', '"query" must be plain text.')
   }
   return {
     query,
@@ -129,28 +127,23 @@ export function readSearchAsk(given: unknown): SearchParams {
   }
 }
 
-export function readTrashAsk(query: unknown): { limit: number } {
-  return { limit: readFields(trashChecker, fromQuery(query)).limit ?? limitMax }
-}
-
-/**
- * A query has texts alone: its `limit` becomes a number where it is one, and `null`, or nothing, is
- * no folder.
- */
-export function fromQuery(query: unknown): unknown {
-  if (!isRecord(query)) return query
-  const { limit: count, folder_id: folderId } = query
-  return {
-    ...query,
-    ...(typeof count === 'string' && /^\d{1,9}$/.test(count) ? { limit: Number(count) } : {}),
-    ...(folderId === '' || folderId === 'null' ? { folder_id: null } : {}),
-  }
-}
-
-function queryOf({ properties }: TObject): TObject {
+/** The query parameters of a body's fields: `null` and an empty text stand for no folder. */
+function queryOf<T>({ properties }: TObject, parse: (value: unknown) => T) {
   const fields = Object.entries<TSchema>(properties).map(([name, field]) => {
-    const { anyOf, description, default: otherwise } = field
-    return [name, Type.Optional<TSchema>({ ...anyOf[0], description, default: otherwise })]
+    const { anyOf, description, default: fallback } = field
+    return [name, Type.Optional<TSchema>({ ...anyOf[0], description, default: fallback })]
   })
-  return Type.Object(Object.fromEntries(fields))
+  return {
+    schema: Type.Object(Object.fromEntries(fields)),
+    read(params: URLSearchParams): T {
+      const { limit, folder_id: folderId, ...rest } = Object.fromEntries(params)
+      return parse({
+        ...rest,
+        ...(limit === undefined ? {} : { limit: /^\d{1,9}$/.test(limit) ? Number(limit) : limit }),
+        ...(folderId === undefined
+          ? {}
+          : { folder_id: folderId === '' || folderId === 'null' ? null : folderId }),
+      })
+    },
+  }
 }

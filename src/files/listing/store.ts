@@ -26,78 +26,78 @@ import type {
 
 type Rows = Promise<readonly SortedView[]>
 
-/** Lists of what a caller may read, a page at a time. */
 export function createListingStore({ drizzle }: FilesDatabase) {
-  const ask = createQueryRunner()
-  const read = (caller: RequestPrincipal, page: SQL): Rows =>
-    ask(() => readViews(drizzle, caller, page))
+  const query = createQueryRunner()
+  const read = (principal: RequestPrincipal, page: SQL): Rows =>
+    query(() => readViews(drizzle, principal, page))
   return {
-    view: (caller: RequestPrincipal, id: string): Promise<NodeView | undefined> =>
-      ask(() => readView(drizzle, caller, id)),
+    view: (principal: RequestPrincipal, id: string): Promise<NodeView | undefined> =>
+      query(() => readView(drizzle, principal, id)),
 
-    readable: (caller: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>> =>
-      ask(async () => {
+    readable: (principal: RequestPrincipal, ids: readonly string[]): Promise<ReadonlySet<string>> =>
+      query(async () => {
         const rows = await drizzle.execute<{ id: string }>(sql`
           select id from node
           where id = any(${arrayText(ids)}::uuid[]) and kind = 'file' and trashed_at is null
-            and ${rankOn(sql`id`, caller)} is not null`)
+            and ${rankOn(sql`id`, principal)} is not null`)
         return new Set(rows.map(({ id }) => id))
       }),
 
-    /** The folders above one, from the top, as far as the caller may read them. */
-    path: (caller: RequestPrincipal, id: string): Promise<readonly PathFolder[]> =>
-      ask(async () =>
+    /** The readable folders above one, from the top level. */
+    path: (principal: RequestPrincipal, id: string): Promise<readonly PathFolder[]> =>
+      query(async () =>
         drizzle.execute<PathFolder>(sql`
-          with recursive up (id, name, parent_id, height) as (
+          with recursive ancestor (id, name, parent_id, height) as (
             select id, name, parent_id, 0 from node where id = ${id}::uuid
             union all
-            select parent.id, parent.name, parent.parent_id, up.height + 1
-            from up join node parent on parent.id = up.parent_id)
-          select id, name from up
-          where height > 0 and ${rankOn(sql`up.id`, caller)} is not null
+            select parent.id, parent.name, parent.parent_id, ancestor.height + 1
+            from ancestor join node parent on parent.id = ancestor.parent_id)
+          select id, name from ancestor
+          where height > 0 and ${rankOn(sql`ancestor.id`, principal)} is not null
           order by height desc`),
       ),
 
-    list: (caller: RequestPrincipal, asked: ListParams): Rows =>
-      read(caller, listPage(caller, asked)),
+    list: (principal: RequestPrincipal, params: ListParams): Rows =>
+      read(principal, listPage(principal, params)),
 
     children: (
-      caller: RequestPrincipal,
-      asked: ChildrenParams,
-      behind: PagePosition | null,
+      principal: RequestPrincipal,
+      params: ChildrenParams,
+      after: PagePosition | null,
     ): Rows => {
       const branches =
-        asked.folderId === null
-          ? topBranches(caller, asked.scope)
-          : insideBranches(caller, asked.folderId, asked.scope)
-      return read(caller, page(branches, asked, behind))
+        params.folderId === null
+          ? topBranches(principal, params.scope)
+          : insideBranches(principal, params.folderId, params.scope)
+      return read(principal, page(branches, params, after))
     },
 
     search: (
-      caller: RequestPrincipal,
-      asked: SearchParams & { words: readonly string[] },
-      behind: PagePosition | null,
+      principal: RequestPrincipal,
+      params: SearchParams & { terms: readonly string[] },
+      after: PagePosition | null,
     ): Rows => {
-      const conditions = [...asked.words.map(hasWord), ...filters(caller, asked)]
+      const conditions = [...params.terms.map(hasTerm), ...filters(principal, params)]
       const matches = sql.join(conditions, sql` and `)
-      const { folderId, scope } = asked
-      const isNarrowed = asked.mimeType !== null || asked.retrievalStatus !== null
+      const { folderId, scope } = params
+      const isNarrowed = params.mimeType !== null || params.retrievalStatus !== null
       const type = isNarrowed ? 'file' : 'all'
-      const order = { sort: 'name', order: 'asc', type, limit: asked.limit } as const
-      const within = folderId === null ? readableBranches(caller, scope) : [isBelow(caller, scope)]
+      const order = { sort: 'name', order: 'asc', type, limit: params.limit } as const
+      const within =
+        folderId === null ? readableBranches(principal, scope) : [isBelow(principal, scope)]
       const branches = within.map((branch) => sql`${branch} and ${matches}`)
-      const found = page(branches, order, behind)
-      return read(caller, folderId === null ? found : sql`${foldersBelow(folderId)} ${found}`)
+      const found = page(branches, order, after)
+      return read(principal, folderId === null ? found : sql`${foldersBelow(folderId)} ${found}`)
     },
 
     trash: (
-      caller: RequestPrincipal,
+      principal: RequestPrincipal,
       { limit, since }: { limit: number; since: Date },
     ): Promise<readonly TrashedItem[]> =>
-      ask(async () => {
+      query(async () => {
         const rows = await drizzle.execute<Omit<TrashedItem, 'trashedAt'> & { ms: number }>(sql`
           select id, kind, name, ${millis(sql`trashed_at`)} as ms from node
-          where owner_id = ${caller.userId}::uuid and trash_id = id
+          where owner_id = ${principal.userId}::uuid and trash_id = id
             and trashed_at > ${since.toISOString()}::timestamptz
           order by trashed_at desc, id limit ${limit}::integer`)
         return rows.map(({ ms, ...item }) => ({ ...item, trashedAt: new Date(ms) }))
@@ -105,9 +105,9 @@ export function createListingStore({ drizzle }: FilesDatabase) {
   }
 }
 
-// Sets of ids are arrays: those are made once, and the planner goes by the index for each of them.
+// Sets of ids are arrays: evaluated once, and looked up by the index.
 
-/** Conditions on `node` that, together, hold for what the caller asks for, each without the others. */
+/** Disjoint conditions on `node` whose union is the requested scope. */
 type Branches = readonly SQL[]
 
 function isMine({ userId }: RequestPrincipal): SQL {
@@ -129,38 +129,38 @@ function inScope<T>(scope: Scope, { mine, others }: { mine: T; others: T }): rea
   }
 }
 
-/** Own nodes at the top, and of the nodes of others the topmost that the caller may read. */
-function topBranches(caller: RequestPrincipal, scope: Scope): Branches {
+/** Own nodes at the top level, and the topmost readable nodes of others. */
+function topBranches(principal: RequestPrincipal, scope: Scope): Branches {
   const zero = sql`'00000000-0000-0000-0000-000000000000'::uuid`
   return inScope(scope, {
-    // As the index has it.
-    mine: sql`${isMine(caller)} and coalesce(node.parent_id, ${zero}) = ${zero}`,
-    others: sql`${isOthers(caller)} and ${rankOn(sql`node.parent_id`, caller)} is null
+    // The expression of the index.
+    mine: sql`${isMine(principal)} and coalesce(node.parent_id, ${zero}) = ${zero}`,
+    others: sql`${isOthers(principal)} and ${rankOn(sql`node.parent_id`, principal)} is null
       and node.id = any (array(select share.resource_id from share
         where share.resource_type = 'node'
-          and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(caller)})))`,
+          and is_granted_to(share.principal_type, share.principal_id, ${principalArguments(principal)})))`,
   })
 }
 
-/** Who may read a folder may read what is in it. A tree has one owner. */
-function insideBranches(caller: RequestPrincipal, folderId: string, scope: Scope): Branches {
-  return [sql`node.parent_id = ${folderId}::uuid and ${whose(caller, scope)}`]
+/** Read access to a folder includes its content, and a tree has one owner. */
+function insideBranches(principal: RequestPrincipal, folderId: string, scope: Scope): Branches {
+  return [sql`node.parent_id = ${folderId}::uuid and ${scopeCondition(principal, scope)}`]
 }
 
-function whose(caller: RequestPrincipal, scope: Scope): SQL {
+function scopeCondition(principal: RequestPrincipal, scope: Scope): SQL {
   if (scope === 'all') return sql`node.trashed_at is null`
-  return scope === 'mine' ? isMine(caller) : isOthers(caller)
+  return scope === 'mine' ? isMine(principal) : isOthers(principal)
 }
 
-function readableBranches(caller: RequestPrincipal, scope: Scope): Branches {
+function readableBranches(principal: RequestPrincipal, scope: Scope): Branches {
   return inScope(scope, {
-    mine: isMine(caller),
-    others: sql`${isOthers(caller)}
-      and node.id = any (array(select node_id from node_grants(${principalArguments(caller)})))`,
+    mine: isMine(principal),
+    others: sql`${isOthers(principal)}
+      and node.id = any (array(select node_id from node_grants(${principalArguments(principal)})))`,
   })
 }
 
-/** A folder and all folders below it, for `isBelow`. */
+/** The common table expression of `isBelow`: a folder and all folders below it. */
 function foldersBelow(folderId: string): SQL {
   return sql`
     with recursive folder (id) as (
@@ -172,24 +172,24 @@ function foldersBelow(folderId: string): SQL {
         where parent_id = folder.id and kind = 'folder' and trashed_at is null offset 0) child)`
 }
 
-function isBelow(caller: RequestPrincipal, scope: Scope): SQL {
-  return sql`node.parent_id = any (array(select folder.id from folder)) and ${whose(caller, scope)}`
+function isBelow(principal: RequestPrincipal, scope: Scope): SQL {
+  return sql`node.parent_id = any (array(select folder.id from folder)) and ${scopeCondition(principal, scope)}`
 }
 
-function hasWord(word: string): SQL {
-  return sql`node.name_key like ${`%${word.replace(/[\\%_]/g, '\\$&')}%`}`
+function hasTerm(term: string): SQL {
+  return sql`node.name_key like ${`%${term.replace(/[\\%_]/g, '\\$&')}%`}`
 }
 
-function filters(caller: RequestPrincipal, { mimeType, retrievalStatus }: SearchParams): SQL[] {
-  const found: SQL[] = []
+function filters(principal: RequestPrincipal, { mimeType, retrievalStatus }: SearchParams): SQL[] {
+  const conditions: SQL[] = []
   if (mimeType?.endsWith('/*'))
-    found.push(sql`starts_with(file.mime_type, ${mimeType.slice(0, -1)})`)
-  else if (mimeType !== null) found.push(sql`file.mime_type = ${mimeType}`)
+    conditions.push(sql`starts_with(file.mime_type, ${mimeType.slice(0, -1)})`)
+  else if (mimeType !== null) conditions.push(sql`file.mime_type = ${mimeType}`)
   if (retrievalStatus !== null) {
     const rank = rankOfStatus(retrievalStatus)
-    found.push(sql`${statusRankOf(sql`node.id`, caller)} = ${rank}::integer`)
+    conditions.push(sql`${statusRankOf(sql`node.id`, principal)} = ${rank}::integer`)
   }
-  return found
+  return conditions
 }
 
 const sortColumns: Record<Sort, { column: SQL; type: SQL; text: SQL }> = {
@@ -220,62 +220,62 @@ type PageOrder = {
 }
 
 /**
- * The first nodes behind a position: all folders before all files. Each branch gives no more than a
- * page, so that where there is an index for its order no more than a page is read.
+ * The first nodes after a position, folders before files. Each branch is limited to a page, so that an
+ * index on its order reads no more than that.
  */
-function page(branches: Branches, asked: PageOrder, behind: PagePosition | null): SQL {
-  const { column, type, text } = sortColumns[asked.sort]
-  const direction = asked.order === 'asc' ? sql`asc` : sql`desc`
-  const isBehind = asked.order === 'asc' ? sql`>` : sql`<`
+function page(branches: Branches, params: PageOrder, after: PagePosition | null): SQL {
+  const { column, type, text } = sortColumns[params.sort]
+  const direction = params.order === 'asc' ? sql`asc` : sql`desc`
+  const isAfter = params.order === 'asc' ? sql`>` : sql`<`
   const kinds = (['folder', 'file'] as const).filter(
     (kind) =>
-      (asked.type === 'all' || asked.type === kind) &&
-      !(kind === 'folder' && behind?.kind === 'file'),
+      (params.type === 'all' || params.type === kind) &&
+      !(kind === 'folder' && after?.kind === 'file'),
   )
-  if (kinds.length === 0) return nothing
+  if (kinds.length === 0) return emptyPage
   const parts = kinds.flatMap((kind, at) =>
     branches.map((branch) => {
       const rest =
-        behind?.kind === kind
-          ? sql`and (${column}, node.id) ${isBehind} (${behind.sortKey}::${type}, ${behind.id}::uuid)`
+        after?.kind === kind
+          ? sql`and (${column}, node.id) ${isAfter} (${after.sortKey}::${type}, ${after.id}::uuid)`
           : sql``
       return sql`(select node.*, ${text} as sort_key, ${column} as sorted, ${at}::integer as section
         from node left join file on file.node_id = node.id
         where node.kind = ${kind} and ${branch} ${rest}
-        order by ${column} ${direction}, node.id ${direction} limit ${asked.limit}::integer)`
+        order by ${column} ${direction}, node.id ${direction} limit ${params.limit}::integer)`
     }),
   )
   return sql`
     select part.*, row_number() over (
       order by section, sorted ${direction}, id ${direction}) as position
     from (${sql.join(parts, sql` union all `)}) part
-    order by position limit ${asked.limit}::integer`
+    order by position limit ${params.limit}::integer`
 }
 
-/** As when only folders are asked for, from behind a file on. */
-const nothing = sql`select node.*, '' as sort_key, 1 as position from node where false`
+/** Folders are requested, and the position is that of a file. */
+const emptyPage = sql`select node.*, '' as sort_key, 1 as position from node where false`
 
-/** Files by age; asked for those before an id, the page that ends there. */
-function listPage(caller: RequestPrincipal, asked: ListParams): SQL {
-  const isBackward = asked.before !== null && asked.after === null
-  const isUp = (asked.order === 'asc') !== isBackward
+/** Files by age; with `before`, the page that ends at that id. */
+function listPage(principal: RequestPrincipal, params: ListParams): SQL {
+  const isBackward = params.before !== null && params.after === null
+  const isUp = (params.order === 'asc') !== isBackward
   const direction = isUp ? sql`asc` : sql`desc`
   const conditions = [sql`node.kind = 'file'`]
   const comparison = (isForward: boolean) =>
-    isForward === (asked.order === 'asc') ? sql`>` : sql`<`
-  if (asked.after !== null) conditions.push(sql`node.id ${comparison(true)} ${asked.after}::uuid`)
-  if (asked.before !== null) {
-    conditions.push(sql`node.id ${comparison(false)} ${asked.before}::uuid`)
+    isForward === (params.order === 'asc') ? sql`>` : sql`<`
+  if (params.after !== null) conditions.push(sql`node.id ${comparison(true)} ${params.after}::uuid`)
+  if (params.before !== null) {
+    conditions.push(sql`node.id ${comparison(false)} ${params.before}::uuid`)
   }
-  if (asked.purpose !== null) conditions.push(sql`file.purpose = ${asked.purpose}`)
+  if (params.purpose !== null) conditions.push(sql`file.purpose = ${params.purpose}`)
   const matches = sql.join(conditions, sql` and `)
-  const parts = readableBranches(caller, asked.scope).map(
+  const parts = readableBranches(principal, params.scope).map(
     (branch) => sql`(select node.* from node join file on file.node_id = node.id
-      where ${branch} and ${matches} order by node.id ${direction} limit ${asked.limit}::integer)`,
+      where ${branch} and ${matches} order by node.id ${direction} limit ${params.limit}::integer)`,
   )
-  const shown = asked.order === 'asc' ? sql`asc` : sql`desc`
+  const shown = params.order === 'asc' ? sql`asc` : sql`desc`
   return sql`
     select part.*, '' as sort_key, row_number() over (order by id ${shown}) as position
     from (select * from (${sql.join(parts, sql` union all `)}) every
-      order by id ${direction} limit ${asked.limit}::integer) part`
+      order by id ${direction} limit ${params.limit}::integer) part`
 }

@@ -1,10 +1,10 @@
-import type { Role } from '#files/files.ts'
-import { isAtLeast, rankOfRole } from '#files/roles.ts'
+import { isAtLeast, type Role, rankOfRole } from '#files/files.ts'
 import { requireNode, requireRole } from '#files/tree/checks.ts'
 import { createTreeStore, type FilesDatabase, findNode } from '#files/tree/store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
+import { refused } from '#lib/unprocessable.ts'
 import {
   changeShare,
   countShares,
@@ -17,11 +17,12 @@ import {
 
 export type GranteeType = 'user' | 'group' | 'everyone'
 
+/** Whom a resource is shared with. */
 export type Grantee = {
   readonly type: GranteeType
   /** A user's id, a group's name, or `*`. */
   readonly id: string
-  /** Null for a user who was never seen, and for everyone. */
+  /** Null for everyone, and for a user who has never signed in. */
   readonly name: string | null
 }
 
@@ -29,16 +30,16 @@ export type GrantedRole = Exclude<Role, 'owner'>
 
 export type Share = {
   readonly id: string
-  readonly principal: Grantee
+  readonly grantee: Grantee
   readonly role: GrantedRole
-  /** The folder above that it comes from; without its name where the reader may not read it. */
+  /** The shared folder above; without its name if the principal may not read it. */
   readonly inheritedFrom: { readonly id: string; readonly name: string | null } | null
   readonly grantedBy: string
   readonly createdAt: Date
 }
 
-/** What is shared. Who asks for a collection says what the caller may do with it. */
-export type Shared =
+/** The role on a collection is checked by the code of collections. */
+export type SharedResource =
   | { readonly type: 'file' | 'folder'; readonly id: string }
   | {
       readonly type: 'collection'
@@ -52,173 +53,178 @@ export type Access = {
   readonly role: Role | null
   readonly isOwner: boolean
   readonly via: readonly Share[]
-  /** Collections that show passages of the file to the user, who may not read the file for that. */
+  /** Collections that show passages of the file to the user, without read access to the file. */
   readonly collections: readonly { readonly id: string; readonly name: string }[]
 }
 
-/** A user by the id, or by the subject that the identity provider knows. */
 export type NewGrant = {
-  readonly principal: Omit<Grantee, 'name'>
-  /** Whether a user must have been seen before: an id that is nobody's is a mistake. */
+  readonly grantee: Omit<Grantee, 'name'>
+  /** Whether a user must have signed in before; an unknown id is probably a mistake. */
   readonly mustBeKnown: boolean
   readonly role: GrantedRole
 }
 
 /**
- * What was given to whom. A change needs the role `manager`. What the caller may not read is
- * `not_found`.
+ * Changes require the role `manager`. A resource that the principal may not read is `not_found`.
  */
 export type Shares = {
-  /** Who may not share sees what gives them something, and no more. */
-  list(caller: RequestPrincipal, shared: Shared): Promise<readonly Share[]>
-  /** A principal has one role on a thing: the new one takes the place of the old. */
+  /** Principals who may not share see the shares that apply to them. */
+  list(principal: RequestPrincipal, resource: SharedResource): Promise<readonly Share[]>
+  /** A grantee has one role on a resource: the new one replaces the old. */
   add(
-    caller: RequestPrincipal,
-    shared: Shared,
+    principal: RequestPrincipal,
+    resource: SharedResource,
     grant: NewGrant,
   ): Promise<{ share: Share; isNew: boolean }>
-  /** Throws `conflict` of code `inherited` for what has to be changed at a folder above. */
+  /** Throws `conflict` of code `inherited` for a share of a folder above. */
   change(
-    caller: RequestPrincipal,
-    shared: Shared,
+    principal: RequestPrincipal,
+    resource: SharedResource,
     shareId: string,
     role: GrantedRole,
   ): Promise<Share>
-  /** One may also give back what was given to oneself. */
-  remove(caller: RequestPrincipal, shared: Shared, shareId: string): Promise<void>
-  /** Why somebody has access. Of others, it takes the role `manager` to ask. */
-  access(caller: RequestPrincipal, shared: Shared, userId: string): Promise<Access>
-  principals(text: string): Promise<readonly Grantee[]>
+  /** Users may also remove their own access. */
+  remove(principal: RequestPrincipal, resource: SharedResource, shareId: string): Promise<void>
+  /** The reasons for a user's access. Other users than the principal require the role `manager`. */
+  access(principal: RequestPrincipal, resource: SharedResource, userId: string): Promise<Access>
+  findGrantees(text: string): Promise<readonly Grantee[]>
 }
 
 const sharesMax = 1_000
-const principalsMax = 20
+const granteesMax = 20
 
-/** What the caller is allowed, and whom the thing belongs to. */
-type Seen = { readonly place: ShareTarget; readonly ownerId: string; readonly role: Role }
+/** A shared resource with its owner and the role of the principal. */
+type ResourceAccess = {
+  readonly target: ShareTarget
+  readonly ownerId: string
+  readonly role: Role
+}
 
 export function createShares(deps: { database: FilesDatabase; now: () => Date }): Shares {
   const store = createShareStore(deps.database)
   const { inTrees } = createTreeStore(deps.database)
-  const see = async (caller: RequestPrincipal, shared: Shared): Promise<Seen> =>
-    shared.type === 'collection'
-      ? { place: { type: 'collection', id: shared.id }, ...shared }
-      : seenNode(await store.findNode(caller, shared.id), shared)
 
-  /** As `see`, with what is seen staying so until the end. */
+  const accessTo = async (principal: RequestPrincipal, resource: SharedResource) =>
+    resource.type === 'collection'
+      ? collectionAccess(resource)
+      : nodeAccess(await store.findNode(principal, resource.id), resource)
+
+  /** Checks the access inside the transaction, with the tree locked. */
   const changing = <T>(
-    caller: RequestPrincipal,
-    shared: Shared,
-    work: (transaction: Transaction, seen: Seen) => Promise<T>,
-  ): Promise<T> =>
-    inTrees({ nodes: shared.type === 'collection' ? [] : [shared.id], owners: [] }, async (tx) =>
+    principal: RequestPrincipal,
+    resource: SharedResource,
+    work: (transaction: Transaction, access: ResourceAccess) => Promise<T>,
+  ): Promise<T> => {
+    const nodes = resource.type === 'collection' ? [] : [resource.id]
+    return inTrees({ nodes, owners: [] }, async (transaction) =>
       work(
-        tx,
-        shared.type === 'collection'
-          ? { place: { type: 'collection', id: shared.id }, ...shared }
-          : seenNode(await findNode(tx, caller, shared.id), shared),
+        transaction,
+        resource.type === 'collection'
+          ? collectionAccess(resource)
+          : nodeAccess(await findNode(transaction, principal, resource.id), resource),
       ),
     )
+  }
 
   return {
-    async list(caller, shared) {
-      const { place, role } = await see(caller, shared)
-      return store.list(place, { reader: caller, of: isAtLeast(role, 'manager') ? null : caller })
+    async list(principal, resource) {
+      const { target, role } = await accessTo(principal, resource)
+      const grantedTo = isAtLeast(role, 'manager') ? null : principal
+      return store.list(target, { principal, grantedTo })
     },
-    async add(caller, shared, { principal, mustBeKnown, role }) {
-      requireRole((await see(caller, shared)).role, 'manager', shared.type)
-      if (mustBeKnown && (await store.findUser(principal.id)) === undefined) throw unknownUser()
-      return changing(caller, shared, async (transaction, seen) => {
-        requireRole(seen.role, 'manager', shared.type)
-        if (principal.type === 'user' && principal.id === seen.ownerId) throw sharedWithOwner()
-        const grant = { principal, role, grantedBy: caller.userId, now: deps.now() }
-        const { id, isNew } = await writeShare(transaction, seen.place, grant)
-        if (isNew && (await countShares(transaction, seen.place)) > sharesMax) throw tooMany()
-        return { share: await findShare(transaction, caller, seen, id), isNew }
+    async add(principal, resource, { grantee, mustBeKnown, role }) {
+      requireRole((await accessTo(principal, resource)).role, 'manager', resource.type)
+      if (mustBeKnown && (await store.findUser(grantee.id)) === undefined) {
+        throw refused('principal.id', 'There is no known user with this id.', 'principal_not_found')
+      }
+      return changing(principal, resource, async (transaction, access) => {
+        requireRole(access.role, 'manager', resource.type)
+        if (grantee.type === 'user' && grantee.id === access.ownerId) {
+          throw refused('principal', 'The owner already has all rights.', 'principal_is_owner')
+        }
+        const grant = { grantee, role, grantedBy: principal.userId, now: deps.now() }
+        const { id, isNew } = await writeShare(transaction, access.target, grant)
+        if (isNew && (await countShares(transaction, access.target)) > sharesMax) {
+          throw refused('', `The limit of ${sharesMax} shares is reached.`, 'too_many_shares')
+        }
+        return { share: await findShare(transaction, principal, access, id), isNew }
       })
     },
-    change: (caller, shared, shareId, role) =>
-      changing(caller, shared, async (transaction, seen) => {
-        const share = await findShare(transaction, caller, seen, shareId)
-        requireRole(seen.role, 'manager', shared.type)
-        demandDirect(share)
-        await changeShare(transaction, shareId, { role, grantedBy: caller.userId })
-        return findShare(transaction, caller, seen, shareId)
+    change: (principal, resource, shareId, role) =>
+      changing(principal, resource, async (transaction, access) => {
+        const share = await findShare(transaction, principal, access, shareId)
+        requireRole(access.role, 'manager', resource.type)
+        requireDirect(share)
+        await changeShare(transaction, shareId, { role, grantedBy: principal.userId })
+        return findShare(transaction, principal, access, shareId)
       }),
-    remove: (caller, shared, shareId) =>
-      changing(caller, shared, async (transaction, seen) => {
-        const share = await findShare(transaction, caller, seen, shareId)
-        const isTheirs = share.principal.type === 'user' && share.principal.id === caller.userId
-        if (!isTheirs) requireRole(seen.role, 'manager', shared.type)
-        demandDirect(share)
+    remove: (principal, resource, shareId) =>
+      changing(principal, resource, async (transaction, access) => {
+        const share = await findShare(transaction, principal, access, shareId)
+        const isOwnAccess = share.grantee.type === 'user' && share.grantee.id === principal.userId
+        if (!isOwnAccess) requireRole(access.role, 'manager', resource.type)
+        requireDirect(share)
         await deleteShare(transaction, shareId)
       }),
-    async access(caller, shared, userId) {
-      const { place, ownerId, role } = await see(caller, shared)
-      if (userId !== caller.userId) requireRole(role, 'manager', shared.type)
-      const known = await store.findUser(userId)
-      const groups = userId === caller.userId ? caller.groups : (known?.groups ?? [])
-      const via = await store.list(place, { reader: caller, of: { userId, groups } })
-      const user = { id: userId, name: known?.subject ?? null }
+    async access(principal, resource, userId) {
+      const { target, ownerId, role } = await accessTo(principal, resource)
+      if (userId !== principal.userId) requireRole(role, 'manager', resource.type)
+      const user = await store.findUser(userId)
+      const groups = userId === principal.userId ? principal.groups : (user?.groups ?? [])
+      const via = await store.list(target, { principal, grantedTo: { userId, groups } })
       const isOwner = ownerId === userId
-      const collections =
-        shared.type === 'file' ? await store.openedBy(place.id, { userId, groups }) : []
-      return { user, isOwner, via, collections, role: isOwner ? 'owner' : highest(via) }
+      return {
+        user: { id: userId, name: user?.subject ?? null },
+        isOwner,
+        via,
+        collections:
+          resource.type === 'file' ? await store.openedBy(target.id, { userId, groups }) : [],
+        role: isOwner ? 'owner' : highestRole(via),
+      }
     },
-    principals: (text) => store.findPrincipals(text, principalsMax),
+    findGrantees: (text) => store.findGrantees(text, granteesMax),
   }
 }
 
-function seenNode(
-  found: Awaited<ReturnType<typeof findNode>>,
-  { type: kind, id }: { type: 'file' | 'folder'; id: string },
-): Seen {
-  const { ownerId, role } = requireNode(found, { kind, id, role: 'viewer' })
-  return { place: { type: 'node', id }, ownerId, role }
+function collectionAccess({
+  id,
+  ownerId,
+  role,
+}: Extract<SharedResource, { type: 'collection' }>): ResourceAccess {
+  return { target: { type: 'collection', id }, ownerId, role }
 }
 
-/** What the caller does not see in the list is not there. */
+function nodeAccess(
+  node: Awaited<ReturnType<typeof findNode>>,
+  { type: kind, id }: { type: 'file' | 'folder'; id: string },
+): ResourceAccess {
+  const { ownerId, role } = requireNode(node, { kind, id, role: 'viewer' })
+  return { target: { type: 'node', id }, ownerId, role }
+}
+
+/** Throws `not_found` for a share that the principal cannot list. */
 async function findShare(
   transaction: Transaction,
-  caller: RequestPrincipal,
-  { place, role }: Seen,
+  principal: RequestPrincipal,
+  { target, role }: ResourceAccess,
   id: string,
 ): Promise<Share> {
-  const of = isAtLeast(role, 'manager') ? null : caller
-  const [share] = await readShares(transaction, place, { reader: caller, of }, id)
+  const grantedTo = isAtLeast(role, 'manager') ? null : principal
+  const [share] = await readShares(transaction, target, { principal, grantedTo }, id)
   if (share !== undefined) return share
   throw new AppError('not_found', `There is no share with the id "${id}".`, { param: 'share_id' })
 }
 
-function demandDirect({ inheritedFrom }: Share): void {
+function requireDirect({ inheritedFrom }: Share): void {
   if (inheritedFrom === null) return
-  const sentence = 'This comes from a folder above; change it there.'
+  const sentence = 'This share belongs to a folder above; change it there.'
   throw new AppError('conflict', sentence, { code: 'inherited' })
 }
 
-function highest(shares: readonly Share[]): GrantedRole | null {
+function highestRole(shares: readonly Share[]): GrantedRole | null {
   return shares.reduce<GrantedRole | null>(
-    (known, { role }) => (known === null || rankOfRole(role) > rankOfRole(known) ? role : known),
+    (highest, { role }) =>
+      highest === null || rankOfRole(role) > rankOfRole(highest) ? role : highest,
     null,
   )
-}
-
-function unknownUser(): AppError {
-  return new AppError('unprocessable', 'Nobody with this id was ever seen here.', {
-    param: 'principal.id',
-    code: 'principal_not_found',
-  })
-}
-
-function sharedWithOwner(): AppError {
-  return new AppError('unprocessable', 'Its owner has every right on it already.', {
-    param: 'principal',
-    code: 'principal_is_owner',
-  })
-}
-
-function tooMany(): AppError {
-  return new AppError('unprocessable', `It is shared ${sharesMax} times, which is the limit.`, {
-    code: 'too_many_shares',
-  })
 }

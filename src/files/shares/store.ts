@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
-import { rankOfRole, roleOfRank } from '#files/roles.ts'
+import { rankOfRole, roleOfRank } from '#files/files.ts'
 import { type FilesDatabase, findNode, type TreeNode } from '#files/tree/store.ts'
 import { type Handle, millis, principalArguments, rankOn } from '#files/view-store.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
@@ -19,36 +19,39 @@ type ShareRow = {
   readonly created_ms: number
 }
 
-/** Where a share is: its own rows are of this type and id. */
+/** The resource of share rows. */
 export type ShareTarget = { readonly type: 'node' | 'collection'; readonly id: string }
 
-/** For whom shares are looked at, and whether only those that give that person something. */
-type Reading = { readonly reader: RequestPrincipal; readonly of: RequestPrincipal | null }
+type ShareFilter = {
+  /** Folder names are shown if this principal may read them. */
+  readonly principal: RequestPrincipal
+  /** Only shares that apply to this user; null: all. */
+  readonly grantedTo: RequestPrincipal | null
+}
 
-export type NewShare = {
-  readonly principal: Omit<Grantee, 'name'>
+type NewShare = {
+  readonly grantee: Omit<Grantee, 'name'>
   readonly role: GrantedRole
   readonly grantedBy: string
   readonly now: Date
 }
 
-/** What was given to whom. */
 export function createShareStore({ drizzle }: FilesDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
-    findNode: (caller: RequestPrincipal, id: string): Promise<TreeNode | undefined> =>
-      ask(() => findNode(drizzle, caller, id)),
+    findNode: (principal: RequestPrincipal, id: string): Promise<TreeNode | undefined> =>
+      query(() => findNode(drizzle, principal, id)),
 
-    /** Those of the place and of the folders above it, oldest first. */
-    list: (place: ShareTarget, reading: Reading): Promise<readonly Share[]> =>
-      ask(() => readShares(drizzle, place, reading)),
+    /** Shares of the target and of the folders above it, oldest first. */
+    list: (target: ShareTarget, filter: ShareFilter): Promise<readonly Share[]> =>
+      query(() => readShares(drizzle, target, filter)),
 
     /** The collections of access mode `collection` that show passages of a file to a user. */
     openedBy: (
       fileId: string,
       user: RequestPrincipal,
     ): Promise<readonly { id: string; name: string }[]> =>
-      ask(() =>
+      query(() =>
         drizzle.execute<{ id: string; name: string }>(sql`
           select collection.id, collection.name
           from collection_file member
@@ -62,9 +65,9 @@ export function createShareStore({ drizzle }: FilesDatabase) {
           order by collection.id`),
       ),
 
-    /** The groups of somebody as they were last seen, and whether anybody was. */
+    /** A user with the groups of their last token; undefined if they have never signed in. */
     findUser: (id: string): Promise<(RequestPrincipal & { subject: string }) | undefined> =>
-      ask(async () => {
+      query(async () => {
         const [row] = await drizzle.execute<{ subject: string; groups: readonly string[] }>(sql`
           select subject, coalesce((select json_agg(distinct group_name) from user_group
             where user_id = app_user.id), '[]'::json) as groups
@@ -72,17 +75,17 @@ export function createShareStore({ drizzle }: FilesDatabase) {
         return row === undefined ? undefined : { userId: id, ...row }
       }),
 
-    /** Users and groups whose name has the text, those that begin with it first. */
-    findPrincipals: (text: string, limit: number): Promise<readonly Grantee[]> =>
-      ask(async () => {
+    /** Users and groups whose name contains the text, prefix matches first. */
+    findGrantees: (text: string, limit: number): Promise<readonly Grantee[]> =>
+      query(async () => {
         const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
         return drizzle.execute<Grantee>(sql`
           select * from (
             select 'user' as type, id::text as id, subject as name from app_user
             union all
             select 'group', name, name from (
-              select name from app_group union select group_name from user_group) known
-          ) principal
+              select name from app_group union select group_name from user_group) known_group
+          ) grantee
           where lower(name) like ${pattern}
           order by not starts_with(lower(name), ${text.toLowerCase()}), lower(name), type
           limit ${limit}::integer`)
@@ -93,51 +96,53 @@ export function createShareStore({ drizzle }: FilesDatabase) {
 /** With `only`, one share by its id. */
 export async function readShares(
   handle: Handle,
-  place: ShareTarget,
-  { reader, of }: Reading,
+  target: ShareTarget,
+  { principal, grantedTo }: ShareFilter,
   only?: string,
 ): Promise<readonly Share[]> {
   const conditions = [
-    ...(of === null
+    ...(grantedTo === null
       ? []
-      : [sql`is_granted_to(share.principal_type, share.principal_id, ${principalArguments(of)})`]),
+      : [
+          sql`is_granted_to(share.principal_type, share.principal_id, ${principalArguments(grantedTo)})`,
+        ]),
     ...(only === undefined ? [] : [sql`share.id = ${only}::uuid`]),
   ]
   const rows = await handle.execute<ShareRow>(sql`
-    with recursive ${placesOf(place)}
-    select share.id, place.id as from_id, place.height > 0 as is_inherited,
-      case when place.height > 0 and ${rankOn(sql`place.id`, reader)} is not null
-        then place.name end as from_name,
+    with recursive ${resourcesOf(target)}
+    select share.id, resource.id as from_id, resource.height > 0 as is_inherited,
+      case when resource.height > 0 and ${rankOn(sql`resource.id`, principal)} is not null
+        then resource.name end as from_name,
       share.principal_type, share.principal_id, app_user.subject, share.role, share.granted_by,
       ${millis(sql`share.created_at`)} as created_ms
-    from place
-    join share on share.resource_type = ${place.type} and share.resource_id = place.id
+    from resource
+    join share on share.resource_type = ${target.type} and share.resource_id = resource.id
     left join app_user on share.principal_type = 'user'
       and app_user.id::text = share.principal_id
     where ${sql.join([sql`true`, ...conditions], sql` and `)}
-    order by place.height, share.id`)
+    order by resource.height, share.id`)
   return rows.map(shareOf)
 }
 
-/** The place itself at height 0; above a node, the folders that it is in. */
-function placesOf({ type, id }: ShareTarget): SQL {
+/** The table expression `resource`: the target at height 0, and the folders above a node. */
+function resourcesOf({ type, id }: ShareTarget): SQL {
   if (type === 'collection') {
-    return sql`place (id, name, height) as (select ${id}::uuid, null::text, 0)`
+    return sql`resource (id, name, height) as (select ${id}::uuid, null::text, 0)`
   }
-  return sql`up (id, name, parent_id, height) as (
+  return sql`ancestor (id, name, parent_id, height) as (
       select id, name, parent_id, 0 from node where id = ${id}::uuid
       union all
-      select parent.id, parent.name, parent.parent_id, up.height + 1
-      from up join node parent on parent.id = up.parent_id),
-    place as (select id, name, height from up)`
+      select parent.id, parent.name, parent.parent_id, ancestor.height + 1
+      from ancestor join node parent on parent.id = ancestor.parent_id),
+    resource as (select id, name, height from ancestor)`
 }
 
 function shareOf(row: ShareRow): Share {
   const role = roleOfRank(row.role)
-  if (role === 'owner') throw new Error('a share cannot make an owner')
+  if (role === 'owner') throw new Error('a share cannot have the role owner')
   return {
     id: row.id,
-    principal: {
+    grantee: {
       type: row.principal_type,
       id: row.principal_id,
       name: row.principal_type === 'group' ? row.principal_id : row.subject,
@@ -149,21 +154,21 @@ function shareOf(row: ShareRow): Share {
   }
 }
 
-/** Gives a role, in place of the one that was given to the same principal; says whether it is new. */
+/** Inserts a share, or changes the role of the existing share of the grantee. */
 export async function writeShare(
   handle: Handle,
   { type, id }: ShareTarget,
-  { principal, role, grantedBy, now }: NewShare,
+  { grantee, role, grantedBy, now }: NewShare,
 ): Promise<{ id: string; isNew: boolean }> {
   const [row] = await handle.execute<{ id: string; is_new: boolean }>(sql`
     insert into share (id, resource_type, resource_id, principal_type, principal_id, role,
       granted_by, created_at)
-    values (${Bun.randomUUIDv7()}::uuid, ${type}, ${id}::uuid, ${principal.type}, ${principal.id},
+    values (${Bun.randomUUIDv7()}::uuid, ${type}, ${id}::uuid, ${grantee.type}, ${grantee.id},
       ${rankOfRole(role)}::smallint, ${grantedBy}::uuid, ${now.toISOString()}::timestamptz)
     on conflict (resource_type, resource_id, principal_type, principal_id)
     do update set role = excluded.role, granted_by = excluded.granted_by
     returning id, xmax = 0 as is_new`)
-  if (row === undefined) throw new Error('a share was not written')
+  if (row === undefined) throw new Error('share was not stored')
   return { id: row.id, isNew: row.is_new }
 }
 

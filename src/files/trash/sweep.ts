@@ -1,53 +1,52 @@
-import type { Config } from '#config/schema.ts'
 import type { FileHooks } from '#files/files.ts'
 import { type Repeated, repeat } from '#lib/repeat.ts'
+import type { CurrentSettings } from '#settings/schema.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { Log } from '#telemetry/log.ts'
-import { createSweepStore, type SweptDatabase } from './sweep-store.ts'
+import { createSweepStore, type SweepDatabase } from './store.ts'
 
 export type FileSweepDeps = {
-  database: SweptDatabase
+  database: SweepDatabase
   storage: Pick<Storage, 'remove'>
-  settings: Pick<Config['files'], 'trashS'>
+  settings: CurrentSettings
   hooks: Pick<FileHooks, 'changed'>
   log: Pick<Log, 'warn'>
   now: () => Date
 }
 
 const sweepEveryMs = 60_000
-/** Looking for contents that nobody names is looking at all of them; so is tidying. */
-const sweepsPerLookAtAll = 10
-/** What is left after so many steps of a kind waits for the next sweep. */
+/** Searching for unused content reads the whole table, and so does vacuuming. */
+const sweepsPerFullScan = 10
+/** The rest waits for the next sweep. */
 const stepsMax = 500
 
-/** Empties the trash, and the storage of what no file names any more, again and again. */
+/** Periodically deletes expired files, old trash and content that no file uses. */
 export function startFileSweep(deps: FileSweepDeps): Repeated {
   const sweep = createFileSweep(deps)
-  const { log } = deps
-  return repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'old files cannot be deleted' })
+  return repeat(sweep, { everyMs: sweepEveryMs, log: deps.log, failed: 'file sweep failed' })
 }
 
-/** One sweep. */
+/** Returns a function that runs one sweep. */
 export function createFileSweep({ database, storage, settings, hooks, now }: FileSweepDeps) {
   const store = createSweepStore(database)
   let sweeps = 0
   return async (): Promise<void> => {
     const time = now()
-    const trashMs = settings.trashS * 1_000
-    const keptFrom = new Date(time.getTime() - trashMs)
-    await untilDone(() => store.dropExpired(hooks, time))
-    const isEmpty = await untilDone(() => store.dropTrashed(hooks, keptFrom))
-    // A folder takes what is in it along; by then the contents of that are told and gone.
-    const toldFrom = new Date(keptFrom.getTime() - trashMs)
-    if (isEmpty) await untilDone(() => store.dropNodes(toldFrom))
-    if (sweeps++ % sweepsPerLookAtAll > 0) return
-    await untilDone(() => store.dropContents(time, storage.remove))
-    await store.tidy()
+    const retentionMs = settings.current().files.trash_seconds * 1_000
+    const retainedSince = new Date(time.getTime() - retentionMs)
+    await repeatSteps(() => store.dropExpired(hooks, time))
+    const isComplete = await repeatSteps(() => store.dropTrashed(hooks, retainedSince))
+    // Deleting a folder cascades to its files, whose content must have been dropped before.
+    const namesKeptSince = new Date(retainedSince.getTime() - retentionMs)
+    if (isComplete) await repeatSteps(() => store.dropNodes(namesKeptSince))
+    if (sweeps++ % sweepsPerFullScan > 0) return
+    await repeatSteps(() => store.dropContents(time, storage.remove))
+    await store.vacuum()
   }
 }
 
-/** Says whether nothing is left. */
-async function untilDone(step: () => Promise<boolean>): Promise<boolean> {
+/** Returns whether nothing is left to do. */
+async function repeatSteps(step: () => Promise<boolean>): Promise<boolean> {
   for (let steps = 0; steps < stepsMax; steps++) {
     if (!(await step())) return true
   }

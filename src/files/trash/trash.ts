@@ -1,24 +1,22 @@
-import { notifyInBatches } from '#files/changes.ts'
-import type { NodeView, OnConflict } from '#files/files.ts'
+import { isAtLeast, type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
-import { deleteNode, writeNode } from '#files/node-store.ts'
-import { isAtLeast } from '#files/roles.ts'
 import {
   freeName,
-  type NodeKind,
   nodeNotFound,
   requireDepth,
   requireNode,
   requireVersion,
 } from '#files/tree/checks.ts'
 import {
+  deleteNode,
   depthOf,
   findNode,
   findSubtree,
   hasChildren,
   type TreeLocation,
+  writeNode,
 } from '#files/tree/store.ts'
-import type { TreeDeps } from '#files/tree.ts'
+import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
@@ -32,41 +30,44 @@ import {
   untrashNodes,
 } from './store.ts'
 
-type Which = { readonly kind: NodeKind; readonly id: string }
+/** The number of trashed nodes, including the node itself. */
+export type RemovedCounts = { readonly files: number; readonly folders: number }
 
-/** How many were put into the trash, the node itself included. */
-export type Removed = { readonly files: number; readonly folders: number }
-
-/** Puts a node, and all that is in it, into the trash of its owner. */
+/** Moves a node with everything in it to the trash of its owner. */
 export async function removeNode(
   deps: TreeDeps,
-  caller: RequestPrincipal,
-  { kind, id }: Which,
-  how: { isRecursive: boolean; ifVersion: IsExpected | null },
-): Promise<Removed> {
+  principal: RequestPrincipal,
+  { kind, id }: NodeOfKind,
+  { isRecursive, ifVersion }: { isRecursive: boolean; ifVersion: IsExpected | null },
+): Promise<RemovedCounts> {
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const found = await findNode(transaction, caller, id)
-    requireVersion(requireNode(found, { kind, id, role: 'editor' }), how.ifVersion)
-    if (!how.isRecursive && (await hasChildren(transaction, id))) throw notEmpty()
-    const { members } = await findSubtree(transaction, id)
-    const ids = members.map((member) => member.id)
+    const found = await findNode(transaction, principal, id)
+    requireVersion(requireNode(found, { kind, id, role: 'editor' }), ifVersion)
+    if (!isRecursive && (await hasChildren(transaction, id))) {
+      throw new AppError('conflict', 'The folder is not empty; delete it with recursive=true.', {
+        param: 'recursive',
+        code: 'folder_not_empty',
+      })
+    }
+    const { nodes } = await findSubtree(transaction, id)
+    const ids = nodes.map((node) => node.id)
     await trashNodes(transaction, ids, { trashId: id, now: deps.now() })
-    await notifyInBatches(deps.hooks, transaction, 'trashed', members)
-    const files = members.filter((member) => member.kind === 'file').length
-    return { files, folders: members.length - files }
+    await notifyInBatches(deps.hooks, transaction, 'trashed', nodes)
+    const files = nodes.filter((node) => node.kind === 'file').length
+    return { files, folders: nodes.length - files }
   })
 }
 
-/** Deletes a file for ever, be it in the trash or not. Its owner alone may. */
+/** Deletes a file permanently, whether or not it is in the trash. Requires its owner. */
 export async function deleteFile(
   deps: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   { id, ifVersion }: { id: string; ifVersion: IsExpected | null },
 ): Promise<void> {
   await deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const trashed = await findTrashed(transaction, caller, id)
+    const trashed = await findTrashed(transaction, principal, id)
     if (trashed?.role !== 'owner' || trashed.kind !== 'file') {
-      const found = await findNode(transaction, caller, id)
+      const found = await findNode(transaction, principal, id)
       requireVersion(requireNode(found, { kind: 'file', id, role: 'owner' }), ifVersion)
     }
     await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
@@ -75,63 +76,63 @@ export async function deleteFile(
 }
 
 /**
- * Takes a node out of the trash, with all that was taken along with it: to where it was or, where
- * that folder is no more, to the top of its owner's tree. What is not in the trash stays as it is.
+ * Restores a node with everything that was trashed along with it, to its folder or, if that is gone,
+ * to the top level of its owner. A node outside the trash is returned unchanged.
  */
 export async function restoreNode(
   deps: TreeDeps,
-  caller: RequestPrincipal,
-  { kind, id }: Which,
+  principal: RequestPrincipal,
+  { kind, id }: NodeOfKind,
   { onConflict }: { onConflict: OnConflict },
 ): Promise<NodeView> {
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const trashed = await findTrashed(transaction, caller, id)
+    const trashed = await findTrashed(transaction, principal, id)
     if (trashed === undefined) {
-      requireNode(await findNode(transaction, caller, id), { kind, id, role: 'editor' })
+      requireNode(await findNode(transaction, principal, id), { kind, id, role: 'editor' })
     } else {
       if (trashed.kind !== kind || !mayRestore(trashed)) throw nodeNotFound(kind, id)
-      demandKept(deps, trashed)
-      await putBack(deps, transaction, trashed, onConflict)
+      requireRetained(deps, trashed)
+      await restoreSubtree(deps, transaction, trashed, onConflict)
     }
-    const view = await readView(transaction, caller, id)
+    const view = await readView(transaction, principal, id)
     if (view === undefined) throw nodeNotFound(kind, id)
     return view
   })
 }
 
-/** Who could have deleted it; what comes back at the top of a tree, nobody but its owner would see. */
+/** A node without a live parent returns to the top level, which only its owner can see. */
 function mayRestore({ role, isParentLive }: TrashedNode): boolean {
   if (role === null) return false
   return role === 'owner' || (isParentLive && isAtLeast(role, 'editor'))
 }
 
-function demandKept({ settings, now }: TreeDeps, { trashedAt, kind }: TrashedNode): void {
-  if (now().getTime() < trashedAt.getTime() + settings.trashS * 1_000) return
-  throw new AppError('gone', `This ${kind} was in the trash for too long.`, { code: 'purged' })
+function requireRetained({ settings, now }: TreeDeps, { trashedAt, kind }: TrashedNode): void {
+  const retentionMs = settings.current().files.trash_seconds * 1_000
+  if (now().getTime() < trashedAt.getTime() + retentionMs) return
+  throw new AppError('gone', `The retention time of this trashed ${kind} has passed.`, {
+    code: 'purged',
+  })
 }
 
-async function putBack(
+async function restoreSubtree(
   { hooks, now }: TreeDeps,
   transaction: Transaction,
   node: TrashedNode,
   onConflict: OnConflict,
 ): Promise<void> {
-  const place: TreeLocation = { ...node, parentId: node.isParentLive ? node.parentId : null }
-  const { members, height } = await findTrashedSubtree(transaction, node)
-  const depth = place.parentId === null ? 0 : await depthOf(transaction, place.parentId)
-  requireDepth({ depth }, height)
-  const wanted = { name: node.name, onConflict, exceptId: node.id }
-  const name = await freeName(transaction, place, wanted)
-  const { parentId } = place
-  await writeNode(transaction, node.id, { parentId, name, key: nameKey(name), now: now() })
-  const ids = members.map(({ id }) => id)
-  await untrashNodes(transaction, ids)
-  await notifyInBatches(hooks, transaction, 'restored', members)
-}
-
-function notEmpty(): AppError {
-  return new AppError('conflict', 'The folder is not empty; delete it with recursive=true.', {
-    param: 'recursive',
-    code: 'folder_not_empty',
+  const parentId = node.isParentLive ? node.parentId : null
+  const location: TreeLocation = { ownerId: node.ownerId, parentId }
+  const { nodes, height } = await findTrashedSubtree(transaction, node)
+  requireDepth({ depth: parentId === null ? 0 : await depthOf(transaction, parentId) }, height)
+  const name = await freeName(transaction, location, {
+    name: node.name,
+    onConflict,
+    exceptId: node.id,
   })
+  await writeNode(transaction, node.id, { parentId, name, key: nameKey(name), now: now() })
+  await untrashNodes(
+    transaction,
+    nodes.map(({ id }) => id),
+  )
+  await notifyInBatches(hooks, transaction, 'restored', nodes)
 }

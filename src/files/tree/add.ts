@@ -1,13 +1,5 @@
-import type {
-  FileView,
-  FolderView,
-  NewContent,
-  NewFile,
-  NodeView,
-  OnConflict,
-} from '#files/files.ts'
+import type { FileView, FolderView, NewContent, NewFile, OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
-import { copyFile, insertFile, insertNode, touchNode, writeContent } from '#files/node-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
@@ -24,135 +16,155 @@ import {
   requireNode,
   requireNodeQuota,
 } from './checks.ts'
-import { findNode, type TreeLocation } from './store.ts'
+import {
+  copyFile,
+  findNode,
+  insertFile,
+  insertNode,
+  type TreeLocation,
+  touchNode,
+  writeContent,
+} from './store.ts'
 
-/** A file whose content the storage has; see `Files.create`. */
+/** See `Files.create`. */
 export async function addFile(
   deps: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   file: NewFile,
 ): Promise<FileView> {
   await keepContent(deps, file)
-  return inPlace(deps, caller, file.folderId, async (transaction, place) => {
+  return inDestination(deps, principal, file.folderId, async (transaction, location) => {
     const name = parseName(file.name)
     if (file.onConflict === 'replace') {
-      const known = await findNamed(transaction, place, name, null)
-      if (known?.kind === 'folder') throw nameConflict(name)
-      if (known !== undefined) return replace(deps, { transaction, caller, id: known.id }, file)
+      const existing = await findNamed(transaction, location, name, null)
+      if (existing?.kind === 'folder') throw nameConflict(name)
+      if (existing !== undefined) {
+        return replace(deps, { transaction, principal, id: existing.id }, file)
+      }
     }
-    const id = await addNode(deps, { transaction, caller, place }, { ...file, name, kind: 'file' })
+    const id = await addNode(
+      deps,
+      { transaction, principal, location },
+      {
+        ...file,
+        name,
+        kind: 'file',
+      },
+    )
     await insertFile(transaction, id, file)
     await deps.hooks.changed(transaction, { kind: 'content', fileIds: [id] })
-    await join(deps, { transaction, caller, id }, file)
-    return fileView(transaction, caller, id)
+    await joinCollections(deps, { transaction, principal, id }, file)
+    return fileView(transaction, principal, id)
   })
 }
 
 export async function addFolder(
   deps: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   folder: { name: string; folderId: string | null; onConflict: OnConflict },
 ): Promise<FolderView> {
-  return inPlace(deps, caller, folder.folderId, async (transaction, place) => {
-    requireDepth(place, 1)
-    const name = parseName(folder.name)
-    const wanted = { ...folder, name, kind: 'folder' } as const
-    const id = await addNode(deps, { transaction, caller, place }, wanted)
-    const view = await readView(transaction, caller, id)
+  return inDestination(deps, principal, folder.folderId, async (transaction, location) => {
+    requireDepth(location, 1)
+    const node = { ...folder, name: parseName(folder.name), kind: 'folder' } as const
+    const id = await addNode(deps, { transaction, principal, location }, node)
+    const view = await readView(transaction, principal, id)
     if (view?.kind !== 'folder') throw nodeNotFound('folder', id)
     return view
   })
 }
 
-/** Needs no more than to read the file that is copied. */
+/** Requires read access to the source only. */
 export async function copyOfFile(
   deps: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   id: string,
   to: { folderId: string | null; name: string | null; onConflict: OnConflict },
 ): Promise<FileView> {
-  const owners = to.folderId === null ? [caller.userId] : []
+  const owners = to.folderId === null ? [principal.userId] : []
   return deps.store.inTrees({ nodes: [id, to.folderId], owners }, async (transaction) => {
-    const found = await findNode(transaction, caller, id)
-    const source = requireNode(found, { kind: 'file', id, role: 'viewer' })
-    const place = await findDestination(transaction, caller, to.folderId)
-    const wanted = { ...to, name: parseName(to.name ?? source.name), kind: 'file' } as const
-    const copyId = await addNode(deps, { transaction, caller, place }, wanted)
+    const node = await findNode(transaction, principal, id)
+    const source = requireNode(node, { kind: 'file', id, role: 'viewer' })
+    const location = await findDestination(transaction, principal, to.folderId)
+    const copy = { ...to, name: parseName(to.name ?? source.name), kind: 'file' } as const
+    const copyId = await addNode(deps, { transaction, principal, location }, copy)
     await copyFile(transaction, id, copyId)
     await deps.hooks.changed(transaction, { kind: 'content', fileIds: [copyId] })
-    return fileView(transaction, caller, copyId)
+    return fileView(transaction, principal, copyId)
   })
 }
 
 export async function replaceContent(
   deps: TreeDeps,
-  caller: RequestPrincipal,
-  { id, content, check }: { id: string; content: NewContent; check: (known: FileView) => void },
+  principal: RequestPrincipal,
+  { id, content, check }: { id: string; content: NewContent; check: (current: FileView) => void },
 ): Promise<FileView> {
   await keepContent(deps, content)
   return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    requireNode(await findNode(transaction, caller, id), { kind: 'file', id, role: 'editor' })
-    check(await fileView(transaction, caller, id))
-    return replace(deps, { transaction, caller, id }, content)
+    requireNode(await findNode(transaction, principal, id), { kind: 'file', id, role: 'editor' })
+    check(await fileView(transaction, principal, id))
+    return replace(deps, { transaction, principal, id }, content)
   })
 }
 
-/**
- * From here on the content stays for an hour at least. What is no longer used may have been removed
- * after the upload found it there: then it has to be sent again.
- */
+/** The sweep may have removed unused content between the upload and this call. */
 async function keepContent({ store, storage, now }: TreeDeps, { content }: NewContent) {
   await store.keepContent(content, now())
   if (await storage.has(content.sha256)) return
-  throw new AppError('service_unavailable', 'The content was not kept; send it again.', {
+  throw new AppError('service_unavailable', 'The content was not stored; send it again.', {
     retryAfterS: 0,
   })
 }
 
-type At = { transaction: Transaction; caller: RequestPrincipal; id: string }
+type NodeChange = { transaction: Transaction; principal: RequestPrincipal; id: string }
 
-async function replace(deps: TreeDeps, at: At, file: NewContent & Partial<NewFile>) {
-  const { transaction, caller, id } = at
+async function replace(deps: TreeDeps, change: NodeChange, file: NewContent & Partial<NewFile>) {
+  const { transaction, principal, id } = change
   await writeContent(transaction, id, file)
   await touchNode(transaction, id, deps.now())
   await deps.hooks.changed(transaction, { kind: 'content', fileIds: [id] })
-  await join(deps, at, file)
-  return fileView(transaction, caller, id)
+  await joinCollections(deps, change, file)
+  return fileView(transaction, principal, id)
 }
 
-async function join({ hooks }: TreeDeps, at: At, { collections = [] }: Partial<NewFile>) {
+async function joinCollections(
+  { hooks }: TreeDeps,
+  { transaction, principal, id }: NodeChange,
+  { collections = [] }: Partial<NewFile>,
+) {
   if (collections.length === 0) return
-  await hooks.joinCollections(at.transaction, at.caller, at.id, collections)
+  await hooks.joinCollections(transaction, principal, id, collections)
 }
 
-function inPlace<T extends NodeView>(
+function inDestination<T>(
   { store }: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   folderId: string | null,
-  work: (transaction: Transaction, place: TreeLocation & { depth: number }) => Promise<T>,
+  work: (transaction: Transaction, location: TreeLocation & { depth: number }) => Promise<T>,
 ): Promise<T> {
-  const owners = folderId === null ? [caller.userId] : []
+  const owners = folderId === null ? [principal.userId] : []
   return store.inTrees({ nodes: [folderId], owners }, async (transaction) =>
-    work(transaction, await findDestination(transaction, caller, folderId)),
+    work(transaction, await findDestination(transaction, principal, folderId)),
   )
 }
 
 async function addNode(
-  { settings, now }: TreeDeps,
-  at: { transaction: Transaction; caller: RequestPrincipal; place: TreeLocation },
-  wanted: { name: string; kind: NodeKind; onConflict: OnConflict },
+  { limits, now }: TreeDeps,
+  {
+    transaction,
+    principal,
+    location,
+  }: { transaction: Transaction; principal: RequestPrincipal; location: TreeLocation },
+  node: { name: string; kind: NodeKind; onConflict: OnConflict },
 ): Promise<string> {
-  const { transaction, caller, place } = at
-  const name = await freeName(transaction, place, { ...wanted, exceptId: null })
-  await requireNodeQuota(transaction, place, { added: 1, perOwnerMax: settings.perOwnerMax })
+  const name = await freeName(transaction, location, { ...node, exceptId: null })
+  await requireNodeQuota(transaction, location, { added: 1, perOwnerMax: limits.perOwnerMax })
   const id = Bun.randomUUIDv7()
-  const { ownerId, parentId } = place
   await insertNode(transaction, {
     id,
-    ownerId,
-    parentId,
-    kind: wanted.kind,
-    createdBy: caller.userId,
+    ownerId: location.ownerId,
+    parentId: location.parentId,
+    kind: node.kind,
+    createdBy: principal.userId,
     name,
     key: nameKey(name),
     now: now(),
@@ -162,10 +174,10 @@ async function addNode(
 
 async function fileView(
   transaction: Transaction,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   id: string,
 ): Promise<FileView> {
-  const view = await readView(transaction, caller, id)
+  const view = await readView(transaction, principal, id)
   if (view?.kind !== 'file') throw nodeNotFound('file', id)
   return view
 }

@@ -1,13 +1,6 @@
 import { mergeAttributes } from '#files/attributes.ts'
-import { notifyInBatches } from '#files/changes.ts'
-import type { NodeView, OnConflict } from '#files/files.ts'
+import { type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
-import {
-  readStoredAttributes,
-  transferOwnership,
-  writeAttributes,
-  writeNode,
-} from '#files/node-store.ts'
 import type { TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
@@ -24,95 +17,113 @@ import {
   requireNodeQuota,
   requireVersion,
 } from './checks.ts'
-import { findNode, findSubtree, type NodeRef, type TreeLocation, type TreeNode } from './store.ts'
+import {
+  findNode,
+  findSubtree,
+  type NodeRef,
+  readStoredAttributes,
+  type TreeLocation,
+  type TreeNode,
+  transferOwnership,
+  writeAttributes,
+  writeNode,
+} from './store.ts'
 
 export type NodeChange = {
   readonly name?: string
-  /** As a merge patch. */
+  /** A merge patch. */
   readonly attributes?: unknown
-  /** Null: to the top of the caller's own tree. Absent: it stays where it is. */
+  /** Null: the top level of the principal's own tree. Absent: unchanged. */
   readonly folderId?: string | null
   readonly onConflict: OnConflict
   readonly ifVersion: IsExpected | null
 }
 
-/** Renames, moves, and changes the attributes of a file or folder; one change for all of it. */
+/** Renames, moves, and changes the attributes of a node in one transaction. */
 export async function changeNode(
   deps: TreeDeps,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   { kind, id }: { kind: NodeKind; id: string },
   change: NodeChange,
 ): Promise<NodeView> {
   const to = change.folderId ?? null
-  const owners = change.folderId === null ? [caller.userId] : []
+  const owners = change.folderId === null ? [principal.userId] : []
   return deps.store.inTrees({ nodes: [id, to], owners }, async (transaction) => {
-    const found = await findNode(transaction, caller, id)
+    const found = await findNode(transaction, principal, id)
     const node = requireNode(found, { kind, id, role: 'editor' })
     requireVersion(node, change.ifVersion)
     if (change.attributes !== undefined) {
-      const known = await readStoredAttributes(transaction, id)
-      const attributes = mergeAttributes(known, change.attributes)
-      await writeAttributes(transaction, id, attributes)
+      const current = await readStoredAttributes(transaction, id)
+      await writeAttributes(transaction, id, mergeAttributes(current, change.attributes))
     }
-    const place = await newPlace(transaction, caller, node, change)
-    const moved = place === null ? null : await checkMove(deps, { transaction, node, place })
-    const at = place ?? node
-    const wanted = change.name === undefined ? node.name : parseName(change.name)
-    const { onConflict } = change
-    const name = await freeName(transaction, at, { name: wanted, onConflict, exceptId: id })
-    const { parentId } = at
+    const destination = await destinationOf(transaction, principal, node, change)
+    const moved =
+      destination === null ? null : await checkMove(deps, { transaction, node, destination })
+    const location = destination ?? node
+    const name = await freeName(transaction, location, {
+      name: change.name === undefined ? node.name : parseName(change.name),
+      onConflict: change.onConflict,
+      exceptId: id,
+    })
+    const { parentId } = location
     await writeNode(transaction, id, { parentId, name, key: nameKey(name), now: deps.now() })
     if (moved !== null) {
-      const ids = moved.map((member) => member.id)
-      if (at.ownerId !== node.ownerId) await transferOwnership(transaction, ids, at.ownerId)
+      const ids = moved.map((movedNode) => movedNode.id)
+      if (location.ownerId !== node.ownerId) {
+        await transferOwnership(transaction, ids, location.ownerId)
+      }
       await notifyInBatches(deps.hooks, transaction, 'moved', moved)
     }
-    const view = await readView(transaction, caller, id)
+    const view = await readView(transaction, principal, id)
     if (view === undefined) throw nodeNotFound(kind, id)
     return view
   })
 }
 
-type NewPlace = TreeLocation & { depth: number }
+type Destination = TreeLocation & { depth: number }
 
-/** Null where it stays where it is, as far as the caller can see that. */
-async function newPlace(
+/** Null if the node stays in its folder, from the principal's point of view. */
+async function destinationOf(
   transaction: Transaction,
-  caller: RequestPrincipal,
+  principal: RequestPrincipal,
   node: TreeNode,
   { folderId }: NodeChange,
-): Promise<NewPlace | null> {
+): Promise<Destination | null> {
   if (folderId === undefined) return null
   if (folderId === (node.isParentReadable ? node.parentId : null)) return null
   if (folderId === null && node.role !== 'owner') throw moveOutOfShare()
-  const place = await findDestination(transaction, caller, folderId)
-  if (place.ownerId !== node.ownerId && node.role !== 'owner') throw moveOutOfShare()
-  return place
+  const destination = await findDestination(transaction, principal, folderId)
+  if (destination.ownerId !== node.ownerId && node.role !== 'owner') throw moveOutOfShare()
+  return destination
 }
 
-/** What a move asks of both sides; answers with all that moves. */
+/** Validates a move and returns all nodes that move. */
 async function checkMove(
-  { settings: { perOwnerMax } }: TreeDeps,
-  { transaction, node, place }: { transaction: Transaction; node: TreeNode; place: NewPlace },
+  { limits: { perOwnerMax } }: TreeDeps,
+  {
+    transaction,
+    node,
+    destination,
+  }: { transaction: Transaction; node: TreeNode; destination: Destination },
 ): Promise<readonly NodeRef[]> {
-  const { members, height } = await findSubtree(transaction, node.id)
-  if (members.some(({ id }) => id === place.parentId)) {
+  const { nodes, height } = await findSubtree(transaction, node.id)
+  if (nodes.some(({ id }) => id === destination.parentId)) {
     throw new AppError('conflict', 'A folder cannot be moved into itself.', {
       param: 'folder_id',
       code: 'folder_cycle',
     })
   }
-  requireDepth(place, height)
-  if (place.ownerId !== node.ownerId) {
-    await requireNodeQuota(transaction, place, { added: members.length, perOwnerMax })
+  requireDepth(destination, height)
+  if (destination.ownerId !== node.ownerId) {
+    await requireNodeQuota(transaction, destination, { added: nodes.length, perOwnerMax })
   }
-  return members
+  return nodes
 }
 
 function moveOutOfShare(): AppError {
   return new AppError(
     'permission_denied',
-    'Only its owner may move this out of their files; you can copy files.',
+    'Only the owner may move this out of their files. Files can be copied.',
     { param: 'folder_id', code: 'move_out_of_share' },
   )
 }

@@ -2,6 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { withNulls } from '#api/described.ts'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
 import { deleted, idExample, instantExample, listExample, listOf, listPage } from '#api/shapes.ts'
+import { shareEndpoints } from '#files/shares/endpoints.ts'
+import type { Shares } from '#files/shares/shares.ts'
 import type { Collections } from './collections.ts'
 import { memberEndpoints } from './member-endpoints.ts'
 import { collectionRecord, renderCollection } from './record.ts'
@@ -14,6 +16,26 @@ import {
   readCollectionChange,
   readNewCollection,
 } from './schema.ts'
+
+/** The shares of collections. */
+export function collectionShareEndpoints({
+  collections,
+  shares,
+}: {
+  collections: Pick<Collections, 'find'>
+  shares: Shares
+}): Endpoint[] {
+  return shareEndpoints(
+    { shares },
+    {
+      resource: 'collections',
+      async find(principal, nameOrId) {
+        const { id, ownerId, role } = await collections.find(principal, nameOrId)
+        return { type: 'collection', id, ownerId, role }
+      },
+    },
+  )
+}
 
 /** Managing collections and their members. */
 export function collectionEndpoints({ collections }: { collections: Collections }): Endpoint[] {

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import type { Role } from '#files/files.ts'
-import { isAtLeast, rankOfRole } from '#files/roles.ts'
+import { isAtLeast, rankOfRole } from '#files/files.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'

@@ -1,8 +1,12 @@
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
-import { fileExample, noFile } from '#files/examples.ts'
-import { nodeId, tagged } from '#files/node-routes.ts'
-import { fileRecord } from '#files/record.ts'
-import { requireRole } from '#files/tree/checks.ts'
+import {
+  fileExample,
+  fileNotFound,
+  fileRecord,
+  notFileEditor,
+  renderWithTag,
+} from '#files/record.ts'
+import { parseNodeId, requireRole } from '#files/tree/checks.ts'
 import type { Files } from '#files/tree.ts'
 import type { Ingest } from './ingest.ts'
 
@@ -30,16 +34,16 @@ export function ingestEndpoints({ files, ingest }: IngestEndpointsDeps): Endpoin
         },
       },
       errors: {
-        not_found: noFile,
-        permission_denied: 'This takes the role editor on the file.',
+        not_found: fileNotFound,
+        permission_denied: notFileEditor,
         conflict: { code: 'already_processing', message: 'The file is being processed.' },
       },
       async handle({ params, context: { principal }, set }) {
-        const id = nodeId('file', params)
+        const id = parseNodeId('file', params.id)
         const { role } = await files.find(principal, id)
         requireRole(role, 'editor', 'file')
         await ingest.reprocess(id)
-        return tagged(await files.find(principal, id), set)
+        return renderWithTag(await files.find(principal, id), set)
       },
     }),
   ]

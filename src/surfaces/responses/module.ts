@@ -33,8 +33,17 @@ type EndpointNeeds = Foundation & {
 /** The Responses API, with stored responses and conversations. */
 export const responsesModule = module({
   name: 'responses',
-  async start({ config, log, database, now, metrics, jobs }: Foundation & { jobs: Jobs }) {
-    const storing = { limits: config.responses, now }
+  async start({
+    config,
+    settings,
+    log,
+    database,
+    now,
+    metrics,
+    jobs,
+  }: Foundation & { jobs: Jobs }) {
+    const ttlS = () => settings.current().responses.ttl_seconds
+    const storing = { limits: config.responses, ttlS, now }
     const responses = createResponseStore(database, storing)
     const runs = await createResponseRuns({
       store: responses,

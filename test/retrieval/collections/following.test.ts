@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { callerOf, outcome, type Person } from '#test/support/file-gateway.ts'
+import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 import { storeNodes } from '#test/support/stored-files.ts'
 
@@ -51,7 +51,7 @@ test('what is in the folder already is in the collection, however deep', async (
   expect(await filenames()).toEqual(['a.txt', 'b.txt'])
   await gateway.settled()
   const { results } = await gateway.search(
-    callerOf(ann),
+    principalOf(ann),
     {
       collections: [name],
       queries: ['b.txt'],
@@ -132,7 +132,7 @@ test('a folder of very many files is followed to its end', async () => {
   gateway.ingesting = false
   await follow()
   await eventually('all of them are members', async () => {
-    const { counts } = await gateway.collections.find(callerOf(ann), name)
+    const { counts } = await gateway.collections.find(principalOf(ann), name)
     return counts.total === files.length
   })
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { callerOf, outcome, type Person } from '#test/support/file-gateway.ts'
+import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
 import {
   type RetrievalGateway,
   startRetrievalGateway,
@@ -228,7 +228,7 @@ test('a collection has no more files than it may', async () => {
     const fileId = await gateway.files.upload(ann, `${at}.txt`, { folderId: folder, text: 'same' })
     files.push({ fileId, attributes: null })
   }
-  const adding = gateway.collections.members.add(callerOf(ann), name, files, null)
+  const adding = gateway.collections.members.add(principalOf(ann), name, files, null)
   await expect(adding).rejects.toMatchObject({ wireCode: 'collection_full' })
   expect(await filenames(ann)).toEqual([])
 })

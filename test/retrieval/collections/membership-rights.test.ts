@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { callerOf, outcome, type Person } from '#test/support/file-gateway.ts'
+import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 
 /**
@@ -41,7 +41,7 @@ beforeEach(async () => {
   })
 })
 
-const toBob = () => ({ type: 'user', id: callerOf(bob).userId })
+const toBob = () => ({ type: 'user', id: principalOf(bob).userId })
 const share = (principal: object, path = `files/${fileId}`) =>
   gateway.files.share(ann, `/v1/${path}`, principal, 'manager')
 
@@ -70,7 +70,7 @@ const memberships = async (who: Person) => {
 }
 
 const access = async (who: Person) => {
-  const query = `user_id=${callerOf(who).userId}`
+  const query = `user_id=${principalOf(who).userId}`
   return (await gateway.files.send(ann, `/v1/files/${fileId}/access?${query}`)).body
 }
 
@@ -105,7 +105,7 @@ const endings: Record<string, () => Promise<() => Promise<unknown>>> = {
     await share({ type: 'group', id: bob.groups[1] })
     return async () => {
       await database.drizzle.execute(sql`
-        delete from group_member where user_id = ${callerOf(bob).userId}::uuid
+        delete from group_member where user_id = ${principalOf(bob).userId}::uuid
           and group_name = ${bob.groups[1]}`)
     }
   },
@@ -113,7 +113,7 @@ const endings: Record<string, () => Promise<() => Promise<unknown>>> = {
     await share(toBob())
     return async () => {
       await database.drizzle.execute(sql`
-        update app_user set disabled_at = now() where id = ${callerOf(bob).userId}::uuid`)
+        update app_user set disabled_at = now() where id = ${principalOf(bob).userId}::uuid`)
     }
   },
 }
@@ -128,7 +128,7 @@ test.each(Object.entries(endings))('a membership ends when %s', async (_, grant)
   expect(await found(ann)).toBe(true)
   expect(await access(cy)).toMatchObject({ role: null, via: [] })
   expect(await memberships(ann)).toMatchObject([
-    { name, open: false, shared_by: { id: callerOf(bob).userId } },
+    { name, open: false, shared_by: { id: principalOf(bob).userId } },
   ])
 })
 
@@ -168,7 +168,7 @@ test('a collection that is opened later depends on who opened it', async () => {
   })
   expect(outcome(opened)).toBe('200')
   expect(await memberships(ann)).toMatchObject([
-    { open: true, shared_by: { id: callerOf(bob).userId } },
+    { open: true, shared_by: { id: principalOf(bob).userId } },
   ])
   await send(`files/${fileId}/shares/${id}`, 'DELETE')
   expect(await memberships(ann)).toMatchObject([{ open: false }])

@@ -14,6 +14,7 @@ import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createIngest, type Ingest, type IngestDeps } from '#retrieval/ingest/ingest.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { fixedSettings } from '#test/support/fixed-settings.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Files, a collection named `docs`, and the ingest, as one process has them. */
@@ -111,7 +112,8 @@ export async function startIngestWorld(
   const files = createFiles({
     database,
     storage,
-    settings: config.files,
+    settings: fixedSettings(config),
+    limits: config.files,
     hooks: collections.fileHooks,
     now,
   })

@@ -10,10 +10,10 @@ import { newId } from '#lib/id.ts'
 import { ingestEndpoints } from '#retrieval/ingest/endpoints.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import {
-  callerOf,
   type FileGateway,
   outcome,
   type Person,
+  principalOf,
   startFileGateway,
 } from '#test/support/file-gateway.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
@@ -32,7 +32,7 @@ let url: string
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startIngestWorld(database, database.place.dataFolder, { owner: callerOf(ann) })
+  world = await startIngestWorld(database, database.place.dataFolder, { owner: principalOf(ann) })
   gateway = await startFileGateway(database)
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const now = () => new Date()
@@ -83,7 +83,12 @@ test('a file is read again for who may change it, and for nobody else', async ()
   const id = await world.upload('a.txt', 'A text to be read twice.')
   await world.settled()
   expect(outcome(await reprocess(bob, id))).toBe('404 not_found')
-  await gateway.share(ann, `/v1/files/${id}`, { type: 'user', id: callerOf(bob).userId }, 'viewer')
+  await gateway.share(
+    ann,
+    `/v1/files/${id}`,
+    { type: 'user', id: principalOf(bob).userId },
+    'viewer',
+  )
   expect(outcome(await reprocess(bob, id))).toBe('403 permission_denied')
   expect(outcome(await reprocess(ann, 'nonsense'))).toBe('404 not_found')
   const accepted = await reprocess(ann, id)

@@ -21,6 +21,7 @@ import type { Search } from '#retrieval/search/search.ts'
 import { createDiskStorage } from '#storage/disk.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
+import { fixedSettings } from '#test/support/fixed-settings.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { mortalDatabase } from './mortal-database.ts'
 
@@ -133,7 +134,8 @@ export async function startReindexWorld(
   const files = createFiles({
     database,
     storage,
-    settings: config.files,
+    settings: fixedSettings(config),
+    limits: config.files,
     hooks: collections.fileHooks,
     now,
   })

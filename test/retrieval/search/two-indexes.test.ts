@@ -5,7 +5,7 @@ import { AppError } from '#lib/errors.ts'
 import type { ChunkIndex } from '#retrieval/index/chunk.ts'
 import type { SearchRequest, SearchResponse } from '#retrieval/search/search.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { callerOf, type Person } from '#test/support/file-gateway.ts'
+import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 
 /** What is found while a collection changes from one index to another, and in several collections. */
@@ -37,7 +37,7 @@ beforeAll(async () => {
     )
   }
   await gateway.settled()
-  const { index } = await gateway.collections.find(callerOf(ann), 'docs')
+  const { index } = await gateway.collections.find(principalOf(ann), 'docs')
   source = (await gateway.tables.find(index.id)) ?? source
   target = await gateway.tables.create({ ...source, model: 'shorter', dims: 128 })
   await database.drizzle.execute(sql`update collection set target_index_id = ${target.id}`)
@@ -51,7 +51,7 @@ const ann: Person = { subject: 'ann', groups: ['users'] }
 
 function search(request: Partial<SearchRequest>): Promise<SearchResponse> {
   return gateway.search(
-    callerOf(ann),
+    principalOf(ann),
     {
       collections: ['docs'],
       queries: ['apples'],
@@ -262,7 +262,9 @@ test('a search whose caller has left ends', async () => {
     mode: 'hybrid',
     rerank: null,
   }
-  await expect(gateway.search(callerOf(ann), request, left)).rejects.toThrow('the caller has left')
+  await expect(gateway.search(principalOf(ann), request, left)).rejects.toThrow(
+    'the caller has left',
+  )
 })
 
 test('a change that ends while a search is on its way costs it nothing', async () => {
