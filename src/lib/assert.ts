@@ -1,9 +1,9 @@
-/** For what can only be a mistake of ours: it ends the request, never the process. */
-export function assert(condition: unknown, sentence: string): asserts condition {
-  if (!condition) throw new Error(`assertion failed: ${sentence}`)
+/** Checks an invariant. A violation fails the request, never the process. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`assertion failed: ${message}`)
 }
 
-/** Ends a `switch` over a union; a new member then fails to compile where it is not handled. */
+/** Ends an exhaustive `switch`: an unhandled member of the union fails to compile. */
 export function assertNever(value: never): never {
   throw new Error(`unhandled case: ${JSON.stringify(value)}`)
 }

@@ -1,11 +1,11 @@
 /**
- * Calls `expire` once when something that was begun did not end within `limitMs`. Beginning and
- * ending cost a clock read: one timer serves them all and is set anew when it fires too early.
+ * Calls `expire` once when a period between `begin` and `end` exceeds `limitMs`. Each call costs a
+ * clock read at most: a single timer is re-armed when it fires early. `stop` must be called at the end.
  */
 export class Watchdog {
   readonly #limitMs: number
   readonly #expire: () => void
-  #begunAt = Number.POSITIVE_INFINITY
+  #beganAt = Number.POSITIVE_INFINITY
   #timer: Timer
 
   constructor(limitMs: number, expire: () => void) {
@@ -15,11 +15,11 @@ export class Watchdog {
   }
 
   begin() {
-    this.#begunAt = performance.now()
+    this.#beganAt = performance.now()
   }
 
   end() {
-    this.#begunAt = Number.POSITIVE_INFINITY
+    this.#beganAt = Number.POSITIVE_INFINITY
   }
 
   stop() {
@@ -27,9 +27,9 @@ export class Watchdog {
   }
 
   #check() {
-    const restMs = this.#begunAt + this.#limitMs - performance.now()
-    if (restMs <= 0) this.#expire()
-    else this.#timer = setTimeout(() => this.#check(), Math.min(restMs, this.#limitMs))
+    const remainingMs = this.#beganAt + this.#limitMs - performance.now()
+    if (remainingMs <= 0) this.#expire()
+    else this.#timer = setTimeout(() => this.#check(), Math.min(remainingMs, this.#limitMs))
   }
 }
 

@@ -1,21 +1,21 @@
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 
-/** What a worker has open beside streams, speech and its database: files, listeners, its log. */
-const othersOpen = 128
+/** Descriptors of a worker for files, listeners and its log. */
+const otherDescriptors = 128
 
-/** A stream and a speech session each have a socket to the client and one to who serves it. */
-const descriptorsEach = 2
+/** A stream or a speech session has a socket to the client and one to the upstream or engine. */
+const descriptorsPerStream = 2
 
-type Demand = {
+type CapacityConfig = {
   readonly limits: { readonly streamsMax: number }
   readonly speech: { readonly sessionsMax: number }
   readonly databaseConnectionsMax: number
 }
 
-/** The descriptors of a worker that has as much to do as its configuration allows. */
-export function descriptorsNeeded(config: Demand): number {
+/** The descriptors that a worker needs at its configured capacity. */
+export function descriptorsNeeded(config: CapacityConfig): number {
   const served = config.limits.streamsMax + config.speech.sessionsMax
-  return descriptorsEach * served + descriptorsReserved(config)
+  return descriptorsPerStream * served + descriptorsReserved(config)
 }
 
 /** The descriptors of this process. */
@@ -25,7 +25,7 @@ export type DescriptorState = {
   readonly open: number
 }
 
-/** null where there is no limit, or where it cannot be read. */
+/** null if the limit cannot be read, as on systems without /proc. */
 export function readDescriptors(): DescriptorState | null {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8')
@@ -39,24 +39,24 @@ export function readDescriptors(): DescriptorState | null {
 }
 
 /**
- * How many streams a worker may have at once, beside what it has open at its start, so that there is
- * always a reserve for the rest. Where there is little, half of it is for streams.
+ * The streams that fit into the descriptors left at start, with a reserve for everything else. With
+ * few descriptors left, half of them are for streams.
  */
-export function streamsWithin({ limit, open }: DescriptorState, config: Demand): number {
+export function streamsWithin({ limit, open }: DescriptorState, config: CapacityConfig): number {
   const free = Math.max(limit - open, 0)
   const reserved = Math.min(descriptorsReserved(config), free / 2)
-  return Math.floor((free - reserved) / descriptorsEach)
+  return Math.floor((free - reserved) / descriptorsPerStream)
 }
 
-function descriptorsReserved({ databaseConnectionsMax }: Demand): number {
-  return databaseConnectionsMax + othersOpen
+function descriptorsReserved({ databaseConnectionsMax }: CapacityConfig): number {
+  return databaseConnectionsMax + otherDescriptors
 }
 
-/** Whether so many more could be opened at this moment. */
-export function canOpen(howMany: number): boolean {
+/** Whether this many more descriptors can be opened now. */
+export function canOpen(count: number): boolean {
   const opened: number[] = []
   try {
-    while (opened.length < howMany) opened.push(openSync('/dev/null', 'r'))
+    while (opened.length < count) opened.push(openSync('/dev/null', 'r'))
     return true
   } catch {
     return false

@@ -1,22 +1,22 @@
-/** Entity tags (RFC 9110, 8.8.3) by their names: what stands between the quotes. */
+/** Entity tags (RFC 9110, 8.8.3). A name is the text between the quotes. */
 
 export function entityTag(name: string): string {
   return `"${name}"`
 }
 
-/** Whether a client that sends this `If-None-Match` has what has this tag already. */
+/** Whether an `If-None-Match` header contains this tag. */
 export function isKnown(ifNoneMatch: string | null, name: string): boolean {
   if (ifNoneMatch === null) return false
   const tags = ifNoneMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   return tags.includes('*') || tags.includes(entityTag(name))
 }
 
-/** Whether what has a tag is what the sender of an `If-Match` wants to change. */
+/** Whether a tag satisfies an `If-Match` header. */
 export type IsExpected = (name: string) => boolean
 
 /**
- * Without the header, or with `*`, anything is expected. A weak tag names nothing that could be
- * changed. `relevantPart` is what counts of a name that tells more.
+ * Without the header, or with `*`, every tag is expected. Weak tags never match. `relevantPart`
+ * extracts the compared part of a name.
  */
 export function readIfMatch(
   ifMatch: string | null,

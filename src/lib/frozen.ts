@@ -1,4 +1,4 @@
-/** The same shape, of which nothing may be changed. */
+/** The deeply read-only form of a type. */
 export type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object

@@ -1,31 +1,32 @@
 import { isRecord } from './json.ts'
 
-/** No schema that a person or a code generator writes nests deeper; it bounds our recursion. */
+/** Bounds the recursion; schemas written by people or code generators are flatter. */
 const schemaDepthMax = 64
-const placeCharsMax = 100
+const pathCharsMax = 100
 
 const typeNames = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
 
 const isTypeName = (value: unknown) => typeof value === 'string' && typeNames.includes(value)
-const isText = (value: unknown) => typeof value === 'string'
+const isString = (value: unknown) => typeof value === 'string'
 
-/** What a keyword may hold, for those that schemas get wrong. */
-const keywords: Readonly<Record<string, { holds: string; test: (value: unknown) => boolean }>> = {
-  type: {
-    holds: `one of ${typeNames.join(', ')}, or a list of them`,
-    test: (value) => isTypeName(value) || (isFilledList(value) && value.every(isTypeName)),
-  },
-  required: {
-    holds: 'a list of texts',
-    test: (value) => Array.isArray(value) && value.every(isText),
-  },
-  enum: { holds: 'a list', test: Array.isArray },
-  pattern: { holds: 'a text', test: isText },
-  $ref: {
-    holds: 'a place in the schema itself (#/…)',
-    test: (value) => typeof value === 'string' && value.startsWith('#'),
-  },
-}
+/** The values of keywords that are often wrong. */
+const keywords: Readonly<Record<string, { expected: string; test: (value: unknown) => boolean }>> =
+  {
+    type: {
+      expected: `one of ${typeNames.join(', ')}, or a list of them`,
+      test: (value) => isTypeName(value) || (isNonEmptyList(value) && value.every(isTypeName)),
+    },
+    required: {
+      expected: 'a list of strings',
+      test: (value) => Array.isArray(value) && value.every(isString),
+    },
+    enum: { expected: 'a list', test: Array.isArray },
+    pattern: { expected: 'a string', test: isString },
+    $ref: {
+      expected: 'a path within the schema (#/…)',
+      test: (value) => typeof value === 'string' && value.startsWith('#'),
+    },
+  }
 
 const schemaMaps = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']
 const schemaLists = ['anyOf', 'oneOf', 'allOf', 'prefixItems']
@@ -44,19 +45,19 @@ const subschemas = [
 ]
 
 /**
- * Why a value cannot be a JSON Schema, or null where it is plausible. Upstreams compile schemas to
- * grammars and fail in many ways on a broken one, so what is plainly wrong is told before.
+ * The reason why a value is not a JSON Schema; null if it is plausible. Upstreams compile schemas to
+ * grammars and fail on invalid ones in many ways, so obvious errors are reported first.
  */
-export function findSchemaFault(schema: unknown, place = '#', depth = 1): string | null {
+export function findSchemaFault(schema: unknown, path = '#', depth = 1): string | null {
   if (typeof schema === 'boolean') return null
-  const at = place.length > placeCharsMax ? `${place.slice(0, placeCharsMax)}…` : place
+  const at = path.length > pathCharsMax ? `${path.slice(0, pathCharsMax)}…` : path
   if (!isRecord(schema)) return `${at} must be an object`
   if (depth > schemaDepthMax) return `it nests deeper than ${schemaDepthMax} schemas`
 
-  for (const [keyword, { holds, test }] of Object.entries(keywords)) {
-    if (keyword in schema && !test(schema[keyword])) return `${at}/${keyword} must be ${holds}`
+  for (const [keyword, { expected, test }] of Object.entries(keywords)) {
+    if (keyword in schema && !test(schema[keyword])) return `${at}/${keyword} must be ${expected}`
   }
-  const children: [place: string, schema: unknown][] = []
+  const children: [path: string, schema: unknown][] = []
   for (const keyword of subschemas) {
     const value = schema[keyword]
     // Before draft 2020-12, `items` was a list of schemas as well.
@@ -66,7 +67,7 @@ export function findSchemaFault(schema: unknown, place = '#', depth = 1): string
   for (const keyword of schemaLists) {
     const value = schema[keyword]
     if (value === undefined) continue
-    if (!isFilledList(value)) return `${at}/${keyword} must be a list of schemas`
+    if (!isNonEmptyList(value)) return `${at}/${keyword} must be a list of schemas`
     children.push(...entriesOf(value, keyword))
   }
   for (const keyword of schemaMaps) {
@@ -76,16 +77,16 @@ export function findSchemaFault(schema: unknown, place = '#', depth = 1): string
     children.push(...entriesOf(value, keyword))
   }
   for (const [child, value] of children) {
-    const fault = findSchemaFault(value, `${place}/${child}`, depth + 1)
+    const fault = findSchemaFault(value, `${path}/${child}`, depth + 1)
     if (fault !== null) return fault
   }
   return null
 }
 
-function isFilledList(value: unknown): value is unknown[] {
+function isNonEmptyList(value: unknown): value is unknown[] {
   return Array.isArray(value) && value.length > 0
 }
 
-function entriesOf(value: object, keyword: string): [place: string, schema: unknown][] {
+function entriesOf(value: object, keyword: string): [path: string, schema: unknown][] {
   return Object.entries(value).map(([key, schema]) => [`${keyword}/${key}`, schema])
 }

@@ -1,16 +1,16 @@
-/** A JSON object, as far as it can be known before its fields were looked at. */
+/** A JSON object whose fields were not validated yet. */
 export type JsonObject = { [field: string]: unknown }
 
 export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The object that a value is, or one without fields. */
+/** The value if it is an object; otherwise an empty object. */
 export function asRecord(value: unknown): JsonObject {
   return isRecord(value) ? value : {}
 }
 
-/** The value of a JSON text, or undefined where it is none. */
+/** The parsed value; undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -19,7 +19,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** A field that is null counts as not given, as the SDKs mean it. */
+/** Drops null fields: SDKs send null for absent ones. */
 export function withoutNulls(record: JsonObject): JsonObject {
   if (!Object.values(record).includes(null)) return record
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))

@@ -1,4 +1,4 @@
-/** A map that forgets what was used least lately once it holds more than it may. */
+/** A map that evicts the least recently used entry beyond its capacity. */
 export type Lru<K, V> = {
   get(key: K): V | undefined
   set(key: K, value: V): void

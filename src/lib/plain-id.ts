@@ -1,18 +1,18 @@
 const plain = /^[A-Za-z0-9_-]+$/
 
 /**
- * An id in letters, digits, underscores and dashes, which every protocol takes. One that has other
- * signs is spelled in base64url behind the mark; two different ids never become the same one.
+ * Encodes an id in letters, digits, underscores and dashes, which every protocol accepts. Other ids
+ * become the prefix and base64url. The encoding is injective.
  */
-export function spellPlainly(id: string, mark: string): string {
-  if (plain.test(id) && !id.startsWith(mark)) return id
-  return mark + Buffer.from(id).toString('base64url')
+export function encodePlainId(id: string, prefix: string): string {
+  if (plain.test(id) && !id.startsWith(prefix)) return id
+  return prefix + Buffer.from(id).toString('base64url')
 }
 
-/** The id that was spelled behind this mark, or the id itself where it is none of ours. */
-export function readPlainly(spelled: string, mark: string): string {
-  if (!spelled.startsWith(mark)) return spelled
-  const id = Buffer.from(spelled.slice(mark.length), 'base64url').toString()
-  // What we did not write is somebody else's id, which happens to begin alike.
-  return spellPlainly(id, mark) === spelled ? id : spelled
+/** Reverses `encodePlainId`; returns ids of other origins unchanged. */
+export function decodePlainId(encoded: string, prefix: string): string {
+  if (!encoded.startsWith(prefix)) return encoded
+  const id = Buffer.from(encoded.slice(prefix.length), 'base64url').toString()
+  // An id of another origin may happen to start with the prefix.
+  return encodePlainId(id, prefix) === encoded ? id : encoded
 }

@@ -1,29 +1,29 @@
 import { isRecord, type JsonObject } from './json.ts'
 
 /**
- * A value that a JSON Schema accepts, made without chance. Covers what tools and output formats
- * use: objects, lists, numbers with bounds, strings with a length, a format or a simple pattern,
- * enums, references within the schema, unions. An unbounded recursion ends in null.
+ * A deterministic value that a JSON Schema accepts. Covers the keywords of tools and output formats:
+ * objects, lists, numbers with bounds, strings with a length, format or simple pattern, enums, local
+ * references, unions. Unbounded recursion ends in null.
  */
 export function sampleFromSchema(schema: JsonObject): unknown {
   return sample(schema, { root: schema, depth: 0, budget: { values: valuesMax } })
 }
 
-type Place = { root: JsonObject; depth: number; budget: { values: number } }
+type SampleContext = { root: JsonObject; depth: number; budget: { values: number } }
 
-/** Deeper than any schema that a person writes; a recursive one ends here. */
+/** Ends recursive schemas. */
 const depthMax = 16
-/** A few lines of schema can ask for more values than there is memory; the rest is null. */
+/** A short schema can require more values than memory holds; the rest is null. */
 const valuesMax = 5_000
 
-function sample(schema: unknown, place: Place): unknown {
-  if (!isRecord(schema) || place.depth > depthMax || place.budget.values-- <= 0) return null
-  const inner = { ...place, depth: place.depth + 1 }
+function sample(schema: unknown, context: SampleContext): unknown {
+  if (!isRecord(schema) || context.depth > depthMax || context.budget.values-- <= 0) return null
+  const inner = { ...context, depth: context.depth + 1 }
   const { $ref: reference, allOf } = schema
-  if (typeof reference === 'string') return sample(resolve(place.root, reference), inner)
+  if (typeof reference === 'string') return sample(resolve(context.root, reference), inner)
   if ('const' in schema) return schema['const']
   if (Array.isArray(schema['enum'])) return schema['enum'][0]
-  if (Array.isArray(allOf)) return sample(mergeAll(schema, allOf, place.root), inner)
+  if (Array.isArray(allOf)) return sample(mergeAll(schema, allOf, context.root), inner)
   const union = schema['anyOf'] ?? schema['oneOf']
   if (Array.isArray(union)) return sample(pickBranch(schema, union), inner)
   switch (typeOf(schema)) {
@@ -54,7 +54,7 @@ function resolve(root: JsonObject, reference: string): unknown {
   return found
 }
 
-/** One schema of all: properties and required names add up, of anything else the last one holds. */
+/** Merges schemas: properties and required names accumulate; otherwise the last one wins. */
 function mergeAll(schema: JsonObject, parts: readonly unknown[], root: JsonObject): JsonObject {
   const { allOf: _, ...own } = schema
   const merged: JsonObject = {}
@@ -69,12 +69,12 @@ function mergeAll(schema: JsonObject, parts: readonly unknown[], root: JsonObjec
   return merged
 }
 
-/** The first branch that says more than null, within what stands beside the union. */
+/** The first branch that is not null, merged with the keywords beside the union. */
 function pickBranch(schema: JsonObject, union: readonly unknown[]): unknown {
   const branch = union.find((each) => isRecord(each) && each['type'] !== 'null') ?? union[0]
   if (!isRecord(branch)) return branch
-  const { anyOf: _, oneOf: __, ...beside } = schema
-  return { ...beside, ...branch }
+  const { anyOf: _, oneOf: __, ...rest } = schema
+  return { ...rest, ...branch }
 }
 
 function typeOf(schema: JsonObject): unknown {
@@ -87,34 +87,34 @@ function typeOf(schema: JsonObject): unknown {
   return 'string'
 }
 
-/** Every property that is required; all of them where none is. */
-function sampleObject(schema: JsonObject, place: Place): JsonObject {
+/** The required properties; all properties if none is required. */
+function sampleObject(schema: JsonObject, context: SampleContext): JsonObject {
   const properties = asRecord(schema['properties'])
   const required = asList(schema['required']).filter((name) => typeof name === 'string')
   const value: JsonObject = {}
   for (const name of required.length > 0 ? required : Object.keys(properties)) {
-    value[name] = sample(properties[name] ?? schema['additionalProperties'] ?? {}, place)
+    value[name] = sample(properties[name] ?? schema['additionalProperties'] ?? {}, context)
   }
   const missing = asNumber(schema['minProperties'], 0) - Object.keys(value).length
   const others = Object.keys(properties).filter((name) => !(name in value))
   for (const name of others.slice(0, Math.max(missing, 0))) {
-    value[name] = sample(properties[name], place)
+    value[name] = sample(properties[name], context)
   }
   return value
 }
 
-function sampleArray(schema: JsonObject, place: Place): unknown[] {
-  // A tuple; the list form of `items` is the one of older drafts.
+function sampleArray(schema: JsonObject, context: SampleContext): unknown[] {
+  // A tuple; older drafts use a list in `items`.
   const leading = asList(schema['prefixItems'] ?? schema['items'])
   const wanted = Math.max(asNumber(schema['minItems'], 1), leading.length)
   const count = Math.min(wanted, asNumber(schema['maxItems'], wanted), itemsMax)
   const items = Array.from({ length: count }, (_, index) =>
-    sample(leading[index] ?? schema['items'] ?? {}, place),
+    sample(leading[index] ?? schema['items'] ?? {}, context),
   )
   return schema['uniqueItems'] === true ? items.map(makeDistinct) : items
 }
 
-/** A schema may ask for more items than are worth making. */
+/** A schema may require an excessive number of items. */
 const itemsMax = 100
 
 function makeDistinct(item: unknown, index: number): unknown {
@@ -122,8 +122,8 @@ function makeDistinct(item: unknown, index: number): unknown {
   return typeof item === 'string' && index > 0 ? `${item}${index}` : item
 }
 
-function sampleNumber(schema: JsonObject, leastStep: number): number {
-  const step = asNumber(schema['multipleOf'], leastStep)
+function sampleNumber(schema: JsonObject, defaultStep: number): number {
+  const step = asNumber(schema['multipleOf'], defaultStep)
   const lowest = asNumber(schema['minimum'], Number.NEGATIVE_INFINITY)
   const above = asNumber(schema['exclusiveMinimum'], Number.NEGATIVE_INFINITY)
   const highest = asNumber(schema['maximum'], Number.POSITIVE_INFINITY)
@@ -150,8 +150,21 @@ const formats: Readonly<Record<string, string>> = {
   uuid: '00000000-0000-4000-8000-000000000000',
 }
 
-/** Tried in turn where a pattern is given. */
-const simpleTexts = ['demo', 'Demo', 'DEMO', 'a', 'A', 'ab', 'AB', 'ABC', 'a_1', 'a-1', '1', '10']
+/** Candidates for a pattern. */
+const patternCandidates = [
+  'demo',
+  'Demo',
+  'DEMO',
+  'a',
+  'A',
+  'ab',
+  'AB',
+  'ABC',
+  'a_1',
+  'a-1',
+  '1',
+  '10',
+]
 
 function sampleString(schema: JsonObject): string {
   const { format, pattern } = schema
@@ -161,24 +174,24 @@ function sampleString(schema: JsonObject): string {
   if (typeof format === 'string' && formats[format] !== undefined) return formats[format]
   const first = fit('demo')
   if (typeof pattern !== 'string') return first
-  const texts = [...simpleTexts, ...Object.values(formats), '0'.repeat(least)].map(fit)
+  const texts = [...patternCandidates, ...Object.values(formats), '0'.repeat(least)].map(fit)
   return texts.find((text) => isMatch(pattern, text)) ?? first
 }
 
-/** A schema may ask for a longer text than is worth making. */
+/** A schema may require an excessive length. */
 const textCharsMax = 1_000
 
-/** A pattern comes from a caller; one that could be slow to match is not tried. */
+/** Patterns come from clients; those that may backtrack excessively are skipped. */
 const patternTextCharsMax = 64
 const quantifiersMax = 4
 
-function isTame(pattern: string): boolean {
+function isSafePattern(pattern: string): boolean {
   const quantifiers = pattern.match(/[*+?{]/g)?.length ?? 0
   return quantifiers <= quantifiersMax && !/\)[*+?{]/.test(pattern)
 }
 
 function isMatch(pattern: string, text: string): boolean {
-  if (text.length > patternTextCharsMax || !isTame(pattern)) return false
+  if (text.length > patternTextCharsMax || !isSafePattern(pattern)) return false
   try {
     return new RegExp(pattern, 'u').test(text)
   } catch {

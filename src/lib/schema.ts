@@ -8,43 +8,43 @@ import {
 import { isRecord } from './json.ts'
 
 export type SchemaFault = {
-  /** Where in the value, as a caller would write it: `filters[1].value`; empty for the whole. */
+  /** The location in the value, such as `filters[1].value`; empty for the value itself. */
   path: string
-  /** One sentence that names the place and what is expected there. */
+  /** A sentence with the location and the expected value. */
   message: string
-  /** Whether the fault is a field that the schema does not know. */
+  /** Whether the schema does not define the field. */
   unknownField: boolean
 }
 
 export type Checker<T extends TSchema> = {
   check(value: unknown): value is Static<T>
-  /** The fault to tell the caller about; null for a value that fits. */
+  /** The fault to report; null for a valid value. */
   firstError(value: unknown): SchemaFault | null
 }
 
-/** An unknown field is told before other faults, as it is often the reason for them. */
-const faultsSeenMax = 20
+/** Unknown fields are reported first: they often cause the other faults. */
+const faultsReadMax = 20
 
 /**
- * A check of values against a schema, compiled once, when the first value comes: a start would take a
- * tenth longer with all of them. It changes nothing and converts nothing.
+ * Validates values against a schema without converting them. The schema is compiled at the first
+ * value: compiling all of them at start-up would take 10 % longer.
  */
 export function compileChecker<T extends TSchema>(schema: T): Checker<T> {
   let compiled: TypeCheck<T> | undefined
-  const checked = () => {
+  const checker = () => {
     compiled ??= TypeCompiler.Compile(schema)
     return compiled
   }
   return {
-    check: (value): value is Static<T> => checked().Check(value),
+    check: (value): value is Static<T> => checker().Check(value),
     firstError(value) {
-      if (checked().Check(value)) return null
+      if (checker().Check(value)) return null
       const faults: SchemaFault[] = []
-      for (const error of checked().Errors(value)) {
+      for (const error of checker().Errors(value)) {
         const fault = describeFault(error)
         if (fault.unknownField) return fault
         faults.push(fault)
-        if (faults.length === faultsSeenMax) break
+        if (faults.length === faultsReadMax) break
       }
       return faults[0] ?? null
     },
@@ -52,23 +52,23 @@ export function compileChecker<T extends TSchema>(schema: T): Checker<T> {
 }
 
 function describeFault(error: ValueError): SchemaFault {
-  const inner = faultOfMeantVariant(error)
+  const inner = faultOfVariant(error)
   if (inner !== undefined) return describeFault(inner)
   const path = readablePath(error.path)
   return {
     path,
-    message: `${path === '' ? 'The value' : `"${path}"`} ${complaint(error)}.`,
+    message: `${path === '' ? 'The value' : `"${path}"`} ${describeError(error)}.`,
     unknownField: error.type === ValueErrorType.ObjectAdditionalProperties,
   }
 }
 
-/** In a union of objects that are told apart by `type`, the fault of the one that was meant. */
-function faultOfMeantVariant(error: ValueError): ValueError | undefined {
+/** In a union of objects with a `type`, the fault of the variant with the value's type. */
+function faultOfVariant(error: ValueError): ValueError | undefined {
   if (error.type !== ValueErrorType.Union || !isRecord(error.value)) return undefined
   const variants: TSchema[] = error.schema['anyOf']
-  const meant = error.value['type']
-  const index = variants.findIndex((variant) => variant['properties']?.type?.const === meant)
-  return meant === undefined ? undefined : error.errors[index]?.First()
+  const type = error.value['type']
+  const index = variants.findIndex((variant) => variant['properties']?.type?.const === type)
+  return type === undefined ? undefined : error.errors[index]?.First()
 }
 
 /** `/filters/1/value` (a JSON pointer) → `filters[1].value`. */
@@ -84,7 +84,7 @@ function readablePath(pointer: string): string {
     .join('')
 }
 
-function complaint({ type, schema }: ValueError): string {
+function describeError({ type, schema }: ValueError): string {
   switch (type) {
     case ValueErrorType.ObjectRequiredProperty:
       return 'is required'

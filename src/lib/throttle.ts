@@ -1,15 +1,15 @@
 /**
- * For what may happen any number of times: calls `tell` at once and then once in `everyMs` at most,
- * with how many times it happened since.
+ * Limits the calls of `notify` to one per `everyMs`. The first event is reported immediately; each
+ * call passes the number of events since the previous one.
  */
-export function throttle(everyMs: number, tell: (times: number) => void): () => void {
-  let toldAt = Number.NEGATIVE_INFINITY
-  let times = 0
+export function throttle(everyMs: number, notify: (count: number) => void): () => void {
+  let notifiedAt = Number.NEGATIVE_INFINITY
+  let count = 0
   return () => {
-    times++
-    if (performance.now() - toldAt < everyMs) return
-    toldAt = performance.now()
-    tell(times)
-    times = 0
+    count++
+    if (performance.now() - notifiedAt < everyMs) return
+    notifiedAt = performance.now()
+    notify(count)
+    count = 0
   }
 }

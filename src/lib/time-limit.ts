@@ -1,4 +1,4 @@
-/** The outcome of the work, or `late` once the limit has passed; the work itself goes on. */
+/** The result of the work, or `late` after the limit; the work itself continues. */
 export async function orAfter<T, L>(work: Promise<T>, limitMs: number, late: L): Promise<T | L> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const expiry = new Promise<L>((resolve) => {
@@ -13,7 +13,7 @@ export async function orAfter<T, L>(work: Promise<T>, limitMs: number, late: L):
 
 const expired = Symbol('expired')
 
-/** The outcome of the work, or the error that `late` makes once the limit has passed. */
+/** The result of the work, or the error that `late` creates after the limit. */
 export async function withTimeLimit<T>(
   work: Promise<T>,
   limitMs: number,

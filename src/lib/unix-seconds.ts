@@ -1,4 +1,4 @@
-/** The time in whole seconds since 1970, as the protocols write it. */
+/** Unix time in whole seconds. */
 export function unixSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000)
 }

@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js'
 
 /**
- * Whether an address belongs to the public internet. Anything else is not: private, loopback,
- * link-local, shared (CGNAT), multicast, reserved, and IPv6 forms that carry an IPv4 address (mapped,
- * NAT64, 6to4, Teredo), since a gateway on the way may lead them into a private network.
+ * Whether an address is on the public internet. Not public: private, loopback, link-local, shared
+ * (CGNAT), multicast and reserved addresses, and IPv6 forms that embed an IPv4 address (mapped, NAT64,
+ * 6to4, Teredo), which a network gateway may route into a private network.
  */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text)
@@ -12,13 +12,13 @@ export function isPublicAddress(text: string): boolean {
   return address instanceof ipaddr.IPv4 || address.match(globalUnicast, globalUnicastBits)
 }
 
-/** Whether an address is where clouds hand out credentials to whoever asks from the inside. */
+/** Whether an address is a cloud metadata service, which hands out credentials. */
 export function isMetadataAddress(text: string): boolean {
   const address = parseAddress(text)
   return address !== null && isMetadata(address)
 }
 
-/** Whether a host, as `URL.hostname` spells it, is an address; its brackets are taken off. */
+/** The address in a `URL.hostname`, without brackets; null for a name. */
 export function addressOfHost(hostname: string): string | null {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
   return parseAddress(bare) === null ? null : bare
@@ -26,11 +26,11 @@ export function addressOfHost(hostname: string): string | null {
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** 2000::/3, the only part of IPv6 that is given out for use across the internet. */
+/** 2000::/3, the only range of IPv6 that is assigned for global unicast. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 const globalUnicastBits = 3
 
-/** Of AWS, Google and others, of AWS over IPv6, of AWS containers, Alibaba, Oracle and Azure. */
+/** In order: AWS, Google and others; AWS over IPv6; AWS containers; Alibaba; Oracle; Azure. */
 const metadataAddresses = new Set(
   [
     '169.254.169.254',
@@ -42,14 +42,14 @@ const metadataAddresses = new Set(
   ].map((text) => ipaddr.parse(text).toNormalizedString()),
 )
 
-/** An IPv4 address that is mapped into IPv6 counts as what it maps. */
+/** A mapped IPv4 address counts as that address. */
 function isMetadata(address: Address): boolean {
   const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress()
-  const meant = isMapped ? address.toIPv4Address() : address
-  return metadataAddresses.has(meant.toNormalizedString()) || meant.range() === 'linkLocal'
+  const effective = isMapped ? address.toIPv4Address() : address
+  return metadataAddresses.has(effective.toNormalizedString()) || effective.range() === 'linkLocal'
 }
 
-/** Strict notation alone; a URL parser has turned every other one into it before. */
+/** Accepts strict notation only: URL parsers normalise all others. */
 function parseAddress(text: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
   return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : null

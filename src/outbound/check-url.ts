@@ -1,27 +1,26 @@
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import { addressOfHost, isMetadataAddress, isPublicAddress } from './addresses.ts'
-import { matchesHost } from './host-patterns.ts'
 import type { Resolve } from './resolve.ts'
 
 export type UrlPolicy = {
-  /** The host patterns that may be asked; see `matchesHost`. */
+  /** Allowed host patterns; see `matchesHost`. */
   readonly hosts: readonly string[]
-  /** The ports that may be asked; empty: every port. */
+  /** Allowed ports; empty: every port. */
   readonly portsAllowed: readonly number[]
   /**
-   * Whether whoever named the URL may reach what is not public, which an administrator may: plain
-   * http and private addresses are fine then. Metadata addresses never are.
+   * Whether plain http and private addresses are allowed, as for URLs set by administrators. Metadata
+   * addresses are never allowed.
    */
   readonly private: boolean
 }
 
-/** A host that takes longer to be resolved is not there. */
+/** A host that takes longer to resolve counts as unknown. */
 const resolveMs = 5_000
 
 /**
- * Where a URL leads: the addresses that it may be fetched from. Throws `invalid_request` with a
- * sentence that begins with `what`, such as "The server URL", and tells nothing of our network.
+ * The addresses that a URL may be fetched from. Throws `invalid_request` with a sentence that starts
+ * with `what`, such as "The server URL", and reveals nothing about our network.
  */
 export async function checkUrl(
   url: URL,
@@ -40,7 +39,7 @@ export async function checkUrl(
   const addresses = await addressesOf(url.hostname, resolve)
   if (addresses.length === 0) throw refuse('names a host that cannot be found')
   const isAllowed = policy.private ? isNoMetadata : isPublicAddress
-  // One address that is not public is enough: whoever set it there means it to be used.
+  // A single private address is enough to refuse the host: it may be the one that is used.
   if (!addresses.every(isAllowed)) throw refuse('leads to an address that is not public')
   return addresses
 }
@@ -59,4 +58,18 @@ async function addressesOf(hostname: string, resolve: Resolve): Promise<readonly
   if (address !== null) return [address]
   const found = resolve(hostname).catch(() => [])
   return orAfter(found, resolveMs, [])
+}
+
+/**
+ * Whether a host name matches a pattern: `api.example.com` is that name only, `*.example.com` all
+ * names below it, `*` every name.
+ */
+export function matchesHost(hostname: string, patterns: readonly string[]): boolean {
+  const name = hostname.toLowerCase().replace(/\.$/, '')
+  return patterns.some((pattern) => {
+    const normalised = pattern.toLowerCase()
+    if (normalised === '*') return true
+    if (normalised.startsWith('*.')) return name.endsWith(normalised.slice(1))
+    return name === normalised
+  })
 }

@@ -1,8 +1,8 @@
 import { AppError } from '#lib/errors.ts'
 
 /**
- * The same response with a body that fails once it is longer than it may be, or when the signal
- * aborts. `end` is called once, when the body is over, given up or absent.
+ * Limits the body of a response: reading fails beyond `bytesMax`, or when the signal aborts. `end` is
+ * called once, when the body is complete, cancelled or absent.
  */
 export function limitBody(
   response: Response,
@@ -36,7 +36,7 @@ export function limitBody(
         controller.enqueue(value)
       } catch (error) {
         stop()
-        controller.error(signal.aborted ? signal.reason : brokenOff(error))
+        controller.error(signal.aborted ? signal.reason : truncated(error))
       }
     },
     cancel: stop,
@@ -44,15 +44,17 @@ export function limitBody(
   return new Response(limited, { status, statusText, headers })
 }
 
-export function invalidAnswer(what: string): AppError {
-  return new AppError('upstream_invalid_answer', `The server ${what}.`)
+export function invalidResponse(problem: string): AppError {
+  return new AppError('upstream_invalid_answer', `The server ${problem}.`)
 }
 
 function tooLong(bytesMax: number): AppError {
-  return invalidAnswer(`sent more than ${bytesMax} bytes, which is the limit`)
+  return invalidResponse(`sent more than the limit of ${bytesMax} bytes`)
 }
 
-function brokenOff(error: unknown): AppError {
+function truncated(error: unknown): AppError {
   if (error instanceof AppError) return error
-  return new AppError('upstream_truncated', 'The server broke its answer off.', { cause: error })
+  return new AppError('upstream_truncated', 'The server ended its response early.', {
+    cause: error,
+  })
 }

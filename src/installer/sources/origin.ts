@@ -1,7 +1,7 @@
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { checkUrl, type UrlPolicy } from '#outbound/check-url.ts'
-import { askAddresses, type Fetch } from '#outbound/checked-fetch.ts'
+import { type Fetch, fetchFromAddresses } from '#outbound/checked-fetch.ts'
 import { limitBody } from '#outbound/limit-body.ts'
 import type { Resolve as ResolveHost } from '#outbound/resolve.ts'
 import { createRegistryTokens } from './registry-tokens.ts'
@@ -93,7 +93,7 @@ export function createOrigin(settings: OriginSettings, world: OriginWorld): Orig
       signal,
     }
     try {
-      return await askAddresses(world, { url, addresses, init })
+      return await fetchFromAddresses(world, { url, addresses, init })
     } catch (error) {
       throw signal.aborted ? signal.reason : error
     }

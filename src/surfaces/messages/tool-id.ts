@@ -1,13 +1,13 @@
-import { readPlainly, spellPlainly } from '#lib/plain-id.ts'
+import { decodePlainId, encodePlainId } from '#lib/plain-id.ts'
 
 const escapePrefix = 'toolu_b64_'
 
 /** The id of a call in a form that the protocol allows in `tool_use`. */
 export function toToolUseId(callId: string): string {
-  return spellPlainly(callId, escapePrefix)
+  return encodePlainId(callId, escapePrefix)
 }
 
 /** The inverse of `toToolUseId`. */
 export function fromToolUseId(toolUseId: string): string {
-  return readPlainly(toolUseId, escapePrefix)
+  return decodePlainId(toolUseId, escapePrefix)
 }

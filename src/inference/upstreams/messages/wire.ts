@@ -1,5 +1,5 @@
 import type { JsonObject } from '#lib/json.ts'
-import { spellPlainly } from '#lib/plain-id.ts'
+import { encodePlainId } from '#lib/plain-id.ts'
 
 /** The body of POST /v1/messages: the fields that Sluice sends. */
 export type MessagesBody = {
@@ -92,5 +92,5 @@ const encodedPrefix = 'call64_'
 
 /** A call id in the characters that the protocol allows; other protocols have `functions.Read:0`. */
 export function legalCallId(callId: string): string {
-  return spellPlainly(callId, encodedPrefix)
+  return encodePlainId(callId, encodedPrefix)
 }
