@@ -8,7 +8,7 @@ import {
   type MessageSink,
 } from './message.ts'
 
-/** Adds up what a stream would tell to the message that is answered without streaming. */
+/** Builds the complete message from the calls that would write a stream. */
 export type MessageFold = MessageSink & { message(): MessageObject }
 
 export function createMessageFold(names: { id: string; model: string }): MessageFold {
@@ -17,14 +17,15 @@ export function createMessageFold(names: { id: string; model: string }): Message
   const content: FoldedBlock[] = []
   let open: FoldedBlock | null = null
 
-  const told = (change: () => void): '' => {
+  const silently = (change: () => void): '' => {
     change()
     return ''
   }
-  const begin = ({ usage: counted, content: given, ...head }: JsonObject) => {
+  const begin = ({ usage: initialUsage, content: initialContent, ...head }: JsonObject) => {
     message = { ...message, ...head, ...names }
-    usage = { ...asRecord(counted) }
-    if (Array.isArray(given)) content.push(...given.filter(isRecord).map(foldBlock))
+    usage = { ...asRecord(initialUsage) }
+    if (Array.isArray(initialContent))
+      content.push(...initialContent.filter(isRecord).map(foldBlock))
   }
   const start = (block: JsonObject) => {
     open = foldBlock(block)
@@ -36,12 +37,12 @@ export function createMessageFold(names: { id: string; model: string }): Message
   }
   const end = (fields: JsonObject, counted: unknown) => {
     message = { ...message, ...fields }
-    // Counts are of the whole message; one that is null says nothing of its own.
+    // Counts are cumulative; a null does not reset one.
     for (const [name, count] of Object.entries(asRecord(counted))) {
       if (count !== null) usage[name] = count
     }
   }
-  const take = ({ type, ...fields }: JsonObject) => {
+  const addFrame = ({ type, ...fields }: JsonObject) => {
     if (type === 'message_start') begin(asRecord(fields['message']))
     else if (type === 'content_block_start') start(asRecord(fields['content_block']))
     else if (type === 'content_block_delta') grow(open, asRecord(fields['delta']))
@@ -52,15 +53,15 @@ export function createMessageFold(names: { id: string; model: string }): Message
     }
   }
   return {
-    begin: (given) => told(() => begin(given)),
-    start: (block) => told(() => start(block)),
-    delta: (type, text) => told(() => grow(open, { type, [deltaFields[type]]: text })),
-    cite: (citation) => told(() => grow(open, { type: 'citations_delta', citation })),
-    stop: () => told(stop),
+    begin: (initial) => silently(() => begin(initial)),
+    start: (block) => silently(() => start(block)),
+    delta: (type, text) => silently(() => grow(open, { type, [deltaFields[type]]: text })),
+    cite: (citation) => silently(() => grow(open, { type: 'citations_delta', citation })),
+    stop: () => silently(stop),
     isOpen: () => open !== null,
-    end: (fields, counted) => told(() => end(fields, counted)),
+    end: (fields, counted) => silently(() => end(fields, counted)),
     relay(frames) {
-      for (const { payload } of frames) take(payload)
+      for (const { payload } of frames) addFrame(payload)
       return ''
     },
     fail: () => '',
@@ -76,7 +77,7 @@ export function createMessageFold(names: { id: string; model: string }): Message
 
 type FoldedBlock = {
   block: ContentBlock
-  /** The input as it comes; null where none came. */
+  /** The JSON of the input so far; null if there is none. */
   json: string | null
 }
 
@@ -108,7 +109,7 @@ function isDelta(type: unknown): type is DeltaType {
   return typeof type === 'string' && type in deltaFields
 }
 
-/** Input that was cut off, or is no object, cannot be told in an object; a stream shows it as it is. */
+/** Incomplete input, or input that is not an object, becomes an empty object; a stream shows it as is. */
 function closeBlock(closing: FoldedBlock): void {
   if (closing.json === null || closing.json === '') return
   closing.block = { ...closing.block, input: asRecord(parseJson(closing.json)) }

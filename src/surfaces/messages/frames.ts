@@ -8,14 +8,14 @@ import {
   type MessageObject,
   type MessageSink,
 } from './message.ts'
-import type { OwnFrame } from './relayed-frames.ts'
+import type { RelayedFrame } from './relayed-frames.ts'
 
 export const pingFrame = eventFrame('ping', { type: 'ping' })
 
 const afterDeltaText = '}}\n\n'
 
-/** The delta by which each kind of block grows. */
-const growth: Readonly<Record<string, DeltaType>> = {
+/** The delta type of each kind of block. */
+const deltaTypes: Readonly<Record<string, DeltaType>> = {
   text: 'text_delta',
   thinking: 'thinking_delta',
   tool_use: 'input_json_delta',
@@ -23,10 +23,10 @@ const growth: Readonly<Record<string, DeltaType>> = {
 
 /** Writes one message as server-sent events. */
 export class FrameSink implements MessageSink {
-  /** The kind of the block that is open. */
+  /** The type of the open block. */
   #open: string | null = null
   #index = 0
-  /** The part of a delta frame before its text, and for which delta it is: made once a block. */
+  /** The part of a delta frame before its text, created once per block, and its delta type. */
   #headType: DeltaType | null = null
   #head = ''
   #nextIndex = 0
@@ -40,7 +40,7 @@ export class FrameSink implements MessageSink {
     return frame('content_block_start', { index: this.#index, content_block: block })
   }
 
-  /** A delta whose JSON is known but for its text; this is the hot path of the gateway. */
+  /** Hot path: the JSON of a delta is precomputed except for its text. */
   delta(type: DeltaType, text: string): string {
     if (this.#open === null) return ''
     if (this.#headType !== type) {
@@ -70,7 +70,7 @@ export class FrameSink implements MessageSink {
     return frame('message_delta', { delta: end, usage }) + frame('message_stop', {})
   }
 
-  relay(frames: readonly OwnFrame[]): string {
+  relay(frames: readonly RelayedFrame[]): string {
     let written = ''
     for (const { payload, data } of frames) {
       const { type } = payload
@@ -84,9 +84,9 @@ export class FrameSink implements MessageSink {
     return eventFrame('error', body)
   }
 
-  /** A delta that adds nothing to the block that is open; nothing where none takes deltas. */
-  touch(): string {
-    const type = growth[this.#open ?? '']
+  /** An empty delta for the open block as a heartbeat; empty if the block has no deltas. */
+  emptyDelta(): string {
+    const type = deltaTypes[this.#open ?? '']
     return type === undefined ? '' : this.delta(type, '')
   }
 
@@ -109,7 +109,7 @@ function frame(type: string, fields: object): string {
   return eventFrame(type, { type, ...fields })
 }
 
-/** A message may begin with calls that come whole. */
+/** A message may begin with complete blocks. */
 function lengthOf(content: unknown): number {
   return Array.isArray(content) ? content.length : 0
 }

@@ -1,18 +1,18 @@
-import type { OwnFrame } from './relayed-frames.ts'
+import type { RelayedFrame } from './relayed-frames.ts'
 
 /** One block of a message's `content`. */
 export type ContentBlock = { readonly type: string; readonly [field: string]: unknown }
 
-/** The Message object: streamed in pieces, or answered as a whole. */
+/** The Message object. */
 export type MessageObject = {
   readonly id: string
   readonly type: 'message'
   readonly role: 'assistant'
-  /** The name that the caller used. */
+  /** The name that the client used. */
   readonly model: string
   readonly content: readonly ContentBlock[]
   readonly usage: object
-  /** What an upstream of the same protocol says beyond that. */
+  /** Additional fields of an upstream of the same protocol. */
   readonly [field: string]: unknown
 } & Omit<MessageEnd, 'stop_reason'> & { readonly stop_reason: StopReason | null }
 
@@ -25,7 +25,7 @@ export type StopReason =
   | 'refusal'
   | 'model_context_window_exceeded'
 
-/** Why a message ended: the `delta` of `message_delta`, and the same fields of the message. */
+/** Why a message ended: the `delta` of `message_delta`, and fields of the message. */
 export type MessageEnd = {
   readonly stop_reason: StopReason
   readonly stop_sequence: string | null
@@ -39,7 +39,7 @@ type StopDetails = {
   readonly explanation: string | null
 }
 
-/** A message that has nothing yet. */
+/** A message without content. */
 export function emptyMessage(head: { id: string; model: string; usage: object }): MessageObject {
   return {
     id: head.id,
@@ -56,7 +56,7 @@ export function emptyMessage(head: { id: string; model: string; usage: object })
   }
 }
 
-/** The deltas that a block may have, each with the field that carries its text. */
+/** The types of block deltas, with the field of their text. */
 export const deltaFields = {
   text_delta: 'text',
   thinking_delta: 'thinking',
@@ -67,21 +67,21 @@ export const deltaFields = {
 export type DeltaType = keyof typeof deltaFields
 
 /**
- * Where a message goes: onto the wire, or into the object that is answered without streaming. Both
- * are told the same, so the two cannot differ. One block is open at a time. Methods return SSE
- * frames; what makes an object returns empty texts.
+ * The output of a renderer: SSE frames, or the complete Message object. Both get the same calls, so
+ * they cannot differ. One block is open at a time. Methods return SSE frames, or empty strings when
+ * building an object.
  */
 export type MessageSink = {
   begin(message: MessageObject): string
-  /** Opens a block: as a shell that deltas fill, or whole where its kind has none. */
+  /** Opens a block: empty if deltas follow, otherwise complete. */
   start(block: ContentBlock): string
   delta(type: DeltaType, text: string): string
   cite(citation: object): string
-  /** Ends the block that is open, if any is. */
+  /** Ends the open block, if any. */
   stop(): string
   isOpen(): boolean
   end(end: MessageEnd, usage: object): string
-  /** Frames of the same protocol, which are written as they are. */
-  relay(frames: readonly OwnFrame[]): string
+  /** Writes frames of an upstream of the same protocol. */
+  relay(frames: readonly RelayedFrame[]): string
   fail(body: object): string
 }

@@ -3,61 +3,65 @@ import type { Relay, RelayFrame } from '#inference/events.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
 
-/** One frame of an upstream of the same protocol, as its caller gets it; `data` is its JSON. */
-export type OwnFrame = { readonly payload: JsonObject; readonly data: string }
+/** A frame of an upstream of the same protocol, as sent to the client; `data` is its JSON. */
+export type RelayedFrame = { readonly payload: JsonObject; readonly data: string }
 
-type Ours = { readonly id: string; readonly model: string; readonly reasoningSeal: ReasoningSeal }
+type Identity = {
+  readonly id: string
+  readonly model: string
+  readonly reasoningSeal: ReasoningSeal
+}
 
 /**
- * Frames of an upstream as they came, but for what must be ours: the id of the message, the name of
- * its model, and what seals reasoning, which has to come back to this very upstream.
+ * Relays the frames of an upstream unchanged, except for the id of the message, the name of the
+ * model, and signatures of thinking, which are sealed so that they return to the same upstream.
  */
-export class RelayReader {
-  readonly #ours: Ours
-  #thoughts = ''
+export class RelayRewriter {
+  readonly #identity: Identity
+  #thinking = ''
 
-  constructor(ours: Ours) {
-    this.#ours = ours
+  constructor(identity: Identity) {
+    this.#identity = identity
   }
 
-  read({ frames, maker }: Relay): OwnFrame[] {
-    const own: OwnFrame[] = []
-    for (const frame of frames) own.push(this.#own(frame, maker))
-    return own
+  rewrite({ frames, maker }: Relay): RelayedFrame[] {
+    const relayed: RelayedFrame[] = []
+    for (const frame of frames) relayed.push(this.#rewriteFrame(frame, maker))
+    return relayed
   }
 
-  #own(frame: RelayFrame, maker: string): OwnFrame {
+  #rewriteFrame(frame: RelayFrame, maker: string): RelayedFrame {
     const { payload, sealed } = frame
     const { type } = payload
-    if (type === 'content_block_delta') this.#readThoughts(payload['delta'])
-    else if (type === 'content_block_start') this.#thoughts = ''
-    else if (type === 'message_start') return this.#named(payload)
+    if (type === 'content_block_delta') this.#collectThinking(payload['delta'])
+    else if (type === 'content_block_start') this.#thinking = ''
+    else if (type === 'message_start') return this.#identify(payload)
     if (sealed !== undefined) return rewritten(withSeal(payload, this.#seal(sealed, maker)))
     return inOneLine(frame)
   }
 
-  #readThoughts(delta: unknown) {
+  #collectThinking(delta: unknown) {
     const { type, thinking } = asRecord(delta)
-    if (type === 'thinking_delta' && typeof thinking === 'string') this.#thoughts += thinking
+    if (type === 'thinking_delta' && typeof thinking === 'string') this.#thinking += thinking
   }
 
-  #named(payload: JsonObject): OwnFrame {
-    const { id, model } = this.#ours
+  #identify(payload: JsonObject): RelayedFrame {
+    const { id, model } = this.#identity
     return rewritten({ ...payload, message: { ...asRecord(payload['message']), id, model } })
   }
 
   #seal(payload: string, maker: string): string {
-    return this.#ours.reasoningSeal.seal({ text: this.#thoughts, payload, maker })
+    return this.#identity.reasoningSeal.seal({ text: this.#thinking, payload, maker })
   }
 }
 
-/** Nearly every frame goes on as it came, so nothing is made for it. */
-function inOneLine(frame: RelayFrame): OwnFrame {
+/** Nearly every frame is relayed unchanged, without an allocation. */
+function inOneLine(frame: RelayFrame): RelayedFrame {
   const data = withoutLineSeparators(frame.data)
   return data === frame.data ? frame : { payload: frame.payload, data }
 }
 
-function rewritten(payload: JsonObject): OwnFrame {
+function rewritten(payload: JsonObject): RelayedFrame {
   return { payload, data: toLine(payload) }
 }
 

@@ -9,41 +9,41 @@ import { BlockList } from './blocks/block-list.ts'
 import { createMessageFold, type MessageFold } from './fold.ts'
 import { FrameSink, pingFrame } from './frames.ts'
 import { emptyMessage, type MessageObject, type MessageSink } from './message.ts'
-import { RelayReader } from './relayed-frames.ts'
-import { readEnd } from './stop-reason.ts'
+import { RelayRewriter } from './relayed-frames.ts'
+import { renderEnd } from './stop-reason.ts'
 import { estimatedUsage, type MessageUsage, renderUsage } from './usage.ts'
 
-/** Turns events into the frames of one message, or into the object that they add up to. */
+/** Renders events as the frames of one message, or as the object that they add up to. */
 export type MessageRenderer = {
   readonly id: string
   push(batch: EventBatch): string
-  /** What opens the stream when it must begin before there is anything to tell. */
+  /** The first frame of a stream that starts before its first event. */
   open(): string
   heartbeat(): string
-  /** Ends the stream with an error that no event told. */
+  /** Ends the stream with an error that is not an event. */
   fail(error: AppError): string
-  /** The message, where no stream was wanted; throws where a stream would end with an error. */
+  /** The message without streaming; throws if a stream would end with an error. */
   result(): MessageObject
 }
 
 export type MessageRendererOptions = {
   id: string
-  /** The name that the caller used. */
+  /** The name that the client used. */
   model: string
-  /** What the input probably is, until the upstream tells what it was. */
+  /** An estimate until the upstream reports the count. */
   inputTokens: number
   reasoningSeal: ReasoningSeal
   thinkingDisplay: ThinkingDisplay
-  /** Whether frames are wanted, or only the object at the end. */
+  /** Whether to write frames, or only the final object. */
   stream: boolean
 }
 
-/** SDKs swallow pings, so after so many in a silent block its own kind of event says it is alive. */
-const pingsPerTouch = 4
+/** SDKs hide pings, so after this many a heartbeat is an empty delta of the open block. */
+const pingsPerEmptyDelta = 4
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
-/** Its methods are bound, because whoever streams passes them on one by one. */
+/** The methods are bound, since callers pass them on individually. */
 export function createMessageRenderer(options: MessageRendererOptions): MessageRenderer {
   const rendering = new Rendering(options)
   return {
@@ -56,16 +56,16 @@ export function createMessageRenderer(options: MessageRendererOptions): MessageR
   }
 }
 
-/** One object for what every event touches: each further one costs a stream that was idle a miss. */
+/** One object for the state of every event: each further one costs a cache miss per idle stream. */
 class Rendering {
   readonly #sink: MessageSink
   readonly #blocks: BlockList
-  readonly #relay: RelayReader
-  /** Who writes: the upstream, until a batch comes without its frames, and from then on we alone. */
+  readonly #relay: RelayRewriter
+  /** Who writes: `relay` until a batch arrives without frames, `events` from then on. */
   #writer: 'none' | 'relay' | 'events' = 'none'
   #written = ''
   #pings = 0
-  #isOver = false
+  #hasEnded = false
   #failure: AppError | null = null
   readonly #tally: BlockTally = { toolUses: 0, webSearches: 0, hasRefusal: false }
   readonly #options: MessageRendererOptions
@@ -77,26 +77,26 @@ class Rendering {
     this.#options = options
     this.#fold = createMessageFold({ id, model })
     this.#sink = options.stream ? this.#frames : this.#fold
-    this.#relay = new RelayReader(options)
+    this.#relay = new RelayRewriter(options)
     this.#blocks = new BlockList({ reasoningSeal, thinkingDisplay, tally: this.#tally })
   }
 
   push(batch: EventBatch): string {
     this.#pings = 0
-    if (batch.relay === undefined || this.#writer === 'events') return this.#tell(batch)
+    if (batch.relay === undefined || this.#writer === 'events') return this.#renderBatch(batch)
     this.#writer = 'relay'
     this.#follow(batch)
-    return this.#sink.relay(this.#relay.read(batch.relay))
+    return this.#sink.relay(this.#relay.rewrite(batch.relay))
   }
 
   heartbeat(): string {
     this.#pings++
-    const touch = this.#pings % pingsPerTouch === 0 ? this.#frames.touch() : ''
-    return touch === '' ? pingFrame : touch
+    const delta = this.#pings % pingsPerEmptyDelta === 0 ? this.#frames.emptyDelta() : ''
+    return delta === '' ? pingFrame : delta
   }
 
   fail(error: AppError): string {
-    if (this.#isOver) return ''
+    if (this.#hasEnded) return ''
     return this.#takeOver() + this.#blocks.cut(this.#sink) + this.#closeFailed(error)
   }
 
@@ -105,10 +105,10 @@ class Rendering {
     return this.#fold.message()
   }
 
-  #tell(batch: EventBatch): string {
-    let told = this.#takeOver()
-    for (const event of batch) told += this.#render(event)
-    return told
+  #renderBatch(batch: EventBatch): string {
+    let frames = this.#takeOver()
+    for (const event of batch) frames += this.#render(event)
+    return frames
   }
 
   #render(event: GenerationEvent): string {
@@ -125,22 +125,22 @@ class Rendering {
     }
   }
 
-  /** Keeps up with what the upstream says in its own words. */
+  /** Updates the state for events whose frames are relayed. */
   #follow(batch: EventBatch) {
     for (const event of batch) {
       if ('block' in event) {
         if ('text' in event) this.#written += event.text
         this.#blocks.push(silentSink, event)
       }
-      if (event.type === 'finish') this.#isOver = true
+      if (event.type === 'finish') this.#hasEnded = true
     }
   }
 
-  /** A block of the upstream that no event speaks of cannot go on without it. */
+  /** Ends a relayed block that has no events, since it cannot be continued. */
   #takeOver(): string {
-    const goesOn = this.#writer !== 'relay' || this.#blocks.takeOver(this.#sink.isOpen())
+    const continuesBlock = this.#writer !== 'relay' || this.#blocks.takeOver(this.#sink.isOpen())
     this.#writer = 'events'
-    return goesOn ? '' : this.#sink.stop()
+    return continuesBlock ? '' : this.#sink.stop()
   }
 
   #begin(): string {
@@ -150,8 +150,8 @@ class Rendering {
   }
 
   #close(event: Finish): string {
-    this.#isOver = true
-    const end = readEnd(event, this.#tally)
+    this.#hasEnded = true
+    const end = renderEnd(event, this.#tally)
     if (end instanceof AppError) return this.#closeFailed(end)
     const { inputTokens } = this.#options
     const { webSearches } = this.#tally
@@ -159,20 +159,20 @@ class Rendering {
   }
 
   #closeFailed(error: AppError): string {
-    this.#isOver = true
+    this.#hasEnded = true
     this.#failure = error
     return this.#sink.fail(errorBody(error))
   }
 }
 
-/** An upstream of the same protocol tells its failure in its own words; clients look for them. */
+/** An error of an upstream of the same protocol is relayed, since clients check its message. */
 function errorBody(error: AppError): object {
-  const told = asRecord(parseJson(error.relay?.body ?? ''))
-  if (told['type'] !== 'error' || !isRecord(told['error'])) return renderMessagesError(error)
-  return { type: 'error', error: told['error'] }
+  const body = asRecord(parseJson(error.relay?.body ?? ''))
+  if (body['type'] !== 'error' || !isRecord(body['error'])) return renderMessagesError(error)
+  return { type: 'error', error: body['error'] }
 }
 
-/** What an upstream does not count is estimated: it ended early, or never counts. */
+/** Estimates the usage if the upstream did not report it. */
 function usageOf(
   { usage }: Finish,
   known: { inputTokens: number; written: string; webSearches: number },

@@ -6,14 +6,14 @@ import type { MessageEnd, StopReason } from './message.ts'
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
-/** Words of upstreams for a context window that is full. */
-const fullWindow: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'model_length'])
+/** The reasons of upstreams for a full context window. */
+const fullWindowReasons: ReadonlySet<string> = new Set([
+  'model_context_window_exceeded',
+  'model_length',
+])
 
-/**
- * Why the message ends. An answer that has not the form that was demanded is a failure: the format
- * has no word for it, and any that it has would be untrue.
- */
-export function readEnd(finish: Finish, tally: BlockTally): MessageEnd | AppError {
+/** The end of the message. Invalid output is an error, because the format has no stop reason for it. */
+export function renderEnd(finish: Finish, tally: BlockTally): MessageEnd | AppError {
   switch (finish.reason) {
     case 'stop':
     case 'tool-calls':
@@ -22,28 +22,30 @@ export function readEnd(finish: Finish, tally: BlockTally): MessageEnd | AppErro
       return { ...ended('stop_sequence'), stop_sequence: finish.stopSequence ?? null }
     case 'length':
       return ended(
-        fullWindow.has(finish.rawReason ?? '') ? 'model_context_window_exceeded' : 'max_tokens',
+        fullWindowReasons.has(finish.rawReason ?? '')
+          ? 'model_context_window_exceeded'
+          : 'max_tokens',
       )
     case 'content-filter':
-      return refusal('The content filter of the upstream ended the answer.')
+      return refusal('The content filter of the upstream ended the output.')
     case 'invalid-output':
       return new AppError(
         'upstream_invalid_answer',
-        'The answer of the model does not have the form that the request demands.',
+        'The output of the model does not conform to the requested format.',
       )
     default:
       return assertNever(finish.reason)
   }
 }
 
-/** Calls count for more than the word: many servers say that they just stopped. */
+/** Tool calls take precedence over the reason, since many servers report a plain stop. */
 function endOfTurn({ rawReason }: Finish, tally: BlockTally): MessageEnd {
   if (tally.toolUses > 0) return ended('tool_use')
   if (tally.hasRefusal) return refusal(null)
   return ended(rawReason === 'pause_turn' ? 'pause_turn' : 'end_turn')
 }
 
-/** `explanation`: null where the message itself has one. */
+/** `explanation`: null if the message contains one. */
 function refusal(explanation: string | null): MessageEnd {
   return { ...ended('refusal'), stop_details: { type: 'refusal', category: null, explanation } }
 }

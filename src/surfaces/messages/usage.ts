@@ -1,8 +1,8 @@
 import type { Usage } from '#inference/events.ts'
 
-/** The counts of a message, with every field that a client may look for. */
+/** The usage of a message, with every field that clients expect. */
 export type MessageUsage = {
-  /** Without what the cache gave or took: the whole input is the sum of the three. */
+  /** Without cached tokens: the complete input is the sum of this and the next two. */
   readonly input_tokens: number
   readonly cache_creation_input_tokens: number
   readonly cache_read_input_tokens: number
@@ -21,7 +21,7 @@ export type MessageUsage = {
   readonly inference_geo: null
 }
 
-/** What is known without the upstream. */
+/** An estimate, before or without the count of the upstream. */
 export function estimatedUsage(
   counts: { inputTokens: number; outputTokens: number },
   webSearches = 0,
@@ -36,7 +36,7 @@ export function renderUsage(usage: Omit<Usage, 'totalTokens'>, webSearches: numb
     input_tokens: Math.max(0, inputTokens - cachedTokens - cacheWriteTokens),
     cache_creation_input_tokens: cacheWriteTokens,
     cache_read_input_tokens: cachedTokens,
-    // Nobody says for how long something was written; five minutes are what the format assumes.
+    // Upstreams do not report the lifetime; five minutes is the default of the format.
     cache_creation: { ephemeral_5m_input_tokens: cacheWriteTokens, ephemeral_1h_input_tokens: 0 },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: Math.min(reasoningTokens, outputTokens) },

@@ -6,51 +6,53 @@ import { describePart } from './transcript.ts'
 export type MessageItem = Extract<RequestItem, { type: 'message' }>
 
 /**
- * What a compaction item holds, sealed: everything that the context needs which it stands for. The
- * item alone is enough, so a client may drop what stands before it, and may as well leave it there.
+ * The sealed content of a compaction item: everything that is needed of the context that it replaces.
+ * Clients may drop the items before it, or send them.
  */
 export type Compaction = {
   readonly summary: string
-  /** System and developer messages; those that stand before the item go before these. */
+  /** System and developer messages; those before the item take precedence. */
   readonly instructions: readonly MessageItem[]
-  /** The messages of the user that are kept; null: they stand before the item, in the open. */
+  /** The kept user messages; null if they precede the item in plain text. */
   readonly questions: readonly MessageItem[] | null
-  /** The last calls of tools, which the model is still at work on. */
+  /** The last tool calls, which the model is still working on. */
   readonly tail: readonly RequestItem[]
 }
 
-/** What becomes of a context when it is compacted: these items stay, a summary tells the rest. */
+/** The items of a context that are kept; a summary replaces the rest. */
 export type Division = {
   readonly instructions: readonly MessageItem[]
   readonly questions: readonly MessageItem[]
   readonly tail: readonly RequestItem[]
-  /** Whether there is anything that a summary alone would tell. */
+  /** Whether any items would be replaced by a summary. */
   readonly hasRest: boolean
 }
 
-/** Tells a summary, which the next compaction takes up, from the instructions of a caller. */
+/** Marks a summary, which the next compaction includes, unlike the instructions of the client. */
 const summaryHead =
   '[Summary of the conversation so far]\n' +
   'The earlier part of this conversation was condensed. This is what matters of it; messages of ' +
   'the user that are still of use follow as they were written. Go on from here, and say nothing ' +
   'about the condensing.\n\n'
 
-/** The longest message with images or files that is sealed whole, as JSON in characters. */
+/** The longest message with images or files that is sealed completely, in JSON characters. */
 const sealedMessageCharsMax = 1_048_576
 
-/** The last message of the user stays whatever its length, older ones as far as they fit. */
+/** The last user message is always kept, older ones up to the limit. */
 export function divide(items: readonly RequestItem[], keptTokensMax: number): Division {
   const tail = findTail(items, keptTokensMax)
   const body = items.slice(0, items.length - tail.length)
-  const asked = body.filter(isQuestion)
-  const questions = asked.slice(asked.length - countFitting(asked, keptTokensMax))
+  const userMessages = body.filter(isQuestion)
+  const questions = userMessages.slice(
+    userMessages.length - countFitting(userMessages, keptTokensMax),
+  )
   const instructions = body.filter(isInstruction)
-  const staying = new Set<RequestItem>([...instructions, ...questions])
-  const hasRest = body.some((item) => !staying.has(item) && !isSummary(item))
+  const kept = new Set<RequestItem>([...instructions, ...questions])
+  const hasRest = body.some((item) => !kept.has(item) && !isSummary(item))
   return { instructions, questions, tail, hasRest }
 }
 
-/** The context that takes the place of what was before a compaction item. */
+/** The context that replaces the items before a compaction item. */
 export function applyCompaction(
   before: readonly RequestItem[],
   compaction: Compaction,
@@ -74,7 +76,7 @@ export function writeCompaction({ summary, instructions, questions, tail }: Comp
   return JSON.stringify({ summary, instructions, questions: kept, tail })
 }
 
-/** Only what we sealed ourselves is read, so its inner shape is not looked at again. */
+/** Only content that this gateway sealed is read, so its items are not validated again. */
 export function readCompaction(plain: string): Compaction | null {
   const value = parseJson(plain)
   return isCompaction(value) ? value : null
@@ -109,10 +111,10 @@ function isQuestion(item: RequestItem): item is MessageItem {
   return item.type === 'message' && item.role === 'user'
 }
 
-function countFitting(asked: readonly MessageItem[], keptTokensMax: number): number {
+function countFitting(messages: readonly MessageItem[], keptTokensMax: number): number {
   let tokensLeft = keptTokensMax
   let count = 0
-  for (const message of asked.toReversed()) {
+  for (const message of messages.toReversed()) {
     tokensLeft -= tokensOf([message])
     if (tokensLeft < 0 && count > 0) break
     count++
@@ -121,8 +123,8 @@ function countFitting(asked: readonly MessageItem[], keptTokensMax: number): num
 }
 
 /**
- * The calls at the end with what was thought before them and the results behind them. They stay
- * where they are short, and where a result is still to come, which needs its call.
+ * The calls at the end with the reasoning before and the results after them. They are kept if they are
+ * short, or if a result is pending, which requires its call.
  */
 function findTail(items: readonly RequestItem[], tokensMax: number): readonly RequestItem[] {
   let start = items.length
@@ -141,7 +143,7 @@ function tokensOf(items: readonly RequestItem[]): number {
   return estimateTokens({ instructions: null, items, tools: [] })
 }
 
-/** Images and files would come back with every request; when they are large, they are only named. */
+/** Large images and files, which every request would send again, are replaced by their names. */
 function withoutLargeData(message: MessageItem): MessageItem {
   const { parts } = message
   const isText = parts.every((part) => part.type === 'text')

@@ -1,12 +1,12 @@
 import { eventFrame, toLine } from '#http/frame-text.ts'
 
-/** The end of every stream, after its terminal event. */
+/** Ends every stream, after its terminal event. */
 export const doneFrame = 'data: [DONE]\n\n'
 
-/** What makes the frames of a response. */
+/** Writes the frames of a response. */
 export type Frames = Pick<FrameWriter, 'frame' | 'delta' | 'next' | 'rewind'>
 
-/** The part of a delta frame before its text, made once a block. */
+/** The parts of a delta frame around its text, created once per block. */
 export type DeltaHead = { readonly before: string; readonly after: string }
 
 /** Writes the SSE frames of one response and counts them in `sequence_number`. */
@@ -21,7 +21,7 @@ export class FrameWriter {
     return eventFrame(type, { type, sequence_number: this.#sequence++, ...fields })
   }
 
-  /** A delta whose JSON is known but for its text; this is the hot path of the gateway. */
+  /** Hot path: the JSON of a delta is precomputed except for its text. */
   delta(head: DeltaHead, text: string): string {
     return `${head.before}${toLine(text)}${head.after}${this.#sequence++}}\n\n`
   }
@@ -31,13 +31,13 @@ export class FrameWriter {
     return this.#sequence
   }
 
-  /** The next frame gets this number: what was written from it on is written anew. */
+  /** Sets the number of the next frame, to rewrite the frames from there on. */
   rewind(to: number) {
     this.#sequence = to
   }
 }
 
-/** For an answer that is not streamed: nothing is written, so nothing is made. */
+/** For a response without streaming. */
 export const silentFrames: Frames = {
   frame: () => '',
   delta: () => '',
@@ -45,7 +45,7 @@ export const silentFrames: Frames = {
   rewind: () => {},
 }
 
-/** `fields` are those beside `delta`; `after` the text stands only the sequence number. */
+/** `fields` precede `delta`; only the sequence number follows it. */
 export function deltaHead(type: string, fields: object): DeltaHead {
   const json = toLine({ type, ...fields })
   return {

@@ -1,13 +1,13 @@
 import type { ContentPart, RequestItem } from '#inference/request.ts'
 import { assertNever } from '#lib/assert.ts'
 
-/** The most of one entry that is written out, in characters. */
+/** Maximum length of one entry, in characters. */
 const messageCharsMax = 65_536
 const resultCharsMax = 16_384
 const argumentsCharsMax = 8_192
 const reasoningCharsMax = 4_096
 
-/** Items as one text that any model can read; what is too long is shortened in the middle. */
+/** Renders items as text for any model; long entries are shortened in the middle. */
 export function renderTranscript(items: readonly RequestItem[]): string {
   return items.flatMap(renderItem).join('\n\n')
 }
@@ -37,7 +37,7 @@ function renderParts(parts: readonly ContentPart[]): string {
   return parts.map(describePart).join('\n')
 }
 
-/** A part as text; what is no text is only named. */
+/** A part as text; images and files are only named. */
 export function describePart(part: ContentPart): string {
   switch (part.type) {
     case 'text':
@@ -52,11 +52,11 @@ export function describePart(part: ContentPart): string {
   }
 }
 
-/** Of what is left out the beginning and the end say most. */
+/** Keeps the beginning and the end, which matter most. */
 function shorten(text: string, charsMax: number): string {
   if (text.length <= charsMax) return text
   const headChars = Math.floor((charsMax * 3) / 4)
   const tailChars = charsMax - headChars
-  const leftOut = text.length - charsMax
-  return `${text.slice(0, headChars)}\n[${leftOut} characters left out]\n${text.slice(-tailChars)}`
+  const omitted = text.length - charsMax
+  return `${text.slice(0, headChars)}\n[${omitted} characters omitted]\n${text.slice(-tailChars)}`
 }

@@ -53,7 +53,7 @@ const endings: [what: string, GenerationEvent[], Partial<Finish>, end: object][]
       stop_details: {
         type: 'refusal',
         category: null,
-        explanation: 'The content filter of the upstream ended the answer.',
+        explanation: 'The content filter of the upstream ended the output.',
       },
     },
   ],
@@ -71,7 +71,7 @@ test('an answer that has not the form that was demanded is a failure', () => {
   const { error, message } = renderMessage(batches)
   expect(error).toMatchObject({
     type: 'api_error',
-    message: 'The answer of the model does not have the form that the request demands.',
+    message: 'The output of the model does not conform to the requested format.',
   })
   expect(message).toMatchObject({ content: [{ text: 'Well then.' }] })
   expect(() => foldMessage(batches)).toThrow(AppError)

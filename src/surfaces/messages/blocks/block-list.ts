@@ -1,12 +1,12 @@
 import type { BlockEvent } from '#inference/events.ts'
 import { endOfBlock } from '#inference/grammar.ts'
 import type { BlockContext, BlockSink, OpenBlock } from './block.ts'
-import { openHostedTool, untold } from './hosted-tool.ts'
+import { hiddenBlock, openHostedTool } from './hosted-tool.ts'
 import { TextBlock } from './text.ts'
 import { ThinkingBlock } from './thinking.ts'
 import { ToolUseBlock } from './tool-use.ts'
 
-/** The blocks of one message, in order, one at a time. */
+/** The blocks of one message, one at a time. */
 export class BlockList {
   readonly #context: BlockContext
   #current: OpenBlock | null = null
@@ -26,7 +26,7 @@ export class BlockList {
     return written
   }
 
-  /** Ends the block that is still open, as one that was cut off. */
+  /** Ends the open block as incomplete. */
   cut(sink: BlockSink): string {
     if (this.#last === null) return ''
     return endOfBlock(this.#last)
@@ -35,16 +35,16 @@ export class BlockList {
   }
 
   /**
-   * Goes on where another writer ended, who left a block open or none: whether that block goes on
-   * here. A hosted tool does not, because the other told it in its own way, nor does thinking that it
-   * ended: events say so later than frames do.
+   * Continues after relayed frames, which may have left a block open. Returns whether that block can be
+   * continued. A hosted tool cannot, since its frames differ, nor can thinking whose frames have ended:
+   * its events end later.
    */
   takeOver(leftOpen: boolean): boolean {
     if (this.#current === null || this.#last === null) return false
     const { type } = this.#last
     const isThinking = type.startsWith('reasoning')
-    if (type.startsWith('hosted-tool') || (isThinking && !leftOpen)) this.#current = untold
-    return this.#current !== untold
+    if (type.startsWith('hosted-tool') || (isThinking && !leftOpen)) this.#current = hiddenBlock
+    return this.#current !== hiddenBlock
   }
 
   #start(sink: BlockSink, event: BlockEvent): string {

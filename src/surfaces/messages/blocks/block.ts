@@ -5,8 +5,8 @@ import type { MessageSink } from '#surfaces/messages/message.ts'
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
 
 /**
- * One block of the generation while it is rendered. Methods return SSE frames. `sink` is where
- * blocks go now; a block opens there when it first has something to say.
+ * A block of the generation while it is rendered. Methods return SSE frames. A block opens in `sink`
+ * with its first content.
  */
 export type OpenBlock = {
   start(sink: BlockSink): string
@@ -22,17 +22,17 @@ export type BlockContext = {
 
 export type BlockSink = Pick<MessageSink, 'start' | 'delta' | 'cite' | 'stop' | 'isOpen'>
 
-/** `omitted`: thinking comes with its signature and without its text. */
+/** `omitted`: thinking has a signature but no text. */
 export type ThinkingDisplay = 'summarized' | 'omitted'
 
-/** What the blocks were, as far as the end of the message depends on it. */
+/** Counts of blocks that determine the end of the message. */
 export type BlockTally = {
   toolUses: number
   webSearches: number
   hasRefusal: boolean
 }
 
-/** Takes what is said elsewhere already: every block is open there, and nothing is written. */
+/** Discards blocks whose frames are relayed: every block counts as open, and nothing is written. */
 export const silentSink: BlockSink = {
   start: () => '',
   delta: () => '',

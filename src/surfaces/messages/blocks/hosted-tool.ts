@@ -5,8 +5,8 @@ import type { ContentBlock } from '#surfaces/messages/message.ts'
 import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 
 /**
- * A tool that ran on this side of the caller: a block for the call and one for its result where the
- * format has them, and otherwise nothing, because clients fail at blocks that they do not know.
+ * A tool that the gateway or the upstream runs: a block for the call and one for the result if the
+ * format has them, otherwise nothing, because clients fail on unknown blocks.
  */
 export function openHostedTool(
   { item }: EventOf<'hosted-tool-start'>,
@@ -14,27 +14,27 @@ export function openHostedTool(
 ): OpenBlock {
   if (item.type === 'mcp_call') return openMcpCall(item)
   if (item.type === 'web_search_call') return openWebSearch(context)
-  return untold
+  return hiddenBlock
 }
 
-/** What the format has no words for, or what was told in other words. */
-export const untold: OpenBlock = { start: () => '', push: () => '', end: () => '' }
+/** A block without a representation in the format, or whose frames were relayed. */
+export const hiddenBlock: OpenBlock = { start: () => '', push: () => '', end: () => '' }
 
 function openMcpCall(item: HostedToolItem): OpenBlock {
   const id = newId('mcptoolu_')
   let args = readText(item['arguments'])
-  let isTold = false
+  let isWritten = false
 
-  const tell = (sink: BlockSink, given: string): string => {
-    if (isTold) return ''
-    isTold = true
+  const writeCall = (sink: BlockSink, json: string): string => {
+    if (isWritten) return ''
+    isWritten = true
     return whole(sink, {
       type: 'mcp_tool_use',
       id,
       name: readText(item['name']),
       server_name: readText(item['server_label']),
-      // Not in deltas: most clients read the input of this kind of block where it begins.
-      input: asRecord(parseJson(given)),
+      // Not as deltas: most clients read the input of this block type from its start.
+      input: asRecord(parseJson(json)),
     })
   }
   return {
@@ -42,27 +42,27 @@ function openMcpCall(item: HostedToolItem): OpenBlock {
     push(sink, event) {
       if (event.type === 'hosted-tool-delta') args += event.text
       return event.type === 'hosted-tool-progress' && event.stage === 'calling'
-        ? tell(sink, args)
+        ? writeCall(sink, args)
         : ''
     },
     end(sink, event) {
       const ended = event.type === 'hosted-tool-end' ? event.item : null
       if (ended === null) return ''
-      const { arguments: given, error } = ended
+      const { arguments: finalArgs, error } = ended
       return (
-        tell(sink, typeof given === 'string' ? given : args) +
+        writeCall(sink, typeof finalArgs === 'string' ? finalArgs : args) +
         whole(sink, {
           type: 'mcp_tool_result',
           tool_use_id: id,
           is_error: isRecord(error) || typeof error === 'string',
-          content: [{ type: 'text', text: readOutcome(ended) }],
+          content: [{ type: 'text', text: resultText(ended) }],
         })
       )
     },
   }
 }
 
-function readOutcome({ output, error }: HostedToolItem): string {
+function resultText({ output, error }: HostedToolItem): string {
   if (typeof error === 'string') return error
   if (!isRecord(error)) return readText(output)
   const content = Array.isArray(error['content']) ? error['content'] : []
@@ -70,7 +70,7 @@ function readOutcome({ output, error }: HostedToolItem): string {
   return texts.length > 0 ? texts.join('\n') : readText(error['message'])
 }
 
-/** What was searched for is known at the end; other actions of such a tool are not told. */
+/** The query is known at the end. Other actions than searches have no representation. */
 function openWebSearch({ tally }: BlockContext): OpenBlock {
   return {
     start: () => '',

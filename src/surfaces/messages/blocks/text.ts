@@ -2,7 +2,7 @@ import type { BlockEvent, Citation } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
 import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 
-/** Text of an answer or a refusal. One without any text is no block: clients refuse empty ones. */
+/** Text or a refusal. Without text there is no block, since clients reject empty blocks. */
 export class TextBlock implements OpenBlock {
   #hasText = false
   #isCited = false
@@ -27,7 +27,7 @@ export class TextBlock implements OpenBlock {
 
   #addText(sink: BlockSink, text: string): string {
     if (text === '') return ''
-    const head = this.#divided(sink) + opened(sink)
+    const head = this.#endCitedBlock(sink) + openOnce(sink)
     this.#hasText = true
     return head + sink.delta('text_delta', text)
   }
@@ -36,25 +36,24 @@ export class TextBlock implements OpenBlock {
     const citation = renderCitation(cited)
     if (citation === null) return ''
     this.#isCited ||= cited.kind === 'file' && this.#hasText
-    return opened(sink) + sink.cite(citation)
+    return openOnce(sink) + sink.cite(citation)
   }
 
-  /** What is cited is all of a block, so the text behind a passage begins one of its own. */
-  #divided(sink: BlockSink): string {
+  /** A citation applies to a whole block, so the text after it needs a new one. */
+  #endCitedBlock(sink: BlockSink): string {
     if (!this.#hasText || !this.#isCited) return ''
     this.#isCited = false
     return sink.stop()
   }
 }
 
-function opened(sink: BlockSink): string {
+function openOnce(sink: BlockSink): string {
   return sink.isOpen() ? '' : sink.start({ type: 'text', text: '', citations: null })
 }
 
 /**
- * A source as the format has it, or null: it knows files only as documents of the request, but what
- * was found in them as results of a search. What a web page says is not known here, and so is not
- * quoted.
+ * Null if the format cannot represent the citation. Files can only be cited as search results. The
+ * text of a web page is unknown, so it is not quoted.
  */
 function renderCitation(citation: Citation): object | null {
   if (citation.kind === 'file') return renderPassage(citation)
@@ -62,7 +61,7 @@ function renderCitation(citation: Citation): object | null {
   return { type: 'web_search_result_location', url, title, cited_text: '', encrypted_index: '' }
 }
 
-/** A passage is a search result of one block. Clients take its source for an address. */
+/** A passage is a search result with one block. Clients show its source as a link. */
 function renderPassage({
   fileId,
   filename,

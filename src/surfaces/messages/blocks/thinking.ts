@@ -6,9 +6,9 @@ import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 const betweenParts = '\n\n'
 
 /**
- * Reasoning as a thinking block. Clients keep its text and its signature alone, so the signature is
- * our seal of the thoughts and of what their maker sealed. Where there is only the latter, the
- * block has no text, as where the caller wants none.
+ * Reasoning as a thinking block. Clients only keep its text and signature, so the signature seals the
+ * reasoning together with the encrypted payload of the upstream. The block has no text if the upstream
+ * sends only the payload, or the client omits it.
  */
 export class ThinkingBlock implements OpenBlock {
   readonly #isShown: boolean
@@ -34,20 +34,20 @@ export class ThinkingBlock implements OpenBlock {
     const added = isNewPart ? betweenParts + event.text : event.text
     this.#part = event.part
     this.#text += added
-    return this.#isShown ? opened(sink) + sink.delta('thinking_delta', added) : opened(sink)
+    return this.#isShown ? openOnce(sink) + sink.delta('thinking_delta', added) : openOnce(sink)
   }
 
   end(sink: BlockSink, event: BlockEvent): string {
     assert(event.type === 'reasoning-end', `${event.type} ends reasoning`)
     const { sealed: payload = null, sealedBy: maker = null } = event
     if (this.#text === '' && payload === null) return sink.stop()
-    // A summary is not what the model thought, so it is nothing to give back to it.
-    const thoughts = this.#isSummary ? '' : this.#text
-    const signature = this.#seal.seal({ text: thoughts, payload, maker })
-    return opened(sink) + sink.delta('signature_delta', signature) + sink.stop()
+    // A summary is not the reasoning itself, so it is not returned to the model.
+    const reasoning = this.#isSummary ? '' : this.#text
+    const signature = this.#seal.seal({ text: reasoning, payload, maker })
+    return openOnce(sink) + sink.delta('signature_delta', signature) + sink.stop()
   }
 }
 
-function opened(sink: BlockSink): string {
+function openOnce(sink: BlockSink): string {
   return sink.isOpen() ? '' : sink.start({ type: 'thinking', thinking: '', signature: '' })
 }

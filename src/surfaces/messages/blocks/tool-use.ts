@@ -4,8 +4,8 @@ import { toToolUseId } from '#surfaces/messages/tool-id.ts'
 import type { BlockContext, BlockSink, BlockTally, EventOf, OpenBlock } from './block.ts'
 
 /**
- * A call as a tool_use block. Arguments go out as the model wrote them, also where they are cut off:
- * to mend them would make a call that looks complete and does something else.
+ * A call as a tool_use block. Arguments are sent as the model wrote them, even if incomplete: repairing
+ * them could make a call that looks complete but does something else.
  */
 export class ToolUseBlock implements OpenBlock {
   readonly #isCustom: boolean
@@ -28,25 +28,25 @@ export class ToolUseBlock implements OpenBlock {
       input: {},
       caller: { type: 'direct' },
     }
-    return sink.start(shell) + (this.#isCustom ? give(sink, customHead) : '')
+    return sink.start(shell) + (this.#isCustom ? inputDelta(sink, customHead) : '')
   }
 
   push(sink: BlockSink, event: BlockEvent): string {
     assert(event.type === 'tool-call-delta', `${event.type} in a tool call`)
     const { text } = event
-    return give(sink, this.#isCustom ? JSON.stringify(text).slice(1, -1) : text)
+    return inputDelta(sink, this.#isCustom ? JSON.stringify(text).slice(1, -1) : text)
   }
 
   end(sink: BlockSink, event: BlockEvent): string {
     assert(event.type === 'tool-call-end', `${event.type} ends a tool call`)
-    return (this.#isCustom && event.complete ? give(sink, customTail) : '') + sink.stop()
+    return (this.#isCustom && event.complete ? inputDelta(sink, customTail) : '') + sink.stop()
   }
 }
 
-function give(sink: BlockSink, json: string): string {
+function inputDelta(sink: BlockSink, json: string): string {
   return json === '' ? '' : sink.delta('input_json_delta', json)
 }
 
-/** The format knows objects alone, so free text is the one field of one. */
+/** The format only has object inputs, so free text becomes the field `input`. */
 const customHead = '{"input":"'
 const customTail = '"}'

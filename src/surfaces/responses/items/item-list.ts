@@ -6,7 +6,7 @@ import { MessageItem } from './message.ts'
 import { openReasoning } from './reasoning.ts'
 import { openToolCall } from './tool-call.ts'
 
-/** The output of one response: blocks become items, in order, one at a time. */
+/** The output items of one response, one per block of the generation. */
 export class ItemList {
   readonly #context: Omit<ItemContext, 'outputIndex'>
   readonly #closed: { item: OpenItem; status: ItemStatus }[] = []
@@ -26,7 +26,7 @@ export class ItemList {
     return event.type.endsWith('-end') ? this.#end(this.#current, event) : this.#current.push(event)
   }
 
-  /** Ends the item that is still open, as one that was cut off. */
+  /** Ends the open item as incomplete. */
   cut(): string {
     if (this.#last === null) return ''
     return endOfBlock(this.#last)
@@ -34,7 +34,7 @@ export class ItemList {
       .join('')
   }
 
-  /** The items as they stand, with the one that is still open. */
+  /** The items so far, including the open one. */
   output(form: ItemForm): OutputItem[] {
     const items = this.#closed.map(({ item, status }) => item.item(status, form))
     return this.#current === null ? items : [...items, this.#current.item('in_progress', form)]

@@ -2,7 +2,7 @@ import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
 import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import type { Frames } from '#surfaces/responses/frames.ts'
 
-/** An output item on the wire; every kind has an id of ours, which never changes. */
+/** An output item on the wire, with an id that the gateway generated. */
 export type OutputItem = {
   readonly id: string
   readonly type: string
@@ -11,26 +11,26 @@ export type OutputItem = {
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-/** As its caller gets to see it, or with everything that a later turn may need. */
+/** `shown`: as the client sees it. `stored`: with everything that a later response may need. */
 export type ItemForm = 'shown' | 'stored'
 
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
 
-/** One block of the generation while it is rendered. Methods return SSE frames. */
+/** A block of the generation while it is rendered. Methods return SSE frames. */
 export type OpenItem = {
   start(): string
   push(event: BlockEvent): string
   end(event: BlockEvent): string
-  /** The item as it stands now. */
+  /** The item so far. */
   item(status: ItemStatus, form: ItemForm): OutputItem
 }
 
 export type ItemContext = {
   frames: Frames
   outputIndex: number
-  /** Whether the caller asked for sealed reasoning. */
+  /** Whether the client requested encrypted reasoning. */
   includeSealed: boolean
-  /** Whether the caller asked for what searches of files have found. */
+  /** Whether the client requested the results of file searches. */
   includeSearchResults: boolean
   reasoningSeal: ReasoningSeal
 }

@@ -22,15 +22,21 @@ export class MessageItem implements OpenItem {
     this.#isRefusal = start.form === 'refusal'
     this.#outputIndex = outputIndex
     this.#deltaType = this.#isRefusal ? 'response.refusal.delta' : 'response.output_text.delta'
-    const place = this.#place()
-    this.#head = deltaHead(this.#deltaType, this.#isRefusal ? place : { ...place, logprobs: [] })
+    const partFields = this.#partFields()
+    this.#head = deltaHead(
+      this.#deltaType,
+      this.#isRefusal ? partFields : { ...partFields, logprobs: [] },
+    )
   }
 
   start(): string {
     const item = this.#withContent('in_progress', [])
     return (
       this.#frames.frame('response.output_item.added', { output_index: this.#outputIndex, item }) +
-      this.#frames.frame('response.content_part.added', { ...this.#place(), part: this.#part() })
+      this.#frames.frame('response.content_part.added', {
+        ...this.#partFields(),
+        part: this.#part(),
+      })
     )
   }
 
@@ -42,14 +48,14 @@ export class MessageItem implements OpenItem {
 
   end(event: BlockEvent): string {
     assert(event.type === 'text-end', `${event.type} ends a message`)
-    const place = this.#place()
+    const partFields = this.#partFields()
     const item = this.item(event.complete ? 'completed' : 'incomplete')
     const done = this.#isRefusal
-      ? this.#frames.frame('response.refusal.done', { ...place, refusal: this.#text })
-      : this.#frames.frame('response.output_text.done', { ...place, ...this.#told() })
+      ? this.#frames.frame('response.refusal.done', { ...partFields, refusal: this.#text })
+      : this.#frames.frame('response.output_text.done', { ...partFields, ...this.#textFields() })
     return (
       done +
-      this.#frames.frame('response.content_part.done', { ...place, part: this.#part() }) +
+      this.#frames.frame('response.content_part.done', { ...partFields, part: this.#part() }) +
       this.#frames.frame('response.output_item.done', { output_index: this.#outputIndex, item })
     )
   }
@@ -64,31 +70,35 @@ export class MessageItem implements OpenItem {
       return this.#frames.delta(this.#head, event.text)
     const logprobs = event.logprobs.map(renderLogprob)
     this.#logprobs.push(...logprobs)
-    return this.#frames.frame(this.#deltaType, { ...this.#place(), delta: event.text, logprobs })
+    return this.#frames.frame(this.#deltaType, {
+      ...this.#partFields(),
+      delta: event.text,
+      logprobs,
+    })
   }
 
   #cite(citation: Citation): string {
-    if (isTold(citation, this.#annotations)) return ''
+    if (isDuplicate(citation, this.#annotations)) return ''
     const annotation = renderCitation(citation)
     this.#annotations.push(annotation)
     return this.#frames.frame('response.output_text.annotation.added', {
-      ...this.#place(),
+      ...this.#partFields(),
       annotation_index: this.#annotations.length - 1,
       annotation,
     })
   }
 
-  #place() {
+  #partFields() {
     return { item_id: this.#id, output_index: this.#outputIndex, content_index: 0 }
   }
 
   #part(): object {
     if (this.#isRefusal) return { type: 'refusal', refusal: this.#text }
-    const { text, logprobs } = this.#told()
+    const { text, logprobs } = this.#textFields()
     return { type: 'output_text', text, annotations: this.#annotations, logprobs }
   }
 
-  #told() {
+  #textFields() {
     return { text: this.#text, logprobs: this.#logprobs }
   }
 
@@ -100,11 +110,11 @@ export class MessageItem implements OpenItem {
 
 type Annotation = { readonly type: string; readonly [field: string]: unknown }
 
-/** Two passages of one file are one source where they are cited together. */
-function isTold(citation: Citation, annotations: readonly Annotation[]): boolean {
+/** Two passages of one file at one position are one citation. */
+function isDuplicate(citation: Citation, annotations: readonly Annotation[]): boolean {
   if (citation.kind !== 'file') return false
   const { fileId, index } = citation
-  return annotations.some((told) => told['file_id'] === fileId && told['index'] === index)
+  return annotations.some((other) => other['file_id'] === fileId && other['index'] === index)
 }
 
 function renderCitation(citation: Citation): Annotation {

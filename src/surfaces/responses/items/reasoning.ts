@@ -16,7 +16,7 @@ export function openReasoning(
 
   const place = () => ({ item_id: id, output_index: outputIndex, summary_index: parts.length - 1 })
   const summaryPart = (text: string) => ({ type: 'summary_text', text })
-  /** What the model itself thought, so that a replay can give it to the model. */
+  /** The reasoning itself, which can be returned to the model. */
   const rawText = () =>
     start.form === 'summary' ? '' : parts.filter((part) => part !== '').join('\n\n')
   const seal = (): string | undefined => {
