@@ -1,6 +1,7 @@
 import { assert } from '#lib/assert.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
+import { withSignal } from '#lib/request-context.ts'
 import { failureOf } from './attempt.ts'
 import type { FinishReason, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
@@ -49,7 +50,7 @@ export function withHostedTools(
         hosted,
         limits,
         spending,
-        job: { ...job, context: { ...job.context, signal } },
+        job: { ...job, context: withSignal(job.context, signal) },
         run: createRunner(signal),
         items: [...job.request.items],
         callsLeft: Math.min(limits.maxToolCalls ?? limits.hostedCallsMax, limits.hostedCallsMax),

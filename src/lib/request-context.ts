@@ -87,3 +87,12 @@ export function createBackgroundContext(
 ): RequestContext {
   return createRequestContext({ requestId: newId('req_'), principal, signal })
 }
+
+/** The same context with a signal of its own. The properties of a context may be getters. */
+export function withSignal<P extends RequestPrincipal>(
+  context: RequestContext<P>,
+  signal: AbortSignal,
+): RequestContext<P> {
+  const { requestId, principal, keyId, trace, receivedAtMs } = context
+  return { requestId, principal, keyId, trace, receivedAtMs, signal }
+}

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { type Endpoint, type Errors, endpoint, eventStream, json, jsonBody } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { streamEvents } from '#http/event-stream.ts'
+import { upstreamErrors } from '#surfaces/generation-errors.ts'
 import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
 import { eventsDescription, messageEvent } from './schema/events.ts'
 import { exampleMessage, exampleRequest, exampleStream } from './schema/examples.ts'
@@ -137,18 +138,7 @@ const requestErrors: Errors = {
 const generationErrors: Errors = {
   ...requestErrors,
   context_length_exceeded: 'prompt is too long: 140000 tokens > 131072 maximum',
-  rate_limit_exceeded: 'The upstream answered 429.',
-  insufficient_quota: 'The upstream answered 402.',
-  too_many_streams: 'The server has no room for another generation.',
-  upstream_error: 'The upstream failed to answer this request.',
-  upstream_refused: 'The upstream refused the credential of the gateway.',
-  upstream_unreachable: 'The upstream could not be reached.',
+  ...upstreamErrors,
   upstream_invalid_answer:
     'The model called the tool get_weather with arguments that are no JSON object.',
-  upstream_truncated: 'The upstream ended its answer before it was complete.',
-  upstream_overloaded: 'The upstream answered 503.',
-  upstream_connect_timeout: 'The upstream did not accept the connection in time.',
-  upstream_first_event_timeout: 'The upstream gave no output within 300 s.',
-  upstream_gap_timeout: 'The upstream was silent for 300 s in the middle of its answer.',
-  upstream_total_timeout: 'The generation took longer than 600 s.',
 }

@@ -14,6 +14,7 @@ import type { TokenCount, TokenCounter } from '#inference/token-count/counter.ts
 import { withHostedTools } from '#inference/tool-loop.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
+import { withSignal } from '#lib/request-context.ts'
 import type { Model } from '#models/catalogue.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { Sealer } from '#sealing/sealer.ts'
@@ -82,7 +83,7 @@ export function createMessageService(deps: MessageServiceDeps): MessageService {
       }
       const running = runGeneration({
         generate: ({ signal, committed }) =>
-          generate({ ...job, context: { ...context, signal }, committed }),
+          generate({ ...job, context: withSignal(context, signal), committed }),
         renderer: createMessageRenderer({
           id: newId('msg_'),
           model: parsed.request.model,

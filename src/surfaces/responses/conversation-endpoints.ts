@@ -7,6 +7,7 @@ import type { Conversation, Conversations } from '#responses/conversations.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { conversationFull } from '#surfaces/generation-errors.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { type HistorySources, noHistory } from './history.ts'
 import {
@@ -254,11 +255,7 @@ const conversationNotFound = `Conversation with id "${exampleIds.conversation}" 
 const itemNotFoundExample = `Item with id "${exampleInputItem.id}" not found in conversation "${exampleIds.conversation}".`
 const invalidItems = [
   `items must be an array of 1 to ${itemsPerRequestMax} objects.`,
-  {
-    code: 'conversation_full',
-    message:
-      'A conversation may hold 10000 items and 67108864 bytes; this one is full. Delete some of its items, or begin another one.',
-  },
+  conversationFull,
 ] as const
 
 function conversationResponse(description: string) {

@@ -8,6 +8,7 @@ import { asRecord } from '#lib/json.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
+import { conversationFull, upstreamErrors } from '#surfaces/generation-errors.ts'
 import { tokenCountDescription, tokenCountHeader } from '#surfaces/token-count-header.ts'
 import { compactContext } from './compaction.ts'
 import { doneFrame } from './frames.ts'
@@ -171,13 +172,9 @@ const requestErrors: Errors = {
     {
       code: 'previous_responses_too_many',
       message:
-        'No more than 1000 responses may follow one another; begin anew with their items as input.',
+        'A chain may hold at most 1000 responses; start a new one with their items as input.',
     },
-    {
-      code: 'conversation_full',
-      message:
-        'A conversation may hold 10000 items and 67108864 bytes; this one is full. Delete some of its items, or begin another one.',
-    },
+    conversationFull,
   ],
   malformed_json: 'The request body is empty; send a JSON object.',
   user_message_missing:
@@ -198,23 +195,11 @@ const requestErrors: Errors = {
 const generationErrors: Errors = {
   ...requestErrors,
   context_length_exceeded: "This model's maximum context length is 131072 tokens.",
+  ...upstreamErrors,
   rate_limit_exceeded: [
     'The upstream answered 429.',
-    'This key has 100 background responses that are not finished, which is the limit.',
+    'This key has reached the limit of 100 unfinished background responses.',
   ],
-  insufficient_quota: 'The upstream answered 402.',
-  too_many_streams: 'The server has no room for another generation.',
-  upstream_overloaded: 'The upstream answered 503.',
-  upstream_error: 'The upstream failed to answer this request.',
-  upstream_refused: 'The upstream refused the credential of the gateway.',
-  upstream_unreachable: 'The upstream could not be reached.',
-  upstream_invalid_answer:
-    'The upstream answered with something other than an event stream or JSON.',
-  upstream_truncated: 'The upstream ended its answer before it was complete.',
-  upstream_connect_timeout: 'The upstream did not accept the connection in time.',
-  upstream_first_event_timeout: 'The upstream gave no output within 300 s.',
-  upstream_gap_timeout: 'The upstream was silent for 300 s in the middle of its answer.',
-  upstream_total_timeout: 'The generation took longer than 600 s.',
 }
 
 const exampleCompactRequest = {

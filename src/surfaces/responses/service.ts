@@ -12,7 +12,7 @@ import { type ToolLoopLimits, withHostedTools } from '#inference/tool-loop.ts'
 import type { Target } from '#inference/upstream.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import type { RequestContext } from '#lib/request-context.ts'
+import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import type { ModelResolver } from '#models/model-resolver.ts'
 import type { StoredItem } from '#responses/response.ts'
 import type { ResponseRuns, RunPlan } from '#responses/runs.ts'
@@ -195,7 +195,7 @@ async function planResponse(
     generate: ({ signal, committed }) =>
       parsed.isInputOnly && memory !== undefined
         ? storeInputOnly()
-        : generate({ ...job, context: { ...context, signal }, committed }),
+        : generate({ ...job, context: withSignal(context, signal), committed }),
   }
 }
 

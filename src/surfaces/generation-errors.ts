@@ -1,0 +1,25 @@
+import type { Errors } from '#api/endpoint.ts'
+
+/** The errors of a generation before its first output, for the OpenAPI document. */
+export const upstreamErrors: Errors = {
+  rate_limit_exceeded: 'The upstream answered 429.',
+  insufficient_quota: 'The upstream answered 402.',
+  too_many_streams: 'The server runs too many generations; retry.',
+  upstream_overloaded: 'The upstream answered 503.',
+  upstream_error: 'The upstream answered 500.',
+  upstream_refused: 'The upstream refused the credential of the gateway.',
+  upstream_unreachable: 'The upstream could not be reached.',
+  upstream_invalid_answer:
+    'The upstream answered with something other than an event stream or JSON.',
+  upstream_truncated: 'The upstream ended its response before it was complete.',
+  upstream_connect_timeout: 'The upstream did not accept the connection in time.',
+  upstream_first_event_timeout: 'The upstream sent no output within 300 s.',
+  upstream_gap_timeout: 'The upstream sent nothing for 300 s in the middle of its response.',
+  upstream_total_timeout: 'The generation took longer than 600 s.',
+}
+
+export const conversationFull = {
+  code: 'conversation_full',
+  message:
+    'The conversation is full: it may hold 10000 items and 67108864 bytes. Delete items or start another conversation.',
+} as const
