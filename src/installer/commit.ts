@@ -1,12 +1,12 @@
 import { mkdir, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { InstalledModel } from './installed.ts'
 import { isMissing, type Layout, namesIn, syncFolder, writeDurably } from './layout.ts'
+import type { InstalledModel } from './library.ts'
 import type { FileState } from './store.ts'
 
-/** What is to be installed: every file is whole, in its part or already where it belongs. */
+/** A complete download: every file is in its part or already in its final place. */
 export type Commitment = {
-  /** The id of the download, which names the folder of its files. */
+  /** The id of the download; the name of the folder of its files. */
   readonly version: string
   readonly model: string
   readonly source: string
@@ -15,30 +15,29 @@ export type Commitment = {
 }
 
 /**
- * Puts the files of a model in place and then, in one step, says that they are the model. Until then
- * what was installed before stays as it is. It may be done again after a crash at any place.
+ * Moves the files of a model in place and then replaces its record atomically. Until then, the
+ * previous version stays installed. Idempotent, so that it can be repeated after a crash.
  */
 export async function commit(
   layout: Layout,
-  { version, files, ...made }: Commitment,
+  { version, files, model: name, source, revision }: Commitment,
   now: () => Date,
 ): Promise<InstalledModel> {
-  const { model: name } = made
   const folder = layout.version(name, version)
   await mkdir(folder, { recursive: true })
   for (const { path, part } of files) {
     if (part === null) continue
-    const place = join(folder, path)
-    await mkdir(dirname(place), { recursive: true })
-    await moveOnce(join(layout.partial(name), part), place)
-    await syncFolder(dirname(place))
+    const target = join(folder, path)
+    await mkdir(dirname(target), { recursive: true })
+    await moveOnce(join(layout.partial(name), part), target)
+    await syncFolder(dirname(target))
   }
   await syncFolder(folder)
   await syncFolder(layout.model(name))
   const installed: InstalledModel = {
     name,
-    source: made.source,
-    revision: made.revision,
+    source,
+    revision,
     files: files.map(({ path, bytesCompleted, sha256 }) => ({
       path: `${version}/${path}`,
       bytes: bytesCompleted,
@@ -50,25 +49,25 @@ export async function commit(
   }
   await writeDurably(layout.record(name), JSON.stringify(installed, null, 2))
   await syncFolder(layout.folder)
-  await removeOthers(layout, name, version)
+  await removeOtherVersions(layout, name, version)
   await layout.remove(layout.partial(name))
   return installed
 }
 
-/** Whether all files are on this machine, in their parts or already where they belong. */
-export async function isAtHand(
+/** Whether all files are on this machine, in their parts or in their final place. */
+export async function isComplete(
   layout: Layout,
   { version, model, files }: Pick<Commitment, 'version' | 'model' | 'files'>,
 ): Promise<boolean> {
-  const are = files.map(async ({ path, part }) => {
-    const places = [join(layout.version(model, version), path)]
-    if (part !== null) places.push(join(layout.partial(model), part))
-    return (await Promise.all(places.map((place) => Bun.file(place).exists()))).includes(true)
+  const checks = files.map(async ({ path, part }) => {
+    const paths = [join(layout.version(model, version), path)]
+    if (part !== null) paths.push(join(layout.partial(model), part))
+    return (await Promise.all(paths.map((each) => Bun.file(each).exists()))).includes(true)
   })
-  return (await Promise.all(are)).every((isThere) => isThere)
+  return (await Promise.all(checks)).every((exists) => exists)
 }
 
-/** Where it is not any more, it was moved before. */
+/** A missing source was moved by an earlier run. */
 async function moveOnce(from: string, to: string): Promise<void> {
   try {
     await rename(from, to)
@@ -77,8 +76,8 @@ async function moveOnce(from: string, to: string): Promise<void> {
   }
 }
 
-/** What is open stays readable for whoever reads it. */
-async function removeOthers(layout: Layout, name: string, version: string): Promise<void> {
+/** Open files stay readable. */
+async function removeOtherVersions(layout: Layout, name: string, version: string): Promise<void> {
   const folder = layout.model(name)
   for (const entry of await namesIn(folder)) {
     if (entry !== version && entry !== 'model.json') await layout.remove(join(folder, entry))

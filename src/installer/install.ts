@@ -1,165 +1,207 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { link, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sleep } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { commit, isAtHand } from './commit.ts'
-import { checkFileKind } from './file-kinds.ts'
-import type { InstalledModel } from './installed.ts'
-import { type Layout, namesIn } from './layout.ts'
-import type { Library } from './library.ts'
+import { commit, isComplete } from './commit.ts'
+import { checkFileFormat } from './file-format.ts'
+import { type Layout, namesIn, requireDiskSpace } from './layout.ts'
+import type { InstalledFile, InstalledModel, Library } from './library.ts'
 import { describeSource } from './names.ts'
-import { lackingBytes, reuse } from './reuse.ts'
-import { demandRoom, type RoomSettings } from './room.ts'
-import type { Run } from './run.ts'
+import type { DownloadAttempt } from './progress.ts'
 import {
-  isFinal,
+  isPermanent,
   type RemoteFile,
-  type Resolve,
-  type Resolved,
+  type ResolvedSource,
+  type ResolveSource,
   type Source,
 } from './sources/source.ts'
-import type { FileState, Task } from './store.ts'
-import type { TransferFile } from './transfer/transfer.ts'
+import type { DownloadTask, FileState } from './store.ts'
+import type { TransferFile, TransferredFile } from './transfer/transfer.ts'
 
 export type InstallDeps = {
-  resolve: Resolve
+  resolve: ResolveSource
   transferFile: TransferFile
   layout: Layout
   library: Pick<Library, 'find' | 'pathOf'>
-  settings: RoomSettings & { readonly attemptsMax: number; readonly backoffMs: number }
+  settings: {
+    readonly reserveBytes: number
+    readonly attemptsMax: number
+    readonly backoffMs: number
+  }
   now: () => Date
 }
 
-type InstallTask = Extract<Task, { kind: 'install' }> & {
+type InstallTask = Extract<DownloadTask, { kind: 'install' }> & {
   readonly source: Exclude<Source, { kind: 'upstream' }>
 }
 
-const pauseMaxMs = 60_000
+const backoffMaxMs = 60_000
 
-/** Brings what a source has, and makes it the model; what is already there is not brought again. */
-export async function install(deps: InstallDeps, run: Run, task: InstallTask): Promise<void> {
-  const { row, progress, signal } = run
-  const { id: version, model, files } = row
-  if (row.status === 'committing' && (await isAtHand(deps.layout, { version, model, files }))) {
-    return put(deps, run, { task, revision: row.revision })
-  }
-  const { revision } = await bring(deps, run, task)
-  signal.throwIfAborted()
-  progress.setStatus('committing')
-  // A process that finds this goes on by putting the files in place.
-  await progress.flush()
-  await put(deps, run, { task, revision })
-}
-
-async function put(
-  { layout, now }: InstallDeps,
-  { row, progress }: Run,
-  { task, revision }: { task: InstallTask; revision: string | null },
+/** Downloads the files of a source that are not installed yet, and installs them as the model. */
+export async function install(
+  deps: InstallDeps,
+  attempt: DownloadAttempt,
+  task: InstallTask,
 ): Promise<void> {
-  const made = { version: row.id, model: row.model, source: describeSource(task.source), revision }
-  const { isVerified } = await commit(layout, { ...made, files: progress.files() }, now)
-  progress.say(
-    isVerified ? 'info' : 'warn',
-    isVerified
-      ? 'The model is installed.'
-      : 'The model is installed; nobody vouches for its files.',
-  )
+  const { row, progress, signal } = attempt
+  const { id: version, model, files } = row
+  let { revision } = row
+  const isDownloaded =
+    row.status === 'committing' && (await isComplete(deps.layout, { version, model, files }))
+  if (!isDownloaded) {
+    revision = (await downloadFiles(deps, attempt, task)).revision
+    signal.throwIfAborted()
+    progress.setStatus('committing')
+    // A worker that resumes in this state only commits.
+    await progress.flush()
+  }
+  const source = describeSource(task.source)
+  const commitment = { version, model, source, revision, files: progress.files() }
+  const { isVerified } = await commit(deps.layout, commitment, deps.now)
+  if (isVerified) progress.logLine('info', 'The model is installed.')
+  else progress.logLine('warn', 'The model is installed; its files could not be verified.')
 }
 
-async function bring(deps: InstallDeps, run: Run, task: InstallTask): Promise<Resolved> {
-  const { row, progress, signal } = run
-  const resolved = await resolveAgain(deps, run, task)
+async function downloadFiles(
+  deps: InstallDeps,
+  attempt: DownloadAttempt,
+  task: InstallTask,
+): Promise<ResolvedSource> {
+  const { row, progress, signal } = attempt
+  const { model } = row
+  const resolved = await resolveWithRetry(deps, attempt, task)
   const remote = new Map(resolved.files.map((file) => [partOf(file, resolved), file]))
   const known = new Map(row.files.map((file) => [file.part, file]))
   const states = [...remote].map(([part, file]) => stateOf(file, part, known.get(part)))
-  progress.setFiles(states, { revision: resolved.revision, bytesTotal: sumOf(resolved) })
-  await prepare(deps, row.model, new Set(remote.keys()))
-  const installed = await deps.library.find(row.model)
-  await demandRoom(deps, lackingBytes(resolved, installed), deps.layout.partial(row.model))
-  progress.say('info', `${remote.size} files, ${sumOf(resolved) ?? 'an unknown number of'} bytes.`)
+  const bytesTotal = totalBytes(resolved)
+  progress.setFiles(states, { revision: resolved.revision, bytesTotal })
+  const partial = deps.layout.partial(model)
+  await preparePartials(partial, [...remote.keys()])
+  const installed = await deps.library.find(model)
+  const { reserveBytes } = deps.settings
+  const bytes = lackingBytes(resolved, installed)
+  await requireDiskSpace(deps.layout, { bytes, partial, reserveBytes })
+  progress.logLine('info', `${remote.size} files, ${bytesTotal ?? 'an unknown number of'} bytes.`)
   progress.setStatus('downloading')
   for (const [part, file] of remote) {
     signal.throwIfAborted()
-    await bringFile(deps, run, { part, file, installed })
+    await downloadFile(deps, attempt, { partPath: join(partial, part), file, installed })
   }
   return resolved
 }
 
-/** The files of one revision belong together, so a branch is asked for only once. */
-async function resolveAgain(
+/** A branch is resolved once, because the files of one revision belong together. */
+async function resolveWithRetry(
   { resolve, settings }: InstallDeps,
-  { row, progress, signal }: Run,
+  { row, progress, signal }: DownloadAttempt,
   { source, allowsUnsafe }: InstallTask,
-): Promise<Resolved> {
+): Promise<ResolvedSource> {
   const isPinned = source.kind === 'hub' && row.revision !== null
   const pinned = isPinned ? { ...source, revision: row.revision ?? source.revision } : source
-  for (let tries = 1; ; tries++) {
+  for (let attempts = 1; ; attempts++) {
     try {
-      return await resolve(pinned, { signal, say: progress.say, allowsUnsafe })
+      return await resolve(pinned, { signal, logLine: progress.logLine, allowsUnsafe })
     } catch (error) {
       signal.throwIfAborted()
-      if (!(error instanceof AppError) || isFinal(error) || tries >= settings.attemptsMax)
-        throw error
-      progress.say('warn', `${error.message} It is asked again.`)
-      const pauseMs = Math.min(settings.backoffMs * 2 ** (tries - 1), pauseMaxMs)
-      await sleep(pauseMs * (0.5 + Math.random() / 2), signal)
+      if (!(error instanceof AppError) || isPermanent(error)) throw error
+      if (attempts >= settings.attemptsMax) throw error
+      progress.logLine('warn', `${error.message} Retrying.`)
+      const backoffMs = Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs)
+      await sleep(backoffMs * (0.5 + Math.random() / 2), signal)
     }
   }
 }
 
-type Bringing = {
-  readonly part: string
-  readonly file: RemoteFile
-  readonly installed: InstalledModel | undefined
-}
-
-async function bringFile(
-  deps: InstallDeps,
-  { row, progress, signal }: Run,
-  { part, file, installed }: Bringing,
+async function downloadFile(
+  { library, transferFile }: InstallDeps,
+  { progress, signal }: DownloadAttempt,
+  given: { partPath: string; file: RemoteFile; installed: InstalledModel | undefined },
 ): Promise<void> {
+  const { partPath, file, installed } = given
   const { path } = file
-  const partPath = join(deps.layout.partial(row.model), part)
   const isLast = () => progress.files().every((one) => one.path === path || one.sha256 !== null)
   progress.setFile(path, { status: 'downloading' })
-  const reused = await reuse(deps.library, installed, { file, partPath })
-  const transfer = () =>
-    deps.transferFile(file, {
+  const transferred =
+    (await linkInstalled(library, installed, { file, partPath })) ??
+    (await transferFile(file, {
       partPath,
       signal,
-      say: progress.say,
+      logLine: progress.logLine,
       onProgress: (bytesCompleted) => progress.setFile(path, { bytesCompleted }),
       onVerifying() {
         progress.setFile(path, { status: 'verifying' })
         if (isLast()) progress.setStatus('verifying')
       },
-    })
-  const brought = reused ?? (await transfer())
+    }))
   try {
-    await checkFileKind(path, partPath)
+    await checkFileFormat(path, partPath)
   } catch (error) {
-    // It would be no better the next time.
+    // Another download would return the same file.
     for (const name of [partPath, `${partPath}.state`]) await rm(name, { force: true })
     throw error
   }
-  const known = brought.isVerified ? 'and has the right hash' : 'and nobody vouches for its hash'
-  progress.say('info', `"${path}" is here, ${known}.`)
+  const { bytes, sha256, isVerified } = transferred
+  const verification = isVerified ? 'its hash is verified' : 'its hash cannot be verified'
+  progress.logLine('info', `"${path}" is complete; ${verification}.`)
   progress.setFile(path, {
     status: 'completed',
-    sha256: brought.sha256,
-    isVerified: brought.isVerified,
-    bytesTotal: brought.bytes,
-    bytesCompleted: brought.bytes,
+    sha256,
+    isVerified,
+    bytesTotal: bytes,
+    bytesCompleted: bytes,
   })
 }
 
-/** Parts of other revisions are of no use any more. */
-async function prepare({ layout }: InstallDeps, model: string, parts: Set<string>): Promise<void> {
-  const folder = layout.partial(model)
+/** Links an installed file with the same hash to the part; null: there is none. */
+async function linkInstalled(
+  { pathOf }: Pick<Library, 'pathOf'>,
+  installed: InstalledModel | undefined,
+  { file, partPath }: { file: RemoteFile; partPath: string },
+): Promise<TransferredFile | null> {
+  const same = findSameFile(file, installed)
+  if (same === undefined || installed === undefined) return null
+  try {
+    await rm(partPath, { force: true })
+    await link(pathOf(installed, same), partPath)
+  } catch {
+    // The file system has no hard links.
+    return null
+  }
+  return { bytes: same.bytes, sha256: same.sha256, isVerified: true }
+}
+
+function findSameFile(
+  { sha256 }: RemoteFile,
+  installed: InstalledModel | undefined,
+): InstalledFile | undefined {
+  if (sha256 === null || installed?.isVerified !== true) return undefined
+  return installed.files.find((file) => file.sha256 === sha256)
+}
+
+/** Known bytes of the files that are not installed in another revision. */
+export function lackingBytes(
+  { files }: ResolvedSource,
+  installed: InstalledModel | undefined,
+): number {
+  return files
+    .filter((file) => findSameFile(file, installed) === undefined)
+    .reduce((sum, { bytes }) => sum + (bytes ?? 0), 0)
+}
+
+/** Null if the size of a file is unknown. */
+export function totalBytes({ files }: ResolvedSource): number | null {
+  return files.reduce<number | null>(
+    (sum, { bytes }) => (sum === null || bytes === null ? null : sum + bytes),
+    0,
+  )
+}
+
+/** Creates the folder and deletes the parts of other revisions. */
+async function preparePartials(folder: string, parts: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const name of await namesIn(folder)) {
-    const isOfUse = [...parts].some((part) => name === part || name.startsWith(`${part}.`))
-    if (!isOfUse) await rm(join(folder, name), { recursive: true, force: true })
+    const isUsed = parts.some((part) => name === part || name.startsWith(`${part}.`))
+    if (!isUsed) await rm(join(folder, name), { recursive: true, force: true })
   }
 }
 
@@ -175,16 +217,8 @@ function stateOf(file: RemoteFile, part: string, known: FileState | undefined): 
   }
 }
 
-/** The same for the same bytes of the same file, whichever download brings them. */
-function partOf({ path, sha256 }: RemoteFile, { revision }: Resolved): string {
-  const meant = JSON.stringify([path, sha256 ?? revision])
-  return new Bun.CryptoHasher('sha256').update(meant).digest('hex').slice(0, 32)
-}
-
-/** Null where a size is not known. */
-export function sumOf({ files }: Resolved): number | null {
-  return files.reduce<number | null>(
-    (sum, { bytes }) => (sum === null || bytes === null ? null : sum + bytes),
-    0,
-  )
+/** The same name for the same bytes of a file in every download. */
+function partOf({ path, sha256 }: RemoteFile, { revision }: ResolvedSource): string {
+  const identity = JSON.stringify([path, sha256 ?? revision])
+  return new Bun.CryptoHasher('sha256').update(identity).digest('hex').slice(0, 32)
 }

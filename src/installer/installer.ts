@@ -1,4 +1,4 @@
-import type { InstalledModel, InstalledModels } from './installed.ts'
+import type { InstalledModel, InstalledModels } from './library.ts'
 import type { Source } from './sources/source.ts'
 
 export const downloadStatuses = [
@@ -15,29 +15,28 @@ export const downloadStatuses = [
 
 export type DownloadStatus = (typeof downloadStatuses)[number]
 
-/** Whether nothing will change any more. */
 export function isTerminal(status: DownloadStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
 
-/** A model on its way to this machine, or one whose files are being looked over. */
+/** The installation or verification of a model. */
 export type Download = {
   readonly id: string
   readonly task: 'install' | 'verify'
   readonly model: string
-  /** For people: see `describeSource`. */
+  /** Readable: see `describeSource`. */
   readonly source: string
   readonly revision: string | null
   readonly status: DownloadStatus
-  /** Null while a size is not known. */
+  /** Null: unknown. */
   readonly bytesTotal: number | null
-  /** Never less than it was. */
+  /** Never decreases. */
   readonly bytesCompleted: number
-  /** Null where nothing is under way. */
+  /** Null: no data arrives. */
   readonly bytesPerSecond: number | null
   readonly etaSeconds: number | null
   readonly files: readonly DownloadFile[]
-  /** How often a process took it up. */
+  /** How often a worker has started it. */
   readonly attempts: number
   readonly error: DownloadError | null
   readonly startedBy: string
@@ -53,86 +52,86 @@ export type DownloadFile = {
   readonly status: 'waiting' | 'downloading' | 'verifying' | 'completed'
 }
 
-/** Public, as the message of an `AppError` is. */
+/** Shown to users, like the message of an `AppError`. */
 export type DownloadError = { readonly code: string; readonly message: string }
 
 export type DownloadLine = {
-  /** 1, 2, 3 …; the oldest ones go when there are too many. */
+  /** 1, 2, 3 …; the oldest lines are dropped beyond the limit. */
   readonly seq: number
   readonly at: Date
   readonly level: 'info' | 'warn' | 'error'
   readonly message: string
 }
 
-export type InstallWish = {
-  /** The name under which it will be installed. */
+export type InstallRequest = {
+  /** The name to install the model under. */
   readonly model: string
   readonly source: Source
-  /** Whether files may be taken that can run code when they are loaded. */
+  /** Whether files are accepted that can run code when loaded. */
   readonly allowsUnsafe: boolean
 }
 
-export type Started =
-  | { readonly kind: 'started' | 'under way'; readonly download: Download }
+export type StartResult =
+  | { readonly kind: 'started' | 'active'; readonly download: Download }
   | { readonly kind: 'installed'; readonly model: InstalledModel }
 
 export type DownloadAction = 'cancel' | 'pause' | 'resume'
 
-/** What has changed since it was told last; the download as it is now. */
-export type DownloadNews = {
+/** The current state of a download and its new log lines. */
+export type DownloadUpdate = {
   readonly download: Download
   readonly lines: readonly DownloadLine[]
 }
 
-/** Every method that names a download throws `not_found` where there is none. */
+/** Methods that take an id throw `not_found` for an unknown one. */
 export type Downloads = {
   /**
-   * Asks the source what it has, and then leaves the rest to whichever process takes the work up.
-   * The same wish while it is under way, or when it is installed as it stands, changes nothing.
+   * Resolves the source, then queues the download for any worker. Idempotent: the same request
+   * returns the active download, or the installed model if it is current.
    *
-   * Throws what `Resolve` does, with the code `resolve_failed` where the source cannot be reached;
-   * `conflict` (`download_active`, `name_taken`, `too_many_downloads`), `insufficient_storage`.
+   * Throws the errors of `ResolveSource`, with the code `resolve_failed` if the source is
+   * unreachable; `conflict` (`download_active`, `name_taken`, `too_many_downloads`);
+   * `insufficient_storage`.
    */
-  start(userId: string, wish: InstallWish, signal: AbortSignal): Promise<Started>
-  /** Those that are not over, the oldest first. */
+  start(userId: string, request: InstallRequest, signal: AbortSignal): Promise<StartResult>
+  /** Active downloads, oldest first. */
   list(): Promise<readonly Download[]>
-  /** Also one that is over, for as long as it is kept. */
+  /** Finds a finished download too, until it expires. */
   find(id: string): Promise<Download>
-  /** Empty once the download is over. */
+  /** Empty for a finished download. */
   lines(id: string, page: LinePage): Promise<readonly DownloadLine[]>
-  /** At once, with each change, at least once in each heartbeat, and last when it is over. */
-  follow(id: string, afterSeq: number, signal: AbortSignal): Promise<AsyncIterator<DownloadNews>>
+  /** The current state, then every change; at least one update per heartbeat; ends when finished. */
+  follow(id: string, afterSeq: number, signal: AbortSignal): Promise<AsyncIterator<DownloadUpdate>>
   /**
-   * Answers when it has come about, or after a moment; what changes nothing is no error. A cancelled
-   * download keeps what it has brought for the next one of the same model. Throws `conflict` of code
-   * `download_terminal`.
+   * Resolves when the action has taken effect, or after two seconds. Idempotent. A cancelled download
+   * keeps its data for the next download of the model. Throws `conflict` (`download_terminal`).
    */
   act(id: string, action: DownloadAction): Promise<Download>
-  /** Cancels it unless it is over, and removes what it has brought. */
+  /** Cancels the download unless it is finished, and deletes its data. */
   discard(id: string): Promise<Download>
 }
 
 export type LinePage = { readonly afterSeq: number; readonly limit: number }
 
 export type ModelLibrary = InstalledModels & {
-  /** Who uses it, as sentences. */
+  /** Sentences that describe the current users of a model. */
   usesOf(name: string): Promise<readonly string[]>
-  /** Gives the bytes that it took. Throws `not_found`, and `conflict` of code `model_in_use`. */
+  /** Returns the freed bytes. Throws `not_found`, `conflict` (`model_in_use`). */
   remove(name: string): Promise<number>
-  /** Reads all of its files again. Throws `not_found`, and `conflict` of code `download_active`. */
+  /** Starts to verify all files. Throws `not_found`, `conflict` (`download_active`). */
   verify(userId: string, name: string): Promise<Download>
   usage(): Promise<StorageUsage>
 }
 
 /** In bytes. */
 export type StorageUsage = {
-  /** Of the whole disk. */
+  /** Of the disk. */
   readonly total: number
-  /** What we may still write. */
+  /** Available to this program. */
   readonly free: number
   /** By installed models. */
   readonly used: number
-  /** By what downloads have brought so far. */
+  /** By partially downloaded files. */
   readonly partials: number
 }
 

@@ -1,13 +1,14 @@
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { AppError } from '#lib/errors.ts'
 
 /**
- * Where things lie in the installer's folder:
+ * The installer's folder:
  *
- *     org%2Fname/model.json           what is installed; it names the files of one version
- *     org%2Fname/<download>/…         the files of a version
- *     .partial/org%2Fname/<part>      what is on its way
- *     .partial/.removed-<id>          what is being deleted
+ *     org%2Fname/model.json           the record of an installed model; it names the files
+ *     org%2Fname/<download>/…         the files of one download
+ *     .partial/org%2Fname/<part>      partially downloaded files
+ *     .partial/.removed-<id>          deletions in progress
  */
 export type Layout = ReturnType<typeof createLayout>
 
@@ -15,13 +16,6 @@ export function createLayout(folder: string) {
   const partials = join(folder, '.partial')
   const model = (name: string) => join(folder, encodeURIComponent(name))
   const deletions = new Set<Promise<void>>()
-
-  function deleteSoon(path: string) {
-    // What cannot be deleted now is a leftover to the next process.
-    const deletion = rm(path, { recursive: true, force: true }).catch(() => {})
-    deletions.add(deletion)
-    void deletion.finally(() => deletions.delete(deletion))
-  }
 
   return {
     folder,
@@ -31,12 +25,12 @@ export function createLayout(folder: string) {
     version: (name: string, version: string) => join(model(name), version),
     partial: (name: string) => join(partials, encodeURIComponent(name)),
 
-    /** The models that have a folder, whole or not. */
+    /** Models with a folder, complete or not. */
     models: () => modelsIn(folder),
-    /** The models that something is kept for which is not whole. */
+    /** Models with partially downloaded files. */
     partialModels: () => modelsIn(partials),
 
-    /** Gone under its name at once, however long the deletion takes. */
+    /** Frees the name at once by a rename; the deletion follows in the background. */
     async remove(path: string): Promise<void> {
       await mkdir(partials, { recursive: true })
       const aside = join(partials, `${removedPrefix}${Bun.randomUUIDv7()}`)
@@ -46,14 +40,17 @@ export function createLayout(folder: string) {
         if (isMissing(error)) return
         throw error
       }
-      deleteSoon(aside)
+      // After a failure, `removeLeftovers` deletes it.
+      const deletion = rm(aside, { recursive: true, force: true }).catch(() => {})
+      deletions.add(deletion)
+      void deletion.finally(() => deletions.delete(deletion))
     },
-    /** Resolves when nothing is being deleted any more. */
+    /** Resolves when all deletions have ended. */
     async deleted(): Promise<void> {
       await Promise.all(deletions)
     },
 
-    /** What a process that ended did not come to delete. */
+    /** Deletes what earlier processes could not. */
     async removeLeftovers(): Promise<void> {
       for (const name of await namesIn(partials)) {
         if (!name.startsWith(removedPrefix)) continue
@@ -69,11 +66,11 @@ export function createLayout(folder: string) {
   }
 }
 
-/** No name of a model begins like this. */
+/** Not a valid start of a model name. */
 const removedPrefix = '.removed-'
 const blockBytes = 512
 
-/** What the files of a folder take on the disk, in bytes. */
+/** The disk usage of a folder, in bytes. */
 export async function diskBytes(folder: string): Promise<number> {
   let bytes = 0
   for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
@@ -88,7 +85,35 @@ export async function diskBytes(folder: string): Promise<number> {
   return bytes
 }
 
-/** A name is durable once its folder is. */
+/** The overhead of file systems. */
+const diskOverhead = 1.05
+
+/** Throws `insufficient_storage` if this many bytes do not fit, of which `partial` holds some. */
+export async function requireDiskSpace(
+  layout: Pick<Layout, 'disk'>,
+  { bytes, partial, reserveBytes }: { bytes: number; partial: string; reserveBytes: number },
+): Promise<void> {
+  const { free } = await layout.disk()
+  const missing = Math.max(0, bytes * diskOverhead - (await diskBytes(partial)))
+  if (missing + reserveBytes <= free) return
+  const needed = Math.ceil(missing + reserveBytes)
+  throw new AppError(
+    'insufficient_storage',
+    `The disk has ${free} bytes free; ${needed} are needed, including the reserve.`,
+  )
+}
+
+/** Error codes of full disks, quotas and process limits. */
+const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+
+/** Converts the errors of a full disk to `insufficient_storage`; returns others unchanged. */
+export function withDiskFullError(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (typeof code !== 'string' || !fullCodes.has(code)) return error
+  return new AppError('insufficient_storage', 'The disk is full.', { cause: error })
+}
+
+/** Makes the names in a folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {
@@ -98,7 +123,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** There whole or not at all, also after the power was gone. */
+/** Replaces a file atomically and durably. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const aside = `${path}.new`
   const file = await open(aside, 'w')
@@ -124,7 +149,7 @@ async function modelsIn(folder: string): Promise<readonly string[]> {
   return names.filter((name) => !name.startsWith('.')).flatMap(decodeName)
 }
 
-/** What was not put there by us is none of ours. */
+/** Skips names that this program did not create. */
 function decodeName(name: string): string[] {
   try {
     const decoded = decodeURIComponent(name)

@@ -1,33 +1,55 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { AppError } from '#lib/errors.ts'
+import type { Frozen } from '#lib/frozen.ts'
 import { parseJson } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import type { Log } from '#telemetry/log.ts'
-import type { InstalledModel, InstalledModels } from './installed.ts'
 import { diskBytes, isMissing, type Layout } from './layout.ts'
 import { modelName } from './names.ts'
 
-/** What lies in the installer's folder, as the disk says it at each call. */
+const installedFile = Type.Object({
+  /** Relative to the model's folder. */
+  path: Type.String(),
+  bytes: Type.Integer(),
+  sha256: Type.String(),
+})
+const installedModel = Type.Object({
+  /** `org/name` or `name`. */
+  name: Type.String(),
+  source: Type.String(),
+  revision: Type.Union([Type.String(), Type.Null()]),
+  files: Type.Array(installedFile),
+  bytes: Type.Integer(),
+  /** Whether every file has the hash that its source published. */
+  isVerified: Type.Boolean(),
+  installedAt: Type.String(),
+})
+
+/**
+ * A model that is complete on this machine. The disk is the only record: `model.json`, which is
+ * written last, holds this.
+ */
+export type InstalledModel = Frozen<Static<typeof installedModel>>
+export type InstalledFile = Frozen<Static<typeof installedFile>>
+
+export type InstalledModels = {
+  list(): Promise<readonly InstalledModel[]>
+  /** Absolute. */
+  pathOf(model: InstalledModel, file: InstalledFile): string
+}
+
+/** Sentences that describe the current users of a model; a model without any can be deleted. */
+export type ModelUses = (name: string) => Promise<readonly string[]>
+
+/** The installed models, read from the disk on each call. */
 export type Library = InstalledModels & {
   find(name: string): Promise<InstalledModel | undefined>
   usage(): Promise<{ used: number; partials: number }>
 }
 
-const checker = compileChecker(
-  Type.Object({
-    name: Type.String(),
-    source: Type.String(),
-    revision: Type.Union([Type.String(), Type.Null()]),
-    files: Type.Array(
-      Type.Object({ path: Type.String(), bytes: Type.Integer(), sha256: Type.String() }),
-    ),
-    bytes: Type.Integer(),
-    isVerified: Type.Boolean(),
-    installedAt: Type.String(),
-  }),
-)
+const checker = compileChecker(installedModel)
 
 export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>): Library {
   async function find(name: string): Promise<InstalledModel | undefined> {
@@ -39,7 +61,7 @@ export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>): Library {
     if (text === undefined) return undefined
     const record = parseJson(text)
     if (checker.check(record) && record.name === name) return record
-    log.warn('a model.json makes no sense, so its model is not there', { model: name })
+    log.warn('invalid model.json, model ignored', { model: name })
     return undefined
   }
 
@@ -58,6 +80,6 @@ export function createLibrary(layout: Layout, log: Pick<Log, 'warn'>): Library {
   }
 }
 
-export function absentModel(name: string): AppError {
+export function modelNotFound(name: string): AppError {
   return new AppError('not_found', `There is no installed model "${name}".`, { param: 'name' })
 }

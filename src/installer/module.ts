@@ -1,5 +1,4 @@
 import type { Audit } from '#audit/audit.ts'
-import type { Auth } from '#auth/auth.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Llama } from '#inference/upstreams/llama/adapter.ts'
 import type { Jobs } from '#jobs/jobs.ts'
@@ -7,8 +6,8 @@ import type { Catalogue, ConfiguredUpstream } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createInstaller } from './create-installer.ts'
+import { installerEndpoints } from './endpoints.ts'
 import type { Installer } from './installer.ts'
-import { installerRoutes } from './routes.ts'
 import { createSources } from './sources/create-sources.ts'
 import { createTransfer } from './transfer/create-transfer.ts'
 
@@ -44,7 +43,6 @@ export const installerModule = module({
     })
     return { services: { installer }, close: () => installer.close() }
   },
-  routes: (services: Foundation & { auth: Auth; audit: Audit; installer: Installer }) => [
-    installerRoutes(services),
-  ],
+  endpoints: (services: Foundation & { audit: Audit; installer: Installer }) =>
+    installerEndpoints(services),
 })

@@ -1,18 +1,18 @@
 import { refusedField } from '#lib/unprocessable.ts'
-import type { InstalledModel } from './installed.ts'
-import type { Resolved, Source } from './sources/source.ts'
+import type { InstalledModel } from './library.ts'
+import type { ResolvedSource, Source } from './sources/source.ts'
 
-/** `name` or `org/name`, in signs that every file system and URL takes. */
+/** `name` or `org/name`, in characters that are valid in every file system and URL. */
 export const modelName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,95}(?:\/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?$/
 
 const modelFile = /\.(gguf|safetensors|onnx)$/i
 
-/** The name of a model whose caller gave none; throws an `AppError` of status 422. */
-export function nameOf(source: Source): string {
+/** The default name of a model; throws an `AppError` of status 422 if the source gives none. */
+export function defaultName(source: Source): string {
   const name = plainName(source)
-  // An upstream names its models itself, and keeps them itself.
+  // The models of an upstream keep their names.
   if (source.kind === 'upstream' || modelName.test(name)) return name
-  throw refusedField('name', 'is needed: none can be made of where the model comes from')
+  throw refusedField('name', 'is required: the source does not give one')
 }
 
 function plainName(source: Source): string {
@@ -37,18 +37,18 @@ function fromPath(path: string): string {
 
 /** `registry/library/model:tag` → `model-tag`; `registry/org/model:latest` → `org/model`. */
 function fromReference(reference: string): string {
-  const [place = '', tag = 'latest'] = splitReference(reference)
-  const parts = place.split('/').slice(1)
+  const [repository = '', tag = 'latest'] = splitReference(reference)
+  const parts = repository.split('/').slice(1)
   const last = clean(parts.at(-1) ?? '') + (tag === 'latest' ? '' : `-${clean(tag)}`)
   const organisation = parts.at(-2)
   if (organisation === undefined || organisation === 'library') return last
   return `${clean(organisation)}/${last}`
 }
 
-/** The place, and the tag or digest; the colon of a port is none of a tag. */
+/** The repository, and the tag or digest. The colon of a port does not start a tag. */
 function splitReference(reference: string): string[] {
-  const [, place = reference, rest] = /^(.*?)(?:[:@]([^/]*))?$/.exec(reference) ?? []
-  return rest === undefined ? [place] : [place, rest]
+  const [, repository = reference, rest] = /^(.*?)(?:[:@]([^/]*))?$/.exec(reference) ?? []
+  return rest === undefined ? [repository] : [repository, rest]
 }
 
 function clean(text: string): string {
@@ -63,13 +63,13 @@ function decode(path: string): string {
   }
 }
 
-/** Where a model comes from, for people: what may be secret in a URL is left out. */
+/** A readable source without the parts of a URL that may be secret. */
 export function describeSource(source: Source): string {
   const at = 'revision' in source ? `@${source.revision}` : ''
   return `${originOf(source)}${at}`
 }
 
-/** The same without what says which state of it is meant. */
+/** The source without its revision. */
 function originOf(source: Source): string {
   switch (source.kind) {
     case 'hub':
@@ -87,26 +87,26 @@ function originOf(source: Source): string {
   }
 }
 
-/** Whether what is installed comes from the same place, in whichever state. */
-export function isOfOrigin(installed: InstalledModel, source: Source): boolean {
+/** Whether a model was installed from this source, in any revision. */
+export function isFromSource(installed: InstalledModel, source: Source): boolean {
   const origin = originOf(source)
   return installed.source === origin || installed.source.startsWith(`${origin}@`)
 }
 
-/** Whether what is installed is, as far as can be known, what the source has now. */
-export function isCurrent(installed: InstalledModel, { revision, files }: Resolved): boolean {
-  const hashes = new Map(installed.files.map(({ path, sha256 }) => [inVersion(path), sha256]))
+/** Whether the installed files are those of the source, as far as its hashes and revision tell. */
+export function isCurrent(installed: InstalledModel, { revision, files }: ResolvedSource): boolean {
+  const hashes = new Map(installed.files.map(({ path, sha256 }) => [withoutVersion(path), sha256]))
   if (hashes.size !== files.length) return false
-  // It was damaged since, or nobody had vouched for it then.
+  // Damaged since, or installed without a published hash.
   if (!installed.isVerified && files.some(({ sha256 }) => sha256 !== null)) return false
-  const isSameState = revision !== null && revision === installed.revision
+  const isSameRevision = revision !== null && revision === installed.revision
   return files.every(({ path, sha256 }) => {
     const known = hashes.get(path)
-    return known !== undefined && (sha256 === null ? isSameState : sha256 === known)
+    return known !== undefined && (sha256 === null ? isSameRevision : sha256 === known)
   })
 }
 
-/** Files lie in a folder of their download; the source knows them without it. */
-export function inVersion(path: string): string {
+/** The path of an installed file without the folder of its download. */
+export function withoutVersion(path: string): string {
   return path.slice(path.indexOf('/') + 1)
 }

@@ -2,33 +2,40 @@ import type { ChangeNotifier } from '#db/change-notifier.ts'
 import { AppError } from '#lib/errors.ts'
 import { type Log, redact } from '#telemetry/log.ts'
 import type { DownloadStatus } from './installer.ts'
-import { createRateMeter } from './rate.ts'
-import type { Say } from './sources/source.ts'
+import type { LogLine } from './sources/source.ts'
 import {
   appendLines,
-  changeDownload,
   type DownloadChange,
   type DownloadRow,
   type DownloadStore,
   type FileState,
   type NewLine,
+  updateDownload,
 } from './store.ts'
 
-/** How far a download is, as the process that works on it sees it; written down now and then. */
+/** One attempt of a worker at a download. */
+export type DownloadAttempt = {
+  /** The row at the start of the attempt. */
+  readonly row: DownloadRow
+  readonly progress: Progress
+  /** Aborts when the worker stops and when the download is paused or cancelled. */
+  readonly signal: AbortSignal
+}
+
+/** The progress of an attempt, written to the database twice a second. */
 export type Progress = {
-  readonly say: Say
+  readonly logLine: LogLine
   readonly files: () => readonly FileState[]
-  /** The files that it consists of, with what is already known of them. */
   setFiles(
     files: readonly FileState[],
     known: Pick<DownloadChange, 'revision' | 'bytesTotal'>,
   ): void
   setStatus(status: DownloadStatus): void
-  /** Bytes of a file go up alone; what was there when it began counts for no speed. */
+  /** The bytes of a file never decrease. The first value of a file does not count for the rate. */
   setFile(path: string, change: Partial<FileState>): void
-  /** Everything is written down; throws where it cannot be. */
+  /** Writes pending changes; throws if that fails. */
   flush(): Promise<void>
-  /** Writes nothing any more. */
+  /** Stops all writes. */
   close(): Promise<void>
 }
 
@@ -42,13 +49,13 @@ export type ProgressDeps = {
 
 type Pending = { -readonly [Field in keyof DownloadChange]: DownloadChange[Field] }
 
-/** Twice a second. */
 const writeEveryMs = 500
 const lineCharsMax = 1_000
 
 export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
+  const { store, notifier, settings, now } = deps
   const rate = createRateMeter()
-  const begun = new Set<string>()
+  const started = new Set<string>()
   let files = new Map(row.files.map((file) => [file.path, file]))
   let change: Pending = {}
   let hasNewFiles = false
@@ -58,7 +65,7 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
 
   const isDirty = () => hasNewFiles || lines.length > 0 || Object.keys(change).length > 0
   const timer = setInterval(() => {
-    if (isDirty()) flush().catch((error) => deps.log.debug('progress is not written', { error }))
+    if (isDirty()) flush().catch((error) => deps.log.debug('progress write failed', { error }))
   }, writeEveryMs)
 
   function flush(): Promise<void> {
@@ -68,20 +75,27 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
   }
   async function write(): Promise<void> {
     if (isClosed || !isDirty()) return
-    const [wasChange, wasLines] = [hasNewFiles ? { ...change, ...standing() } : change, lines]
+    const written = hasNewFiles ? { ...change, ...fileTotals() } : change
+    const writtenLines = lines
     change = {}
     lines = []
     hasNewFiles = false
     try {
       const bytesPerSecond = rate.perSecond()
-      await save(deps, row.id, { change: { ...wasChange, bytesPerSecond }, lines: wasLines })
+      await store.transact(async (transaction) => {
+        const whole = { ...written, bytesPerSecond }
+        if (!(await updateDownload(transaction, row.id, whole, now()))) return
+        const linesMax = settings.logLinesMax
+        await appendLines(transaction, row.id, { lines: writtenLines, linesMax })
+        await notifier.notify(transaction, row.id)
+      })
     } catch (error) {
-      change = { ...wasChange, ...change }
-      lines = [...wasLines, ...lines].slice(-deps.settings.logLinesMax)
+      change = { ...written, ...change }
+      lines = [...writtenLines, ...lines].slice(-settings.logLinesMax)
       throw error
     }
   }
-  function standing() {
+  function fileTotals() {
     const states = [...files.values()]
     return {
       files: states,
@@ -90,10 +104,10 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
   }
 
   return {
-    say(level, message) {
+    logLine(level, message) {
       const text = redact(message).replaceAll('\0', '').slice(0, lineCharsMax)
-      lines.push({ at: deps.now(), level, message: text })
-      lines = lines.slice(-deps.settings.logLinesMax)
+      lines.push({ at: now(), level, message: text })
+      lines = lines.slice(-settings.logLinesMax)
     },
     files: () => [...files.values()],
     setFiles(given, known) {
@@ -108,8 +122,8 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
       const file = files.get(path)
       if (file === undefined) throw new AppError('internal_error', 'There is no such file.')
       const bytes = Math.max(file.bytesCompleted, bytesCompleted)
-      if (begun.has(path)) rate.add(bytes - file.bytesCompleted)
-      if (bytesCompleted > 0) begun.add(path)
+      if (started.has(path)) rate.add(bytes - file.bytesCompleted)
+      if (bytesCompleted > 0) started.add(path)
       files.set(path, { ...file, ...given, bytesCompleted: bytes })
       hasNewFiles = true
     },
@@ -122,14 +136,30 @@ export function createProgress(deps: ProgressDeps, row: DownloadRow): Progress {
   }
 }
 
-async function save(
-  { store, notifier, settings, now }: ProgressDeps,
-  id: string,
-  { change, lines }: { change: DownloadChange; lines: readonly NewLine[] },
-): Promise<void> {
-  await store.transact(async (transaction) => {
-    if (!(await changeDownload(transaction, id, change, now()))) return
-    await appendLines(transaction, id, { lines, linesMax: settings.logLinesMax })
-    await notifier.notify(transaction, id)
-  })
+const rateWindowMs = 10_000
+/** Bytes within one interval form one sample. */
+const rateSampleMs = 250
+/** Shorter measurements are too noisy. */
+const rateSpanMinMs = 500
+
+/** Bytes per second over a sliding window; null if none arrived in it. */
+export function createRateMeter(nowMs: () => number = () => performance.now()) {
+  const startedAt = nowMs()
+  let samples: { at: number; bytes: number }[] = []
+  return {
+    add(bytes: number): void {
+      const at = nowMs()
+      const last = samples.at(-1)
+      if (last !== undefined && at - last.at < rateSampleMs) last.bytes += bytes
+      else samples.push({ at, bytes })
+      samples = samples.filter((sample) => at - sample.at <= rateWindowMs)
+    },
+    perSecond(): number | null {
+      const at = nowMs()
+      const recent = samples.filter((sample) => at - sample.at <= rateWindowMs)
+      const bytes = recent.reduce((sum, sample) => sum + sample.bytes, 0)
+      const spanMs = Math.max(Math.min(at - startedAt, rateWindowMs), rateSpanMinMs)
+      return bytes === 0 ? null : Math.round((bytes / spanMs) * 1000)
+    },
+  }
 }

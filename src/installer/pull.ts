@@ -7,70 +7,71 @@ import { followSignal, sleep, Watchdog } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import type { DownloadStatus } from './installer.ts'
-import type { Run } from './run.ts'
-import { isFinal, type Source } from './sources/source.ts'
+import type { DownloadAttempt } from './progress.ts'
+import { isPermanent, type Source } from './sources/source.ts'
 import type { FileState } from './store.ts'
 
 export type PullDeps = {
   transport: Transport
-  /** The configured ones, by their names. */
+  /** The configured upstreams by name. */
   upstreams: ReadonlyMap<string, Upstream>
   settings: { readonly attemptsMax: number; readonly backoffMs: number }
 }
 
-/** A long file is hashed over there without a word. */
+/** Upstreams hash large files without sending progress. */
 const silenceMaxMs = 600_000
-const pauseMaxMs = 60_000
+const backoffMaxMs = 60_000
 const lineCharsMax = 65_536
 const messageCharsMax = 500
-/** The code of a failure that the upstream itself told of. */
-const saidSo = 'pull_failed'
+/** The code of an error that the upstream reported. */
+const reportedCode = 'pull_failed'
 
 /**
- * Lets an upstream bring a model to itself, as Ollama's `/api/pull` does: it says how far it is, a
- * line of JSON at a time, and goes on by itself where it was broken off.
+ * Lets an upstream download a model to itself by Ollama's `/api/pull`, which reports progress as
+ * JSON lines and resumes interrupted downloads.
  */
 export async function pull(
   { transport, upstreams, settings }: PullDeps,
-  { row, progress, signal }: Run,
+  { row, progress, signal }: DownloadAttempt,
   source: Extract<Source, { kind: 'upstream' }>,
 ): Promise<void> {
   const upstream = upstreams.get(source.upstream)
   if (upstream === undefined) {
-    throw new AppError('not_found', `There is no upstream "${source.upstream}" any more.`)
+    throw new AppError('not_found', `The upstream "${source.upstream}" no longer exists.`)
   }
-  const reading = createReading({ row, progress, signal })
-  for (let tries = 1; ; tries++) {
-    const before = reading.bytes()
+  const tracker = createPullProgress({ row, progress, signal })
+  for (let attempts = 1; ; attempts++) {
+    const before = tracker.bytes()
     try {
-      return await pullOnce({ transport, upstream, signal }, source.model, reading.take)
+      return await pullOnce({ transport, upstream, signal }, source.model, tracker.update)
     } catch (error) {
       signal.throwIfAborted()
       const failure = hideUpstreamIn(error, upstream)
       if (!(failure instanceof AppError)) throw failure
-      // A try that brought something is none of those in a row that did not.
-      if (reading.bytes() > before) tries = 1
-      if (isDecided(failure) || tries >= settings.attemptsMax) throw failure
-      progress.say('warn', `${failure.message} It is asked again.`)
-      await sleep(Math.min(settings.backoffMs * 2 ** (tries - 1), pauseMaxMs), signal)
+      // Progress resets the count.
+      if (tracker.bytes() > before) attempts = 1
+      // The upstream retries by itself before it reports an error.
+      const isFinal = isPermanent(failure) || failure.wireCode === reportedCode
+      if (isFinal || attempts >= settings.attemptsMax) throw failure
+      progress.logLine('warn', `${failure.message} Retrying.`)
+      await sleep(Math.min(settings.backoffMs * 2 ** (attempts - 1), backoffMaxMs), signal)
     }
   }
 }
 
-type Asking = { transport: Transport; upstream: Upstream; signal: AbortSignal }
-
 async function pullOnce(
-  { transport, upstream, signal }: Asking,
+  given: { transport: Transport; upstream: Upstream; signal: AbortSignal },
   model: string,
-  take: (line: JsonObject) => void,
+  onLine: (line: JsonObject) => void,
 ): Promise<void> {
+  const { transport, upstream, signal } = given
   const { controller, release } = followSignal(signal)
-  const silence = new Watchdog(silenceMaxMs, () => {
-    controller.abort(new AppError('upstream_gap_timeout', 'The upstream says nothing any more.'))
+  const watchdog = new Watchdog(silenceMaxMs, () => {
+    controller.abort(new AppError('upstream_gap_timeout', 'The upstream stopped responding.'))
   })
   try {
-    silence.begin()
-    const answer = await transport.send({
+    watchdog.begin()
+    const response = await transport.send({
       upstream: upstream.name,
       url: `${upstream.baseUrl.replace(/\/v1$/, '')}/api/pull`,
       method: 'POST',
@@ -78,19 +79,18 @@ async function pullOnce(
       body: JSON.stringify({ model, stream: true }),
       signal: controller.signal,
     })
-    await requireSuccess(answer, upstream)
-    for await (const line of linesOf(answer)) {
-      silence.begin()
-      const said = asRecord(parseJson(line))
-      if (isRecord(said['error']) || typeof said['error'] === 'string') {
-        throw refusal(said['error'], upstream)
-      }
-      take(said)
-      if (said['status'] === 'success') return
+    await requireSuccess(response, upstream)
+    for await (const text of linesOf(response)) {
+      watchdog.begin()
+      const line = asRecord(parseJson(text))
+      const { error } = line
+      if (isRecord(error) || typeof error === 'string') throw reportedError(error, upstream)
+      onLine(line)
+      if (line['status'] === 'success') return
     }
-    throw new AppError('upstream_truncated', 'The upstream broke off before it was done.')
+    throw new AppError('upstream_truncated', 'The upstream response ended prematurely.')
   } finally {
-    silence.stop()
+    watchdog.stop()
     release()
   }
 }
@@ -102,35 +102,28 @@ async function* linesOf({ chunks }: UpstreamHttpResponse): AsyncGenerator<string
     const lines = (rest + decoder.decode(viewOf(chunk), { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     if (rest.length > lineCharsMax) {
-      throw new AppError('upstream_invalid_answer', 'The upstream sends a line without an end.')
+      throw new AppError('upstream_invalid_answer', 'The upstream sent a line that is too long.')
     }
     yield* lines.filter((line) => line.trim() !== '')
   }
   if (rest.trim() !== '') yield rest
 }
 
-function refusal(said: unknown, upstream: Upstream): AppError {
-  const words = typeof said === 'string' ? said : String(asRecord(said)['message'] ?? '')
-  const message = hideUpstream(words.slice(0, messageCharsMax), upstream)
-  const isUnknown = /not found|does not exist|file does not exist/i.test(words)
-  const sentence = `The upstream says: ${message || 'it failed'}`
-  return isUnknown
-    ? new AppError('not_found', sentence)
-    : new AppError('upstream_error', sentence, { code: saidSo })
+function reportedError(error: JsonObject | string, upstream: Upstream): AppError {
+  const text = typeof error === 'string' ? error : String(error['message'] ?? '')
+  const shown = hideUpstream(text.slice(0, messageCharsMax), upstream)
+  const message = `The upstream reported: ${shown || 'an unknown error'}`
+  return /not found|does not exist/i.test(text)
+    ? new AppError('not_found', message)
+    : new AppError('upstream_error', message, { code: reportedCode })
 }
 
-/** It tries again by itself before it says so. */
-function isDecided(failure: AppError): boolean {
-  return isFinal(failure) || failure.wireCode === saidSo
-}
-
-/** What the lines mean for the record. Each digest is a file to us. */
-function createReading({ row, progress }: Run) {
+/** Translates progress lines to the state of the download. Each digest is a file. */
+function createPullProgress({ row, progress }: DownloadAttempt) {
   const files = new Map<string, FileState>(row.files.map((file) => [file.path, file]))
-  let saidLast = ''
-  const bytes = () => progress.files().reduce((sum, file) => sum + file.bytesCompleted, 0)
+  let lastStatus = ''
 
-  function note(path: string, total: number) {
+  function addFile(path: string, total: number) {
     files.set(path, {
       path,
       part: null,
@@ -147,17 +140,17 @@ function createReading({ row, progress }: Run) {
   }
 
   return {
-    bytes,
-    take({ status, digest, total, completed }: JsonObject) {
-      const said = typeof status === 'string' ? status.slice(0, messageCharsMax) : ''
-      if (said !== saidLast && said !== '') progress.say('info', said)
-      saidLast = said
-      progress.setStatus(statusOf(said))
+    bytes: () => progress.files().reduce((sum, file) => sum + file.bytesCompleted, 0),
+    update({ status, digest, total, completed }: JsonObject) {
+      const text = typeof status === 'string' ? status.slice(0, messageCharsMax) : ''
+      if (text !== lastStatus && text !== '') progress.logLine('info', text)
+      lastStatus = text
+      progress.setStatus(statusOf(text))
       if (typeof digest !== 'string' || !isCount(total)) return
-      if (!files.has(digest)) note(digest, total)
+      if (!files.has(digest)) addFile(digest, total)
       const bytesCompleted = isCount(completed) ? Math.min(completed, total) : 0
-      const isWhole = bytesCompleted === total
-      progress.setFile(digest, { bytesCompleted, ...(isWhole ? { status: 'completed' } : {}) })
+      const isComplete = bytesCompleted === total
+      progress.setFile(digest, { bytesCompleted, ...(isComplete ? { status: 'completed' } : {}) })
     },
   }
 }
@@ -166,8 +159,8 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
-function statusOf(said: string): DownloadStatus {
-  if (said.startsWith('verifying')) return 'verifying'
-  if (/^(writing|removing|success)/.test(said)) return 'committing'
-  return said.startsWith('pulling manifest') || said === '' ? 'resolving' : 'downloading'
+function statusOf(text: string): DownloadStatus {
+  if (text.startsWith('verifying')) return 'verifying'
+  if (/^(writing|removing|success)/.test(text)) return 'committing'
+  return text.startsWith('pulling manifest') || text === '' ? 'resolving' : 'downloading'
 }

@@ -2,11 +2,11 @@ import { type Static, Type } from '@sinclair/typebox'
 import { isRecord, withoutNulls } from '#lib/json.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refused, refusedBySchema, refusedField } from '#lib/unprocessable.ts'
-import type { InstallWish, LinePage } from './installer.ts'
-import { modelName, nameOf } from './names.ts'
+import type { InstallRequest } from './installer.ts'
+import { defaultName, modelName } from './names.ts'
 import type { Source } from './sources/source.ts'
 
-/** What `/v1/model-installer` is asked. */
+/** Requests of `/v1/model-installer`. */
 
 const sourceKinds = ['hub', 'url', 'oci', 'local', 'upstream'] as const
 type SourceKind = (typeof sourceKinds)[number]
@@ -15,7 +15,7 @@ export const installBody = Type.Object(
   {
     model: Type.String({
       description:
-        'Which model: `org/name` of the hub, a URL, a reference of a registry (`registry/name:tag`), a path of this machine, or the name that an upstream knows.',
+        'The model: `org/name` of the hub, a URL, a registry reference (`registry/name:tag`), a path on this machine, or a model name of an upstream.',
       minLength: 1,
       maxLength: 4_096,
     }),
@@ -24,29 +24,28 @@ export const installBody = Type.Object(
         sourceKinds.map((kind) => Type.Literal(kind)),
         {
           description:
-            'Where it comes from. Without it: `upstream` where an upstream is named, `url` where `model` is one, else `hub`.',
+            'Default: `upstream` if an upstream is given, `url` if `model` is a URL, else `hub`.',
         },
       ),
     ),
     upstream: Type.Optional(
       Type.String({
         description:
-          'The configured upstream that is to bring the model to itself, by `/api/pull` as Ollama has it.',
+          'The configured upstream that downloads the model to itself by `/api/pull`, as Ollama does.',
         minLength: 1,
         maxLength: 256,
       }),
     ),
     revision: Type.Optional(
       Type.String({
-        description: 'Of the hub: a branch, a tag or a commit. `main` without it.',
+        description: 'Hub only: a branch, tag or commit. Default: `main`.',
         minLength: 1,
         maxLength: 256,
       }),
     ),
     files: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
-        description:
-          'Of the hub: which files, as globs. Without them, all of the types that models consist of.',
+        description: 'Hub only: globs that select files. Default: all files of known model types.',
         minItems: 1,
         maxItems: 32,
       }),
@@ -54,20 +53,20 @@ export const installBody = Type.Object(
     name: Type.Optional(
       Type.String({
         description:
-          'The name to install it under: `name` or `org/name` of letters, digits, `.`, `_` and `-`. Without it, one is made of where the model comes from.',
+          'The name to install the model under: `name` or `org/name` of letters, digits, `.`, `_` and `-`. Default: derived from the source.',
         minLength: 1,
         maxLength: 193,
       }),
     ),
     sha256: Type.Optional(
       Type.String({
-        description: 'Of a URL: the SHA-256 that the file must have, in hex.',
+        description: 'URL only: the expected SHA-256 of the file, in hex.',
         pattern: '^[0-9A-Fa-f]{64}$',
       }),
     ),
     allow_unsafe: Type.Optional(
       Type.Boolean({
-        description: 'Whether to take files that can run code when they are loaded (pickle).',
+        description: 'Accept files that can run code when loaded (pickle).',
         default: false,
       }),
     ),
@@ -75,22 +74,23 @@ export const installBody = Type.Object(
   { additionalProperties: false },
 )
 
-const linesDefault = 500
-const linesMax = 1_000
+/** The largest integer of the database. */
+const seqMax = 2_147_483_647
 
-const afterSeq = Type.Optional(
-  Type.Integer({ description: 'Only the lines after this one.', minimum: 0, default: 0 }),
-)
+const afterSeq = Type.Integer({
+  description: 'The number of the last line received.',
+  minimum: 0,
+  maximum: seqMax,
+  default: 0,
+})
 export const linesQuery = Type.Object({
   after_seq: afterSeq,
-  limit: Type.Optional(
-    Type.Integer({
-      description: 'Lines of one answer.',
-      minimum: 1,
-      maximum: linesMax,
-      default: linesDefault,
-    }),
-  ),
+  limit: Type.Integer({
+    description: 'Lines per response.',
+    minimum: 1,
+    maximum: 1_000,
+    default: 500,
+  }),
 })
 export const eventsQuery = Type.Object({ after_seq: afterSeq })
 
@@ -98,18 +98,18 @@ const checker = compileChecker(installBody)
 
 type InstallBody = Static<typeof installBody>
 
-/** What a body asks for; throws an `AppError` of status 422. */
-export function readInstall(body: unknown): InstallWish {
+/** Validates and reads a body; throws an `AppError` of status 422. */
+export function readInstall(body: unknown): InstallRequest {
   if (!isRecord(body)) throw refused('', 'The body must be an object.')
   const given = withoutNulls(body)
   if (!checker.check(given)) throw refusedBySchema(checker.firstError(given))
   const kind = given.source ?? kindOf(given)
-  refuseForeignFields(given, kind)
+  rejectForeignFields(given, kind)
   const source = sourceOf[kind](given)
   if (given.name !== undefined && !modelName.test(given.name)) {
     throw refusedField('name', 'must be "name" or "org/name" of letters, digits, ".", "_" and "-"')
   }
-  const model = given.name ?? nameOf(source)
+  const model = given.name ?? defaultName(source)
   return { model, source, allowsUnsafe: given.allow_unsafe ?? false }
 }
 
@@ -118,7 +118,7 @@ function kindOf({ upstream, model }: InstallBody): SourceKind {
   return /^https?:\/\//i.test(model) ? 'url' : 'hub'
 }
 
-/** Fields that mean something to one kind alone. */
+/** Fields of one source kind. */
 const ownFields = {
   upstream: 'upstream',
   revision: 'hub',
@@ -126,63 +126,34 @@ const ownFields = {
   sha256: 'url',
 } as const satisfies Partial<Record<keyof InstallBody, SourceKind>>
 
-function refuseForeignFields(given: InstallBody, kind: SourceKind): void {
+function rejectForeignFields(given: InstallBody, kind: SourceKind): void {
   for (const [field, owner] of Object.entries(ownFields)) {
     if (!(field in given) || owner === kind) continue
-    throw refusedField(field, `goes with the source "${owner}", and this one is "${kind}"`)
+    throw refusedField(field, `is only allowed for the source "${owner}", not for "${kind}"`)
   }
-  // It keeps them itself, under its own names.
+  // Models of an upstream keep their names.
   if (kind === 'upstream' && given.name !== undefined) {
-    throw refusedField('name', 'cannot be given to a model that an upstream keeps')
+    throw refusedField('name', 'is not allowed for models of an upstream')
   }
 }
 
 const sourceOf: Readonly<Record<SourceKind, (given: InstallBody) => Source>> = {
   hub: ({ model, revision = 'main', files = [] }) => {
-    if (!modelName.test(model)) throw badSource('A model of the hub is called "org/name".')
+    if (!modelName.test(model)) throw badSource('A hub model is named "org/name".')
     return { kind: 'hub', repository: model, revision, files }
   },
   url: ({ model, sha256 }) => {
-    if (!URL.canParse(model)) throw badSource('"model" is no URL.')
+    if (!URL.canParse(model)) throw badSource('"model" is not a URL.')
     return { kind: 'url', url: model, sha256: sha256?.toLowerCase() ?? null }
   },
   oci: ({ model }) => ({ kind: 'oci', reference: model }),
   local: ({ model }) => ({ kind: 'local', path: model }),
   upstream: ({ model, upstream }) => {
-    if (upstream === undefined) throw refusedField('upstream', 'is required by this source')
+    if (upstream === undefined) throw refusedField('upstream', 'is required for this source')
     return { kind: 'upstream', upstream, model }
   },
 }
 
-function badSource(sentence: string) {
-  return refused('model', sentence, 'bad_source')
-}
-
-type Query = Readonly<Record<string, string | undefined>>
-
-/** Throws an `AppError` of status 422, as the next one does. */
-export function readLinePage(query: Query): LinePage {
-  return {
-    afterSeq: readAfterSeq(query),
-    limit: readCount(query, 'limit', [1, linesMax, linesDefault]),
-  }
-}
-
-export function readAfterSeq(query: Query): number {
-  return readCount(query, 'after_seq', [0, seqMax, 0])
-}
-
-/** The largest number of the database's integers. */
-const seqMax = 2_147_483_647
-
-function readCount(
-  query: Query,
-  name: string,
-  [min, max, otherwise]: readonly [number, number, number],
-): number {
-  const text = query[name]
-  if (text === undefined) return otherwise
-  const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN
-  if (value >= min && value <= max) return value
-  throw refusedField(name, `must be a whole number from ${min} to ${max}`)
+function badSource(message: string) {
+  return refused('model', message, 'bad_source')
 }

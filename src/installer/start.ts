@@ -2,28 +2,23 @@ import type { ChangeNotifier } from '#db/change-notifier.ts'
 import type { Jobs, Transaction } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
 import { refused } from '#lib/unprocessable.ts'
-import type { InstallDeps } from './install.ts'
-import { sumOf } from './install.ts'
-import type { Download, InstallWish, Started } from './installer.ts'
-import { absentModel, type Library } from './library.ts'
-import { describeSource, isCurrent, isOfOrigin } from './names.ts'
+import { type InstallDeps, lackingBytes, totalBytes } from './install.ts'
+import type { Download, InstallRequest, StartResult } from './installer.ts'
+import { requireDiskSpace } from './layout.ts'
+import { type Library, modelNotFound } from './library.ts'
+import { describeSource, isCurrent, isFromSource } from './names.ts'
 import type { PullDeps } from './pull.ts'
-import { lackingBytes } from './reuse.ts'
-import { demandRoom } from './room.ts'
-import type { Resolved, Source } from './sources/source.ts'
+import type { ResolvedSource, Source } from './sources/source.ts'
 import {
   countActive,
   type DownloadRow,
   type DownloadStore,
   findActive,
-  type Handle,
   insertDownload,
   lockModel,
-  readDownload,
-  type Task,
+  requireDownload,
+  viewOf,
 } from './store.ts'
-import { viewOf } from './view.ts'
-import { downloadQueue } from './work.ts'
 
 export type StartDeps = Pick<InstallDeps, 'resolve' | 'layout' | 'settings'> &
   Pick<PullDeps, 'upstreams'> & {
@@ -34,100 +29,91 @@ export type StartDeps = Pick<InstallDeps, 'resolve' | 'layout' | 'settings'> &
     now: () => Date
   }
 
-/** Those that are not over. */
-export const activeMax = 100
-/** Who asks for a download waits for its source so long. */
+export const downloadQueue = 'download'
+export const activeDownloadsMax = 100
+/** How long a start request waits for the source. */
 const resolveMaxMs = 60_000
 
 /** See `Downloads.start`. */
-export async function start(
+export async function startInstall(
   deps: StartDeps,
   userId: string,
-  { wish, signal }: { wish: InstallWish; signal: AbortSignal },
-): Promise<Started> {
-  const { model, source, allowsUnsafe } = wish
-  const active = await deps.store.ask((handle) => findActive(handle, model))
+  request: InstallRequest,
+  signal: AbortSignal,
+): Promise<StartResult> {
+  const { model, source, allowsUnsafe } = request
+  const active = await deps.store.query((handle) => findActive(handle, model))
   if (active !== undefined) return joinActive(active, source)
-  const resolved = await look(deps, wish, signal)
+  const resolved = await resolveSource(deps, request, signal)
   const installed = source.kind === 'upstream' ? undefined : await deps.library.find(model)
   if (installed !== undefined && resolved !== null) {
-    if (!isOfOrigin(installed, source)) throw nameTaken(model)
+    if (!isFromSource(installed, source)) throw nameTaken(model)
     if (isCurrent(installed, resolved)) return { kind: 'installed', model: installed }
   }
-  const bytesTotal = resolved === null ? null : sumOf(resolved)
   if (resolved !== null) {
-    await demandRoom(deps, lackingBytes(resolved, installed), deps.layout.partial(model))
+    await requireDiskSpace(deps.layout, {
+      bytes: lackingBytes(resolved, installed),
+      partial: deps.layout.partial(model),
+      reserveBytes: deps.settings.reserveBytes,
+    })
   }
-  return begin(deps, {
+  return insertOrJoin(deps, {
     model,
     startedBy: userId,
     revision: resolved?.revision ?? null,
-    bytesTotal,
+    bytesTotal: resolved === null ? null : totalBytes(resolved),
     task: { kind: 'install', source, allowsUnsafe },
   })
 }
 
-/** What the source has; null for an upstream, which looks for itself. */
-async function look(
+/** Null for an upstream, which resolves the model itself. */
+async function resolveSource(
   { resolve, upstreams }: StartDeps,
-  { source, allowsUnsafe }: InstallWish,
-  asked: AbortSignal,
-): Promise<Resolved | null> {
+  { source, allowsUnsafe }: InstallRequest,
+  requestSignal: AbortSignal,
+): Promise<ResolvedSource | null> {
   if (source.kind === 'upstream') {
-    // What is built in has no address.
+    // Built-in upstreams have no URL.
     if (upstreams.get(source.upstream)?.baseUrl) return null
-    const sentence = `There is no upstream "${source.upstream}" that could bring models.`
-    throw refused('upstream', sentence, 'bad_source')
+    const message = `There is no upstream "${source.upstream}" that can download models.`
+    throw refused('upstream', message, 'bad_source')
   }
-  const late = AbortSignal.timeout(resolveMaxMs)
-  const signal = AbortSignal.any([asked, late])
+  const timeout = AbortSignal.timeout(resolveMaxMs)
+  const signal = AbortSignal.any([requestSignal, timeout])
   try {
-    return await resolve(source, { signal, say() {}, allowsUnsafe })
+    return await resolve(source, { signal, logLine() {}, allowsUnsafe })
   } catch (error) {
-    throw late.aborted ? tooLate() : unresolved(error)
+    if (timeout.aborted) {
+      const message = `The source did not respond within ${resolveMaxMs / 1000} s.`
+      throw new AppError('upstream_total_timeout', message, { code: 'resolve_failed' })
+    }
+    if (!(error instanceof AppError) || error.type !== 'upstream_error') throw error
+    throw new AppError(error.kind, error.message, { code: 'resolve_failed', cause: error })
   }
 }
 
-function unresolved(error: unknown): unknown {
-  if (!(error instanceof AppError) || error.type !== 'upstream_error') return error
-  return new AppError(error.kind, error.message, { code: 'resolve_failed', cause: error })
-}
+type NewDownload = Pick<DownloadRow, 'model' | 'startedBy' | 'revision' | 'bytesTotal' | 'task'>
 
-function tooLate(): AppError {
-  const sentence = `The source gave no answer within ${resolveMaxMs / 1000} s.`
-  return new AppError('upstream_total_timeout', sentence, { code: 'resolve_failed' })
-}
-
-type Beginning = Pick<DownloadRow, 'model' | 'startedBy' | 'revision' | 'bytesTotal' | 'task'>
-
-async function begin(deps: StartDeps, beginning: Beginning): Promise<Started> {
-  return deps.store.transact(async (transaction) => {
-    await lockModel(transaction, beginning.model)
-    const active = await findActive(transaction, beginning.model)
-    const { task } = beginning
+async function insertOrJoin(deps: StartDeps, added: NewDownload): Promise<StartResult> {
+  const { store, now } = deps
+  return store.transact(async (transaction) => {
+    await lockModel(transaction, added.model)
+    const active = await findActive(transaction, added.model)
+    const { task } = added
     if (active !== undefined && task.kind === 'install') return joinActive(active, task.source)
-    if (active !== undefined) throw isActive(active)
-    const row = await insert(deps, transaction, beginning)
-    return { kind: 'started', download: viewOf(row) }
+    if (active !== undefined) throw downloadActive(active)
+    if ((await countActive(transaction)) >= activeDownloadsMax) {
+      const message = `The limit of ${activeDownloadsMax} active downloads is reached.`
+      throw new AppError('conflict', message, { code: 'too_many_downloads' })
+    }
+    const id = Bun.randomUUIDv7()
+    await insertDownload(transaction, { ...added, id, files: [], startedAt: now() })
+    await enqueue(deps, transaction, id)
+    return { kind: 'started', download: viewOf(await requireDownload(transaction, id)) }
   })
 }
 
-async function insert(
-  { jobs, notifier, now }: StartDeps,
-  transaction: Transaction,
-  beginning: Beginning,
-): Promise<DownloadRow> {
-  if ((await countActive(transaction)) >= activeMax) {
-    const sentence = `${activeMax} downloads are under way, which is the limit.`
-    throw new AppError('conflict', sentence, { code: 'too_many_downloads' })
-  }
-  const id = Bun.randomUUIDv7()
-  await insertDownload(transaction, { ...beginning, id, files: [], startedAt: now() })
-  await enqueue({ jobs, notifier }, transaction, id)
-  return demandRow(transaction, id)
-}
-
-/** Somebody takes it up; who does so already looks at it again. */
+/** Queues a download for any worker; a worker that already runs it checks it again. */
 export async function enqueue(
   { jobs, notifier }: Pick<StartDeps, 'jobs' | 'notifier'>,
   transaction: Transaction,
@@ -137,18 +123,6 @@ export async function enqueue(
   await notifier.notify(transaction, id)
 }
 
-/** Throws `not_found`. */
-export async function demandRow(handle: Handle, id: string): Promise<DownloadRow> {
-  const row = await readDownload(handle, id)
-  if (row === undefined) throw absent(id)
-  return row
-}
-
-export function absent(id: string): AppError {
-  const sentence = `There is no download with the id "${id}".`
-  return new AppError('not_found', sentence, { param: 'download_id' })
-}
-
 /** See `ModelLibrary.verify`. */
 export async function startVerify(
   deps: StartDeps,
@@ -156,40 +130,40 @@ export async function startVerify(
   name: string,
 ): Promise<Download> {
   const model = await deps.library.find(name)
-  if (model === undefined) throw absentModel(name)
-  const active = await deps.store.ask((handle) => findActive(handle, name))
+  if (model === undefined) throw modelNotFound(name)
+  const active = await deps.store.query((handle) => findActive(handle, name))
   if (active?.task.kind === 'verify') return viewOf(active)
-  if (active !== undefined) throw isActive(active)
-  const started = await begin(deps, {
+  if (active !== undefined) throw downloadActive(active)
+  const started = await insertOrJoin(deps, {
     model: name,
     startedBy: userId,
     revision: model.revision,
     bytesTotal: model.bytes,
     task: { kind: 'verify', source: model.source },
   })
-  if (started.kind === 'installed') throw new Error('a check installs nothing')
+  if (started.kind === 'installed') throw new Error('a verification installs nothing')
   return started.download
 }
 
-function joinActive(active: DownloadRow, source: Source): Started {
-  if (!isOf(active.task, source)) throw isActive(active)
-  return { kind: 'under way', download: viewOf(active) }
+function joinActive(active: DownloadRow, source: Source): StartResult {
+  const { task } = active
+  const isSame = task.kind === 'install' && Bun.deepEquals(task.source, source)
+  if (!isSame) throw downloadActive(active)
+  return { kind: 'active', download: viewOf(active) }
 }
 
-function isOf(task: Task, source: Source): boolean {
-  return task.kind === 'install' && Bun.deepEquals(task.source, source)
-}
-
-export function isActive({ model, task }: DownloadRow): AppError {
-  const doing =
-    task.kind === 'install' ? `comes from ${describeSource(task.source)}` : 'is being verified'
-  return new AppError('conflict', `"${model}" ${doing} just now.`, { code: 'download_active' })
+export function downloadActive({ model, task }: DownloadRow): AppError {
+  const state =
+    task.kind === 'install'
+      ? `being installed from ${describeSource(task.source)}`
+      : 'being verified'
+  return new AppError('conflict', `"${model}" is ${state}.`, { code: 'download_active' })
 }
 
 function nameTaken(model: string): AppError {
   return new AppError(
     'conflict',
-    `A model from elsewhere is installed as "${model}"; delete it first, or give another name.`,
+    `A model from another source is installed as "${model}"; delete it or use another name.`,
     { code: 'name_taken', param: 'name' },
   )
 }

@@ -3,28 +3,30 @@ import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { download, downloadLine } from '#db/schema/installer.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { DownloadError, DownloadFile, DownloadLine, LinePage } from './installer.ts'
+import { AppError } from '#lib/errors.ts'
+import type { Download, DownloadError, DownloadFile, DownloadLine, LinePage } from './installer.ts'
+import { describeSource } from './names.ts'
 import type { Source } from './sources/source.ts'
 
 export type InstallerDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
 export type Handle = Pick<Transaction, 'execute' | 'select' | 'insert' | 'update' | 'delete'>
 
-/** What is to be done, as the row holds it. */
-export type Task =
+/** The task of a download, as stored. */
+export type DownloadTask =
   | {
       readonly kind: 'install'
       readonly source: Source
       readonly allowsUnsafe: boolean
-      /** Whether what was brought goes when it is cancelled. */
+      /** Delete the data on cancellation. */
       readonly isDiscarded?: boolean
     }
-  /** Of what is installed; `source` is what that says. */
+  /** `source` is that of the installed model. */
   | { readonly kind: 'verify'; readonly source: string }
 
 export type FileState = DownloadFile & {
-  /** The name of what was brought so far, among those of the model. */
+  /** The file name of the partial data. */
   readonly part: string | null
-  /** Once it is whole. */
+  /** Of a complete file. */
   readonly sha256: string | null
   readonly isVerified: boolean
 }
@@ -32,7 +34,7 @@ export type FileState = DownloadFile & {
 type Row = typeof download.$inferSelect
 
 export type DownloadRow = Readonly<Omit<Row, 'source' | 'files' | 'error'>> & {
-  readonly task: Task
+  readonly task: DownloadTask
   readonly files: readonly FileState[]
   readonly error: DownloadError | null
 }
@@ -52,25 +54,25 @@ export type DownloadChange = Partial<
     | 'finishedAt'
   >
 > & {
-  /** Taken where it is more than before. */
+  /** Ignored if lower than before. */
   readonly bytesCompleted?: number
 }
 
 export type NewLine = Omit<DownloadLine, 'seq'>
 
-/** A page of progress is small; what takes longer is no database that answers. */
-export function downloadStore({ drizzle }: Pick<Database, 'drizzle'>) {
-  const ask = createQueryRunner()
+/** All queries fail fast, also those of running downloads, which are then retried. */
+export function createDownloadStore({ drizzle }: Pick<Database, 'drizzle'>) {
+  const runQuery = createQueryRunner()
   return {
-    ask: <T>(question: (handle: Handle) => Promise<T>): Promise<T> => ask(() => question(drizzle)),
-    transact: <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> =>
-      ask(() => drizzle.transaction(work)),
+    query: <T>(run: (handle: Handle) => Promise<T>): Promise<T> => runQuery(() => run(drizzle)),
+    transact: <T>(run: (transaction: Transaction) => Promise<T>): Promise<T> =>
+      runQuery(() => drizzle.transaction(run)),
   }
 }
 
-export type DownloadStore = ReturnType<typeof downloadStore>
+export type DownloadStore = ReturnType<typeof createDownloadStore>
 
-/** Nobody else begins, commits or removes something under this name until the transaction ends. */
+/** Serialises starts, commits and deletions of a model until the end of the transaction. */
 export async function lockModel(transaction: Transaction, model: string): Promise<void> {
   await transaction.execute(
     sql`select pg_advisory_xact_lock(hashtextextended(${`model ${model}`}, 0))`,
@@ -98,7 +100,6 @@ export async function readDownload(handle: Handle, id: string): Promise<Download
   return row === undefined ? undefined : parse(row)
 }
 
-/** Nobody else changes it until the end of the transaction. */
 export async function lockDownload(
   transaction: Transaction,
   id: string,
@@ -133,8 +134,8 @@ export async function countActive(handle: Handle): Promise<number> {
   return row?.active ?? 0
 }
 
-/** What is over does not change any more; says whether it did. */
-export async function changeDownload(
+/** Updates an active download; false: it is finished. */
+export async function updateDownload(
   handle: Handle,
   id: string,
   { task, files, error, bytesCompleted, ...change }: DownloadChange,
@@ -171,7 +172,7 @@ export async function listLines(
     .limit(limit)
 }
 
-/** Goes on counting where the last line stands, and keeps the last `linesMax` alone. */
+/** Appends lines and drops all but the last `linesMax`. */
 export async function appendLines(
   transaction: Transaction,
   id: string,
@@ -195,13 +196,12 @@ export async function removeLines(transaction: Transaction, id: string): Promise
   await transaction.delete(downloadLine).where(eq(downloadLine.downloadId, id))
 }
 
-/** Those that have been over since before a time are forgotten. */
-export async function forgetDownloads(handle: Handle, finishedBefore: Date): Promise<void> {
+export async function deleteDownloads(handle: Handle, finishedBefore: Date): Promise<void> {
   await handle.delete(download).where(lt(download.finishedAt, finishedBefore))
 }
 
-/** Which of these models any download is known of. */
-export async function knownModels(
+/** Those of the models that have a download. */
+export async function modelsWithDownload(
   handle: Handle,
   models: readonly string[],
 ): Promise<ReadonlySet<string>> {
@@ -220,4 +220,35 @@ function parse({ source, files, error, ...row }: Row): DownloadRow {
     files: JSON.parse(files),
     error: error === null ? null : JSON.parse(error),
   }
+}
+
+export function viewOf({ task, wanted: _, files, ...row }: DownloadRow): Download {
+  const { bytesTotal, bytesCompleted, bytesPerSecond } = row
+  return {
+    ...row,
+    task: task.kind,
+    source: task.kind === 'install' ? describeSource(task.source) : task.source,
+    etaSeconds:
+      bytesTotal === null || bytesPerSecond === null || bytesPerSecond === 0
+        ? null
+        : Math.ceil(Math.max(0, bytesTotal - bytesCompleted) / bytesPerSecond),
+    files: files.map((file) => ({
+      path: file.path,
+      bytesTotal: file.bytesTotal,
+      bytesCompleted: file.bytesCompleted,
+      status: file.status,
+    })),
+  }
+}
+
+/** Throws `not_found`. */
+export async function requireDownload(handle: Handle, id: string): Promise<DownloadRow> {
+  const row = await readDownload(handle, id)
+  if (row === undefined) throw downloadNotFound(id)
+  return row
+}
+
+export function downloadNotFound(id: string): AppError {
+  const message = `There is no download with the id "${id}".`
+  return new AppError('not_found', message, { param: 'download_id' })
 }

@@ -4,7 +4,13 @@ import { isUuid } from '#lib/uuid.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type Layout, namesIn } from './layout.ts'
 import type { Library } from './library.ts'
-import { type DownloadStore, findActive, forgetDownloads, knownModels, lockModel } from './store.ts'
+import {
+  type DownloadStore,
+  deleteDownloads,
+  findActive,
+  lockModel,
+  modelsWithDownload,
+} from './store.ts'
 
 type SweepDeps = {
   store: DownloadStore
@@ -17,12 +23,12 @@ type SweepDeps = {
 
 const everyMs = 60_000
 
-/** Forgets downloads that are long over, and then what they left on the disk of this machine. */
+/** Deletes expired downloads, and then their data on the disk of this machine. */
 export function startSweep(deps: SweepDeps) {
   const sweeping = repeat(() => sweep(deps), {
     everyMs,
     log: deps.log,
-    failed: 'what downloads have left cannot be removed',
+    failed: 'download sweep failed',
   })
   sweeping.soon()
   return sweeping
@@ -31,40 +37,40 @@ export function startSweep(deps: SweepDeps) {
 async function sweep(deps: SweepDeps): Promise<void> {
   const { store, layout, settings, now } = deps
   const before = new Date(now().getTime() - settings.keepTerminalS * 1000)
-  await store.ask((handle) => forgetDownloads(handle, before))
+  await store.query((handle) => deleteDownloads(handle, before))
   await layout.removeLeftovers()
   const partial = await layout.partialModels()
-  const known = await store.ask((handle) => knownModels(handle, partial))
+  const known = await store.query((handle) => modelsWithDownload(handle, partial))
   for (const model of partial.filter((name) => !known.has(name))) {
     await whileInactive(deps, model, () => layout.remove(layout.partial(model)))
   }
   for (const model of await layout.models()) {
-    await whileInactive(deps, model, () => removeUnnamed(deps, model))
+    await whileInactive(deps, model, () => removeUnusedVersions(deps, model))
   }
 }
 
 /**
- * Versions that no `model.json` names are those of downloads that did not come to their end. What
- * somebody else has put there is left alone, and so is everything where the record makes no sense.
+ * Deletes versions that `model.json` does not name: those of unfinished downloads. Leaves files of
+ * other programs, and everything beside an invalid record.
  */
-async function removeUnnamed({ layout, library }: SweepDeps, model: string): Promise<void> {
+async function removeUnusedVersions({ layout, library }: SweepDeps, model: string): Promise<void> {
   const installed = await library.find(model)
   const names = await namesIn(layout.model(model))
   if (installed === undefined && names.includes('model.json')) return
-  const named = new Set(installed?.files.map(({ path }) => path.slice(0, path.indexOf('/'))))
-  for (const name of names.filter((one) => isUuid(one) && !named.has(one))) {
+  const used = new Set(installed?.files.map(({ path }) => path.slice(0, path.indexOf('/'))))
+  for (const name of names.filter((one) => isUuid(one) && !used.has(one))) {
     await layout.remove(join(layout.model(model), name))
   }
 }
 
-/** Nobody begins to bring the model meanwhile. */
+/** Runs under the lock of the model, so that no download of it starts. */
 async function whileInactive(
   { store }: SweepDeps,
   model: string,
-  work: () => Promise<void>,
+  run: () => Promise<void>,
 ): Promise<void> {
   await store.transact(async (transaction) => {
     await lockModel(transaction, model)
-    if ((await findActive(transaction, model)) === undefined) await work()
+    if ((await findActive(transaction, model)) === undefined) await run()
   })
 }

@@ -1,41 +1,51 @@
 import { createReadStream } from 'node:fs'
 import { AppError } from '#lib/errors.ts'
-import type { InstalledFile, InstalledModel } from './installed.ts'
 import { isMissing, type Layout, writeDurably } from './layout.ts'
-import { absentModel, type Library } from './library.ts'
-import { inVersion } from './names.ts'
-import type { Run } from './run.ts'
+import { type InstalledFile, type Library, modelNotFound } from './library.ts'
+import { withoutVersion } from './names.ts'
+import type { DownloadAttempt } from './progress.ts'
 import type { FileState } from './store.ts'
 
-export type CheckDeps = {
+export type VerifyDeps = {
   library: Pick<Library, 'find' | 'pathOf'>
   layout: Pick<Layout, 'record'>
 }
 
 const readBytes = 1_048_576
 
-/** Reads all files of an installed model again, and looks whether they are what was installed. */
-export async function checkAgain(deps: CheckDeps, { row, progress, signal }: Run): Promise<void> {
-  const model = await deps.library.find(row.model)
-  if (model === undefined) throw absentModel(row.model)
-  progress.setFiles(model.files.map(unchecked), { bytesTotal: model.bytes })
+/** Compares the files of an installed model with the hashes of its record. */
+export async function verify(
+  { library, layout }: VerifyDeps,
+  { row, progress, signal }: DownloadAttempt,
+): Promise<void> {
+  const model = await library.find(row.model)
+  if (model === undefined) throw modelNotFound(row.model)
+  progress.setFiles(model.files.map(unverified), { bytesTotal: model.bytes })
   for (const file of model.files) {
-    const path = inVersion(file.path)
+    const path = withoutVersion(file.path)
     progress.setFile(path, { status: 'verifying' })
-    const sha256 = await hashOf(deps.library.pathOf(model, file), {
+    const sha256 = await hashOf(library.pathOf(model, file), {
       signal,
       onProgress: (bytesCompleted) => progress.setFile(path, { bytesCompleted }),
     })
-    if (sha256 !== file.sha256) throw await damaged(deps, model, path)
+    if (sha256 !== file.sha256) {
+      const record = { ...model, isVerified: false }
+      await writeDurably(layout.record(model.name), JSON.stringify(record, null, 2))
+      throw new AppError(
+        'upstream_invalid_answer',
+        `"${path}" has changed since its installation.`,
+        { code: 'hash_mismatch' },
+      )
+    }
     progress.setFile(path, { status: 'completed', sha256 })
   }
-  progress.say('info', 'Every file is as it was installed.')
+  progress.logLine('info', 'All files are unchanged.')
 }
 
-/** Other than a download, it begins anew whenever it is taken up, so it counts from its beginning. */
-function unchecked({ path, bytes }: InstalledFile): FileState {
+/** Each attempt starts from the beginning. */
+function unverified({ path, bytes }: InstalledFile): FileState {
   return {
-    path: inVersion(path),
+    path: withoutVersion(path),
     part: null,
     sha256: null,
     isVerified: false,
@@ -45,7 +55,7 @@ function unchecked({ path, bytes }: InstalledFile): FileState {
   }
 }
 
-/** Null where there is no such file. */
+/** Null: the file does not exist. */
 async function hashOf(
   path: string,
   { signal, onProgress }: { signal: AbortSignal; onProgress: (bytes: number) => void },
@@ -65,17 +75,4 @@ async function hashOf(
     throw error
   }
   return hasher.digest('hex')
-}
-
-/** Nobody takes it for verified from now on. */
-async function damaged(
-  { layout }: CheckDeps,
-  model: InstalledModel,
-  path: string,
-): Promise<AppError> {
-  const record = { ...model, isVerified: false }
-  await writeDurably(layout.record(model.name), JSON.stringify(record, null, 2))
-  return new AppError('upstream_invalid_answer', `"${path}" is not what was installed.`, {
-    code: 'hash_mismatch',
-  })
 }

@@ -5,36 +5,34 @@ import { AppError, toAppError } from '#lib/errors.ts'
 import { asRecord } from '#lib/json.ts'
 import { type InstallDeps, install } from './install.ts'
 import type { DownloadStatus } from './installer.ts'
-import { createProgress, type ProgressDeps } from './progress.ts'
+import { withDiskFullError } from './layout.ts'
+import { createProgress, type DownloadAttempt, type ProgressDeps } from './progress.ts'
 import { type PullDeps, pull } from './pull.ts'
-import type { Outcome, Run } from './run.ts'
-import { type SettleDeps, settle } from './settle.ts'
-import { changeDownload, type DownloadRow, lockDownload, readDownload } from './store.ts'
-import { orDiskFull } from './transfer/disk-full.ts'
-import { type CheckDeps, checkAgain } from './verify.ts'
+import { downloadQueue } from './start.ts'
+import { type DownloadRow, lockDownload, readDownload, updateDownload } from './store.ts'
+import { type AttemptOutcome, type SettleDeps, settle } from './transitions.ts'
+import { type VerifyDeps, verify } from './verify.ts'
 
-export const downloadQueue = 'download'
-
-export type WorkDeps = ProgressDeps &
+type WorkDeps = ProgressDeps &
   InstallDeps &
   PullDeps &
-  CheckDeps &
+  VerifyDeps &
   SettleDeps & { notifier: ChangeNotifier; settings: { readonly downloadsMax: number } }
 
-/** A process that dies is a try as well. */
+/** Counts attempts whose worker died. */
 const attemptsMax = 30
-/** A message may get lost. */
-const wantedLookMs = 5_000
-const unwanted = new Error('the download is wanted otherwise')
+/** Interval of the check for actions whose notification was lost. */
+const actionPollMs = 5_000
+const interrupted = new Error('the download was paused or cancelled')
 
-/** Takes downloads up, whoever has begun them. */
-export function takeUpDownloads(deps: WorkDeps, jobs: Pick<Jobs, 'process'>): void {
+/** Starts to run queued downloads of all workers. */
+export function processDownloads(deps: WorkDeps, jobs: Pick<Jobs, 'process'>): void {
   jobs.process(downloadQueue, {
     concurrencyMax: deps.settings.downloadsMax,
     attemptsMax,
-    run: (job) => take(deps, idOf(job), job.signal),
+    run: (job) => attempt(deps, idOf(job), job.signal),
     async onFailed(job, error) {
-      const row = await deps.store.ask((handle) => readDownload(handle, idOf(job)))
+      const row = await deps.store.query((handle) => readDownload(handle, idOf(job)))
       if (row !== undefined) await settle(deps, row, { failure: toAppError(error) })
     },
   })
@@ -44,23 +42,23 @@ function idOf({ payload }: RunningJob): string {
   return String(asRecord(payload)['downloadId'])
 }
 
-async function take(deps: WorkDeps, id: string, stopped: AbortSignal): Promise<void> {
+async function attempt(deps: WorkDeps, id: string, stopped: AbortSignal): Promise<void> {
   const row = await begin(deps, id)
   if (row === undefined) return
-  if (row.wanted !== 'run') return settle(deps, row, 'unwanted')
+  if (row.wanted !== 'run') return settle(deps, row, 'interrupted')
   const { controller, release } = followSignal(stopped)
   const ended = new AbortController()
-  const watching = abortWhenUnwanted(deps, { id, work: controller, ended: ended.signal })
+  const watching = abortOnAction(deps, { id, work: controller, ended: ended.signal })
   const progress = createProgress(deps, row)
-  progress.say('info', row.attempts === 1 ? 'The work begins.' : `It goes on: try ${row.attempts}.`)
-  let outcome: Outcome
+  progress.logLine('info', row.attempts === 1 ? 'Started.' : `Resumed: attempt ${row.attempts}.`)
+  let outcome: AttemptOutcome
   try {
     await perform(deps, { row, progress, signal: controller.signal })
     outcome = 'completed'
   } catch (error) {
-    // The next process goes on where this one stops.
+    // The next worker resumes.
     stopped.throwIfAborted()
-    outcome = controller.signal.reason === unwanted ? 'unwanted' : { failure: failureOf(error) }
+    outcome = controller.signal.reason === interrupted ? 'interrupted' : failureOf(error)
   } finally {
     ended.abort()
     release()
@@ -71,23 +69,23 @@ async function take(deps: WorkDeps, id: string, stopped: AbortSignal): Promise<v
   await settle(deps, row, outcome)
 }
 
-/** What is no matter of the source is thrown, so that the work is tried again later. */
-function failureOf(thrown: unknown): AppError {
-  const error = orDiskFull(thrown)
-  if (error instanceof AppError && error.kind !== 'service_unavailable') return error
+/** Rethrows errors that are not caused by the source, so that the job is retried. */
+function failureOf(thrown: unknown): AttemptOutcome {
+  const error = withDiskFullError(thrown)
+  if (error instanceof AppError && error.kind !== 'service_unavailable') return { failure: error }
   throw error
 }
 
-function perform(deps: WorkDeps, run: Run): Promise<void> {
-  const { task } = run.row
-  if (task.kind === 'verify') return checkAgain(deps, run)
+function perform(deps: WorkDeps, current: DownloadAttempt): Promise<void> {
+  const { task } = current.row
+  if (task.kind === 'verify') return verify(deps, current)
   const { source } = task
   return source.kind === 'upstream'
-    ? pull(deps, run, source)
-    : install(deps, run, { ...task, source })
+    ? pull(deps, current, source)
+    : install(deps, current, { ...task, source })
 }
 
-/** Undefined where nothing is to be done any more. */
+/** Undefined: the download is finished. */
 async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefined> {
   const { store, notifier, now } = deps
   return store.transact(async (transaction) => {
@@ -96,7 +94,7 @@ async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefine
     if (row.wanted !== 'run') return row
     const status = row.status === 'queued' ? firstStatus(row) : row.status
     const change = { status, attempts: row.attempts + 1, error: null }
-    await changeDownload(transaction, id, change, now())
+    await updateDownload(transaction, id, change, now())
     await notifier.notify(transaction, id)
     return { ...row, ...change }
   })
@@ -104,22 +102,23 @@ async function begin(deps: WorkDeps, id: string): Promise<DownloadRow | undefine
 
 function firstStatus({ task, files }: DownloadRow): DownloadStatus {
   if (task.kind === 'verify') return 'verifying'
-  const isWhole = files.length > 0 && files.every(({ sha256 }) => sha256 !== null)
-  return isWhole ? 'committing' : 'resolving'
+  const isComplete = files.length > 0 && files.every(({ sha256 }) => sha256 !== null)
+  return isComplete ? 'committing' : 'resolving'
 }
 
-async function abortWhenUnwanted(
+async function abortOnAction(
   { store, notifier }: WorkDeps,
   { id, work, ended }: { id: string; work: AbortController; ended: AbortSignal },
 ): Promise<void> {
-  const hearing = notifier.subscribe(id)
+  const subscription = notifier.subscribe(id)
   try {
     while (!ended.aborted && !work.signal.aborted) {
-      const row = await store.ask((handle) => readDownload(handle, id)).catch(() => null)
-      if (row === undefined || (row !== null && row.wanted !== 'run')) return work.abort(unwanted)
-      await hearing.next(wantedLookMs, ended)
+      const row = await store.query((handle) => readDownload(handle, id)).catch(() => null)
+      if (row === undefined || (row !== null && row.wanted !== 'run'))
+        return work.abort(interrupted)
+      await subscription.next(actionPollMs, ended)
     }
   } finally {
-    hearing.close()
+    subscription.close()
   }
 }

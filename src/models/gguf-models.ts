@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path'
 import type { LocalModel } from '#inference/upstreams/llama/local-model.ts'
-import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/installed.ts'
+import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/library.ts'
 
 /**
  * The GGUF files of installed models. A model with one of them goes by its own name; of a model with

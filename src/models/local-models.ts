@@ -1,7 +1,7 @@
 import { llamaFolder } from '#config/llama.ts'
 import type { Config } from '#config/schema.ts'
 import { createLlama, type Llama } from '#inference/upstreams/llama/adapter.ts'
-import type { InstalledModels } from '#installer/installed.ts'
+import type { InstalledModels } from '#installer/library.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ggufModels } from './gguf-models.ts'
 

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Commitment, commit, isAtHand } from '#installer/commit.ts'
+import { type Commitment, commit, isComplete } from '#installer/commit.ts'
 import { createLayout, type Layout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
@@ -86,7 +86,7 @@ test('wherever it is broken off, there is the old model or the new one, and it c
   for (const step of steps) {
     step()
     expect(await contents()).toEqual(whole('old'))
-    expect(await isAtHand(layout, next)).toBe(true)
+    expect(await isComplete(layout, next)).toBe(true)
   }
   await commit(layout, next, now)
   expect(await contents()).toEqual(whole('new'))
@@ -99,5 +99,5 @@ test('wherever it is broken off, there is the old model or the new one, and it c
 test('what is on another machine is not at hand', async () => {
   const next = arrived('new')
   rmSync(join(layout.partial('org/model'), 'part-1'))
-  expect(await isAtHand(layout, next)).toBe(false)
+  expect(await isComplete(layout, next)).toBe(false)
 })

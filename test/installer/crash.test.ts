@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { InstallWish } from '#installer/installer.ts'
+import type { InstallRequest } from '#installer/installer.ts'
 import { createTestPlace, type TestPlace } from '#test/support/database.ts'
 import { startInstallProcess } from '#test/support/installing/install-process.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
@@ -39,7 +39,7 @@ const slowly = { pace: { bytes: 20_000, everyMs: 20 } }
 
 function taskFor(url: string) {
   const source = { kind: 'url' as const, url, sha256: sha256Of(content) }
-  const wish: InstallWish = { model: 'org/killed', source, allowsUnsafe: false }
+  const wish: InstallRequest = { model: 'org/killed', source, allowsUnsafe: false }
   return { place, folder, settings, wish }
 }
 

@@ -2,14 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
+import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { createInstaller } from '#installer/create-installer.ts'
+import { installerEndpoints } from '#installer/endpoints.ts'
 import type { Download, DownloadStatus, Installer } from '#installer/installer.ts'
-import { installerRoutes } from '#installer/routes.ts'
 import { createSources } from '#installer/sources/create-sources.ts'
 import { createTransfer } from '#installer/transfer/create-transfer.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
@@ -163,7 +165,13 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(installerRoutes({ auth, installer, audit, config }))
+    .use(
+      mountEndpoints(installerEndpoints({ installer, audit, config }), {
+        auth,
+        config,
+        describe: describeEndpoint,
+      }),
+    )
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}/v1/model-installer`
   return {

@@ -97,7 +97,7 @@ test('a check tells which file is not what was installed, and it counts as verif
   const { error } = await worker.until(bad.body['download_id'], 'failed')
   expect(error).toEqual({
     code: 'hash_mismatch',
-    message: '"checked.gguf" is not what was installed.',
+    message: '"checked.gguf" has changed since its installation.',
   })
   const { body } = await worker.send('GET /models')
   expect(body['data']).toContainEqual(expect.objectContaining({ name: 'checked', verified: false }))

@@ -113,7 +113,7 @@ test('what it says has failed has failed, in its own words', async () => {
   await pull.line({ error: 'pull model manifest: file does not exist' })
   expect((await worker.until(id, 'failed')).error).toEqual({
     code: 'not_found',
-    message: 'The upstream says: pull model manifest: file does not exist',
+    message: 'The upstream reported: pull model manifest: file does not exist',
   })
   const second = await begin('unlucky')
   await second.pull.line({ error: `no route from ${server.url.host} to the registry` })

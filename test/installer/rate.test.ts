@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createRateMeter } from '#installer/rate.ts'
+import { createRateMeter } from '#installer/progress.ts'
 
 test('a rate is that of the last ten seconds', () => {
   let nowMs = 0

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { InstalledModel, InstalledModels } from '#installer/installed.ts'
+import type { InstalledModel, InstalledModels } from '#installer/library.ts'
 import { ggufModels } from '#models/gguf-models.ts'
 
 function modelsOf(...installed: [name: string, ...files: string[]][]) {

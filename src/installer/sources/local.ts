@@ -2,42 +2,39 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, sep } from 'node:path'
 import { AppError } from '#lib/errors.ts'
-import { isAllowedType, unsafeFile } from './file-types.ts'
-import { checkPath } from './paths.ts'
+import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
 import { badSource, selectFiles } from './select-files.ts'
-import type { RemoteFile, Resolved, Source, SourceContext } from './source.ts'
+import type { RemoteFile, ResolvedSource, Source, SourceContext } from './source.ts'
 
 type LocalSource = Extract<Source, { kind: 'local' }>
 type LocalSettings = { readonly localFolders: readonly string[]; readonly filesMax: number }
 
-/** How deep folders are looked into, and how many names are looked at. */
 const depthMax = 8
 const namesMax = 100_000
 
-/** A file, or what is in a folder, as far as it lies in a folder that the configuration allows. */
+/** A file or the files of a folder, inside the folders that the configuration allows. */
 export async function resolveLocal(
   settings: LocalSettings,
   source: LocalSource,
   context: SourceContext,
-): Promise<Resolved> {
+): Promise<ResolvedSource> {
   if (!isAbsolute(source.path) || source.path.includes('\0')) {
-    throw badSource('The path must be an absolute one.')
+    throw badSource('The path must be absolute.')
   }
   const path = await allowedPath(source.path, settings.localFolders)
   const found = await stat(path)
   if (found.isFile()) return { revision: null, files: [single(path, found.size, context)] }
   if (!found.isDirectory()) throw badSource('The path is neither a file nor a folder.')
-  const offered = await filesIn(path, settings.localFolders)
-  const selected = selectFiles(offered, [], context)
+  const listed = await listFiles(path, settings.localFolders)
+  const selected = selectFiles(listed, [], context)
   return {
     revision: null,
-    files: selected.map((file) => ({ ...file, path: checkPath(file.path) })),
+    files: selected.map((file) => ({ ...file, path: validatePath(file.path) })),
   }
 }
 
 /**
- * Opens a file that was resolved before. Between then and now a link may have taken its place, so
- * where it leads is looked at again.
+ * Opens a resolved file. A symbolic link may have replaced it since, so its target is checked again.
  */
 export async function openLocal(
   localPath: string,
@@ -47,16 +44,16 @@ export async function openLocal(
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   if ((await file.stat()).isFile()) return file
   await file.close()
-  throw badSource('The path is no file any more.')
+  throw badSource('The path is no longer a file.')
 }
 
 function single(path: string, bytes: number, { allowsUnsafe }: SourceContext): RemoteFile {
-  const name = checkPath(basename(path))
+  const name = validatePath(basename(path))
   if (!isAllowedType(name, allowsUnsafe)) throw unsafeFile(name)
   return { path: name, bytes, sha256: null, from: { localPath: path } }
 }
 
-/** Without links, and inside of an allowed folder. What is elsewhere is not even told to exist. */
+/** The real path inside an allowed folder. Paths elsewhere are refused whether they exist or not. */
 async function allowedPath(path: string, localFolders: readonly string[]): Promise<string> {
   const real = await realpath(path).catch(() => null)
   for (const folder of localFolders) {
@@ -65,26 +62,26 @@ async function allowedPath(path: string, localFolders: readonly string[]): Promi
     if (real !== null && isInside(real, root)) return real
     if (real === null && isInside(path, folder)) throw absent()
   }
-  throw new AppError('permission_denied', 'Files of this folder may not be installed.', {
+  throw new AppError('permission_denied', 'Installing files of this folder is not allowed.', {
     code: 'host_not_allowed',
   })
 }
 
 function isInside(path: string, folder: string): boolean {
-  const way = relative(folder, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+  const route = relative(folder, path)
+  return route !== '..' && !route.startsWith(`..${sep}`) && !isAbsolute(route)
 }
 
-/** Links to files are followed, as far as they stay inside; hidden names and links to folders not. */
-async function filesIn(folder: string, localFolders: readonly string[]): Promise<RemoteFile[]> {
+/** Follows links to allowed files; skips hidden names and links to folders. */
+async function listFiles(folder: string, localFolders: readonly string[]): Promise<RemoteFile[]> {
   const files: RemoteFile[] = []
   let names = 0
-  const look = async (at: string, depth: number) => {
+  const walk = async (at: string, depth: number) => {
     for (const entry of await readdir(join(folder, at), { withFileTypes: true })) {
       if (++names > namesMax) throw badSource(`The folder holds more than ${namesMax} names.`)
       if (entry.name.startsWith('.')) continue
       const path = at === '' ? entry.name : `${at}/${entry.name}`
-      if (entry.isDirectory() && depth < depthMax) await look(path, depth + 1)
+      if (entry.isDirectory() && depth < depthMax) await walk(path, depth + 1)
       if (!entry.isFile() && !entry.isSymbolicLink()) continue
       const localPath = await allowedPath(join(folder, path), localFolders).catch(() => null)
       const found = localPath === null ? null : await stat(localPath)
@@ -92,10 +89,10 @@ async function filesIn(folder: string, localFolders: readonly string[]): Promise
       files.push({ path, bytes: found.size, sha256: null, from: { localPath } })
     }
   }
-  await look('', 1)
+  await walk('', 1)
   return files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 }
 
 function absent(): AppError {
-  return new AppError('not_found', 'There is no such file.')
+  return new AppError('not_found', 'No such file.')
 }

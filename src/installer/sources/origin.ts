@@ -6,34 +6,34 @@ import { limitBody } from '#outbound/limit-body.ts'
 import type { Resolve as ResolveHost } from '#outbound/resolve.ts'
 import { createRegistryTokens } from './registry-tokens.ts'
 
-/** Of the section `installer` of the configuration. */
+/** From the `installer` section of the configuration. */
 export type OriginSettings = {
   readonly hubUrl: string
   readonly hubToken?: string
   readonly hosts: readonly string[]
   readonly ports: readonly number[]
   readonly privateHosts: boolean
-  /** For the head of an answer, and for the whole of a short one. */
+  /** Limit for response headers, and for the whole of a short response. */
   readonly answerMs: number
 }
 
-export type OriginWorld = { fetch: Fetch; resolve: ResolveHost }
+export type OriginDeps = { fetch: Fetch; resolve: ResolveHost }
 
 export type OriginRequest = {
   readonly method?: 'GET' | 'HEAD'
   readonly headers?: Readonly<Record<string, string>>
-  /** Whether a redirect is the answer; without it, redirects are followed. */
-  readonly takesRedirect?: boolean
+  /** Returns redirects instead of following them. */
+  readonly returnsRedirect?: boolean
   readonly signal: AbortSignal
 }
 
-type OriginAnswer = {
+type OriginResponse = {
   readonly response: Response
-  /** Who answered in the end. */
+  /** After redirects. */
   readonly url: URL
 }
 
-type ShortAnswer = {
+type ShortResponse = {
   readonly status: number
   readonly headers: Headers
   readonly url: URL
@@ -41,50 +41,49 @@ type ShortAnswer = {
 }
 
 /**
- * The hosts that models come from. Every URL, also one that a redirect names, is checked, resolved
- * once, and asked at the address that was looked at. A credential goes only to the host that it is
- * for. Throws `permission_denied` (`host_not_allowed`), and `upstream_*`; the status of an answer is
- * for the caller to judge.
+ * HTTP access to model sources. Every URL, including redirect targets, is checked, resolved once and
+ * requested at the checked address. Credentials are only sent to their own host. Throws
+ * `permission_denied` (`host_not_allowed`) and `upstream_*`; does not check the status.
  */
 export type Origin = {
-  /** Resolves with the head of the answer, whose body is read or cancelled by the caller. */
-  open(url: URL, request: OriginRequest): Promise<OriginAnswer>
-  /** The whole of an answer that is short. */
-  read(url: URL, request: OriginRequest & { readonly bytesMax: number }): Promise<ShortAnswer>
+  /** Resolves with the response headers; the caller reads or cancels the body. */
+  open(url: URL, request: OriginRequest): Promise<OriginResponse>
+  /** Reads a short response. */
+  read(url: URL, request: OriginRequest & { readonly bytesMax: number }): Promise<ShortResponse>
 }
 
 const redirectsMax = 5
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
-export function createOrigin(settings: OriginSettings, world: OriginWorld): Origin {
+export function createOrigin(settings: OriginSettings, deps: OriginDeps): Origin {
   const hub = new URL(settings.hubUrl)
   const tokens = createRegistryTokens({ read })
 
-  async function open(url: URL, request: OriginRequest): Promise<OriginAnswer> {
+  async function open(url: URL, request: OriginRequest): Promise<OriginResponse> {
     let at = url
     for (let redirects = 0; redirects <= redirectsMax; redirects++) {
-      const response = await askWithCredential(at, request, redirects > 0)
-      const target = request.takesRedirect ? null : redirectOf(response, at)
+      const response = await requestWithToken(at, request, redirects > 0)
+      const target = request.returnsRedirect ? null : redirectOf(response, at)
       if (target === null) return { response, url: at }
-      dropBody(response)
+      cancelBody(response)
       at = target
     }
-    throw new AppError('upstream_invalid_answer', 'The source redirects over and over.')
+    throw new AppError('upstream_invalid_answer', 'The source redirects too often.')
   }
 
-  async function askWithCredential(url: URL, request: OriginRequest, isRedirected: boolean) {
-    const response = await ask(url, request, isRedirected)
-    if (response.status !== 401 || !(await tokens.answerChallenge(url, response, request.signal))) {
+  async function requestWithToken(url: URL, request: OriginRequest, isRedirected: boolean) {
+    const response = await send(url, request, isRedirected)
+    if (response.status !== 401 || !(await tokens.fetchToken(url, response, request.signal))) {
       return response
     }
-    dropBody(response)
-    return ask(url, request, isRedirected)
+    cancelBody(response)
+    return send(url, request, isRedirected)
   }
 
-  async function ask(url: URL, request: OriginRequest, isRedirected: boolean): Promise<Response> {
+  async function send(url: URL, request: OriginRequest, isRedirected: boolean): Promise<Response> {
     const { method = 'GET', headers, signal } = request
     const what = isRedirected ? 'A redirect of the source' : 'The source'
-    const addresses = await lookUp({ settings, world }, url, what)
+    const addresses = await resolveAllowed({ settings, deps }, url, what)
     signal.throwIfAborted()
     const credential = credentialFor(url)
     const init = {
@@ -93,7 +92,7 @@ export function createOrigin(settings: OriginSettings, world: OriginWorld): Orig
       signal,
     }
     try {
-      return await fetchFromAddresses(world, { url, addresses, init })
+      return await fetchFromAddresses(deps, { url, addresses, init })
     } catch (error) {
       throw signal.aborted ? signal.reason : error
     }
@@ -108,19 +107,19 @@ export function createOrigin(settings: OriginSettings, world: OriginWorld): Orig
   async function read(
     url: URL,
     request: OriginRequest & { readonly bytesMax: number },
-  ): Promise<ShortAnswer> {
+  ): Promise<ShortResponse> {
     const { controller, release } = followSignal(request.signal)
     const { signal } = controller
-    const timer = setTimeout(() => controller.abort(tookTooLong()), settings.answerMs)
+    const timer = setTimeout(() => controller.abort(responseTimeout()), settings.answerMs)
     const end = () => {
       clearTimeout(timer)
       release()
     }
     try {
-      const answer = await open(url, { ...request, signal })
-      const limited = limitBody(answer.response, { bytesMax: request.bytesMax, signal, end })
+      const opened = await open(url, { ...request, signal })
+      const limited = limitBody(opened.response, { bytesMax: request.bytesMax, signal, end })
       const bytes = await limited.bytes()
-      return { status: limited.status, headers: limited.headers, url: answer.url, bytes }
+      return { status: limited.status, headers: limited.headers, url: opened.url, bytes }
     } catch (error) {
       const failure = signal.aborted ? signal.reason : error
       controller.abort()
@@ -133,9 +132,9 @@ export function createOrigin(settings: OriginSettings, world: OriginWorld): Orig
   return { open, read }
 }
 
-/** The hub is of the administrator's choice, so it may be anywhere. */
-async function lookUp(
-  { settings, world }: { settings: OriginSettings; world: OriginWorld },
+/** The configured hub may be at any address. */
+async function resolveAllowed(
+  { settings, deps }: { settings: OriginSettings; deps: OriginDeps },
   url: URL,
   what: string,
 ): Promise<readonly string[]> {
@@ -147,37 +146,40 @@ async function lookUp(
   const seen: { addresses?: readonly string[] } = {}
   const resolve: ResolveHost = async (name) => {
     seen.addresses = []
-    seen.addresses = await world.resolve(name)
+    seen.addresses = await deps.resolve(name)
     return seen.addresses
   }
   try {
     return await checkUrl(url, policy, { what, resolve })
   } catch (cause) {
     if (seen.addresses?.length === 0) {
-      throw new AppError('upstream_unreachable', 'The host of the source is not found.', {
+      throw new AppError('upstream_unreachable', 'The host of the source cannot be resolved.', {
         cause,
       })
     }
-    const sentence = cause instanceof AppError ? cause.message : `${what} is refused.`
-    throw new AppError('permission_denied', sentence, { code: 'host_not_allowed', cause })
+    const message = cause instanceof AppError ? cause.message : `${what} is not allowed.`
+    throw new AppError('permission_denied', message, { code: 'host_not_allowed', cause })
   }
 }
 
-/** What is not read must be given up, or its connection stays. */
-export function dropBody(response: Response): void {
+/** An unread body that is not cancelled keeps its connection open. */
+export function cancelBody(response: Response): void {
   void response.body?.cancel().catch(() => {})
 }
 
-export function tookTooLong(): AppError {
-  return new AppError('upstream_first_event_timeout', 'The source took too long to answer.')
+export function responseTimeout(): AppError {
+  return new AppError('upstream_first_event_timeout', 'The source took too long to respond.')
 }
 
-/** Null: the answer is no redirect. */
+/** Null: the response is not a redirect. */
 function redirectOf(response: Response, from: URL): URL | null {
   if (!redirectStatuses.has(response.status)) return null
   const location = response.headers.get('location')
   const target = location === null ? null : URL.parse(location, from.href)
   if (target !== null && (from.protocol === 'http:' || target.protocol === 'https:')) return target
-  dropBody(response)
-  throw new AppError('upstream_invalid_answer', 'The source redirects to nowhere that is safe.')
+  cancelBody(response)
+  throw new AppError(
+    'upstream_invalid_answer',
+    'The source redirects to an invalid or insecure URL.',
+  )
 }

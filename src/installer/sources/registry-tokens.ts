@@ -3,19 +3,18 @@ import { createLru } from '#lib/lru.ts'
 import type { Origin } from './origin.ts'
 
 /**
- * Bearer tokens of container registries, got without a name. A registry says in its refusal who
- * gives them out; one is for one repository, goes to that registry alone, and is asked for again
- * when the registry no longer takes it.
+ * Anonymous bearer tokens of container registries. The 401 response of a registry names its token
+ * server. A token is for one repository, is sent to that registry only and is renewed on a 401.
  */
 export type RegistryTokens = {
   tokenFor(url: URL): string | undefined
-  /** Whether the refusal named somebody who gave a token; then it is worth to ask again. */
-  answerChallenge(url: URL, refusal: Response, signal: AbortSignal): Promise<boolean>
+  /** Fetches a token for a 401 response; true: retry the request with it. */
+  fetchToken(url: URL, unauthorized: Response, signal: AbortSignal): Promise<boolean>
 }
 
 const tokensMax = 256
-const answerBytesMax = 65_536
-const tokenLengthMax = 16_384
+const responseBytesMax = 65_536
+const tokenCharsMax = 16_384
 
 export function createRegistryTokens({ read }: Pick<Origin, 'read'>): RegistryTokens {
   const tokens = createLru<string, string>(tokensMax)
@@ -24,13 +23,13 @@ export function createRegistryTokens({ read }: Pick<Origin, 'read'>): RegistryTo
       const repository = repositoryOf(url)
       return repository === null ? undefined : tokens.get(repository)
     },
-    async answerChallenge(url, refusal, signal) {
+    async fetchToken(url, unauthorized, signal) {
       const repository = repositoryOf(url)
-      const place = placeOfTokens(refusal.headers.get('www-authenticate') ?? '')
-      if (repository === null || place === null) return false
-      const answer = await read(place, { signal, bytesMax: answerBytesMax })
-      if (answer.status !== 200) return false
-      const fields = asRecord(parseJson(new TextDecoder().decode(answer.bytes)))
+      const tokenUrl = tokenUrlOf(unauthorized.headers.get('www-authenticate') ?? '')
+      if (repository === null || tokenUrl === null) return false
+      const response = await read(tokenUrl, { signal, bytesMax: responseBytesMax })
+      if (response.status !== 200) return false
+      const fields = asRecord(parseJson(new TextDecoder().decode(response.bytes)))
       const token = fields['token'] ?? fields['access_token']
       if (typeof token !== 'string' || !isToken(token)) return false
       tokens.set(repository, token)
@@ -39,14 +38,14 @@ export function createRegistryTokens({ read }: Pick<Origin, 'read'>): RegistryTo
   }
 }
 
-/** `https://registry/v2/some/name/blobs/…` → `https://registry/v2/some/name`; null: no registry's. */
+/** `https://registry/v2/some/name/blobs/…` → `https://registry/v2/some/name`; null: not a registry URL. */
 function repositoryOf({ origin, pathname }: URL): string | null {
   const path = /^\/v2\/.+(?=\/(?:blobs|manifests)\/)/.exec(pathname)?.[0]
   return path === undefined ? null : `${origin}${path}`
 }
 
 /** `Bearer realm="https://auth/token",service="registry",scope="repository:a/b:pull"` → a URL. */
-function placeOfTokens(challenge: string): URL | null {
+function tokenUrlOf(challenge: string): URL | null {
   if (!/^bearer\s/i.test(challenge)) return null
   const fields = new Map(
     [...challenge.matchAll(/([a-z]+)="([^"]*)"/gi)].map(([, name = '', value = '']) => [
@@ -54,15 +53,15 @@ function placeOfTokens(challenge: string): URL | null {
       value,
     ]),
   )
-  const place = URL.parse(fields.get('realm') ?? '')
+  const url = URL.parse(fields.get('realm') ?? '')
   for (const name of ['service', 'scope']) {
     const value = fields.get(name)
-    if (value !== undefined) place?.searchParams.set(name, value)
+    if (value !== undefined) url?.searchParams.set(name, value)
   }
-  return place
+  return url
 }
 
-/** It becomes part of a header. */
+/** The token becomes part of a header. */
 function isToken(text: string): boolean {
-  return text.length <= tokenLengthMax && /^[\x21-\x7e]+$/.test(text)
+  return text.length <= tokenCharsMax && /^[\x21-\x7e]+$/.test(text)
 }

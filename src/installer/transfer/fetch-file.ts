@@ -1,81 +1,172 @@
+import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { exchange, tooLong } from './exchange.ts'
-import { type Ending, fetchRanges } from './fetch-ranges.ts'
-import { type FetchJob, isVouchedFor, startOver } from './job.ts'
+import { type RangeOutcome, requestRange, tooLarge } from './range-request.ts'
+import { createClaims } from './ranges.ts'
+import { type FileDownload, hasKnownHash, startOver } from './transfer.ts'
 
-/** A source whose file is ever another one is given up. */
+/** Why no more ranges are fetched; `completed`: none is missing. */
+type FetchEnd = Exclude<RangeOutcome, { kind: 'failed' }>
+
+/** Version changes during a download before it fails. */
 const changesMax = 3
-/** A source that says another length than it should is asked once more. */
+/** Wrong lengths before the download fails. */
 const wrongLengthsMax = 1
+/** Consecutive invalid range responses, after valid ones, before ranges are given up. */
+const invalidRangesMax = 3
 
-/** Brings all bytes of a file onto the disk, and answers how many they are. */
-export async function fetchFile(job: FetchJob): Promise<number> {
-  const { part, file, say } = job
+/** Downloads all bytes of a file; returns their number. */
+export async function fetchFile(download: FileDownload): Promise<number> {
+  const { part, file, logLine } = download
   const faults = { changes: 0, wrongLengths: 0 }
   let isWhole = false
   let ignoresValidators = false
   for (;;) {
-    job.signal.throwIfAborted()
+    download.signal.throwIfAborted()
     const { bytes } = part.version()
     if (bytes !== null && part.bytesWritten() === bytes) return bytes
-    if (isWhole && part.bytesWritten() > 0) await startOver(job)
-    const attempt = { ...job, ignoresValidators }
-    const ending: Ending = await (isWhole ? fetchWhole(attempt) : fetchRanges(attempt))
-    switch (ending.kind) {
-      case 'filled':
+    if (isWhole && part.bytesWritten() > 0) await startOver(download)
+    const attempt = { ...download, ignoresValidators }
+    const end: FetchEnd = await (isWhole ? fetchWhole(attempt) : fetchRanges(attempt))
+    switch (end.kind) {
+      case 'completed':
         continue
       case 'unrangeable':
-        say('warn', `${ending.error.message} The file is fetched as a whole.`)
+        logLine('warn', `${end.error.message} Downloading the whole file.`)
         isWhole = true
         break
       case 'excess':
-        say('warn', 'The source sends more than it should; the file is fetched again.')
-        count(faults, isWhole)
+        logLine('warn', 'The source sends more bytes than it declared; downloading again.')
+        countFault(faults, isWhole)
         isWhole = true
         break
       case 'changed':
-        say('warn', 'The source has another file than it had; it is fetched from its beginning.')
-        count(faults, isOtherLength(file.bytes, ending.bytes))
-        ignoresValidators = isVouchedFor(file)
+        logLine('warn', 'The file has changed at the source; downloading from its beginning.')
+        countFault(faults, file.bytes !== null && end.bytes !== null && file.bytes !== end.bytes)
+        ignoresValidators = hasKnownHash(file)
     }
-    await startOver(job)
+    await startOver(download)
   }
 }
 
-/** What is not known is no difference. */
-function isOtherLength(wanted: number | null, found: number | null): boolean {
-  return wanted !== null && found !== null && wanted !== found
-}
-
-/** Throws where it has happened too often. */
-function count(faults: { changes: number; wrongLengths: number }, isWrongLength: boolean): void {
+function countFault(
+  faults: { changes: number; wrongLengths: number },
+  isWrongLength: boolean,
+): void {
   if (isWrongLength) faults.wrongLengths++
   else faults.changes++
   if (faults.wrongLengths > wrongLengthsMax) {
-    throw invalid('The source does not send as many bytes as it should.', 'length_mismatch')
+    throw invalid('The file has another length than the source declared.', 'length_mismatch')
   }
   if (faults.changes > changesMax) {
-    throw invalid('The file changes at its source while it is fetched.', 'source_changed')
+    throw invalid('The file keeps changing at the source.', 'source_changed')
   }
 }
 
-/** Over one connection from the beginning, each time that it breaks off. */
-async function fetchWhole(job: FetchJob): Promise<Ending> {
-  const { part, file, patience, settings, signal } = job
-  for (let triesInVain = 0; ; triesInVain++) {
+function invalid(message: string, code: string): AppError {
+  return new AppError('upstream_invalid_answer', message, { code })
+}
+
+/** Downloads over one connection, from the beginning after each failure. */
+async function fetchWhole(download: FileDownload): Promise<FetchEnd> {
+  const { part, file, retryBudget, settings, signal } = download
+  for (let failures = 0; ; failures++) {
     const end = file.bytes ?? settings.fileBytesMax + 1
     const claim = { start: 0, at: 0, end }
-    const outcome = await exchange(job, { claim, isPart: false, signal, onAnswered: () => {} })
-    if (outcome.kind === 'filled') {
-      if (claim.at > settings.fileBytesMax) throw tooLong(settings.fileBytesMax)
+    const options = { claim, isPart: false, signal, onResponse: () => {} }
+    const outcome = await requestRange(download, options)
+    if (outcome.kind === 'completed') {
+      if (claim.at > settings.fileBytesMax) throw tooLarge(settings.fileBytesMax)
       part.identify({ ...part.version(), bytes: claim.at })
     }
     if (outcome.kind !== 'failed') return outcome
-    await patience.failed(outcome, triesInVain, signal)
-    await startOver(job)
+    await retryBudget.failed(outcome, failures, signal)
+    await startOver(download)
   }
 }
 
-function invalid(sentence: string, code: string): AppError {
-  return new AppError('upstream_invalid_answer', sentence, { code })
+/**
+ * Fetches the missing ranges over several connections. The first one starts alone: its response
+ * shows the length of the file and whether the source supports ranges.
+ */
+async function fetchRanges(download: FileDownload): Promise<FetchEnd> {
+  const { part, retryBudget, settings } = download
+  const rangeBytes = settings.rangesMax === 1 ? Number.POSITIVE_INFINITY : settings.rangeBytes
+  const claims = createClaims(part.written, rangeBytes)
+  const { controller, release } = followSignal(download.signal)
+  const { signal } = controller
+  const connections = new Set<Promise<void>>()
+  let fetchEnd: FetchEnd | null = null
+  let failure: unknown
+  let supportsRanges = false
+
+  const stop = (end: FetchEnd | null, error?: unknown) => {
+    fetchEnd ??= end
+    failure ??= error
+    controller.abort(stopped)
+  }
+  const connect = () => {
+    const connection = runConnection().catch((error) => {
+      if (error !== stopped) stop(null, error)
+    })
+    connections.add(connection)
+    void connection.finally(() => connections.delete(connection))
+  }
+  const onResponse = (isPart: boolean) => {
+    if (supportsRanges || !isPart) return
+    supportsRanges = true
+    for (let count = 1; count < settings.rangesMax; count++) connect()
+  }
+  async function runConnection() {
+    const counts = { fruitless: 0, invalidRanges: 0 }
+    for (;;) {
+      const claim = claims.take(part.version().bytes)
+      if (claim === null) return
+      const isPart = claim.start > 0 || claim.end !== part.version().bytes
+      const outcome = await requestRange(download, {
+        claim,
+        isPart,
+        signal,
+        onResponse: () => onResponse(isPart),
+      }).finally(() => claims.release(claim))
+      if (!(await mayContinue(outcome, counts))) return
+    }
+  }
+  async function mayContinue(
+    outcome: RangeOutcome,
+    counts: { fruitless: number; invalidRanges: number },
+  ): Promise<boolean> {
+    switch (outcome.kind) {
+      case 'completed':
+        counts.fruitless = 0
+        counts.invalidRanges = 0
+        retryBudget.completed()
+        return true
+      case 'failed':
+        // An overloaded source gets fewer connections.
+        if (outcome.error.kind === 'upstream_overloaded' && claims.count() > 0) return false
+        counts.fruitless = outcome.bytesGained > 0 ? 0 : counts.fruitless + 1
+        await retryBudget.failed(outcome, counts.fruitless, signal)
+        return true
+      case 'unrangeable':
+        if (supportsRanges && ++counts.invalidRanges < invalidRangesMax) {
+          const attempt = { error: outcome.error, bytesGained: 0, isSlow: false }
+          await retryBudget.failed(attempt, ++counts.fruitless, signal)
+          return true
+        }
+        stop(outcome)
+        return false
+      default:
+        stop(outcome)
+        return false
+    }
+  }
+
+  connect()
+  while (connections.size > 0) await Promise.all(connections)
+  release()
+  download.signal.throwIfAborted()
+  if (failure !== undefined) throw failure
+  return fetchEnd ?? { kind: 'completed' }
 }
+
+const stopped = new Error('the other connections were stopped')

@@ -1,61 +1,62 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
-import { orDiskFull } from './disk-full.ts'
-import { readState, removeState, writeState } from './part-state.ts'
-import { createSaver } from './saver.ts'
-import { createSpans, type Span } from './spans.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { isMissing, withDiskFullError, writeDurably } from '#installer/layout.ts'
+import { parseJson } from '#lib/json.ts'
+import { compileChecker } from '#lib/schema.ts'
+import { createSpans, type Span } from './ranges.ts'
 
-/** Of which version of a file the bytes are. */
+/** The version of a file that the bytes belong to. */
 export type Version = {
   /** See `validatorOf`. */
   readonly validator: string | null
   readonly bytes: number | null
 }
 
-/** The bytes of a file that is on its way, at their places, and what is known of them. */
+/** A partially downloaded file with a durable record of its written ranges. */
 export type PartFile = {
   readonly version: () => Version
   readonly written: () => readonly Span[]
   readonly bytesWritten: () => number
   readonly prefixEnd: () => number
-  /** Says of which version the bytes are, those that are there among them. */
+  /** Sets the version of all bytes, including those already written. */
   identify(version: Version): void
-  /** Resolves when the system has taken the bytes. */
-  write(offset: number, pieces: readonly Uint8Array[]): Promise<void>
-  /** Into the buffer; answers how many bytes there were. */
+  /** Resolves when the operating system has accepted the bytes. */
+  write(offset: number, chunks: readonly Uint8Array[]): Promise<void>
+  /** Reads into the buffer; returns the number of bytes. */
   read(offset: number, buffer: Uint8Array): Promise<number>
-  /** Nothing of it is of use any more. */
+  /** Discards all bytes. */
   restart(version: Version): Promise<void>
-  /** Resolves when all that was written is on the disk and is said to be. */
+  /** Resolves when all written bytes and their record are durable. */
   save(): Promise<void>
   close(): Promise<void>
 }
 
-export type PartOptions = {
+type PartFileOptions = {
   readonly partPath: string
   readonly bytes: number | null
   readonly sha256: string | null
-  /** So many bytes are on the disk, and will be known to be after a crash. */
+  /** This many bytes will survive a crash. */
   readonly onSaved: (bytes: number) => void
 }
 
-/** Opens a part with what an earlier run has left in it, as far as it is of use. */
-export async function openPart(options: PartOptions): Promise<PartFile> {
+/** Opens a part with the usable bytes of an earlier run. */
+export async function openPart(options: PartFileOptions): Promise<PartFile> {
   const { partPath, sha256, onSaved } = options
-  const file = await openAlone(partPath)
-  const left = await stateLeft(options, (await file.stat()).size)
-  const spans = createSpans(left?.done ?? [])
-  let version: Version = left ?? { validator: null, bytes: options.bytes }
+  const file = await openUnlinked(partPath)
+  const previous = await usableState(options, (await file.stat()).size)
+  const spans = createSpans(previous?.done ?? [])
+  let version: Version = previous ?? { validator: null, bytes: options.bytes }
   const saver = createSaver(async () => {
     const done = spans.list()
-    const state = { version: 1 as const, ...version, sha256 }
     await file.datasync()
-    await writeState(partPath, { ...state, done: done.map(([start, end]) => [start, end]) })
+    const state = { version: 1 as const, ...version, sha256, done: done.map(([a, b]) => [a, b]) }
+    await writeDurably(statePathOf(partPath), JSON.stringify(state))
     onSaved(createSpans(done).bytes())
   })
-  if (left !== null) onSaved(spans.bytes())
+  if (previous !== null) onSaved(spans.bytes())
   else {
-    await removeState(partPath)
+    await rm(statePathOf(partPath), { force: true })
     await file.truncate(0)
   }
   const save = async () => {
@@ -69,15 +70,15 @@ export async function openPart(options: PartOptions): Promise<PartFile> {
     prefixEnd: spans.prefixEnd,
     identify(next) {
       version = next
-      saver.changed()
+      saver.markChanged()
     },
-    async write(offset, pieces) {
+    async write(offset, chunks) {
       saver.throwFailure()
       let at = offset
-      for (const piece of pieces) at = await writeWhole(file, piece, at)
+      for (const chunk of chunks) at = await writeAll(file, chunk, at)
       spans.add(offset, at)
-      saver.changed()
-      saver.saveInTime()
+      saver.markChanged()
+      saver.saveLater()
     },
     async read(offset, buffer) {
       return (await file.read(buffer, 0, buffer.length, offset)).bytesRead
@@ -85,8 +86,8 @@ export async function openPart(options: PartOptions): Promise<PartFile> {
     async restart(next) {
       spans.clear()
       version = next
-      saver.changed()
-      // First nothing is claimed, then it is gone: never the other way round.
+      saver.markChanged()
+      // The record must never claim bytes that are not there, so it is saved first.
       await save()
       await file.truncate(0)
     },
@@ -98,18 +99,18 @@ export async function openPart(options: PartOptions): Promise<PartFile> {
   }
 }
 
-/** A file that has another name too may be one that is installed, and must not be written to. */
-async function openAlone(partPath: string): Promise<FileHandle> {
+/** A file with a second hard link may be an installed one, which must not be written to. */
+async function openUnlinked(partPath: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW
-  const file = await open(partPath, flags, 0o644).catch(failed)
+  const file = await open(partPath, flags, 0o644).catch(rethrow)
   if ((await file.stat()).nlink === 1) return file
   await file.close()
   await rm(partPath)
-  return open(partPath, flags | constants.O_EXCL, 0o644).catch(failed)
+  return open(partPath, flags | constants.O_EXCL, 0o644).catch(rethrow)
 }
 
-/** Null: nothing is left, or of another file. */
-async function stateLeft({ partPath, bytes, sha256 }: PartOptions, partBytes: number) {
+/** Null: there is no state, or it belongs to another file. */
+async function usableState({ partPath, bytes, sha256 }: PartFileOptions, partBytes: number) {
   const state = await readState(partPath, partBytes)
   if (state === null) return null
   const isOther =
@@ -117,25 +118,115 @@ async function stateLeft({ partPath, bytes, sha256 }: PartOptions, partBytes: nu
     isDifferent(state.sha256, sha256) ||
     (state.bytes !== null && state.done.some(([, end]) => end > (state.bytes ?? 0)))
   if (isOther) return null
-  // Where a hash decides, it is no matter that a source has changed its mind about the version.
+  // With a known hash, the validator of the source does not matter.
   const validator = sha256 === null ? state.validator : null
   return { ...state, validator, bytes: bytes ?? state.bytes }
 }
 
-/** What is not known is no difference. */
+/** Unknown values do not differ. */
 function isDifferent<T>(a: T | null, b: T | null): boolean {
   return a !== null && b !== null && a !== b
 }
 
-/** One call may write a part only. Answers where the piece ends in the file. */
-async function writeWhole(file: FileHandle, piece: Uint8Array, offset: number): Promise<number> {
-  for (let from = 0; from < piece.length; ) {
-    const left = piece.length - from
-    from += (await file.write(piece, from, left, offset + from).catch(failed)).bytesWritten
+/** One call may write only a part. Returns the end of the chunk in the file. */
+async function writeAll(file: FileHandle, chunk: Uint8Array, offset: number): Promise<number> {
+  for (let from = 0; from < chunk.length; ) {
+    const left = chunk.length - from
+    from += (await file.write(chunk, from, left, offset + from).catch(rethrow)).bytesWritten
   }
-  return offset + piece.length
+  return offset + chunk.length
 }
 
-function failed(error: unknown): never {
-  throw orDiskFull(error)
+function rethrow(error: unknown): never {
+  throw withDiskFullError(error)
+}
+
+const offset = Type.Integer({ minimum: 0 })
+const stateSchema = Type.Object({
+  /** Of the file format. */
+  version: Type.Literal(1),
+  /** The version of the bytes according to the source; see `validatorOf`. */
+  validator: Type.Union([Type.String(), Type.Null()]),
+  bytes: Type.Union([offset, Type.Null()]),
+  sha256: Type.Union([Type.String(), Type.Null()]),
+  /** The ranges that survive a power loss. */
+  done: Type.Array(Type.Tuple([offset, offset]), { maxItems: 10_000 }),
+})
+/** Holds no URL, because URLs may contain credentials. */
+type PartState = Static<typeof stateSchema>
+
+const checker = compileChecker(stateSchema)
+const stateBytesMax = 1024 * 1024
+
+function statePathOf(partPath: string): string {
+  return `${partPath}.state`
+}
+
+/** Null: there is no valid state. */
+async function readState(partPath: string, partBytes: number): Promise<PartState | null> {
+  const state = parseJson(await readShort(statePathOf(partPath)))
+  if (!checker.check(state)) return null
+  return { ...state, done: state.done.map(([start, end]) => [start, Math.min(end, partBytes)]) }
+}
+
+async function readShort(path: string): Promise<string> {
+  try {
+    const file = await open(path, 'r')
+    try {
+      const { size } = await file.stat()
+      return size > stateBytesMax ? '' : await file.readFile('utf8')
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (isMissing(error)) return ''
+    throw error
+  }
+}
+
+const saveEveryMs = 1_000
+
+/** Saves changes one after another; `saveLater` at most once per interval, in the background. */
+function createSaver(write: () => Promise<void>) {
+  let isSaved = true
+  let savedAt = performance.now()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let last: Promise<void> = Promise.resolve()
+  let isQueued = false
+  let failure: unknown
+
+  async function saveNow() {
+    isQueued = false
+    if (isSaved) return
+    // Changes during the write belong to the next one.
+    isSaved = true
+    try {
+      await write()
+    } catch (error) {
+      isSaved = false
+      failure ??= withDiskFullError(error)
+    }
+    savedAt = performance.now()
+  }
+  function save(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    if (!isQueued) last = last.then(saveNow)
+    isQueued = true
+    return last
+  }
+  return {
+    save,
+    markChanged() {
+      isSaved = false
+    },
+    saveLater() {
+      const remainingMs = saveEveryMs - (performance.now() - savedAt)
+      timer ??= setTimeout(() => void save(), Math.max(remainingMs, 0))
+    },
+    /** Throws the first failure, including those in the background. */
+    throwFailure() {
+      if (failure !== undefined) throw failure
+    },
+  }
 }

@@ -1,82 +1,84 @@
 /** In hex. */
 export type Digest = {
   readonly sha256: string
-  /** Of git's object of the content, where it was asked for. */
+  /** SHA-1 of the git object, if requested. */
   readonly gitSha1: string | null
 }
 
 /**
- * Hashes a file from its beginning while it is being written. What is written at the place that was
- * reached is hashed at once; what was written ahead of it is read back, when the gap has closed.
+ * Hashes a file from its beginning while it is written in any order. Bytes at the current position
+ * are hashed at once; bytes written ahead are read back when the gap before them has closed.
  */
 export type PrefixHash = {
-  /** These bytes were written, and up to `prefixEnd` there is no gap now. */
-  advance(offset: number, pieces: readonly Uint8Array[], prefixEnd: number): void
-  /** Of so many bytes, which are all there. */
+  /** These bytes were written, and the file has no gap before `prefixEnd`. */
+  advance(offset: number, chunks: readonly Uint8Array[], prefixEnd: number): void
+  /** The digest of a complete file of this length. */
   digest(bytes: number): Promise<Digest>
   restart(): void
 }
 
-/** What is read back at a time; it is hashed in one go, in less than a millisecond. */
+/** Bytes per read; hashing them takes less than a millisecond. */
 const readBytes = 1024 * 1024
 
 type Read = (offset: number, buffer: Uint8Array) => Promise<number>
 
-/** `gitBytes`: the length of the content, where the hash of git is wanted too. */
+/** `gitBytes`: the length of the content if the git hash is requested. */
 export function createPrefixHash(read: Read, gitBytes: number | null): PrefixHash {
-  let run = startRun(gitBytes)
+  let hasher = createHasher(gitBytes)
   let reading: Promise<void> | null = null
 
   async function readUpTo(end: number): Promise<void> {
-    const own = run
+    const own = hasher
     const buffer = new Uint8Array(readBytes)
-    while (own.at < end && own === run) {
+    while (own.at < end && own === hasher) {
       const wanted = buffer.subarray(0, Math.min(readBytes, end - own.at))
       const bytes = await read(own.at, wanted)
-      if (bytes === 0) throw new Error('the part is shorter than it was written')
-      own.take(wanted.subarray(0, bytes))
+      if (bytes === 0) throw new Error('the part is shorter than its written ranges')
+      own.update(wanted.subarray(0, bytes))
     }
   }
-  function follow(end: number) {
-    if (reading !== null || end <= run.at) return
+  function startReading(end: number) {
+    if (reading !== null || end <= hasher.at) return
     reading = readUpTo(end).finally(() => {
       reading = null
     })
-    // It is met again by the one who asks for the digest.
+    // `digest` repeats a failed read.
     reading.catch(() => {})
   }
   return {
-    advance(offset, pieces, prefixEnd) {
-      if (reading === null && offset === run.at) for (const piece of pieces) run.take(piece)
-      follow(prefixEnd)
+    advance(offset, chunks, prefixEnd) {
+      if (reading === null && offset === hasher.at) {
+        for (const chunk of chunks) hasher.update(chunk)
+      }
+      startReading(prefixEnd)
     },
     async digest(bytes) {
-      while (run.at < bytes) {
-        follow(bytes)
+      while (hasher.at < bytes) {
+        startReading(bytes)
         await reading
       }
-      return run.digest()
+      return hasher.digest()
     },
     restart() {
-      run = startRun(gitBytes)
+      hasher = createHasher(gitBytes)
     },
   }
 }
 
-function startRun(gitBytes: number | null) {
+function createHasher(gitBytes: number | null) {
   const sha256 = new Bun.CryptoHasher('sha256')
   const git = gitBytes === null ? null : new Bun.CryptoHasher('sha1').update(`blob ${gitBytes}\0`)
-  const run = {
+  const hasher = {
     at: 0,
-    take(piece: Uint8Array) {
-      sha256.update(piece)
-      git?.update(piece)
-      run.at += piece.length
+    update(chunk: Uint8Array) {
+      sha256.update(chunk)
+      git?.update(chunk)
+      hasher.at += chunk.length
     },
     digest: (): Digest => ({
       sha256: sha256.digest('hex'),
       gitSha1: git?.digest('hex') ?? null,
     }),
   }
-  return run
+  return hasher
 }

@@ -66,7 +66,7 @@ test('a branch becomes its commit, and each file comes with the hash that the hu
       },
     ],
   })
-  expect(lines.join()).toContain('left out')
+  expect(lines.join()).toContain('Skipping 3 files')
 })
 
 test('the list of files is read to its end', async () => {

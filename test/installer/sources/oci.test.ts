@@ -101,7 +101,7 @@ test('a file is transferred with tokens too, and again when they have run out', 
   for (const part of ['one', 'two']) {
     const partPath = join(folder, part)
     const { signal } = new AbortController()
-    const quiet = { onProgress() {}, onVerifying() {}, say() {} }
+    const quiet = { onProgress() {}, onVerifying() {}, logLine() {} }
     const transferred = await transfer(file, { partPath, signal, ...quiet })
     expect(transferred.isVerified).toBe(true)
     expect(readFileSync(partPath).equals(content)).toBe(true)

@@ -1,5 +1,5 @@
 import { createSources, type SourceSettings } from '#installer/sources/create-sources.ts'
-import type { Resolved, Source } from '#installer/sources/source.ts'
+import type { ResolvedSource, Source } from '#installer/sources/source.ts'
 import { AppError } from '#lib/errors.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 
@@ -15,7 +15,7 @@ const sourceSettings: SourceSettings = {
 }
 
 export type Resolving = {
-  readonly resolved: Resolved
+  readonly resolved: ResolvedSource
   readonly lines: readonly string[]
 }
 
@@ -26,8 +26,8 @@ export async function resolveSource(source: AnySource, more: More = {}): Promise
   const { settings, allowsUnsafe = false, signal = new AbortController().signal } = more
   const resolve = createSources({ ...sourceSettings, ...settings }, { fetch, resolve: resolveHost })
   const lines: string[] = []
-  const say = (_: string, line: string) => void lines.push(line)
-  return { resolved: await resolve(source, { signal, say, allowsUnsafe }), lines }
+  const logLine = (_: string, line: string) => void lines.push(line)
+  return { resolved: await resolve(source, { signal, logLine, allowsUnsafe }), lines }
 }
 
 /** The code on the wire, and what people are told. */

@@ -87,7 +87,7 @@ test('a server that has no parts sends the file as a whole', async () => {
   const url = bench.origin.put('/model.gguf', content, { hasRanges: false })
   const { file, lines } = await bench.transfer(remoteFile(url, content))
   expect(file?.sha256).toBe(sha256Of(content))
-  expect(lines.join()).toContain('as a whole')
+  expect(lines.join()).toContain('Downloading the whole file')
   expect(bench.origin.questions).toHaveLength(2)
 })
 

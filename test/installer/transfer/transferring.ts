@@ -78,7 +78,7 @@ export async function openBench(): Promise<Bench> {
         onVerifying() {
           hasVerified = true
         },
-        say: (_: string, line: string) => void lines.push(line),
+        logLine: (_: string, line: string) => void lines.push(line),
       }
       const outcome = await transferFile(file, options).catch(readFailure)
       const isFailed = typeof outcome === 'string'

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import type { Config } from '#config/schema.ts'
-import type { Download, DownloadLine, InstallWish } from '#installer/installer.ts'
+import type { Download, DownloadLine, InstallRequest } from '#installer/installer.ts'
 import type { TestPlace } from '#test/support/database.ts'
 
 export type ProcessTask = {
   readonly place: Pick<TestPlace, 'databaseUrl' | 'dataFolder'>
   readonly folder: string
   readonly settings: Partial<Config['installer']>
-  readonly wish: InstallWish
+  readonly wish: InstallRequest
   /** Of a download that is there already. */
   readonly downloadId?: string
   /** Whether that one pauses and is to go on. */

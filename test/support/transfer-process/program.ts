@@ -16,7 +16,7 @@ try {
     signal: new AbortController().signal,
     onProgress: (bytes) => tell({ bytes }),
     onVerifying: () => tell({ isVerifying: true }),
-    say: (level, message) => tell({ level, message }),
+    logLine: (level, message) => tell({ level, message }),
   })
   tell({ file })
 } catch (error) {

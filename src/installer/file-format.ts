@@ -1,22 +1,22 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { AppError } from '#lib/errors.ts'
 
-/** What the format allows for the header of a safetensors file. */
+/** The limit of the safetensors format. */
 const headerBytesMax = 100_000_000
-/** Headers are filled up with spaces to a multiple of eight. */
+/** Headers are padded with spaces to a multiple of eight. */
 const headerTailBytes = 8
 
 /**
- * Looks whether a file is what its name says, as far as its first bytes tell; throws an `AppError`
- * of code `invalid_file`. `name` is how people know it, `path` where it lies.
+ * Checks that the header of a file matches its extension; throws an `AppError` with the code
+ * `invalid_file`. `name` is its name in the model, `path` its place on the disk.
  */
-export async function checkFileKind(name: string, path: string): Promise<void> {
-  const kind = /\.(gguf|safetensors)$/i.exec(name)?.[1]?.toLowerCase()
-  if (kind === undefined) return
+export async function checkFileFormat(name: string, path: string): Promise<void> {
+  const format = /\.(gguf|safetensors)$/i.exec(name)?.[1]?.toLowerCase()
+  if (format === undefined) return
   const file = await open(path, 'r')
   try {
-    const isSo = kind === 'gguf' ? await isGguf(file) : await isSafetensors(file)
-    if (!isSo) throw invalidFile(name, kind)
+    const isValid = format === 'gguf' ? await isGguf(file) : await isSafetensors(file)
+    if (!isValid) throw invalidFile(name, format)
   } finally {
     await file.close()
   }
@@ -26,7 +26,7 @@ async function isGguf(file: FileHandle): Promise<boolean> {
   return (await readAt(file, 0, 4)).toString('latin1') === 'GGUF'
 }
 
-/** Eight bytes that tell the length of a JSON object, which follows. */
+/** Eight bytes hold the length of a JSON object, which follows. */
 async function isSafetensors(file: FileHandle): Promise<boolean> {
   const { size } = await file.stat()
   const start = await readAt(file, 0, 9)
@@ -45,9 +45,9 @@ async function readAt(file: FileHandle, position: number, bytes: number): Promis
   return buffer.subarray(0, bytesRead)
 }
 
-function invalidFile(name: string, kind: string): AppError {
-  const called = kind === 'gguf' ? 'GGUF' : kind
-  return new AppError('upstream_invalid_answer', `"${name}" is no ${called} file.`, {
+function invalidFile(name: string, format: string): AppError {
+  const label = format === 'gguf' ? 'GGUF' : format
+  return new AppError('upstream_invalid_answer', `"${name}" is not a valid ${label} file.`, {
     code: 'invalid_file',
   })
 }

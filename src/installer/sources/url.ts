@@ -1,54 +1,53 @@
 import { followSignal } from '#lib/deadline.ts'
-import { isAllowedType, unsafeFile } from './file-types.ts'
-import { dropBody, type Origin, tookTooLong } from './origin.ts'
-import { checkPath } from './paths.ts'
-import { refusalOf } from './refusal.ts'
+import { isAllowedType, unsafeFile, validatePath } from './file-rules.ts'
+import { cancelBody, type Origin, responseTimeout } from './origin.ts'
+import { statusError, strongEtag } from './origin-response.ts'
 import { badSource } from './select-files.ts'
-import type { Resolved, Source, SourceContext } from './source.ts'
-import { strongEtag } from './validator.ts'
+import type { ResolvedSource, Source, SourceContext } from './source.ts'
 
 type UrlSource = Extract<Source, { kind: 'url' }>
 
 const urlCharsMax = 4_096
-/** What servers answer that know no HEAD, or sign their URLs for GET alone. */
-const headRefused = new Set([400, 401, 403, 404, 405, 501])
+/** Statuses of servers that do not support HEAD, or sign their URLs for GET only. */
+const noHeadStatuses = new Set([400, 401, 403, 404, 405, 501])
 
-/** The one file that a URL leads to. */
+/** The file at a URL. */
 export async function resolveUrl(
   { origin, settings }: { origin: Origin; settings: { readonly answerMs: number } },
   source: UrlSource,
-  { signal, say, allowsUnsafe }: SourceContext,
-): Promise<Resolved> {
+  { signal, logLine, allowsUnsafe }: SourceContext,
+): Promise<ResolvedSource> {
   const { sha256 } = source
   const url = URL.parse(source.url)
-  if (url === null || source.url.length > urlCharsMax) throw badSource('The source is no URL.')
-  if (sha256 !== null && !/^[0-9a-f]{64}$/i.test(sha256)) throw badSource('The sha256 is none.')
+  if (url === null || source.url.length > urlCharsMax) throw badSource('The source is not a URL.')
+  if (sha256 !== null && !/^[0-9a-f]{64}$/i.test(sha256)) throw badSource('The sha256 is invalid.')
   const headers = await headersOf(origin, { url, signal, limitMs: settings.answerMs })
-  const path = checkPath(nameOfFile(headers, url))
+  const path = validatePath(fileNameOf(headers, url))
   if (!isAllowedType(path, allowsUnsafe)) throw unsafeFile(path)
-  if (sha256 === null) say('warn', 'Nobody vouches for this file: its sha256 is not given.')
+  if (sha256 === null) logLine('warn', 'No sha256 given: the file cannot be verified.')
   const file = { path, bytes: lengthOf(headers), sha256: sha256?.toLowerCase() ?? null }
   return { revision: strongEtag(headers), files: [{ ...file, from: { url: source.url } }] }
 }
 
-type Question = { url: URL; signal: AbortSignal; limitMs: number }
-
-/** By HEAD where the server takes it, else by asking for the first byte; the body is not read. */
-async function headersOf(origin: Origin, { url, signal, limitMs }: Question): Promise<Headers> {
+/** By HEAD if the server supports it, else by a GET of the first byte. The body is not read. */
+async function headersOf(
+  origin: Origin,
+  { url, signal, limitMs }: { url: URL; signal: AbortSignal; limitMs: number },
+): Promise<Headers> {
   const { controller, release } = followSignal(signal)
-  const timer = setTimeout(() => controller.abort(tookTooLong()), limitMs)
-  const ask = async (method: 'HEAD' | 'GET', headers: Record<string, string>) => {
+  const timer = setTimeout(() => controller.abort(responseTimeout()), limitMs)
+  const request = async (method: 'HEAD' | 'GET', headers: Record<string, string>) => {
     const { response } = await origin.open(url, { method, headers, signal: controller.signal })
-    dropBody(response)
+    cancelBody(response)
     return response
   }
   try {
-    const head = await ask('HEAD', {})
+    const head = await request('HEAD', {})
     if (head.ok) return head.headers
-    if (!headRefused.has(head.status)) throw refusalOf(head)
-    const first = await ask('GET', { range: 'bytes=0-0' })
+    if (!noHeadStatuses.has(head.status)) throw statusError(head)
+    const first = await request('GET', { range: 'bytes=0-0' })
     if (first.ok) return first.headers
-    throw refusalOf(first)
+    throw statusError(first)
   } finally {
     clearTimeout(timer)
     release()
@@ -56,17 +55,17 @@ async function headersOf(origin: Origin, { url, signal, limitMs }: Question): Pr
   }
 }
 
-/** Of the whole file, also where only its first byte was asked for. */
+/** The length of the whole file, also from the response to a range request. */
 function lengthOf(headers: Headers): number | null {
   const range = headers.get('content-range')
   const length = range === null ? headers.get('content-length') : range.replace(/^.*\//, '')
   return length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null
 }
 
-/** What the server calls it, else the last part of the path. Folders in a name are left out. */
-function nameOfFile(headers: Headers, url: URL): string {
-  const told = nameInDisposition(headers.get('content-disposition') ?? '')
-  const name = told ?? decoded(url.pathname)
+/** The name in Content-Disposition, else the last segment of the path; without folders. */
+function fileNameOf(headers: Headers, url: URL): string {
+  const given = nameInDisposition(headers.get('content-disposition') ?? '')
+  const name = given ?? decoded(url.pathname)
   return name.split(/[/\\]/).findLast((part) => part !== '') ?? ''
 }
 

@@ -1,0 +1,215 @@
+import { type CallerContext, type Endpoint, endpoint, json } from '#api/endpoint.ts'
+import { idExample, instantExample } from '#api/shapes.ts'
+import type { Audit } from '#audit/audit.ts'
+import type { Installer } from './installer.ts'
+import {
+  type DownloadRecord,
+  deletedModel,
+  downloadRecord,
+  type InstalledModelRecord,
+  installedModelRecord,
+  listRecord,
+  renderDownload,
+  renderModel,
+  renderStorage,
+  storageRecord,
+} from './record.ts'
+
+type ModelLibraryDeps = {
+  installer: Pick<Installer, 'models'>
+  audit: Pick<Audit, 'record'>
+}
+
+/** The installed models. A name with a slash is one segment (`org%2Fname`) or two (`org/name`). */
+export function modelLibraryEndpoints({ installer, audit }: ModelLibraryDeps): Endpoint[] {
+  const { models } = installer
+
+  async function remove(name: string, context: CallerContext) {
+    const freedBytes = await models.remove(name)
+    await audit.record({
+      actor: actorOf(context),
+      action: 'model.delete',
+      resource: { type: 'model', id: name },
+      changes: { before: { name, freed_bytes: freedBytes }, after: null },
+    })
+    return { object: 'installed_model.deleted', name, deleted: true, freed_bytes: freedBytes }
+  }
+
+  async function verify(name: string, context: CallerContext) {
+    const download = await models.verify(context.principal.userId, name)
+    await audit.record({
+      actor: actorOf(context),
+      action: 'model.verify',
+      resource: { type: 'model', id: name },
+      changes: { before: null, after: null },
+    })
+    return renderDownload(download)
+  }
+
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/v1/model-installer/models',
+      permission: 'can_manage_models',
+      tag: 'Model installer',
+      summary: 'List the installed models',
+      description: 'Models on the machine that responds, by name.',
+      responses: {
+        200: {
+          description: 'Models.',
+          content: json(listRecord(installedModelRecord), { object: 'list', data: [modelExample] }),
+        },
+      },
+      async handle() {
+        const rendered = (await models.list()).map(async (model) =>
+          renderModel(model, await models.usesOf(model.name)),
+        )
+        return { object: 'list', data: await Promise.all(rendered) }
+      },
+    }),
+
+    endpoint({
+      ...removal,
+      path: '/v1/model-installer/models/:name',
+      params: oneSegment,
+      handle: ({ params: { name }, context }) => remove(name, context),
+    }),
+    endpoint({
+      ...removal,
+      path: '/v1/model-installer/models/:name/:repository',
+      params: twoSegments,
+      handle: ({ params: { name, repository }, context }) =>
+        remove(`${name}/${repository}`, context),
+    }),
+
+    endpoint({
+      ...verification,
+      path: '/v1/model-installer/models/:name/verify',
+      params: oneSegment,
+      handle: ({ params: { name }, context }) => verify(name, context),
+    }),
+    endpoint({
+      ...verification,
+      path: '/v1/model-installer/models/:name/:repository/verify',
+      params: twoSegments,
+      handle: ({ params: { name, repository }, context }) =>
+        verify(`${name}/${repository}`, context),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/v1/model-installer/storage',
+      permission: 'can_manage_models',
+      tag: 'Model installer',
+      summary: 'Show the disk usage of models',
+      description: 'Of the machine that responds.',
+      responses: {
+        200: {
+          description: 'Bytes.',
+          content: json(storageRecord, {
+            object: 'model_storage',
+            total: 512_000_000_000,
+            free: 201_000_000_000,
+            used: 4_294_971_392,
+            partials: 0,
+          }),
+        },
+      },
+      handle: async () => renderStorage(await models.usage()),
+    }),
+  ]
+}
+
+function actorOf({ principal, keyId, requestId }: CallerContext) {
+  return { userId: principal.userId, keyId, requestId }
+}
+
+const sha256 = 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9'
+const notFound = 'There is no installed model "org/tiny-gguf".'
+const oneSegment = { name: 'The name of the model, with `%2F` for a slash.' }
+const twoSegments = {
+  name: 'The part of the model name before the slash.',
+  repository: 'The part after the slash.',
+}
+
+export const modelExample: InstalledModelRecord = {
+  object: 'installed_model',
+  name: 'org/tiny-gguf',
+  source: 'hub:org/tiny-gguf@main',
+  revision: '6c5f0e3d2b1a49788796a5b4c3d2e1f00f1e2d3c',
+  bytes: 4_294_967_296,
+  sha256,
+  files: [{ path: 'tiny-q4_k_m.gguf', bytes: 4_294_967_296, sha256 }],
+  verified: true,
+  installed_at: instantExample,
+  in_use_by: [],
+}
+
+const verificationExample: DownloadRecord = {
+  download_id: idExample,
+  object: 'model_download',
+  task: 'verify',
+  model: modelExample.name,
+  source: modelExample.source,
+  revision: modelExample.revision,
+  status: 'queued',
+  bytes_total: modelExample.bytes,
+  bytes_completed: 0,
+  bytes_per_second: null,
+  eta_seconds: null,
+  files: [],
+  attempts: 0,
+  error: null,
+  started_at: instantExample,
+  updated_at: instantExample,
+  finished_at: null,
+  started_by: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62',
+}
+
+const removal = {
+  method: 'DELETE',
+  permission: 'can_manage_models',
+  tag: 'Model installer',
+  summary: 'Delete an installed model',
+  responses: {
+    200: {
+      description: 'The model is deleted.',
+      content: json(deletedModel, {
+        object: 'installed_model.deleted',
+        name: modelExample.name,
+        deleted: true,
+        freed_bytes: 4_294_971_392,
+      }),
+    },
+  },
+  errors: {
+    not_found: notFound,
+    conflict: {
+      code: 'model_in_use',
+      message: '"org/tiny-gguf" is in use: 2 generations run with it.',
+    },
+  },
+} as const
+
+const verification = {
+  method: 'POST',
+  permission: 'can_manage_models',
+  tag: 'Model installer',
+  summary: 'Verify an installed model',
+  description: `Compares all files with the hashes of their installation. The verification is followed, paused and cancelled like
+a download. A changed file fails it with \`hash_mismatch\`, and the model counts as not verified. During a verification,
+the same request returns it.`,
+  responses: {
+    202: {
+      description: 'The verification is queued or active.',
+      content: json(downloadRecord, verificationExample),
+    },
+  },
+  errors: {
+    not_found: notFound,
+    conflict: {
+      code: 'download_active',
+      message: '"org/tiny-gguf" is being installed from hub:org/tiny-gguf@main.',
+    },
+  },
+} as const

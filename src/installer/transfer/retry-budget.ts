@@ -1,0 +1,63 @@
+import type { LogLine } from '#installer/sources/source.ts'
+import { sleep } from '#lib/deadline.ts'
+import type { AppError } from '#lib/errors.ts'
+
+export type FailedAttempt = {
+  readonly error: AppError
+  /** Bytes received before the failure. */
+  readonly bytesGained: number
+  /** It was aborted for being too slow. */
+  readonly isSlow: boolean
+}
+
+/** The retries of one file, shared by its connections. */
+export type RetryBudget = {
+  /** The number of bytes written so far. */
+  progressed(bytesWritten: number): void
+  /** A connection completed its range. */
+  completed(): void
+  /** Waits for the backoff; throws the error if the budget is used up. */
+  failed(attempt: FailedAttempt, fruitlessAttempts: number, signal: AbortSignal): Promise<void>
+}
+
+const backoffMaxMs = 30_000
+/** Failures of one file, whatever progress they made. */
+const failuresMax = 10_000
+/** A connection that received this much is reopened without backoff. */
+const progressBytesMin = 65_536
+
+/**
+ * Counts attempts without progress: a new maximum of written bytes resets the count. Slow attempts
+ * are counted separately, because they always make some progress.
+ */
+export function createRetryBudget(
+  { attemptsMax, backoffMs }: { readonly attemptsMax: number; readonly backoffMs: number },
+  logLine: LogLine,
+): RetryBudget {
+  let bytesMost = 0
+  let fruitless = 0
+  let slow = 0
+  let failures = 0
+  return {
+    progressed(bytesWritten) {
+      if (bytesWritten <= bytesMost) return
+      bytesMost = bytesWritten
+      fruitless = 0
+    },
+    completed() {
+      slow = 0
+    },
+    async failed({ error, bytesGained, isSlow }, fruitlessAttempts, signal) {
+      failures++
+      fruitless++
+      if (isSlow) slow++
+      const attempts = Math.max(fruitless, slow)
+      if (attempts >= attemptsMax || failures >= failuresMax) throw error
+      logLine('warn', `${error.message} Retrying (${attempts} of ${attemptsMax}).`)
+      const doubledMs = Math.min(backoffMs * 2 ** fruitlessAttempts, backoffMaxMs)
+      const jitteredMs = (0.5 + Math.random() / 2) * doubledMs
+      const waitMs = bytesGained >= progressBytesMin ? 0 : jitteredMs
+      await sleep(Math.max(waitMs, (error.retryAfterS ?? 0) * 1000), signal)
+    },
+  }
+}
