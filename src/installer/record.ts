@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { instant, nullable } from '#api/shapes.ts'
+import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
 import {
   type Download,
@@ -178,4 +178,38 @@ export function renderModel(model: InstalledModel, uses: readonly string[]): Ins
 
 export function renderStorage(usage: StorageUsage): Static<typeof storageRecord> {
   return { object: 'model_storage', ...usage }
+}
+
+export const downloadExample: DownloadRecord = {
+  download_id: idExample,
+  object: 'model_download',
+  task: 'install',
+  model: 'org/tiny-gguf',
+  source: 'hub:org/tiny-gguf@main',
+  revision: '6c5f0e3d2b1a49788796a5b4c3d2e1f00f1e2d3c',
+  status: 'downloading',
+  bytes_total: 4_294_967_296,
+  bytes_completed: 1_073_741_824,
+  bytes_per_second: 104_857_600,
+  eta_seconds: 31,
+  files: [
+    {
+      path: 'tiny-q4_k_m.gguf',
+      bytes_total: 4_294_967_296,
+      bytes_completed: 1_073_741_824,
+      status: 'downloading',
+    },
+  ],
+  attempts: 1,
+  error: null,
+  started_at: instantExample,
+  updated_at: instantExample,
+  finished_at: null,
+  started_by: '0198f3a2-6c1d-7e04-9b5a-3f2c8d1e4a62',
+}
+export const lineExample: DownloadLineRecord = {
+  seq: 1,
+  ts: instantExample,
+  level: 'info' as const,
+  message: 'org/tiny-gguf at main is commit 6c5f0e3d2b1a.',
 }

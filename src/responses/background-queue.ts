@@ -1,5 +1,5 @@
 import type { Config } from '#config/schema.ts'
-import type { Jobs, RunningJob } from '#jobs/jobs.ts'
+import type { JobProcessor, Jobs, RunningJob } from '#jobs/jobs.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { repeat } from '#lib/repeat.ts'
 import { orAfter } from '#lib/time-limit.ts'
@@ -14,6 +14,7 @@ import type { QueuedResponse } from './stored.ts'
 export type BackgroundQueue = {
   /** Throws `rate_limit_exceeded` if the key has too many unfinished background responses. */
   enqueue(response: QueuedResponse): Promise<void>
+  /** Starts to run queued responses; a second call replaces `prepare`. */
   process(prepare: PrepareQueued): void
   /** Responses that this worker has claimed or is claiming, and that do not run yet. */
   starting(): readonly string[]
@@ -50,7 +51,8 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
   const { jobs, log, renderTerminalFrames, settings, store } = deps
   const starting = new Map<string, Promise<ResponseRun | null>>()
   let isStopped = false
-  let stopProcessing = () => {}
+  let processor: JobProcessor | undefined
+  let prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
 
   const addingMissing = repeat(
     () => store.addMissingJobs(backgroundQueueName, (transaction, id) => add(transaction, id)),
@@ -64,12 +66,12 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
   const add = (transaction: Parameters<Jobs['add']>[0], id: string) =>
     jobs.add(transaction, { queue: backgroundQueueName, key: id, payload: id })
 
-  async function run({ payload }: RunningJob, prepare: PrepareQueued): Promise<void> {
+  async function run({ payload }: RunningJob): Promise<void> {
     const id = String(payload)
     const queued = await store.findQueued(id)
     // It was cancelled or deleted, or an earlier attempt has claimed it.
     if (queued === undefined) return
-    const plan = await planOf(queued, prepare)
+    const plan = await planOf(queued)
     if (isStopped) throw new Error('this worker starts no more responses')
     const started = claimAndStart(queued, plan)
     starting.set(id, started)
@@ -77,7 +79,7 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
     await responseRun?.ended().catch(() => {})
   }
 
-  async function planOf(queued: QueuedResponse, prepare: PrepareQueued): Promise<RunPlan> {
+  async function planOf(queued: QueuedResponse): Promise<RunPlan> {
     try {
       return await prepare(queued)
     } catch (error) {
@@ -106,7 +108,7 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
 
   function stop() {
     isStopped = true
-    stopProcessing()
+    processor?.stop()
   }
 
   return {
@@ -115,17 +117,23 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
       const addJob = (transaction: Parameters<Jobs['add']>[0]) => add(transaction, response.id)
       if (!(await store.enqueue(response, { unfinishedMax, addJob }))) throw tooMany(unfinishedMax)
     },
+<<<<<<< HEAD
     process(prepare) {
       if (isStopped) return
       // Building the application again replaces the handler.
       stopProcessing()
       const processor = jobs.process(backgroundQueueName, {
+=======
+    process(given) {
+      prepare = given
+      if (isStopped || processor !== undefined) return
+      processor = jobs.process(backgroundQueueName, {
+>>>>>>> 25a2cb3 (installer: the start endpoint has a file of its own; responses: the queue can be handed over)
         concurrencyMax: settings.backgroundRunningMax,
         attemptsMax,
-        run: (job) => run(job, prepare),
+        run,
         onFailed: fail,
       })
-      stopProcessing = processor.stop
       addingMissing.soon()
     },
     starting: () => [...starting.keys()],
