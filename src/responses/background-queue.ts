@@ -52,7 +52,7 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
   const starting = new Map<string, Promise<ResponseRun | null>>()
   let isStopped = false
   let processor: JobProcessor | undefined
-  let prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
+  const prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
 
   const addingMissing = repeat(
     () => store.addMissingJobs(backgroundQueueName, (transaction, id) => add(transaction, id)),
@@ -117,18 +117,10 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
       const addJob = (transaction: Parameters<Jobs['add']>[0]) => add(transaction, response.id)
       if (!(await store.enqueue(response, { unfinishedMax, addJob }))) throw tooMany(unfinishedMax)
     },
-<<<<<<< HEAD
-    process(prepare) {
-      if (isStopped) return
-      // Building the application again replaces the handler.
-      stopProcessing()
-      const processor = jobs.process(backgroundQueueName, {
-=======
     process(given) {
       prepare = given
       if (isStopped || processor !== undefined) return
       processor = jobs.process(backgroundQueueName, {
->>>>>>> 25a2cb3 (installer: the start endpoint has a file of its own; responses: the queue can be handed over)
         concurrencyMax: settings.backgroundRunningMax,
         attemptsMax,
         run,
