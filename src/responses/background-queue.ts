@@ -52,7 +52,7 @@ export function createBackgroundQueue(deps: BackgroundQueueDeps): BackgroundQueu
   const starting = new Map<string, Promise<ResponseRun | null>>()
   let isStopped = false
   let processor: JobProcessor | undefined
-  const prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
+  let prepare: PrepareQueued = () => Promise.reject(new Error('the queue is not processed'))
 
   const addingMissing = repeat(
     () => store.addMissingJobs(backgroundQueueName, (transaction, id) => add(transaction, id)),
