@@ -6,10 +6,9 @@ import { createToolNames } from '#inference/tool-names.ts'
 import type { Adapter } from '#inference/upstream.ts'
 import { createLlamaDecoder, failureOf, type LlamaDecoder } from './decode.ts'
 import { encodePrompt } from './encode.ts'
-import type { Exchange } from './exchange.ts'
-import { createLoadedModels, type Place } from './loaded-models.ts'
-import type { LocalModel } from './local-model.ts'
-import type { LlamaLog } from './log.ts'
+import { createLoadedModels, type ModelSlot } from './loaded-models.ts'
+import type { LlamaLog, LocalModel } from './local-model.ts'
+import type { ModelCall } from './model-call.ts'
 import { createModelFiles } from './model-files.ts'
 import { ModelProcess } from './model-process.ts'
 import { entryPath, packageFault } from './package.ts'
@@ -18,7 +17,7 @@ import type { Prompt } from './wire.ts'
 export type LlamaSettings = {
   readonly packageFolder: string
   readonly gpu: boolean
-  /** 0: one less than there are processors. */
+  /** 0: one less than the number of processors. */
   readonly threads: number
   readonly modelsLoadedMax: number
   readonly memoryBytesMax?: number
@@ -31,22 +30,22 @@ export type LlamaSettings = {
 }
 
 export type LlamaDeps = {
-  /** The installed models, asked anew whenever they are needed. */
+  /** Returns the currently installed models. */
   models: () => Promise<readonly LocalModel[]>
   settings: LlamaSettings
-  /** Of the processes: the ways to programs and devices. */
+  /** The environment of the model processes. */
   environment: Readonly<Record<string, string | undefined>>
   log: LlamaLog
 }
 
-/** GGUF files on this machine, each run in a process of its own while somebody uses it. */
+/** Runs the GGUF files on this machine, each in its own process while it is in use. */
 export type Llama = Adapter & {
   /**
-   * Who uses an installed model at this moment, as sentences for people. One that is in memory and
-   * not in use is taken out of it first, so where there are none, its files can be deleted.
+   * The current uses of an installed model, as sentences. Idle models of it are unloaded first, so its
+   * files can be deleted if there are none.
    */
   usesOf(installedAs: string): Promise<readonly string[]>
-  /** Ends the processes; what they are doing fails. */
+  /** Kills the processes; running requests fail. */
   close(): Promise<void>
 }
 
@@ -54,7 +53,7 @@ export function createLlama(deps: LlamaDeps): Llama {
   const { models, settings, log } = deps
   const { packageFolder, seed } = settings
   const loaded = createLoadedModels({ settings, start: (model) => startProcess(deps, model), log })
-  let hasTold = false
+  let hasWarned = false
   const files = createModelFiles({
     models,
     contextTokensMax: settings.contextTokensMax,
@@ -68,31 +67,31 @@ export function createLlama(deps: LlamaDeps): Llama {
 
   return {
     async *generate(request, { model, signal, limits }) {
-      const { toolNames, prompt } = readRequest(request, seed)
+      const { toolNames, prompt } = encodeRequest(request, seed)
       const decoder = createLlamaDecoder({
         toolNames,
         takenCallIds: callIdsOf(request),
         toolArgumentCharsMax: limits.toolArgumentCharsMax,
       })
-      const place = await loaded.enter(await find(model), signal)
-      yield* readAnswer(place, prompt, { decoder, signal, log })
+      const slot = await loaded.acquire(await find(model), signal)
+      yield* streamCall(slot, prompt, { decoder, signal, log })
     },
     async listModels() {
       const installed = await models()
       const isInstalled = new Set(installed.map(({ path }) => path))
       await loaded.unload(({ path }) => !isInstalled.has(path))
       const fault = packageFault(packageFolder)
-      if (fault !== null && installed.length > 0 && !hasTold) {
-        hasTold = true
-        log.warn('installed models are not offered', { reason: fault.message })
+      if (fault !== null && installed.length > 0 && !hasWarned) {
+        hasWarned = true
+        log.warn('installed models unavailable', { reason: fault.message })
       }
       if (fault !== null) return []
       return files.describe(installed)
     },
     async countTokens(request, { model, signal }) {
-      const { prompt } = readRequest(request, seed)
-      const process = await loaded.peek(await find(model), signal)
-      return countOf(process.begin('count', prompt), signal)
+      const { prompt } = encodeRequest(request, seed)
+      const process = await loaded.loadWithoutEviction(await find(model), signal)
+      return awaitCount(process.startCall('count', prompt), signal)
     },
     async usesOf(installedAs) {
       await loaded.unload((model) => model.installedAs === installedAs)
@@ -119,52 +118,52 @@ function startProcess({ settings, environment, log }: LlamaDeps, model: LocalMod
   })
 }
 
-function readRequest(request: GenerationRequest, seed: number | undefined) {
+function encodeRequest(request: GenerationRequest, seed: number | undefined) {
   const toolNames = createToolNames(request)
   return { toolNames, prompt: encodePrompt(request, { toolNames, seed: seed ?? randomSeed() }) }
 }
 
-async function* readAnswer(
-  place: Place,
+async function* streamCall(
+  slot: ModelSlot,
   prompt: Prompt,
   { decoder, signal, log }: { decoder: LlamaDecoder; signal: AbortSignal; log: LlamaLog },
 ): AsyncGenerator<EventBatch, void, void> {
-  const exchange = place.process.begin('generate', prompt)
-  // The place is free when the process says so, however this ends.
-  void exchange.over.then(place.leave)
+  const call = slot.process.startCall('generate', prompt)
+  // The slot is released when the process reports it, however this ends.
+  void call.released.then(slot.release)
   try {
     for (let hasStarted = false; ; ) {
-      const { hasBegun, pieces, ending } = await exchange.take(signal)
+      const { hasBegun, pieces, ending } = await call.take(signal)
       const batch: GenerationEvent[] = []
       if (hasBegun && !hasStarted) batch.push({ type: 'generation-start' })
       hasStarted = hasBegun
       for (const piece of pieces) decoder.read(piece, batch)
       if (ending?.type === 'finished') {
         decoder.finish(ending, batch)
-        place.worked()
+        slot.succeeded()
       }
       if (batch.length > 0) yield batch
       if (ending === null) continue
       if (ending.type === 'finished') return
-      log.info('a model gave no answer', { ...ending })
+      log.info('model call failed', { ...ending })
       throw failureOf(ending)
     }
   } finally {
-    exchange.stop()
+    call.stop()
   }
 }
 
-async function countOf(exchange: Exchange, signal: AbortSignal): Promise<number> {
+async function awaitCount(call: ModelCall, signal: AbortSignal): Promise<number> {
   for (;;) {
-    const { ending } = await exchange.take(signal)
+    const { ending } = await call.take(signal)
     if (ending?.type === 'counted') return ending.tokens
     if (ending !== null) throw failureOf(ending)
   }
 }
 
 function describeUse({ name, count }: { name: string; count: number }): string {
-  if (count === 0) return `The model ${name} is just being loaded.`
-  return `The model ${name} is at work for ${count} ${count === 1 ? 'request' : 'requests'}.`
+  if (count === 0) return `The model ${name} is being loaded.`
+  return `The model ${name} is serving ${count} ${count === 1 ? 'request' : 'requests'}.`
 }
 
 function randomSeed(): number {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '#lib/json.ts'
 import type { ChatFunction, ChatItem } from './wire.ts'
 
-/** What we use of the package, which is not there to take its own types from. */
+/** The parts of the package that Sluice uses. It is not a dependency, so its types are unavailable. */
 export type Binding = {
   getLlama(options: {
     build: 'never'
@@ -21,7 +21,7 @@ export type Binding = {
 }
 
 export type Llama = {
-  /** The kind of graphics processor that it uses. */
+  /** The GPU backend in use. */
   readonly gpu: string | false
   dispose(): Promise<void>
   loadModel(options: { modelPath: string }): Promise<Model>
@@ -41,7 +41,7 @@ export type Model = {
 }
 
 type Context = {
-  /** Of each sequence, in tokens. */
+  /** The context size of each sequence, in tokens. */
   readonly contextSize: number
   getSequence(): Sequence
 }
@@ -56,7 +56,7 @@ export type Sequence = {
   readonly nextTokenIndex: number
   evaluate(tokens: Token[], options?: object): Evaluation
   evaluateWithoutGeneratingNewTokens(tokens: Token[]): Promise<void>
-  /** Keeps of what it holds the beginning that is the same. */
+  /** Keeps the common prefix of its state and the tokens. */
   adaptStateToTokens(tokens: Token[], allowShift: boolean): Promise<void>
   compareContextTokens(tokens: Token[]): { firstDifferentIndex: number }
 }
@@ -77,7 +77,7 @@ type ContextState = {
 }
 
 type LlamaChat = {
-  generateResponse(history: ChatItem[], options: GenerateOptions): Promise<GenerateAnswer>
+  generateResponse(history: ChatItem[], options: GenerateOptions): Promise<GenerateResult>
   dispose(): void
 }
 
@@ -112,7 +112,7 @@ export type CallChunk = {
   readonly paramsChunk: string
 }
 
-export type GenerateAnswer = {
+export type GenerateResult = {
   readonly metadata: {
     readonly stopReason:
       | 'eogToken'

@@ -1,8 +1,8 @@
 import type {
   CallChunk,
   ChatWrapper,
-  GenerateAnswer,
   GenerateOptions,
+  GenerateResult,
   Grammar,
   ResponseChunk,
   Sequence,
@@ -12,57 +12,61 @@ import { batchTokens, type LoadedModel } from './child-model.ts'
 import { gbnfSchema } from './gbnf-schema.ts'
 import type { Ending, Piece, Prompt, TokenCounts } from './wire.ts'
 
-export type Run = {
+export type GenerationOutput = {
   readonly signal: AbortSignal
-  /** The prompt is legal. */
-  begun(): void
-  tell(piece: Piece): void
-  /** Resolves when there is room for a piece; rejects when the signal aborts. */
-  room(): Promise<void>
+  /** The prompt is valid. */
+  begin(): void
+  emit(piece: Piece): void
+  /** Resolves when another piece may be sent; rejects when the signal aborts. */
+  untilReady(): Promise<void>
 }
 
-/** Templates may put a mark or two behind the prompt once the model begins. */
-const spareTokens = 16
-/** So many of the last tokens count for the penalties of a request. */
+/** Templates may add a few tokens after the prompt when the generation begins. */
+const reservedTokens = 16
+/** The number of latest tokens to which the penalties of a request apply. */
 const penaltyTokens = 256
-/** No token stands for more of a text; a longer prompt would only keep the others waiting. */
+/** The longest text of a token; a prompt that exceeds the context at this ratio is not tokenized. */
 const charsPerTokenMax = 64
-/** What a template says about a conversation that it does not take. */
+/** The longest error message of a template. */
 const messageCharsMax = 300
 
-/** Makes the model go on. Rejects with the signal's reason, or with what the package failed with. */
-export async function generate(loaded: LoadedModel, prompt: Prompt, run: Run): Promise<Ending> {
-  const chatWrapper = prompt.mustCall ? demandCall(loaded.chatWrapper) : loaded.chatWrapper
+/** Generates a continuation. Rejects with the signal's reason or the package's error. */
+export async function generate(
+  loaded: LoadedModel,
+  prompt: Prompt,
+  output: GenerationOutput,
+): Promise<Ending> {
+  const chatWrapper = prompt.mustCall ? forceCall(loaded.chatWrapper) : loaded.chatWrapper
   const rendered = render(loaded, prompt)
   if (!Array.isArray(rendered)) return rendered
-  const roomTokens = loaded.contextTokens - rendered.length - spareTokens
-  if (roomTokens < 1) return overflow(rendered.length, loaded.contextTokens)
-  const grammar = await grammarOf(loaded, prompt)
+  const freeTokens = loaded.contextTokens - rendered.length - reservedTokens
+  if (freeTokens < 1) return overflow(rendered.length, loaded.contextTokens)
+  const grammar = await createGrammar(loaded, prompt)
   if (grammar instanceof Error) return refusal(grammar)
-  run.begun()
+  output.begin()
 
-  const sequence = loaded.takeSequence(rendered)
-  const counts = { input: rendered.length, cached: 0, output: 0, thoughts: 0 }
-  const unpace = pace(sequence, run, () => counts.output++)
+  const sequence = loaded.acquireSequence(rendered)
+  const counts = { input: rendered.length, cached: 0, output: 0, thinking: 0 }
+  const removeBackpressure = applyBackpressure(sequence, output, () => counts.output++)
   const chat = new loaded.binding.LlamaChat({ contextSequence: sequence, chatWrapper })
   try {
-    counts.cached = await readPrompt(sequence, rendered, run.signal)
+    counts.cached = await processPrompt(sequence, rendered, output.signal)
     const options = {
-      ...optionsOf(prompt, roomTokens),
-      ...listeners(prompt, run, counts),
+      ...optionsOf(prompt, freeTokens),
+      ...chunkHandlers(prompt, output, counts),
       ...(grammar === null ? {} : { grammar }),
-      signal: run.signal,
+      signal: output.signal,
     }
-    const answer = await chat.generateResponse([...prompt.history], options)
-    return finished(answer, prompt, counts)
+    const response = await chat.generateResponse([...prompt.history], options)
+    return endingOf(response, prompt, counts)
   } catch (error) {
-    // What it holds after a failure cannot be told.
-    if (!run.signal.aborted) await sequence.adaptStateToTokens([], false)
+    // The state of the sequence after a failure is unknown.
+    if (!output.signal.aborted) await sequence.adaptStateToTokens([], false)
     throw error
   } finally {
     chat.dispose()
-    unpace()
-    loaded.giveBack(sequence)
+    removeBackpressure()
+    loaded.releaseSequence(sequence)
   }
 }
 
@@ -71,7 +75,7 @@ export function countPrompt(loaded: LoadedModel, prompt: Prompt): Ending {
   return Array.isArray(rendered) ? { type: 'counted', tokens: rendered.length } : rendered
 }
 
-/** The prompt as the model reads it. Templates throw at a conversation that they do not take. */
+/** The tokens of the prompt. Templates throw for a conversation that they do not support. */
 function render(loaded: LoadedModel, { history, functions }: Prompt): Token[] | Ending {
   const chars = JSON.stringify(history).length
   const tokensAtLeast = Math.floor(chars / charsPerTokenMax)
@@ -79,7 +83,7 @@ function render(loaded: LoadedModel, { history, functions }: Prompt): Token[] | 
   try {
     const state = loaded.chatWrapper.generateContextState({
       chatHistory: history,
-      ...(functions === null ? {} : { availableFunctions: paramsInForm(functions) }),
+      ...(functions === null ? {} : { availableFunctions: withGrammarParams(functions) }),
     })
     return state.contextText.tokenize(loaded.model.tokenizer)
   } catch (error) {
@@ -87,8 +91,8 @@ function render(loaded: LoadedModel, { history, functions }: Prompt): Token[] | 
   }
 }
 
-/** Reads all of a prompt but its last token, and tells how much of it was known. */
-async function readPrompt(
+/** Processes a prompt without its last token; returns how many tokens were cached. */
+async function processPrompt(
   sequence: Sequence,
   tokens: Token[],
   signal: AbortSignal,
@@ -96,10 +100,10 @@ async function readPrompt(
   const end = tokens.length - 1
   await sequence.adaptStateToTokens(tokens.slice(0, end), false)
   const cached = sequence.nextTokenIndex
-  for (let at = cached; at < end; at += batchTokens) {
+  for (let start = cached; start < end; start += batchTokens) {
     signal.throwIfAborted()
     await sequence.evaluateWithoutGeneratingNewTokens(
-      tokens.slice(at, Math.min(at + batchTokens, end)),
+      tokens.slice(start, Math.min(start + batchTokens, end)),
     )
   }
   signal.throwIfAborted()
@@ -107,17 +111,21 @@ async function readPrompt(
 }
 
 /**
- * Makes a sequence wait before each token until there is room for what comes of it. The package tells
- * tokens by callbacks, which cannot hold it up; the sequence that we give it can.
+ * Makes a sequence wait before each token until the gateway can accept more pieces. The package emits
+ * tokens through callbacks, which cannot delay it; the sequence that it reads from can.
  */
-function pace(sequence: Sequence, run: Run, count: () => void): () => void {
+function applyBackpressure(
+  sequence: Sequence,
+  output: GenerationOutput,
+  count: () => void,
+): () => void {
   const { evaluate } = sequence
   sequence.evaluate = async function* (tokens, options) {
     const evaluation = evaluate.call(sequence, tokens, options)
     try {
       let replacement: Token | Token[] | undefined
       for (;;) {
-        await run.room()
+        await output.untilReady()
         const next = await evaluation.next(replacement)
         if (next.done) return
         count()
@@ -132,19 +140,19 @@ function pace(sequence: Sequence, run: Run, count: () => void): () => void {
   }
 }
 
-/** A way to write prompts after which the model has nothing else to do than to call. */
-function demandCall(chatWrapper: ChatWrapper): ChatWrapper {
-  const demanding: ChatWrapper = Object.create(chatWrapper)
-  demanding.generateContextState = (options) => {
+/** A chat wrapper whose prompts end within a function call. */
+function forceCall(chatWrapper: ChatWrapper): ChatWrapper {
+  const forcing: ChatWrapper = Object.create(chatWrapper)
+  forcing.generateContextState = (options) => {
     const { contextText, stopGenerationTriggers } = chatWrapper.generateContextState(options)
     const functionCall = { initiallyEngaged: true, disengageInitiallyEngaged: [] }
     return { contextText, stopGenerationTriggers, functionCall }
   }
-  return demanding
+  return forcing
 }
 
-function optionsOf({ sampling, stopTexts, functions, callsMax }: Prompt, roomTokens: number) {
-  const { temperature, topP, topK, seed, thoughtTokens } = sampling
+function optionsOf({ sampling, stopSequences, functions, callsMax }: Prompt, roomTokens: number) {
+  const { temperature, topP, topK, seed, thinkingTokens } = sampling
   const { presencePenalty = 0, frequencyPenalty = 0 } = sampling
   const isPenalized = presencePenalty !== 0 || frequencyPenalty !== 0
   const repeatPenalty: GenerateOptions['repeatPenalty'] = isPenalized
@@ -157,15 +165,17 @@ function optionsOf({ sampling, stopTexts, functions, callsMax }: Prompt, roomTok
     maxTokens: Math.min(sampling.maxTokens ?? roomTokens, roomTokens),
     ...(topP === undefined ? {} : { topP }),
     ...(topK === undefined ? {} : { topK }),
-    ...(thoughtTokens === undefined ? {} : { budgets: { thoughtTokens } }),
-    ...(stopTexts.length === 0 ? {} : { customStopTriggers: stopTexts }),
+    ...(thinkingTokens === undefined ? {} : { budgets: { thoughtTokens: thinkingTokens } }),
+    ...(stopSequences.length === 0 ? {} : { customStopTriggers: stopSequences }),
     ...(functions === null
       ? {}
-      : { functions: paramsInForm(functions), maxParallelFunctionCalls: callsMax }),
+      : { functions: withGrammarParams(functions), maxParallelFunctionCalls: callsMax }),
   }
 }
 
-function paramsInForm(functions: NonNullable<Prompt['functions']>): Prompt['functions'] & object {
+function withGrammarParams(
+  functions: NonNullable<Prompt['functions']>,
+): Prompt['functions'] & object {
   return Object.fromEntries(
     Object.entries(functions).map(([name, { params, ...rest }]) => [
       name,
@@ -174,15 +184,19 @@ function paramsInForm(functions: NonNullable<Prompt['functions']>): Prompt['func
   )
 }
 
-function listeners({ functions }: Prompt, run: Run, counts: { thoughts: number }) {
+function chunkHandlers(
+  { functions }: Prompt,
+  output: GenerationOutput,
+  counts: { thinking: number },
+) {
   const onResponseChunk = ({ segmentType, text, tokens }: ResponseChunk) => {
-    if (segmentType === 'thought') counts.thoughts += tokens.length
-    if (text !== '') run.tell({ type: segmentType ?? 'text', text })
+    if (segmentType === 'thought') counts.thinking += tokens.length
+    if (text !== '') output.emit({ type: segmentType ?? 'text', text })
   }
   if (functions === null) return { onResponseChunk }
   let call = 0
   let hasArguments = false
-  /** The grammar lets a model put empty space behind its arguments, which are complete without. */
+  /** Whitespace that the grammar permits after the arguments, which are complete without it. */
   let heldSpace = ''
   return {
     onResponseChunk,
@@ -191,10 +205,10 @@ function listeners({ functions }: Prompt, run: Run, counts: { thoughts: number }
       heldSpace = text.trim() === '' ? text : ''
       if (heldSpace !== '' || text === '') return
       hasArguments = true
-      run.tell({ type: 'call', call, name: functionName, text })
+      output.emit({ type: 'call', call, name: functionName, text })
     },
     onFunctionCall({ functionName }: { functionName: string }) {
-      if (!hasArguments) run.tell({ type: 'call', call, name: functionName, text: '{}' })
+      if (!hasArguments) output.emit({ type: 'call', call, name: functionName, text: '{}' })
       hasArguments = false
       heldSpace = ''
       call++
@@ -202,19 +216,22 @@ function listeners({ functions }: Prompt, run: Run, counts: { thoughts: number }
   }
 }
 
-async function grammarOf(loaded: LoadedModel, { form }: Prompt): Promise<Grammar | null | Error> {
-  if (form.type === 'text') return null
-  if (form.type === 'json-object') return loaded.llama.getGrammarFor('json')
+async function createGrammar(
+  loaded: LoadedModel,
+  { format }: Prompt,
+): Promise<Grammar | null | Error> {
+  if (format.type === 'text') return null
+  if (format.type === 'json-object') return loaded.llama.getGrammarFor('json')
   try {
-    return await loaded.llama.createGrammarForJsonSchema(gbnfSchema(form.schema))
+    return await loaded.llama.createGrammarForJsonSchema(gbnfSchema(format.schema))
   } catch (error) {
-    return new Error('The form of the answer cannot be demanded of this model.', { cause: error })
+    return new Error('This model cannot be constrained to the output format.', { cause: error })
   }
 }
 
-function finished(
-  { metadata }: GenerateAnswer,
-  { stopTexts }: Prompt,
+function endingOf(
+  { metadata }: GenerateResult,
+  { stopSequences }: Prompt,
   tokens: TokenCounts,
 ): Ending {
   switch (metadata.stopReason) {
@@ -225,9 +242,10 @@ function finished(
     case 'abort':
       return { type: 'stopped' }
     case 'customStopTrigger': {
-      const stopText = stopTexts.find((text) => text === metadata.customStopTrigger?.join(''))
-      const which = stopText === undefined ? {} : { stopText }
-      return { type: 'finished', reason: 'stop-sequence', ...which, tokens }
+      const trigger = metadata.customStopTrigger?.join('')
+      const stopSequence = stopSequences.find((text) => text === trigger)
+      const field = stopSequence === undefined ? {} : { stopSequence }
+      return { type: 'finished', reason: 'stop-sequence', ...field, tokens }
     }
     default:
       return { type: 'finished', reason: 'stop', tokens }
@@ -235,7 +253,7 @@ function finished(
 }
 
 function overflow(tokens: number, contextTokens: number): Ending {
-  const message = `The input has at least ${tokens} tokens, and the context of this model ${contextTokens}, answer included.`
+  const message = `The input has at least ${tokens} tokens, but the context of this model has ${contextTokens}, including the output.`
   return { type: 'refused', reason: 'overflow', message }
 }
 

@@ -7,17 +7,17 @@ export type LoadedModel = {
   readonly model: Model
   readonly binding: Binding
   readonly chatWrapper: ChatWrapper
-  /** Of each sequence. */
+  /** The context size of each sequence. */
   readonly contextTokens: number
   /**
-   * A sequence for a prompt, the one that holds most of it already. There is always one: a gateway
-   * begins no more generations than there are.
+   * Returns the free sequence that shares the longest prefix with the prompt. There is always one: the
+   * gateway starts no more generations than there are sequences.
    */
-  takeSequence(prompt: Token[]): Sequence
-  giveBack(sequence: Sequence): void
+  acquireSequence(prompt: Token[]): Sequence
+  releaseSequence(sequence: Sequence): void
 }
 
-export class Unloadable extends Error {
+export class ModelLoadError extends Error {
   readonly reason: LoadFault
 
   constructor(reason: LoadFault, cause: unknown) {
@@ -27,15 +27,14 @@ export class Unloadable extends Error {
 }
 
 /**
- * So many tokens of a prompt are read at a time. It is what may still be done for a prompt that nobody
- * wants any more, so it is fewer than would be quickest.
+ * Prompt tokens per batch. A batch cannot be cancelled, so it is smaller than the fastest size.
  */
 export const batchTokens = 128
 
 /** Throws `Unloadable`. */
 export async function loadModel(options: LoadOptions): Promise<LoadedModel> {
   const { binding, llama } = await loadPackage(options).catch((error) => {
-    throw new Unloadable('package', error)
+    throw new ModelLoadError('package', error)
   })
   try {
     const model = await llama.loadModel({ modelPath: options.modelPath })
@@ -51,15 +50,15 @@ export async function loadModel(options: LoadOptions): Promise<LoadedModel> {
       model,
       chatWrapper: binding.resolveChatWrapper(model),
       contextTokens: context.contextSize,
-      ...shareSequences(Array.from({ length: options.sequences }, () => context.getSequence())),
+      ...poolSequences(Array.from({ length: options.sequences }, () => context.getSequence())),
     }
   } catch (error) {
     const isMemory = error instanceof binding.InsufficientMemoryError
-    throw new Unloadable(isMemory ? 'memory' : 'model', error)
+    throw new ModelLoadError(isMemory ? 'memory' : 'model', error)
   }
 }
 
-/** Throws what the package does not work for. */
+/** Throws the package's error if the package does not work. */
 export async function loadPackage({
   packageEntry,
   gpu,
@@ -67,7 +66,7 @@ export async function loadPackage({
 }: Pick<LoadOptions, 'packageEntry' | 'gpu' | 'threads'>) {
   const binding: Binding = await import(packageEntry)
   const llama = await binding.getLlama({
-    // It may neither fetch nor compile anything.
+    // It must not download or compile anything.
     build: 'never',
     skipDownload: true,
     progressLogs: false,
@@ -79,18 +78,18 @@ export async function loadPackage({
   return { binding, llama }
 }
 
-function shareSequences(sequences: readonly Sequence[]) {
+function poolSequences(sequences: readonly Sequence[]) {
   const free = new Set(sequences)
   return {
-    takeSequence(prompt: Token[]): Sequence {
-      const known = (sequence: Sequence) =>
+    acquireSequence(prompt: Token[]): Sequence {
+      const sharedTokens = (sequence: Sequence) =>
         sequence.compareContextTokens(prompt).firstDifferentIndex
-      const [best] = [...free].toSorted((a, b) => known(b) - known(a))
-      if (best === undefined) throw new Error('there are more generations than sequences')
+      const [best] = [...free].toSorted((a, b) => sharedTokens(b) - sharedTokens(a))
+      if (best === undefined) throw new Error('more generations than sequences')
       free.delete(best)
       return best
     },
-    giveBack(sequence: Sequence) {
+    releaseSequence(sequence: Sequence) {
       free.add(sequence)
     },
   }

@@ -1,31 +1,37 @@
 /**
- * The process of one model, for `model-process.ts`: it loads the model, and answers until whoever
- * started it is gone or ends it. A fault of the native code ends this process alone.
+ * The process of one model, started by `model-process.ts`. It loads the model and serves calls until
+ * the gateway disconnects or kills it. A crash of the native code ends only this process.
  */
 import { constants, setPriority } from 'node:os'
 import { countPrompt, generate } from './child-generation.ts'
-import { type LoadedModel, loadModel, Unloadable } from './child-model.ts'
-import { type Ending, type FromChild, type Prompt, piecesAheadMax, type ToChild } from './wire.ts'
+import { type LoadedModel, loadModel, ModelLoadError } from './child-model.ts'
+import {
+  type Ending,
+  type FromChild,
+  type Prompt,
+  type ToChild,
+  unacknowledgedPiecesMax,
+} from './wire.ts'
 
-type Exchange = {
+type ActiveCall = {
   readonly stopping: AbortController
-  /** Pieces that the gateway has not taken. */
-  ahead: number
-  /** Wakes who waits for room. */
+  /** Pieces that the gateway has not acknowledged. */
+  unacknowledged: number
+  /** Resumes a call that waits for acknowledgements. */
   wake: () => void
 }
 
-const exchanges = new Map<number, Exchange>()
+const calls = new Map<number, ActiveCall>()
 let loaded: LoadedModel | null = null
 
-// Native threads may be at work, and nothing is left to be saved.
+// Native threads may be running, and there is no state to save.
 const end = () => process.kill(process.pid, 'SIGKILL')
 process.on('disconnect', end)
 if (!process.connected) end()
-// Who stops the whole group of processes means the one that started us, which will decide.
+// A signal to the process group is for the gateway, which stops its children itself.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
-// A gateway with a model at work must still answer others.
+// The gateway must stay responsive while a model runs.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 
 process.on('message', (message: ToChild) => {
@@ -35,72 +41,72 @@ process.on('message', (message: ToChild) => {
       return
     case 'generate':
     case 'count':
-      void answer(message)
+      void handleCall(message)
       return
-    case 'taken': {
-      const exchange = exchanges.get(message.exchange)
-      if (exchange === undefined) return
-      exchange.ahead -= message.pieces
-      exchange.wake()
+    case 'acknowledge': {
+      const call = calls.get(message.callId)
+      if (call === undefined) return
+      call.unacknowledged -= message.pieces
+      call.wake()
       return
     }
     case 'stop':
-      exchanges.get(message.exchange)?.stopping.abort()
+      calls.get(message.callId)?.stopping.abort()
   }
 })
 
 async function load(options: Extract<ToChild, { type: 'load' }>): Promise<void> {
   try {
     loaded = await loadModel(options)
-    tell({ type: 'loaded', contextTokens: loaded.contextTokens })
+    send({ type: 'loaded', contextTokens: loaded.contextTokens })
   } catch (error) {
-    const reason = error instanceof Unloadable ? error.reason : 'package'
-    tell({ type: 'unloadable', reason, detail: String(error) })
+    const reason = error instanceof ModelLoadError ? error.reason : 'package'
+    send({ type: 'load-failed', reason, detail: String(error) })
   }
 }
 
-async function answer(asked: Extract<ToChild, { exchange: number; prompt: Prompt }>) {
-  const id = asked.exchange
-  const exchange: Exchange = { stopping: new AbortController(), ahead: 0, wake: () => {} }
-  exchange.stopping.signal.addEventListener('abort', () => exchange.wake())
-  exchanges.set(id, exchange)
-  const ending = await endingOf(exchange, asked)
-  exchanges.delete(id)
-  tell({ type: 'ended', exchange: id, ending })
+async function handleCall(request: Extract<ToChild, { callId: number; prompt: Prompt }>) {
+  const id = request.callId
+  const call: ActiveCall = { stopping: new AbortController(), unacknowledged: 0, wake: () => {} }
+  call.stopping.signal.addEventListener('abort', () => call.wake())
+  calls.set(id, call)
+  const ending = await runCall(call, request)
+  calls.delete(id)
+  send({ type: 'ended', callId: id, ending })
 }
 
-async function endingOf(
-  exchange: Exchange,
-  { type, exchange: id, prompt }: Extract<ToChild, { exchange: number; prompt: Prompt }>,
+async function runCall(
+  call: ActiveCall,
+  { type, callId: id, prompt }: Extract<ToChild, { callId: number; prompt: Prompt }>,
 ): Promise<Ending> {
-  const { signal } = exchange.stopping
+  const { signal } = call.stopping
   try {
     if (loaded === null) return { type: 'failed', message: 'the model is not loaded' }
     if (type === 'count') return countPrompt(loaded, prompt)
     return await generate(loaded, prompt, {
       signal,
-      begun: () => tell({ type: 'begun', exchange: id }),
-      tell(piece) {
-        exchange.ahead++
-        tell({ type: 'piece', exchange: id, piece })
+      begin: () => send({ type: 'begun', callId: id }),
+      emit(piece) {
+        call.unacknowledged++
+        send({ type: 'piece', callId: id, piece })
       },
-      room: () => untilRoom(exchange),
+      untilReady: () => untilReady(call),
     })
   } catch (error) {
     return signal.aborted ? { type: 'stopped' } : { type: 'failed', message: String(error) }
   }
 }
 
-async function untilRoom(exchange: Exchange): Promise<void> {
-  const { signal } = exchange.stopping
-  while (exchange.ahead >= piecesAheadMax && !signal.aborted) {
+async function untilReady(call: ActiveCall): Promise<void> {
+  const { signal } = call.stopping
+  while (call.unacknowledged >= unacknowledgedPiecesMax && !signal.aborted) {
     await new Promise<void>((resolve) => {
-      exchange.wake = resolve
+      call.wake = resolve
     })
   }
   signal.throwIfAborted()
 }
 
-function tell(message: FromChild): void {
+function send(message: FromChild): void {
   process.send?.(message)
 }

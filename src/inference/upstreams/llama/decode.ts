@@ -4,13 +4,13 @@ import type { ToolNames } from '#inference/tool-names.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
 
-/** Turns what the process of a model tells into events, in the order of `grammar.ts`. */
+/** Converts the pieces of a model process to events in the order of `grammar.ts`. */
 export type LlamaDecoder = {
   read(piece: Piece, out: GenerationEvent[]): void
-  finish(ending: Finished, out: GenerationEvent[]): void
+  finish(ending: FinishedEnding, out: GenerationEvent[]): void
 }
 
-type Finished = Extract<Ending, { type: 'finished' }>
+type FinishedEnding = Extract<Ending, { type: 'finished' }>
 
 type Open = { readonly type: Exclude<Piece['type'], 'call'>; readonly block: number }
 
@@ -55,12 +55,12 @@ export function createLlamaDecoder(options: {
     read(piece, out) {
       if (piece.type !== 'call') return addText(piece, out)
       const { call: index, text } = piece
-      // A name that is told again would begin another call.
+      // A repeated name would begin another call.
       const name = index === lastCall ? '' : piece.name
       lastCall = index
       calls.push({ index, indexGiven: true, id: '', name, text }, out)
     },
-    finish({ reason, tokens, stopText }, out) {
+    finish({ reason, tokens, stopSequence }, out) {
       const isCut = reason === 'length'
       close(out, !isCut)
       calls.close(out, isCut)
@@ -69,7 +69,7 @@ export function createLlamaDecoder(options: {
         reason,
         rawReason: null,
         usage: usageOf(tokens),
-        ...(stopText === undefined ? {} : { stopSequence: stopText }),
+        ...(stopSequence === undefined ? {} : { stopSequence }),
       })
     },
   }
@@ -86,23 +86,23 @@ function startOf({ type, block }: Open): GenerationEvent {
   }
 }
 
-/** What an ending that is none says to the caller. */
+/** The error for an ending other than `finished`. */
 export function failureOf(ending: Ending): AppError {
   if (ending.type === 'refused') {
     return ending.reason === 'overflow'
       ? new AppError('context_length_exceeded', ending.message)
-      : new AppError('invalid_request', `The model does not take this input: ${ending.message}`)
+      : new AppError('invalid_request', `The model does not accept this input: ${ending.message}`)
   }
   return new AppError('upstream_error', 'The model failed.', { cause: ending })
 }
 
-function usageOf({ input, cached, output, thoughts }: TokenCounts): Usage {
+function usageOf({ input, cached, output, thinking }: TokenCounts): Usage {
   return {
     inputTokens: input,
     cachedTokens: cached,
     cacheWriteTokens: 0,
     outputTokens: output,
-    reasoningTokens: thoughts,
+    reasoningTokens: thinking,
     totalTokens: input + output,
   }
 }

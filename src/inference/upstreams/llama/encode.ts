@@ -2,37 +2,35 @@ import type { GenerationRequest, OutputFormat, Sampling } from '#inference/reque
 import { isSameTool } from '#inference/tool-choice.ts'
 import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import { encodeHistory } from './history.ts'
-import type { AnswerForm, ChatFunction, Prompt, PromptSampling } from './wire.ts'
+import type { ChatFunction, OutputConstraint, Prompt, PromptSampling } from './wire.ts'
 
-/** What llama.cpp itself takes where nobody says anything. */
+/** The default of llama.cpp. */
 const temperatureDefault = 0.8
-/** More calls in one turn than any model makes on purpose. */
+/** The most parallel calls of one turn. */
 const callsMax = 64
 
 /**
- * A request as a model on this machine is told it. `seed` decides what chance decides.
- *
- * The package takes either functions or a form of the answer, so next to tools the form is asked for
- * in words; whoever demanded it checks it.
+ * The prompt of a request for a local model. The package supports either functions or an output
+ * format, so with tools the format is requested by an instruction, and the output validated later.
  */
 export function encodePrompt(
   request: GenerationRequest,
   { toolNames, seed }: { toolNames: ToolNames; seed: number },
 ): Prompt {
   const functions = encodeFunctions(request, toolNames)
-  const form = encodeForm(request.format)
+  const format = encodeFormat(request.format)
   return {
-    history: encodeHistory(request, { toolNames, note: noteOf(request.format) }),
+    history: encodeHistory(request, { toolNames, note: formatInstruction(request.format) }),
     functions,
-    mustCall: functions !== null && demandsCall(request),
+    mustCall: functions !== null && requiresCall(request),
     callsMax: request.parallelToolCalls ? callsMax : 1,
-    form: functions === null ? form : { type: 'text' },
-    stopTexts: request.sampling.stopSequences,
+    format: functions === null ? format : { type: 'text' },
+    stopSequences: request.sampling.stopSequences,
     sampling: encodeSampling(request, seed),
   }
 }
 
-/** Where one tool must be called, no other is offered. */
+/** Where one tool must be called, only that tool is declared. */
 function encodeFunctions(
   { toolChoice }: GenerationRequest,
   toolNames: ToolNames,
@@ -44,32 +42,32 @@ function encodeFunctions(
   return Object.fromEntries(
     tools.map((tool) => {
       const description = describeTool(tool)
-      const takesNothing = tool.type === 'function' && tool.parameters === null
+      const hasNoParameters = tool.type === 'function' && tool.parameters === null
       return [
         toolNames.wireName(tool),
         {
           ...(description === null ? {} : { description }),
-          ...(takesNothing ? {} : { params: { type: 'object', ...parametersOf(tool) } }),
+          ...(hasNoParameters ? {} : { params: { type: 'object', ...parametersOf(tool) } }),
         },
       ]
     }),
   )
 }
 
-function demandsCall({ toolChoice }: GenerationRequest): boolean {
+function requiresCall({ toolChoice }: GenerationRequest): boolean {
   const { type } = toolChoice
   if (type === 'tool' || type === 'required') return true
   return type === 'allowed' && toolChoice.mode === 'required'
 }
 
-function encodeForm(format: OutputFormat): AnswerForm {
+function encodeFormat(format: OutputFormat): OutputConstraint {
   return format.type === 'json-schema'
     ? { type: 'json-schema', schema: { ...format.schema } }
     : format
 }
 
-/** A grammar holds the model to a form, and does not tell it what is meant by it. */
-function noteOf(format: OutputFormat): string | null {
+/** A grammar constrains the output, but does not tell the model what is expected. */
+function formatInstruction(format: OutputFormat): string | null {
   switch (format.type) {
     case 'text':
       return null
@@ -78,26 +76,26 @@ function noteOf(format: OutputFormat): string | null {
     case 'json-schema': {
       const described = format.description === null ? '' : ` (${format.description})`
       const schema = JSON.stringify(format.schema)
-      return `Answer with JSON and nothing else, in the form of this JSON Schema${described}: ${schema}`
+      return `Answer with JSON and nothing else, according to this JSON Schema${described}: ${schema}`
     }
   }
 }
 
 function encodeSampling({ sampling, reasoning }: GenerationRequest, seed: number): PromptSampling {
-  const thoughtTokens = reasoning.effort === 'none' ? 0 : reasoning.budgetTokens
+  const thinkingTokens = reasoning.effort === 'none' ? 0 : reasoning.budgetTokens
   return {
     temperature: sampling.temperature ?? temperatureDefault,
     seed,
-    ...given('topP', sampling.topP),
-    ...given('topK', sampling.topK),
-    ...given('presencePenalty', sampling.presencePenalty),
-    ...given('frequencyPenalty', sampling.frequencyPenalty),
-    ...given('maxTokens', sampling.maxOutputTokens),
-    ...(thoughtTokens === undefined ? {} : { thoughtTokens }),
+    ...optionalField('topP', sampling.topP),
+    ...optionalField('topK', sampling.topK),
+    ...optionalField('presencePenalty', sampling.presencePenalty),
+    ...optionalField('frequencyPenalty', sampling.frequencyPenalty),
+    ...optionalField('maxTokens', sampling.maxOutputTokens),
+    ...(thinkingTokens === undefined ? {} : { thinkingTokens }),
   }
 }
 
-function given<Name extends string>(
+function optionalField<Name extends string>(
   name: Name,
   value: Sampling['topP'],
 ): { [name in Name]?: number } {

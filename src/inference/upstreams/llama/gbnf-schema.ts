@@ -1,18 +1,22 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
 
 /**
- * A JSON Schema in the few words that the package makes grammars of. What those cannot say is let
- * through rather than refused: the grammar helps a model, and who demanded a form checks it.
+ * Converts a JSON Schema to the subset from which the package builds grammars. Constraints outside the
+ * subset are dropped: the grammar guides the model, and the output is validated afterwards.
  */
 export function gbnfSchema(schema: unknown, depth = 0): JsonObject {
   if (!isRecord(schema) || depth > depthMax) return {}
   const description = typeof schema['description'] === 'string' ? pick(schema, ['description']) : {}
-  return { ...description, ...formOf(schema, depth + 1), ...definitions(schema, depth + 1) }
+  return {
+    ...description,
+    ...convertType(schema, depth + 1),
+    ...convertDefinitions(schema, depth + 1),
+  }
 }
 
 const depthMax = 64
 
-function formOf(schema: JsonObject, depth: number): JsonObject {
+function convertType(schema: JsonObject, depth: number): JsonObject {
   const choices = schema['oneOf'] ?? schema['anyOf']
   if (Array.isArray(choices)) return { oneOf: choices.map((choice) => gbnfSchema(choice, depth)) }
   if (typeof schema['$ref'] === 'string') return { $ref: localReference(schema['$ref']) }
@@ -20,27 +24,27 @@ function formOf(schema: JsonObject, depth: number): JsonObject {
   const values = schema['enum']
   if (Array.isArray(values)) return values.every(isScalar) ? { enum: values } : {}
   const type = schema['type'] ?? guessType(schema)
-  if (Array.isArray(type)) return severalTypes(schema, type, depth)
+  if (Array.isArray(type)) return convertTypes(schema, type, depth)
   switch (type) {
     case 'object':
-      return objectForm(schema, depth)
+      return convertObject(schema, depth)
     case 'array':
-      return arrayForm(schema, depth)
+      return convertArray(schema, depth)
     case 'string':
-      return stringForm(schema)
+      return convertString(schema)
     default:
       return type === undefined ? {} : { type }
   }
 }
 
-function severalTypes(schema: JsonObject, types: readonly unknown[], depth: number): JsonObject {
+function convertTypes(schema: JsonObject, types: readonly unknown[], depth: number): JsonObject {
   const simple = ['string', 'number', 'integer', 'boolean', 'null']
   if (types.every((type) => simple.includes(String(type)))) return { type: types }
   return { oneOf: types.map((type) => gbnfSchema({ ...schema, type }, depth)) }
 }
 
-/** Every property is written by a model that is held to a grammar, so `required` says nothing. */
-function objectForm(schema: JsonObject, depth: number): JsonObject {
+/** A grammar always produces every property, so `required` has no effect. */
+function convertObject(schema: JsonObject, depth: number): JsonObject {
   const properties = isRecord(schema['properties']) ? schema['properties'] : {}
   const names = Object.entries(properties)
   const further = schema['additionalProperties']
@@ -53,7 +57,7 @@ function objectForm(schema: JsonObject, depth: number): JsonObject {
   }
 }
 
-function arrayForm(schema: JsonObject, depth: number): JsonObject {
+function convertArray(schema: JsonObject, depth: number): JsonObject {
   const items = schema['items']
   const first = schema['prefixItems']
   return {
@@ -66,13 +70,13 @@ function arrayForm(schema: JsonObject, depth: number): JsonObject {
 
 const knownFormats = ['date-time', 'time', 'date']
 
-function stringForm(schema: JsonObject): JsonObject {
+function convertString(schema: JsonObject): JsonObject {
   const isKnown = knownFormats.includes(String(schema['format']))
   return { type: 'string', ...pick(schema, isKnown ? ['format'] : ['minLength', 'maxLength']) }
 }
 
-/** Older schemas keep their definitions under another word. */
-function definitions(schema: JsonObject, depth: number): JsonObject {
+/** Older schemas use `definitions` instead of `$defs`. */
+function convertDefinitions(schema: JsonObject, depth: number): JsonObject {
   const entries = [schema['definitions'], schema['$defs']].filter(isRecord).flatMap(Object.entries)
   if (entries.length === 0) return {}
   const $defs = Object.fromEntries(entries.map(([name, each]) => [name, gbnfSchema(each, depth)]))
@@ -92,7 +96,7 @@ function isScalar(value: unknown): boolean {
   return value === null || ['string', 'number', 'boolean'].includes(typeof value)
 }
 
-/** Those of the fields that are given. */
+/** The fields that are present. */
 function pick(schema: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     names.filter((name) => schema[name] !== undefined).map((name) => [name, schema[name]]),

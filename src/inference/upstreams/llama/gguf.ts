@@ -1,21 +1,21 @@
 import { open } from 'node:fs/promises'
 
-/** What the head of a GGUF file says of its model. */
+/** The metadata in the head of a GGUF file. */
 export type GgufHead = {
   readonly architecture: string
-  /** What it is if not a model: an adapter, a vocabulary, a projector of pictures. */
+  /** `general.type`: `model`, or an adapter, a vocabulary, an image projector. */
   readonly kind: string
-  /** The context that it was trained for; null where the head does not say so early enough. */
+  /** The context size of its training; null where it was not found within the limits. */
   readonly contextTokens: number | null
 }
 
-/** What is wanted stands before the vocabulary in most files, and behind this is never looked. */
+/** In most files the metadata precedes the vocabulary; nothing is read beyond this limit. */
 const headBytesMax = 16_777_216
 const firstReadBytes = 65_536
 const entriesMax = 4_096
 const versions = [2, 3]
 
-/** The head of a file; null where the file is none of this format. Throws where it cannot be read. */
+/** The head of a file; null for another format. Throws if the file cannot be read. */
 export async function readGgufHead(path: string): Promise<GgufHead | null> {
   const file = await open(path, 'r')
   try {
@@ -30,12 +30,12 @@ export async function readGgufHead(path: string): Promise<GgufHead | null> {
   }
 }
 
-/** Whether a model says words; others make vectors of them, or see. */
+/** Whether a model generates text, unlike embedding and vision models. */
 export function isGenerative({ architecture, kind }: GgufHead): boolean {
   return kind === 'model' && !/bert|^clip$|^t5encoder$|^wavtokenizer/.test(architecture)
 }
 
-class HeadEnd extends Error {}
+class HeadTooShort extends Error {}
 
 type Reader = { readonly bytes: Buffer; at: number }
 
@@ -59,13 +59,13 @@ function parseHead(bytes: Buffer, isAll: boolean): GgufHead | 'more' | null {
       if (name === `${found.architecture}.context_length`) found.contextTokens = Number(value)
     }
   } catch (error) {
-    if (!(error instanceof HeadEnd)) throw error
+    if (!(error instanceof HeadTooShort)) throw error
     if (!isAll) return 'more'
   }
   return found.architecture === null ? null : { ...found, architecture: found.architecture }
 }
 
-/** Bytes of a value, by the number that the format has for its type. */
+/** The size of a value in bytes, by the format's type number. */
 const plainBytes: Readonly<Record<number, number>> = {
   0: 1,
   1: 1,
@@ -84,7 +84,7 @@ const arrayType = 9
 const u32Type = 4
 const u64Type = 10
 
-/** Texts and whole numbers; whatever else there is is skipped. */
+/** Strings and unsigned integers; other values are skipped. */
 function readValue(reader: Reader, type: number): string | number | null {
   if (type === stringType) return readText(reader)
   if (type === u32Type) return readU32(reader)
@@ -101,7 +101,7 @@ function skipArray(reader: Reader): void {
   if (bytes !== undefined) skip(reader, count * bytes)
   else if (type === stringType)
     for (let item = 0; item < count; item++) skip(reader, readU64(reader))
-  // Arrays of arrays are not in use.
+  // Nested arrays are not used in practice.
   else skip(reader, Number.POSITIVE_INFINITY)
 }
 
@@ -118,10 +118,10 @@ function readU64(reader: Reader): number {
   return Number(reader.bytes.readBigUInt64LE(skip(reader, 8)))
 }
 
-/** Where the bytes begin that are passed over. */
+/** Skips bytes and returns the offset at which they begin. */
 function skip(reader: Reader, bytes: number): number {
   const start = reader.at
-  if (start + bytes > reader.bytes.length) throw new HeadEnd()
+  if (start + bytes > reader.bytes.length) throw new HeadTooShort()
   reader.at += bytes
   return start
 }

@@ -1,4 +1,9 @@
-import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
+import type {
+  ContentPart,
+  GenerationRequest,
+  RequestItem,
+  ToolCallItem,
+} from '#inference/request.ts'
 import { markFailure } from '#inference/tool-failure.ts'
 import type { ToolNames } from '#inference/tool-names.ts'
 import {
@@ -7,17 +12,15 @@ import {
   refuseOrphans,
   type ToolResultItem,
 } from '#inference/tool-results.ts'
+import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
-import { textOf } from './text-parts.ts'
+import { markLateSystem, reasoningText } from '../shared/parts.ts'
 import type { ChatItem, ModelPart } from './wire.ts'
 
-/** Precedes an instruction that has to travel in the words of the user. */
-const lateSystemMarker = '[System instruction]'
-
 /**
- * Items in order become what the package calls a history: the system texts that lead the input as one,
- * then turns of the user and the model. A turn of the model holds its calls with their results, and
- * goes on behind them. The last item is one of the model, where it is to go on.
+ * Converts items to the package's chat history: one system message at the head, then turns of the user
+ * and the model. A model turn contains its calls with their results and continues after them. The last
+ * item is the model turn that the generation continues. `note`: added to the system message.
  */
 export function encodeHistory(
   request: GenerationRequest,
@@ -32,16 +35,16 @@ export function encodeHistory(
   for (const item of rest) {
     if (item.type === 'tool-result') continue
     if (item.type === 'message' && item.role !== 'assistant') addUserText(history, item)
-    else modelTurn(history).push(...encodeModelItem(item, results, toolNames))
+    else currentModelTurn(history).push(...encodeModelItem(item, results, toolNames))
   }
   refuseOrphans(results)
-  if (!goesOn(request)) history.push({ type: 'model', response: [] })
-  else modelTurn(history)
+  if (!continuesTurn(request)) history.push({ type: 'model', response: [] })
+  else currentModelTurn(history)
   return history
 }
 
-/** Whether the model goes on in the turn that it is in: after the results of its calls, or a beginning. */
-function goesOn({ items, prefilled = false }: GenerationRequest): boolean {
+/** Whether the model continues its turn: after the results of its calls, or from a prefill. */
+function continuesTurn({ items, prefilled = false }: GenerationRequest): boolean {
   const last = items.at(-1)
   return prefilled || last?.type === 'tool-result' || last?.type === 'tool-call'
 }
@@ -58,20 +61,19 @@ function splitHead(items: readonly RequestItem[]): {
   return { head, rest: items.slice(head.length) }
 }
 
-/** Templates want turns to alternate, so what follows a user's text joins it. */
+/** Templates require alternating turns, so consecutive user texts are joined. */
 function addUserText(
   history: ChatItem[],
   { role, parts }: Extract<RequestItem, { type: 'message' }>,
 ): void {
-  const said = textOf(parts)
-  const text = role === 'user' ? said : `${lateSystemMarker}\n${said}`
+  const text = role === 'user' ? textOf(parts) : markLateSystem(textOf(parts))
   const last = history.at(-1)
   if (last?.type === 'user') last.text += `\n\n${text}`
   else history.push({ type: 'user', text })
 }
 
-/** What the model does in the turn that it is in, or in one that begins here. */
-function modelTurn(history: ChatItem[]): ModelPart[] {
+/** The parts of the model's current turn; a new one after a user turn. */
+function currentModelTurn(history: ChatItem[]): ModelPart[] {
   const last = history.at(-1)
   if (last?.type === 'model') return last.response
   const response: ModelPart[] = []
@@ -86,7 +88,7 @@ function encodeModelItem(
 ): ModelPart[] {
   switch (item.type) {
     case 'reasoning': {
-      const text = item.text === '' ? item.summary.join('\n\n') : item.text
+      const text = reasoningText(item)
       return text === '' ? [] : [{ type: 'segment', segmentType: 'thought', text, ended: true }]
     }
     case 'message': {
@@ -107,10 +109,24 @@ function encodeModelItem(
   }
 }
 
-/** Arguments that are no JSON object, because they were cut or are free text, are one field of it. */
+/** Arguments that are not a JSON object (truncated, or free text) become a field of one. */
 function encodeArguments({ form, arguments: text }: ToolCallItem): unknown {
   if (form === 'custom') return { input: text }
   if (text.trim() === '') return {}
   const parsed = parseJson(text)
   return isRecord(parsed) ? parsed : { input: text }
+}
+
+/** The text of a message; throws `invalid_request` for other content. */
+function textOf(parts: readonly ContentPart[]): string {
+  return parts
+    .map((part) => {
+      if ('text' in part) return part.text
+      throw new AppError(
+        'invalid_request',
+        `The model runs on this machine and reads only text, but the input contains ${part.type}s.`,
+        { param: 'input' },
+      )
+    })
+    .join('\n')
 }

@@ -1,7 +1,13 @@
 import { AppError } from '#lib/errors.ts'
 import type { LocalModel } from './local-model.ts'
-import { type Entry, isIdle, openEntry, type Wanted } from './model-entry.ts'
-import { createModelMemory, type MemoryOptions } from './model-memory.ts'
+import {
+  createEntry,
+  createModelMemory,
+  isIdle,
+  type MemoryOptions,
+  type ModelEntry,
+  type ModelFile,
+} from './model-memory.ts'
 import type { ModelProcess } from './model-process.ts'
 
 export type LoadedModelsOptions = MemoryOptions & {
@@ -12,48 +18,45 @@ export type LoadedModelsOptions = MemoryOptions & {
   }
 }
 
-/** The models that are in memory, each in a process of its own, and who may use them. */
+/** The models in memory, each in its own process, and the slots of their requests. */
 export type LoadedModels = {
-  /**
-   * A place at a model, which is loaded for it where it is not. Throws an `AppError`, or rejects with
-   * the signal's reason.
-   */
-  enter(wanted: Wanted, signal: AbortSignal): Promise<Place>
-  /** The process of a model, which is loaded where there is room for it; no other gives way. */
-  peek(wanted: Wanted, signal: AbortSignal): Promise<ModelProcess>
-  /** The context of a model that is in memory. */
+  /** Acquires a slot and loads the model if needed. Rejects with an `AppError` or the signal's reason. */
+  acquire(file: ModelFile, signal: AbortSignal): Promise<ModelSlot>
+  /** The process of a model, which is loaded only if no other model has to be unloaded. */
+  loadWithoutEviction(file: ModelFile, signal: AbortSignal): Promise<ModelProcess>
+  /** The context size of a loaded model; null if it is not loaded. */
   contextTokens(name: string): number | null
-  /** Models that somebody uses or waits for, and how many do. */
+  /** The models of an installation that are in use, with the number of their requests. */
   usedBy(installedAs: string): readonly { name: string; count: number }[]
-  /** Takes models out of memory that nobody uses, as far as they are meant. */
-  unload(isMeant: (model: LocalModel) => boolean): Promise<void>
+  /** Unloads the idle models that match. */
+  unload(matches: (model: LocalModel) => boolean): Promise<void>
   close(): Promise<void>
 }
 
-export type Place = {
+export type ModelSlot = {
   readonly process: ModelProcess
-  /** The model did what it was asked. */
-  worked(): void
-  leave(): void
+  /** Resets the failure count of the model. */
+  succeeded(): void
+  release(): void
 }
 
 export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
   const { settings } = options
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, ModelEntry>()
   const memory = createModelMemory(entries, options)
   let isClosed = false
 
-  /** Where the file has changed, the process of the one before goes once nobody uses it any more. */
-  const entryOf = (wanted: Wanted): Entry => {
-    if (isClosed) throw closed()
-    const known = entries.get(wanted.model.name)
-    if (known !== undefined && (known.key === wanted.key || !isIdle(known))) return known
+  /** After a change of the file, the previous process is stopped as soon as it is idle. */
+  const entryOf = (file: ModelFile): ModelEntry => {
+    if (isClosed) throw draining()
+    const known = entries.get(file.model.name)
+    if (known !== undefined && (known.key === file.key || !isIdle(known))) return known
     if (known !== undefined) void memory.unload(known)
-    const entry = openEntry(wanted, settings)
-    entries.set(wanted.model.name, entry)
+    const entry = createEntry(file, settings)
+    entries.set(file.model.name, entry)
     return entry
   }
-  const restartIdleTimer = (entry: Entry) => {
+  const restartIdleTimer = (entry: ModelEntry) => {
     entry.usedAtMs = performance.now()
     clearTimeout(entry.idleTimer)
     if (!isIdle(entry) || entry.process === null) return
@@ -61,8 +64,8 @@ export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
       if (isIdle(entry)) void memory.unload(entry)
     }, settings.idleMs)
   }
-  /** Its process, which is loaded once for all who wait. */
-  const processOf = (entry: Entry, mayEvict: boolean): Promise<ModelProcess> => {
+  /** The process of an entry; concurrent callers share one load. */
+  const processOf = (entry: ModelEntry, mayEvict: boolean): Promise<ModelProcess> => {
     if (entry.loading !== null) return entry.loading
     if (entry.process !== null) return Promise.resolve(entry.process)
     entry.loading = memory.load(entry, mayEvict).finally(() => {
@@ -70,16 +73,16 @@ export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
       if (isClosed) void memory.unload(entry)
       else restartIdleTimer(entry)
     })
-    // Who waits may have gone meanwhile.
+    // All callers may have been cancelled.
     entry.loading.catch(() => {})
     return entry.loading
   }
 
   return {
-    async enter(wanted, signal) {
-      const entry = entryOf(wanted)
+    async acquire(file, signal) {
+      const entry = entryOf(file)
       clearTimeout(entry.idleTimer)
-      const free = await entry.places.enter(signal)
+      const free = await entry.slots.acquire(signal)
       const leave = () => {
         free()
         restartIdleTimer(entry)
@@ -89,22 +92,23 @@ export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
       }
       try {
         const process = await unlessAborted(processOf(entry, true), signal)
-        return { process, worked, leave }
+        return { process, succeeded: worked, release: leave }
       } catch (error) {
         leave()
         throw error
       }
     },
-    peek: async (wanted, signal) => unlessAborted(processOf(entryOf(wanted), false), signal),
+    loadWithoutEviction: async (file, signal) =>
+      unlessAborted(processOf(entryOf(file), false), signal),
     contextTokens: (name) => entries.get(name)?.contextTokens ?? null,
     usedBy: (installedAs) =>
       [...entries.values()]
         .filter((entry) => entry.model.installedAs === installedAs && !isIdle(entry))
-        .map(({ model, places }) => ({ name: model.name, count: places.count() })),
-    async unload(isMeant) {
-      const meant = [...entries.values()].filter((entry) => isIdle(entry) && isMeant(entry.model))
-      for (const { model } of meant) entries.delete(model.name)
-      await Promise.all(meant.map(memory.unload))
+        .map(({ model, slots }) => ({ name: model.name, count: slots.count() })),
+    async unload(matches) {
+      const idle = [...entries.values()].filter((entry) => isIdle(entry) && matches(entry.model))
+      for (const { model } of idle) entries.delete(model.name)
+      await Promise.all(idle.map(memory.unload))
     },
     async close() {
       isClosed = true
@@ -113,7 +117,7 @@ export function createLoadedModels(options: LoadedModelsOptions): LoadedModels {
   }
 }
 
-/** The outcome, or the signal's reason as soon as it aborts; the work itself goes on. */
+/** The outcome, or the signal's reason as soon as it aborts; the work itself continues. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   aborted.catch(() => {})
@@ -127,6 +131,6 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function closed(): AppError {
+function draining(): AppError {
   return new AppError('draining', 'The server is stopping.')
 }

@@ -1,18 +1,21 @@
 import { stat } from 'node:fs/promises'
+import type { Log } from '#telemetry/log.ts'
 
-/** A GGUF file on this machine that may be run. */
+export type LlamaLog = Pick<Log, 'info' | 'warn' | 'error'>
+
+/** A GGUF file on this machine. */
 export type LocalModel = {
-  /** As callers name it. */
+  /** The model name in requests. */
   readonly name: string
-  /** What it was installed as; several models may be of one installation. */
+  /** The name of its installation, which may contain several models. */
   readonly installedAs: string
-  /** Of the file, or of the first of its parts. Absolute. */
+  /** The absolute path of the file, or of the first of its parts. */
   readonly path: string
-  /** Of all of its parts. */
+  /** The size of all parts. */
   readonly bytes: number
 }
 
-/** What a file is known by, so that another one in its place is noticed; null where there is none. */
+/** The key changes when the file is replaced; null where there is no file. */
 export async function fileState(path: string): Promise<{ key: string; modifiedS: number } | null> {
   try {
     const { ino, size, mtimeMs } = await stat(path)

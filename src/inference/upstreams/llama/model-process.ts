@@ -1,9 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
-import { createExchange, type Exchange, type ExchangeEnd } from './exchange.ts'
-import type { LlamaLog } from './log.ts'
-import { readLines } from './output-lines.ts'
+import type { LlamaLog } from './local-model.ts'
+import { createModelCall, type ModelCall, type ModelCallEvents } from './model-call.ts'
 import type { FromChild, LoadFault, LoadOptions, Prompt, ToChild } from './wire.ts'
 
 export type ModelProcessOptions = {
@@ -16,106 +15,103 @@ export type ModelProcessOptions = {
 }
 
 const stderrLimits = { charsMax: 500, linesMax: 200 }
-/** How long the process may hold a sequence that nobody wants any more. */
+/** How long a cancelled call may take to stop before the process is killed. */
 const releaseMs = 30_000
-/** How long its last lines are waited for. */
+/** How long the last lines of a process that exited are awaited. */
 const outputAfterExitMs = 1_000
-/** Memory that is short now may be free later, but not at once. */
+/** The `Retry-After` when memory is insufficient. */
 const memoryRetryS = 60
 
 const program = fileURLToPath(new URL('./child.ts', import.meta.url))
 
-/** One process with one model, from its start to its end. Whoever starts it stops it. */
+/** A child process that runs one model. The owner stops it. */
 export class ModelProcess {
-  /** The context that it came to; rejects with an `AppError` where it cannot be of use. */
+  /** Resolves with the context size; rejects with an `AppError` if the model cannot be loaded. */
   readonly loaded: Promise<{ contextTokens: number }>
-  /**
-   * Resolves when nothing of it is left. It was wanted where somebody stopped it; a model that cannot
-   * be loaded counts as broken.
-   */
-  readonly gone: Promise<{ wasWanted: boolean }>
+  /** Resolves after the exit, which is expected only after `stop`, not after a failed load. */
+  readonly exited: Promise<{ isExpected: boolean }>
   readonly #options: ModelProcessOptions
   readonly #child: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
   readonly #loading = Promise.withResolvers<{ contextTokens: number }>()
   readonly #loadTimer: ReturnType<typeof setTimeout>
-  readonly #exchanges = new Map<number, Exchange & ExchangeEnd>()
-  #nextExchange = 0
+  readonly #calls = new Map<number, ModelCall & ModelCallEvents>()
+  #nextCallId = 0
   #isStopped = false
-  /** Why it ends was told. */
-  #isGivenUp = false
+  /** The reason of its end was logged or reported. */
+  #isFailureReported = false
 
   constructor(options: ModelProcessOptions) {
     this.#options = options
     this.loaded = this.#loading.promise
-    // Nobody may be waiting for it.
+    // There may be no caller that awaits it.
     this.loaded.catch(() => {})
     this.#child = Bun.spawn([process.execPath, '--no-install', program], {
-      // Where no settings of a developer are found.
+      // Outside the project, so no developer configuration applies.
       cwd: '/',
       env: { ...options.environment },
       stdio: ['ignore', 'ignore', 'pipe'],
-      ipc: (message: FromChild) => this.#hear(message),
+      ipc: (message: FromChild) => this.#handleMessage(message),
     })
-    this.#loadTimer = setTimeout(() => this.#giveUp(loadedTooLate(options)), options.loadMs)
-    this.gone = this.#live()
-    this.#tell({ type: 'load', ...options.load })
+    this.#loadTimer = setTimeout(() => this.#abandonLoad(loadTimeout(options)), options.loadMs)
+    this.exited = this.#untilExit()
+    this.#send({ type: 'load', ...options.load })
   }
 
   get pid(): number {
     return this.#child.pid
   }
 
-  /** Only once it is loaded. */
-  begin(type: 'generate' | 'count', prompt: Prompt): Exchange {
-    const id = this.#nextExchange++
-    const exchange = createExchange({
-      taken: (pieces) => this.#tell({ type: 'taken', exchange: id, pieces }),
-      stop: () => this.#tell({ type: 'stop', exchange: id }),
-      stuck: () => this.#endStuck(),
+  /** Requires that the model is loaded. */
+  startCall(type: 'generate' | 'count', prompt: Prompt): ModelCall {
+    const id = this.#nextCallId++
+    const call = createModelCall({
+      acknowledge: (pieces) => this.#send({ type: 'acknowledge', callId: id, pieces }),
+      stop: () => this.#send({ type: 'stop', callId: id }),
+      onStuck: () => this.#killUnresponsive(),
       releaseMs,
     })
     if (this.#hasEnded()) {
-      exchange.fail(lost())
-      return exchange
+      call.fail(processLost())
+      return call
     }
-    this.#exchanges.set(id, exchange)
-    this.#tell({ type, exchange: id, prompt })
-    return exchange
+    this.#calls.set(id, call)
+    this.#send({ type, callId: id, prompt })
+    return call
   }
 
-  /** Ends it at once; what it is doing fails. */
+  /** Kills the process; running calls fail. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#child.kill('SIGKILL')
-    await this.gone
+    await this.exited
   }
 
-  #hear(message: FromChild): void {
+  #handleMessage(message: FromChild): void {
     switch (message.type) {
       case 'loaded':
         clearTimeout(this.#loadTimer)
         this.#loading.resolve({ contextTokens: message.contextTokens })
         return
-      case 'unloadable':
-        this.#options.log.warn('a model cannot be loaded', {
+      case 'load-failed':
+        this.#options.log.warn('model load failed', {
           model: this.#options.name,
           reason: message.detail,
         })
-        this.#giveUp(unloadable(message.reason))
+        this.#abandonLoad(loadError(message.reason))
         return
       case 'begun':
-        this.#exchanges.get(message.exchange)?.begin()
+        this.#calls.get(message.callId)?.begin()
         return
       case 'piece':
-        this.#exchanges.get(message.exchange)?.add(message.piece)
+        this.#calls.get(message.callId)?.add(message.piece)
         return
       case 'ended':
-        this.#exchanges.get(message.exchange)?.end(message.ending)
-        this.#exchanges.delete(message.exchange)
+        this.#calls.get(message.callId)?.end(message.ending)
+        this.#calls.delete(message.callId)
     }
   }
 
-  async #live(): Promise<{ wasWanted: boolean }> {
+  async #untilExit(): Promise<{ isExpected: boolean }> {
     const { log, name } = this.#options
     const output = this.#logErrors()
     await this.#child.exited
@@ -123,34 +119,34 @@ export class ModelProcess {
     await orAfter(output, outputAfterExitMs, undefined)
     const { exitCode, signalCode } = this.#child
     const how = signalCode === null ? `code ${exitCode}` : `signal ${signalCode}`
-    const isKnown = this.#isStopped || this.#isGivenUp
-    if (!isKnown) log.error('the process of a model ended', { model: name, how })
-    this.#loading.reject(lost())
-    for (const exchange of this.#exchanges.values()) exchange.fail(lost())
-    this.#exchanges.clear()
-    return { wasWanted: this.#isStopped }
+    const isKnown = this.#isStopped || this.#isFailureReported
+    if (!isKnown) log.error('model process exited', { model: name, how })
+    this.#loading.reject(processLost())
+    for (const call of this.#calls.values()) call.fail(processLost())
+    this.#calls.clear()
+    return { isExpected: this.#isStopped }
   }
 
   async #logErrors(): Promise<void> {
     const { log, name } = this.#options
     for await (const line of readLines(this.#child.stderr, stderrLimits)) {
-      log.info('the process of a model wrote to its error output', { model: name, line })
+      log.info('model process stderr', { model: name, line })
     }
   }
 
-  #tell(message: ToChild): void {
+  #send(message: ToChild): void {
     if (!this.#hasEnded()) this.#child.send(message)
   }
 
-  #giveUp(error: AppError): void {
-    this.#isGivenUp = true
+  #abandonLoad(error: AppError): void {
+    this.#isFailureReported = true
     this.#loading.reject(error)
     this.#child.kill('SIGKILL')
   }
 
-  #endStuck(): void {
+  #killUnresponsive(): void {
     const { log, name } = this.#options
-    log.error('a model does not stop, so its process is ended', { model: name })
+    log.error('model process killed: a cancelled call did not stop', { model: name })
     this.#child.kill('SIGKILL')
   }
 
@@ -159,26 +155,48 @@ export class ModelProcess {
   }
 }
 
-function lost(): AppError {
-  return new AppError('upstream_error', 'The model ended before its answer was complete.')
-}
-
-function loadedTooLate({ loadMs }: ModelProcessOptions): AppError {
+function processLost(): AppError {
   return new AppError(
-    'upstream_first_event_timeout',
-    `The model was not in memory within ${loadMs / 1000} s.`,
+    'upstream_error',
+    'The model process exited before its response was complete.',
   )
 }
 
-function unloadable(reason: LoadFault): AppError {
+function loadTimeout({ loadMs }: ModelProcessOptions): AppError {
+  return new AppError(
+    'upstream_first_event_timeout',
+    `The model was not loaded within ${loadMs / 1000} s.`,
+  )
+}
+
+function loadError(reason: LoadFault): AppError {
   switch (reason) {
     case 'package':
-      return new AppError('upstream_refused', 'What runs models on this machine does not work.')
+      return new AppError('upstream_refused', 'The local model runtime failed to start.')
     case 'model':
-      return new AppError('upstream_refused', 'The file of the model cannot be loaded.')
+      return new AppError('upstream_refused', 'The model file cannot be loaded.')
     case 'memory':
       return new AppError('upstream_overloaded', 'There is not enough memory for the model.', {
         retryAfterS: memoryRetryS,
       })
   }
+}
+
+/** The first `linesMax` lines of a stream, each truncated to `charsMax`. */
+async function* readLines(
+  stream: AsyncIterable<Uint8Array>,
+  { charsMax, linesMax }: { charsMax: number; linesMax: number },
+): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let lines = 0
+  for await (const bytes of stream) {
+    const parts = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = (parts.pop() ?? '').slice(0, charsMax)
+    for (const part of parts.filter((line) => line.trim() !== '')) {
+      // Further lines are read and dropped, so that the process does not block.
+      if (lines++ < linesMax) yield part.slice(0, charsMax)
+    }
+  }
+  if (rest.trim() !== '' && lines < linesMax) yield rest
 }

@@ -4,15 +4,15 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 
 /**
- * The package that brings llama.cpp. It is no dependency of ours, because with all that it may bring
- * it is larger than everything else together; whoever wants it installs it into a folder of its own.
+ * The package that contains llama.cpp. It is not a dependency, because it is larger than all other
+ * dependencies together; operators install it into a separate folder.
  */
 export const packageName = 'node-llama-cpp'
-/** The only version that is loaded: we use more of it than its major number promises to keep. */
+/** The only supported version: Sluice uses interfaces outside the package's compatibility promise. */
 export const packageVersion = '3.22.1'
 export const installCommand = 'bun run llama:install'
 
-/** The version that is installed in a folder; null where there is none. */
+/** The version that is installed in a folder; null if none is. */
 function installedVersion(folder: string): string | null {
   try {
     const described = parseJson(readFileSync(join(packagePath(folder), 'package.json'), 'utf8'))
@@ -23,38 +23,38 @@ function installedVersion(folder: string): string | null {
   }
 }
 
-/** What is imported of it. */
+/** The entry point of the package. */
 export function entryPath(folder: string): string {
   return join(packagePath(folder), 'dist', 'index.js')
 }
 
-/** Why no installed model can run, or null where one can. */
+/** The reason why local models cannot run; null if they can. */
 export function packageFault(folder: string): AppError | null {
   const version = installedVersion(folder)
   if (version === packageVersion) return null
   const state =
     version === null
-      ? 'what runs them is not installed'
-      : `${packageName} ${version} is installed, and ${packageVersion} is needed`
+      ? 'their runtime is not installed'
+      : `${packageName} ${version} is installed, but ${packageVersion} is required`
   return new AppError(
     'service_unavailable',
-    `Models on this machine cannot be run: ${state}. The operator installs it with: ${installCommand}`,
+    `Local models cannot run: ${state}. The operator installs it with: ${installCommand}`,
     { param: 'model' },
   )
 }
 
-/** The parts of the package that a platform needs; empty where there are none for it. */
+/** The platform packages of a platform; empty if it is not supported. */
 export function platformPackages(
   { platform, arch }: { platform: string; arch: string },
   withGpu: boolean,
 ): readonly string[] {
   const key = `${platform}-${arch}`
-  const names = [...(plainParts[key] ?? []), ...(withGpu ? (gpuParts[key] ?? []) : [])]
+  const names = [...(cpuPackages[key] ?? []), ...(withGpu ? (gpuPackages[key] ?? []) : [])]
   return names.map((name) => `@node-llama-cpp/${name}`)
 }
 
-/** By the names that Node has for platforms. On a Mac the graphics processor comes with the rest. */
-const plainParts: Readonly<Record<string, readonly string[]>> = {
+/** By Node's platform names. On macOS the package includes GPU support. */
+const cpuPackages: Readonly<Record<string, readonly string[]>> = {
   'linux-x64': ['linux-x64'],
   'linux-arm64': ['linux-arm64'],
   'linux-arm': ['linux-armv7l'],
@@ -65,7 +65,7 @@ const plainParts: Readonly<Record<string, readonly string[]>> = {
   'win32-arm64': ['win-arm64'],
 }
 
-const gpuParts: Readonly<Record<string, readonly string[]>> = {
+const gpuPackages: Readonly<Record<string, readonly string[]>> = {
   'linux-x64': ['linux-x64-cuda', 'linux-x64-cuda-ext', 'linux-x64-vulkan'],
   'win32-x64': ['win-x64-cuda', 'win-x64-cuda-ext', 'win-x64-vulkan'],
 }

@@ -1,31 +1,31 @@
 import type { JsonObject } from '#lib/json.ts'
 
 /**
- * What a gateway and the process of a model say to one another. Each exchange has a number; the child
- * ends each exactly once, with `ended`, whether it was told to stop or not.
+ * The messages between the gateway and a model process. The child ends each call exactly once, with
+ * `ended`, whether the call was stopped or not.
  */
 export type ToChild =
   | ({ readonly type: 'load' } & LoadOptions)
-  | { readonly type: 'generate'; readonly exchange: number; readonly prompt: Prompt }
-  | { readonly type: 'count'; readonly exchange: number; readonly prompt: Prompt }
-  /** So many pieces were taken, and as many more may come. */
-  | { readonly type: 'taken'; readonly exchange: number; readonly pieces: number }
-  | { readonly type: 'stop'; readonly exchange: number }
+  | { readonly type: 'generate'; readonly callId: number; readonly prompt: Prompt }
+  | { readonly type: 'count'; readonly callId: number; readonly prompt: Prompt }
+  /** This many pieces were consumed, so the child may send as many more. */
+  | { readonly type: 'acknowledge'; readonly callId: number; readonly pieces: number }
+  | { readonly type: 'stop'; readonly callId: number }
 
 export type FromChild =
   | { readonly type: 'loaded'; readonly contextTokens: number }
-  /** It is of no use. `detail` is for the log. */
-  | { readonly type: 'unloadable'; readonly reason: LoadFault; readonly detail: string }
-  /** The prompt is legal, and the model begins to read it. */
-  | { readonly type: 'begun'; readonly exchange: number }
-  | { readonly type: 'piece'; readonly exchange: number; readonly piece: Piece }
-  | { readonly type: 'ended'; readonly exchange: number; readonly ending: Ending }
+  /** The model cannot be loaded. `detail` is for the log. */
+  | { readonly type: 'load-failed'; readonly reason: LoadFault; readonly detail: string }
+  /** The prompt is valid, and the model begins to process it. */
+  | { readonly type: 'begun'; readonly callId: number }
+  | { readonly type: 'piece'; readonly callId: number; readonly piece: Piece }
+  | { readonly type: 'ended'; readonly callId: number; readonly ending: Ending }
 
-/** `package`: what would load a model does not work itself. */
+/** `package`: the llama.cpp package itself does not work. */
 export type LoadFault = 'package' | 'memory' | 'model'
 
 export type LoadOptions = {
-  /** The file of the package that is imported. */
+  /** The entry point of the package. */
   readonly packageEntry: string
   readonly modelPath: string
   readonly gpu: boolean
@@ -34,22 +34,22 @@ export type LoadOptions = {
   readonly sequences: number
 }
 
-/** What came before, and how the model is to go on, in the words of the package. */
+/** The conversation and the generation parameters, in the terms of the package. */
 export type Prompt = {
-  /** Ends with an item of the model, where it goes on. */
+  /** Ends with the model's item that the generation continues. */
   readonly history: readonly ChatItem[]
-  /** By name; null: there are none. */
+  /** By name; null where there are none. */
   readonly functions: Readonly<Record<string, ChatFunction>> | null
-  /** Whether the answer is to be a call. */
+  /** Whether the model has to call a function. */
   readonly mustCall: boolean
   readonly callsMax: number
-  readonly form: AnswerForm
-  /** The answer ends before the first of them. */
-  readonly stopTexts: readonly string[]
+  readonly format: OutputConstraint
+  /** The output ends before the first occurrence of any of them. */
+  readonly stopSequences: readonly string[]
   readonly sampling: PromptSampling
 }
 
-export type AnswerForm =
+export type OutputConstraint =
   | { readonly type: 'text' }
   | { readonly type: 'json-object' }
   | { readonly type: 'json-schema'; readonly schema: JsonObject }
@@ -61,10 +61,10 @@ export type PromptSampling = {
   readonly presencePenalty?: number
   readonly frequencyPenalty?: number
   readonly seed: number
-  /** Undefined: until the context is full. */
+  /** Undefined: limited by the context alone. */
   readonly maxTokens?: number
-  /** Of these, for thoughts. */
-  readonly thoughtTokens?: number
+  /** The most of these for thinking. */
+  readonly thinkingTokens?: number
 }
 
 export type ChatItem =
@@ -78,35 +78,35 @@ export type ModelPart =
 
 export type ChatFunction = {
   readonly description?: string
-  /** Undefined: it takes none. */
+  /** Undefined where it takes none. */
   readonly params?: JsonObject
 }
 
 export type Piece =
   | { readonly type: 'text' | 'thought' | 'comment'; readonly text: string }
-  /** Of the arguments of a call, which are numbered from 0 and come one after the other. */
+  /** A piece of the arguments of a call; calls are numbered from 0 and are sequential. */
   | { readonly type: 'call'; readonly call: number; readonly name: string; readonly text: string }
 
 export type Ending =
   | {
       readonly type: 'finished'
       readonly reason: 'stop' | 'stop-sequence' | 'length' | 'tool-calls'
-      readonly stopText?: string
+      readonly stopSequence?: string
       readonly tokens: TokenCounts
     }
   | { readonly type: 'counted'; readonly tokens: number }
-  /** `overflow`: the prompt is longer than the context. */
+  /** `overflow`: the prompt exceeds the context. */
   | { readonly type: 'refused'; readonly reason: 'overflow' | 'prompt'; readonly message: string }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'stopped' }
 
 export type TokenCounts = {
   readonly input: number
-  /** Of the input, what the model had read before. */
+  /** Input tokens that the sequence had already processed. */
   readonly cached: number
   readonly output: number
-  readonly thoughts: number
+  readonly thinking: number
 }
 
-/** So many pieces may be on their way to a gateway that has not taken them. */
-export const piecesAheadMax = 32
+/** The most pieces that the child sends before the gateway acknowledges them. */
+export const unacknowledgedPiecesMax = 32

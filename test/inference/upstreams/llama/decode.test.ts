@@ -14,7 +14,7 @@ const look: FunctionTool = {
   parameters: null,
   strict: null,
 }
-const tokens = { input: 5, cached: 3, output: 4, thoughts: 2 }
+const tokens = { input: 5, cached: 3, output: 4, thinking: 2 }
 type Finished = Extract<Ending, { type: 'finished' }>
 
 /** The events of an answer, in the order that all of them have. */

@@ -159,14 +159,14 @@ describe('tools and forms', () => {
 
   test('a form is told and held to', () => {
     const prompt = encode({ format })
-    expect(prompt.form).toEqual({ type: 'json-schema', schema })
+    expect(prompt.format).toEqual({ type: 'json-schema', schema })
     expect(prompt.history[0]).toMatchObject({ type: 'system' })
     expect(JSON.stringify(prompt.history[0])).toContain('A number.')
   })
 
   test('next to tools a form is only told', () => {
     const prompt = encode({ format, tools: [look] })
-    expect(prompt.form).toEqual({ type: 'text' })
+    expect(prompt.format).toEqual({ type: 'text' })
     expect(JSON.stringify(prompt.history[0])).toContain('JSON Schema')
   })
 })
@@ -178,5 +178,5 @@ test('what the caller does not say is left to the defaults', () => {
   const reasoning = { effort: 'none', summary: null }
   expect(
     encode({ sampling: { ...sampling, ...told, maxOutputTokens: 9 }, reasoning }).sampling,
-  ).toEqual({ ...told, seed: 1, maxTokens: 9, thoughtTokens: 0 })
+  ).toEqual({ ...told, seed: 1, maxTokens: 9, thinkingTokens: 0 })
 })

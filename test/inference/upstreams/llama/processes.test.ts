@@ -129,7 +129,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(error).toBeNull()
     expect(text).toHaveLength(10)
     expect(world.processes()).not.toContain(pid)
-    expect(world.logged('the process of a model ended')).toBe(1)
+    expect(world.logged('model process exited')).toBe(1)
   })
 
   test('that breaks down again and again is given a rest', async () => {
@@ -142,7 +142,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     }
     expect(kinds.slice(0, 3)).toEqual(Array(3).fill('upstream_refused'))
     expect(kinds.at(-1)).toBe('upstream_overloaded')
-    expect(world.logged('a model cannot be loaded')).toBe(kinds.length - 1)
+    expect(world.logged('model load failed')).toBe(kinds.length - 1)
     expect(world.processes()).toEqual([])
     // Others are not concerned.
     expect((await world.ask({ maxTokens: 3 })).error).toBeNull()
@@ -161,10 +161,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
   test('is ended when nobody has used it for a while, and started again when needed', async () => {
     world = startLlama({ idleMs: 1 })
     await world.ask({ maxTokens: 3 })
-    await eventually(
-      'it is out of memory',
-      () => world.logged('a model was taken out of memory') === 1,
-    )
+    await eventually('it is out of memory', () => world.logged('model unloaded') === 1)
     expect(world.processes()).toEqual([])
     expect((await world.ask({ maxTokens: 3 })).error).toBeNull()
   })
@@ -200,7 +197,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     world = startLlama({ memoryBytesMax: bytes - 1 })
     const { error } = await world.ask({ maxTokens: 3 })
     expect(error?.kind).toBe('upstream_refused')
-    expect(error?.message).toContain('larger')
+    expect(error?.message).toContain('exceeds')
   })
 
   test('has no more time to load than it is given', async () => {
@@ -214,7 +211,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     world = startLlama({ sequencesMax: 2 })
     expect(await world.llama.usesOf('tiny')).toEqual([])
     const runs = [await begin(), await begin()]
-    expect(await world.llama.usesOf('tiny')).toEqual(['The model tiny is at work for 2 requests.'])
+    expect(await world.llama.usesOf('tiny')).toEqual(['The model tiny is serving 2 requests.'])
     expect(await world.llama.usesOf('another')).toEqual([])
     for (const { batches } of runs) await batches.return?.()
     await eventually('they are free', async () => (await world.llama.usesOf('tiny')).length === 0)
@@ -261,7 +258,7 @@ test('without its package no model is listed, and who asks for one is told what 
   for (let look = 0; look < 2; look++) {
     expect(await world.llama.listModels(makeContext())).toEqual([])
   }
-  expect(world.logged('installed models are not offered')).toBe(1)
+  expect(world.logged('installed models unavailable')).toBe(1)
   const { error } = await world.ask({ maxTokens: 3 })
   expect(error?.kind).toBe('service_unavailable')
   expect(error?.message).toContain('bun run llama:install')

@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
-import { createPlaces } from '#inference/upstreams/llama/places.ts'
+import { createSlots } from '#inference/upstreams/llama/slots.ts'
 
 const stays = new AbortController().signal
 
 test('who waits gets a place in order, and nobody is forgotten', async () => {
-  const places = createPlaces({ countMax: 1, waitingMax: 10 })
-  const leave = await places.enter(stays)
+  const places = createSlots({ countMax: 1, waitingMax: 10 })
+  const leave = await places.acquire(stays)
   const order: number[] = []
   const waiting = [1, 2, 3].map(async (number) => {
-    const leaveToo = await places.enter(stays)
+    const leaveToo = await places.acquire(stays)
     order.push(number)
     leaveToo()
   })
@@ -20,29 +20,29 @@ test('who waits gets a place in order, and nobody is forgotten', async () => {
 })
 
 test('a place that is given back twice is free once', async () => {
-  const places = createPlaces({ countMax: 1, waitingMax: 0 })
-  const leave = await places.enter(stays)
+  const places = createSlots({ countMax: 1, waitingMax: 0 })
+  const leave = await places.acquire(stays)
   leave()
   leave()
-  await places.enter(stays)
-  expect(await places.enter(stays).catch(({ kind }) => kind)).toBe('upstream_overloaded')
+  await places.acquire(stays)
+  expect(await places.acquire(stays).catch(({ kind }) => kind)).toBe('upstream_overloaded')
 })
 
 test('who leaves while waiting makes room for another', async () => {
-  const places = createPlaces({ countMax: 1, waitingMax: 1 })
-  const leave = await places.enter(stays)
+  const places = createSlots({ countMax: 1, waitingMax: 1 })
+  const leave = await places.acquire(stays)
   const leaving = new AbortController()
-  const waiting = places.enter(leaving.signal)
+  const waiting = places.acquire(leaving.signal)
   leaving.abort(new Error('gone'))
   expect(await waiting.catch(({ message }) => message)).toBe('gone')
-  const next = places.enter(stays)
+  const next = places.acquire(stays)
   leave()
   expect(await next).toBeFunction()
 })
 
 test('who had left before never gets in', async () => {
-  const places = createPlaces({ countMax: 1, waitingMax: 1 })
+  const places = createSlots({ countMax: 1, waitingMax: 1 })
   const gone = AbortSignal.abort(new Error('gone'))
-  expect(await places.enter(gone).catch(({ message }) => message)).toBe('gone')
+  expect(await places.acquire(gone).catch(({ message }) => message)).toBe('gone')
   expect(places.count()).toBe(0)
 })

@@ -1,46 +1,46 @@
 import type { AppError } from '#lib/errors.ts'
 import type { Ending, Piece } from './wire.ts'
 
-/** What came of a prompt since it was last looked, and how it ended if it did. */
-type Progress = {
+/** The output of a call since the last read, and its ending once it has ended. */
+type CallProgress = {
   readonly hasBegun: boolean
   readonly pieces: readonly Piece[]
   readonly ending: Ending | null
 }
 
-/** A generation or a count in the process of a model, as seen from here. */
-export type Exchange = {
+/** The gateway's side of a generation or a token count in a model process. */
+export type ModelCall = {
   /**
-   * Waits until there is something new, and takes it, which makes room for more. Rejects with the
-   * signal's reason, or with an `AppError` when the process was lost.
+   * Resolves with the next output, and acknowledges it to the process. Rejects with the signal's
+   * reason, or with an `AppError` when the process exited.
    */
-  take(signal: AbortSignal): Promise<Progress>
-  /** Nothing of it is wanted any more. */
+  take(signal: AbortSignal): Promise<CallProgress>
+  /** Cancels the call. */
   stop(): void
-  /** Resolves when the process has let go of it. */
-  readonly over: Promise<void>
+  /** Resolves when the process has released the call's sequence. */
+  readonly released: Promise<void>
 }
 
-/** What the process says of it. */
-export type ExchangeEnd = {
+/** Called with the messages of the process. */
+export type ModelCallEvents = {
   begin(): void
   add(piece: Piece): void
   end(ending: Ending): void
   fail(error: AppError): void
 }
 
-export function createExchange(process: {
-  /** Tells the process that so many pieces were taken. */
-  taken(pieces: number): void
+export function createModelCall(process: {
+  /** Sends an acknowledgement of this many pieces. */
+  acknowledge(pieces: number): void
   stop(): void
-  /** It was told to stop, and has not within `releaseMs`. */
-  stuck(): void
+  /** The call did not stop within `releaseMs`. */
+  onStuck(): void
   releaseMs: number
-}): Exchange & ExchangeEnd {
+}): ModelCall & ModelCallEvents {
   const over = Promise.withResolvers<void>()
   let pieces: Piece[] = []
   let hasBegun = false
-  let begunUntold = false
+  let isBeginUnread = false
   let ending: Ending | null = null
   let failure: AppError | null = null
   let isOver = false
@@ -53,35 +53,35 @@ export function createExchange(process: {
     over.resolve()
     wake()
   }
-  const hasNews = () => isOver || begunUntold || pieces.length > 0
+  const hasOutput = () => isOver || isBeginUnread || pieces.length > 0
   return {
-    over: over.promise,
+    released: over.promise,
     async take(signal) {
       const stopWaiting = () => wake()
       signal.addEventListener('abort', stopWaiting, { once: true })
-      while (!hasNews() && !signal.aborted) {
+      while (!hasOutput() && !signal.aborted) {
         await new Promise<void>((resolve) => {
           wake = resolve
         })
       }
       signal.removeEventListener('abort', stopWaiting)
       signal.throwIfAborted()
-      // What came before the loss is told first.
+      // Output that precedes the failure is returned first.
       if (pieces.length === 0 && failure !== null) throw failure
       const taken = pieces
       pieces = []
-      begunUntold = false
-      if (taken.length > 0 && !isOver) process.taken(taken.length)
+      isBeginUnread = false
+      if (taken.length > 0 && !isOver) process.acknowledge(taken.length)
       return { hasBegun, pieces: taken, ending }
     },
     stop() {
       if (isOver || stuckTimer !== undefined) return
-      stuckTimer = setTimeout(process.stuck, process.releaseMs)
+      stuckTimer = setTimeout(process.onStuck, process.releaseMs)
       process.stop()
     },
     begin() {
       hasBegun = true
-      begunUntold = true
+      isBeginUnread = true
       wake()
     },
     add(piece) {

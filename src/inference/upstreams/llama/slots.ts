@@ -1,0 +1,65 @@
+import { AppError } from '#lib/errors.ts'
+
+/** A semaphore with a bounded first-in, first-out queue. */
+export type Slots = {
+  /**
+   * Resolves with a function that releases the slot. Rejects with the signal's reason, or with
+   * `upstream_overloaded` when the queue is full.
+   */
+  acquire(signal: AbortSignal): Promise<() => void>
+  /** Slots in use and queued requests. */
+  count(): number
+}
+
+/** The `Retry-After` of a full queue. */
+const retryAfterS = 2
+
+export function createSlots({
+  countMax: slotsMax,
+  waitingMax: queueMax,
+}: {
+  countMax: number
+  waitingMax: number
+}) {
+  const queue = new Set<() => void>()
+  let inUse = 0
+  const acquireNow = () => {
+    inUse++
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      inUse--
+      for (const next of queue) return next()
+    }
+  }
+  const slots: Slots = {
+    count: () => inUse + queue.size,
+    async acquire(signal) {
+      signal.throwIfAborted()
+      if (inUse < slotsMax) return acquireNow()
+      if (queue.size >= queueMax) {
+        throw new AppError('upstream_overloaded', 'Too many requests are queued for this model.', {
+          retryAfterS,
+        })
+      }
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          queue.delete(next)
+          signal.removeEventListener('abort', stop)
+        }
+        const next = () => {
+          settle()
+          resolve(acquireNow())
+        }
+        const stop = () => {
+          settle()
+          reject(signal.reason)
+        }
+        queue.add(next)
+        signal.addEventListener('abort', stop, { once: true })
+      })
+    },
+  }
+  return slots
+}
