@@ -24,14 +24,14 @@ export const usage =
   '[--database postgres://…] [--set key=value]… [--json FILE]'
 
 const quickSeconds = 15
-/** The first storm is there to find out what a gateway holds that has seen one. */
+/** The first storm warms up: it shows what a gateway retains after a storm. */
 const firstShare = 0.4
 const sampleEveryMs = 500
-/** After a storm, until what is left over is looked at. */
+/** Pause after a storm before leaks are checked. */
 const restMs = 3_000
-/** Connections to a database, and to whoever looks at the figures. */
+/** Database connections, and those that read metrics. */
 const spareDescriptors = 16
-/** Garbage comes and goes by this much, whatever happens. */
+/** Normal fluctuation of memory by garbage. */
 const memoryGrowthMax = 256 * 2 ** 20
 
 type Options = RunOptions & {
@@ -60,7 +60,7 @@ export async function run(args: readonly string[]): Promise<number> {
   console.log(`\n${formatStorm(result, { ...options, before, after })}`)
   const all = [faults, result.report.faults].filter((found) => faultCount(found) > 0)
   for (const found of all) console.log(`${found.failed} faults${formatSamples(found)}`)
-  // The list of all who left is long, and nobody reads it.
+  // The complete list is too long to be useful.
   const { left, ...report } = result.report
   const shown = { ...result, report: { ...report, left: left.length }, ends: result.ends.size }
   writeResult('abort-storm', options, {
@@ -121,10 +121,9 @@ async function storm(
   const report = await runClient<StormReport>('storm-client.ts', job)
   clearInterval(sampling)
   const cpuMs = treeUsage(pid).cpuMs - cpuBeforeMs
-  // What has not ended by now has no time in the list.
+  // Requests that are still open have no end time.
   await Bun.sleep(options.limitMs)
   const listed: unknown = await askUpstream(target, '/ends')
-  // The upstream gives nothing else here.
   const ends = new Map(listed as [id: number, atMs: number][])
   return { report, ends, cpuMs, lastsMs, descriptorsMax, memoryMax }
 }
@@ -134,11 +133,10 @@ async function askUpstream({ upstreamPort }: Target, path: string): Promise<unkn
   return (await fetch(`http://127.0.0.1:${upstreamPort}${path}`, { headers })).json()
 }
 
-/** What is there once nobody asks for anything. */
+/** Resources of an idle gateway. */
 async function rest(target: Target, { limitMs }: Options): Promise<Footprint> {
   const generations = await waitForIdle(target.port, limitMs)
   await Bun.sleep(restMs)
-  // The upstream gives nothing else here.
   const stats = (await askUpstream(target, '/stats')) as {
     requestsOpen: number
     connectionsOpen: number

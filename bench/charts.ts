@@ -9,7 +9,7 @@ export const question =
   'What do the recorded results look like: CPU an event against streams, memory against time?'
 export const usage = '[--from bench/scratch] [--to bench/results]'
 
-/** Names of files without their ending. */
+/** File names without extension. */
 type Drawings = ReadonlyMap<string, Chart>
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -35,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return 1
 }
 
-/** Of one result; none where it has nothing that a line could show. */
+/** The charts of one result; none if it has no series. */
 function chartsOf(text: string): Drawings {
   const result = parseJson(text)
   if (!isRecord(result)) return new Map()

@@ -21,18 +21,18 @@ const streamsPerWorkerMax = 9_500
 const workersMax = 8
 const quick = { streams: 1_000, seconds: 20 }
 const mockLifetimeS = 3_600
-/** Opened so fast, about as many as a core can take. */
+/** Streams opened per second, about what one core handles. */
 const rampMsPerStream = 1
 const warmUp: CrowdSize = { streams: 200, tokensPerSecond: 20, rampMs: 500, windowMs: 4_000 }
 
-/** The connections to the upstream that the warm-up has left are closed by then. */
+/** Time after which the idle upstream connections of the warm-up are closed. */
 const restMs = 5_000
 
 type Options = RunOptions & {
   readonly streams: number
   readonly seconds: number
   readonly workers: number
-  /** The limit of open files of the gateway, of which is shown what happens at it. */
+  /** Open file limit of the gateway; if set, the benchmark measures behaviour at that limit. */
   readonly descriptors: number | null
   readonly logLevel: string
 }

@@ -25,7 +25,7 @@ export const question =
   'How near is a count of input tokens to what real tokenizers need, and how long does it take?'
 export const usage = '[--requests 300] [--tokenizer qwen3=/path/of/tokenizer.json …]'
 
-/** So often a model reports what it read of the first half before the second half is counted. */
+/** How often a model reports its usage for the first half before the second half is counted. */
 const reportsLearned = 20
 
 type CountText = (text: string) => Promise<number>
@@ -78,7 +78,7 @@ function counterOf(tokenizers: Tokenizers, tokenizer: string): CountText {
   return async (text) => (await tokenizers.count(tokenizer, [text]))?.[0] ?? Number.NaN
 }
 
-/** Holds the recorded counts against tokenizer files; false where one of them is another. */
+/** Compares the recorded counts with tokenizer files; false if one differs. */
 async function checkFiles(tokenizers: Tokenizers, files: readonly FileOption[]): Promise<boolean> {
   let isSame = true
   for (const { vocabulary, path } of files) {
@@ -116,7 +116,7 @@ function errorTable(counters: Ways): Promise<string> {
   )
 }
 
-/** As for callers who write in one language: the model reports first halves of the same kind. */
+/** Callers who write in one language: the model reports first halves of the same kind. */
 function calibratedTable(counters: Ways): Promise<string> {
   return tableOf(async (way, vocabulary, kind) => {
     const [learned, counted] = halvesOf(kind)

@@ -1,10 +1,10 @@
 /**
- * An upstream that embeds the questions of `search`: its own process, with the vectors that the
- * corpus has for them. Its model names say how long they are: `seeded-384`.
+ * Embeds the questions of `search`: a process of its own, with the vectors of the corpus. Model
+ * names contain the dimensions: `seeded-384`.
  *
  *     bun bench/embedding-upstream.ts DIMS
  *
- * It prints `{"port":…}` when it listens, and ends when its standard input does.
+ * Prints `{"port":…}` when it listens, and exits when its standard input closes.
  */
 import { asRecord, parseJson } from '#lib/json.ts'
 import { modelName } from './support/plan.ts'
@@ -12,7 +12,7 @@ import { createCorpus } from './support/search-corpus.ts'
 
 const dims = Number(process.argv[2])
 const corpus = createCorpus(dims)
-/** Asked again and again, and no part of what is measured. */
+/** Cached, since it is not part of the measurement. */
 const known = new Map<string, readonly number[]>()
 const knownMax = 10_000
 

@@ -30,7 +30,7 @@ type Pace = {
   readonly paced: readonly number[]
   readonly flat: readonly number[]
   readonly warmUp: WarmUpPace
-  /** After the last stream was opened, before the window. */
+  /** Pause after the last stream was opened, before the window. */
   readonly settleMs: number
   readonly windowMs: number
 }
@@ -54,9 +54,9 @@ const quickPace: Pace = {
 
 const streamsMax = 9_500
 const tokensPerSecond = 50
-/** An answer that comes without a pace; then the next one. */
+/** Unpaced responses, one after the other. */
 const flatTokens = 5_000
-/** For a machine that is behind with opening the streams. */
+/** Extra time for a machine that opens streams late. */
 const slackMs = 60_000
 const progressMs = 250
 const mockLifetimeS = 7_200
@@ -64,7 +64,7 @@ const mockLifetimeS = 7_200
 type Options = RunOptions & {
   readonly pairs: readonly Pair[]
   readonly loads: readonly StreamLoad[]
-  /** Streams begin at any time, and not all in the beat of one batch. */
+  /** Streams start at any time instead of in step. */
   readonly isSpread: boolean
   readonly logLevel: string
 }
@@ -123,17 +123,17 @@ function loadsOf(streams: readonly number[], pace: number): StreamLoad[] {
   return streams.map((howMany) => ({ streams: howMany, tokensPerSecond: pace }))
 }
 
-/** Events in large pieces and one by one, since they do not take the same way through the code. */
+/** Both large and single-event reads, since they take different code paths. */
 async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
   const paced = pacedJob(100, target, { pace, ...options })
-  // A stream with a pace lasts as long as its window; what warms up asks again and again.
+  // A paced stream lasts for its window; warm-up streams are repeated.
   const plans = [{ ...barePlan, tokens: tokensPerSecond, tokensPerSecond }]
   const jobs: LoadJob[] = [flatJob(8, target, pace), { ...paced, mode: 'repeat', plans }]
   const warmed = await warmUp(jobs, pace.warmUp)
   console.log(`${target.name}, ${target.protocol} → ${target.upstream}: ${warmed}`)
 }
 
-/** What is compared stands side by side in time: one load on all targets, then the next. */
+/** Interleaves targets: one load on all targets, then the next load. */
 async function runRounds(
   targets: readonly Target[],
   pace: Pace,
@@ -157,7 +157,7 @@ async function runRounds(
   return results
 }
 
-/** The memory is read in the window, when all streams are open. */
+/** Memory is sampled in the window, when all streams are open. */
 async function measure(job: LoadJob, pid: number | null) {
   const restBytes = pid === null ? 0 : memoryAtRest(pid)
   let openBytes: number | undefined
@@ -169,14 +169,14 @@ async function measure(job: LoadJob, pid: number | null) {
 
 const leastMemory = new Map<number, number>()
 
-/** The least that was seen between two loads, since the garbage of the one before may still be there. */
+/** The minimum between two loads, since garbage of the previous load may remain. */
 function memoryAtRest(pid: number): number {
   const least = Math.min(treeMemoryBytes(pid), leastMemory.get(pid) ?? Number.POSITIVE_INFINITY)
   leastMemory.set(pid, least)
   return least
 }
 
-/** Answer after answer, each as fast as it goes. */
+/** Consecutive unpaced responses. */
 function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace): LoadJob {
   const rampMs = 300
   return {
@@ -191,9 +191,9 @@ function flatJob(streams: number, target: Target, { settleMs, windowMs }: Pace):
 }
 
 /**
- * All streams are open during the whole window; their clients leave when it ends. Each rests after
- * its first token until the others are open too, or thousands could not be opened at all where they
- * are more than a machine can serve.
+ * All streams are open during the whole window; clients disconnect when it ends. Each stream
+ * pauses after its first token until all are open: otherwise a saturated machine could not open
+ * thousands.
  */
 function pacedJob(
   streams: number,
@@ -206,7 +206,7 @@ function pacedJob(
   const restsUntilMs = rampMs + Math.max(300, streams / 2)
   const deadlineMs = restsUntilMs + settleMs + windowMs + slackMs
   const plans = Array.from({ length: streams }, (_, number) => {
-    // Whole beats, so that streams stay in step, or spread as they began.
+    // Whole intervals, so that streams stay in step or keep their offsets.
     const beats = Math.round((restsUntilMs - (number * rampMs) / streams) / beatMs)
     const tokens = Math.ceil(deadlineMs / beatMs)
     const stepMs = how.isSpread ? 0 : beatMs
@@ -219,7 +219,7 @@ function pacedJob(
     windowMs,
     plans,
     deadlineMs,
-    // The last to begin rests as long as it takes to open one more such stream after it.
+    // The last stream pauses for as long as opening one more would take.
     windowStartMs: restsUntilMs - rampMs + settleMs,
   }
 }

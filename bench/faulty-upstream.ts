@@ -1,11 +1,11 @@
 /**
- * An inference server that fails as its prompts say: its own process, plain TCP. It speaks chat
- * completions, Responses and Messages, always as a stream, and cuts, stalls, refuses or talks
- * nonsense at the moment that the plan in the prompt names.
+ * An inference server with injected faults: a process of its own, plain TCP. It speaks chat
+ * completions, Responses and Messages, always streamed, and cuts, stalls, refuses or sends
+ * malformed data where the plan in the prompt says so.
  *
  *     bun bench/faulty-upstream.ts
  *
- * It prints `{"port":…}` when it listens, and ends when its standard input does.
+ * Prints `{"port":…}` when it listens, and exits when its standard input closes.
  */
 import type { Socket } from 'bun'
 import { chunk, framesOf, lastChunk } from './support/encoded-chunks.ts'
@@ -22,7 +22,7 @@ type Connection = Unsent & {
 type Peer = Socket<Connection>
 
 const tickMs = 20
-/** Tries are remembered for so many requests. */
+/** Number of requests whose attempts are counted. */
 const idsMax = 10_000
 
 const generatingRoutes: ReadonlyMap<string, Protocol> = new Map([
@@ -72,7 +72,7 @@ function begin(socket: Peer, work: Work): void {
   else stream(socket, work)
 }
 
-/** Sends what is due at each tick, up to the end or to the moment where it breaks. */
+/** Sends due tokens at each tick, up to the end or the fault. */
 function stream(socket: Peer, { plan: planned, protocol, body }: Work): void {
   const { plan } = planned
   const frames = framesOf[protocol]
@@ -113,7 +113,7 @@ function later(socket: Peer, work: () => void): void {
 function breakOff(socket: Peer, { fault }: SoakPlan, protocol: Protocol): void {
   switch (fault) {
     case 'cut':
-      // What was written goes out first, so that the break is where the plan has it.
+      // Flushes first, so that the fault occurs where the plan says.
       later(socket, () => socket.terminate())
       return
     case 'early-end':
@@ -126,7 +126,7 @@ function breakOff(socket: Peer, { fault }: SoakPlan, protocol: Protocol): void {
       send(socket, Buffer.concat([chunk(errorFrame(protocol)), lastChunk]))
       return
     default:
-      // A stall: nothing more, and no end.
+      // A stall: no more data and no end.
       return
   }
 }

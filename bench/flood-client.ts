@@ -1,6 +1,6 @@
 /**
- * Callers of one kind, as many as their connections and as fast as they are answered, in a process
- * of their own. It takes a `FloodJob` and prints a `FloodReport`.
+ * Sends requests of one kind on all connections as fast as possible, in a process of its own.
+ * Reads a `FloodJob` and prints a `FloodReport`.
  */
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'bun'
@@ -13,15 +13,14 @@ import { serveJob } from './support/job-process.ts'
 import { modelName } from './support/plan.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
 
-/** What is asked, and what every answer must be. */
+/** The request, and the expected response. */
 type Question = {
   readonly path: string
-  /** The line of one request that says who asks. */
+  /** The credential header of a request. */
   readonly credential: () => string
   readonly status: number
-  /** A piece of the body. */
   readonly says: string
-  /** Whether the database may have to be asked, and be away. */
+  /** Whether the request may need the database, which may be unavailable. */
   readonly mayBeUnavailable?: true
 }
 
@@ -65,7 +64,7 @@ function randomSignature(): string {
   return randomBytes(signatureBytes).toString('base64url')
 }
 
-/** Everything that is counted; one for the whole job. */
+/** Counters of the whole job. */
 type Tally = {
   readonly answerMs: Histogram
   readonly faults: FloodReport['faults']
@@ -75,7 +74,7 @@ type Tally = {
   isOver: boolean
 }
 
-/** One connection that asks until the job is over; after a failure it is not opened again. */
+/** One connection that repeats requests until the job ends; it is not reopened after a failure. */
 class Caller {
   readonly #question: Question
   readonly #tally: Tally

@@ -20,14 +20,14 @@ export const question =
 export const usage =
   '[--quick] [--streams 200] [--database postgres://…] [--set key=value]… [--json FILE]'
 
-/** How long things take. */
+/** Durations. */
 type Pace = { readonly rounds: number; readonly windowMs: number }
 
 const fullPace: Pace = { rounds: 5, windowMs: 10_000 }
 const quickPace: Pace = { rounds: 2, windowMs: 4_500 }
 const firstPace: Pace = { rounds: 1, windowMs: 4_500 }
 
-/** Of the prompts beside the streams; 0 is none. */
+/** Size of the long prompts; 0: none. */
 const promptBytes: Readonly<Record<PromptSize, number>> = {
   none: 0,
   '500 KB': 500_000,
@@ -38,11 +38,11 @@ const sizes: readonly PromptSize[] = ['none', '500 KB', '5 MB']
 const promptEveryMs = 1_000
 const tokensPerSecond = 20
 const rampMs = 500
-/** More than what the programs of the clients take until they are at work. */
+/** Longer than the start of the client programs. */
 const settleMs = 500
 const slackMs = 15_000
 const mockLifetimeS = 900
-/** The upstream of the long prompts is a process of its own, so that the streams do not wait for it. */
+/** Long prompts have their own upstream process, so that they do not delay the streams. */
 const longModel = 'bench-long'
 
 type Options = RunOptions & {
@@ -53,7 +53,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
   const pace = options.quick ? quickPace : fullPace
   const gateway = await start(options)
-  // Code that is still being compiled costs more than it will; that is not what we ask about.
+  // Compilation is excluded from the measurement.
   await measure(gateway, { size: '500 KB', pace: firstPace, streams: options.streams })
   await measure(gateway, { size: '5 MB', pace: firstPace, streams: options.streams })
   const results: LineResult[] = []

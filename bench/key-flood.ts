@@ -23,7 +23,7 @@ export const question =
 export const usage =
   '[--quick] [--connections 64] [--database postgres://…] [--set key=value]… [--json FILE]'
 
-/** How long things take. A window is long against the 10 ms in which CPU time is counted. */
+/** Durations. Windows are long compared with the 10 ms resolution of CPU time. */
 type Pace = {
   readonly rounds: number
   readonly warmUpMs: number
@@ -35,15 +35,15 @@ const fullPace: Pace = { rounds: 5, warmUpMs: 500, windowMs: 2_500, besideMs: 4_
 const quickPace: Pace = { rounds: 2, warmUpMs: 200, windowMs: 800, besideMs: 1_500 }
 const firstPace: Pace = { rounds: 1, warmUpMs: 0, windowMs: 800, besideMs: 0 }
 
-/** Beside whom those with valid credentials are looked at; the first is nobody. */
+/** Floods beside which valid requests are measured; the first is none. */
 const floods = [null, 'wrong checksum', 'wrong signature', 'ever new unknown keys'] as const
 
-/** Of a key that was not seen before, because each is good for one probe. */
+/** Interval of new keys; each is used for one probe. */
 const newKeyEveryMs = 100
-/** What one user may have. */
+/** Maximum keys per user. */
 const keysPerUser = 100
 const mockLifetimeS = 900
-/** More than what the program that floods takes until it does. */
+/** Longer than the start of the flood program. */
 const programStartMs = 400
 
 type Options = RunOptions & {
@@ -93,7 +93,7 @@ function readOptions(args: readonly string[]): Options {
   }
 }
 
-/** A gateway, and as many keys as will be needed. */
+/** A gateway with the required number of keys. */
 async function startTarget(options: Options, pace: Pace): Promise<Target> {
   const { databaseServer, settings } = options
   const gateway = await startGateway({
@@ -150,20 +150,20 @@ function flood(target: Target, { caller, pace, options }: FloodOptions): Promise
   return runClient<FloodReport>('flood-client.ts', job)
 }
 
-/** Those with valid credentials, asked from this process, while another one floods. */
+/** Probes with valid credentials, sent from this process while another floods. */
 async function lookBeside(
   target: Target,
   look: {
     readonly name: CallerName | null
     readonly pace: Pace
     readonly options: Options
-    /** What was wrong is added here. */
+    /** Collects failures. */
     readonly faults: Faults[]
   },
 ): Promise<Omit<BesideResult, 'round'>> {
   const { pace, options, faults, name } = look
   const warmUpMs = Math.max(pace.warmUpMs, programStartMs)
-  // It begins before, and ends after those whom we look at.
+  // The flood starts before the probes and ends after them.
   const windowMs = pace.besideMs + 2 * programStartMs
   const flooding =
     name === null ? null : flood(target, { caller: name, options, pace: { warmUpMs, windowMs } })

@@ -1,7 +1,7 @@
 /**
- * A load client in its own process: plain TCP, HTTP/1.1 read by hand, every event checked. It takes
- * one line of JSON on standard input, a `LoadJob`, and prints one, a `LoadReport`. It ends when the
- * job does, at the deadline of the job, or when its standard input does.
+ * A load client in a process of its own: plain TCP, own HTTP/1.1 parser, every event checked.
+ * Reads one line of JSON from standard input, a `LoadJob`, and prints one, a `LoadReport`. Exits
+ * with the job, at its deadline, or when standard input closes.
  */
 import { serveJob } from './support/job-process.ts'
 import { connect, type LoadConnection } from './support/load-connection.ts'
@@ -15,7 +15,7 @@ import {
 } from './support/load-tally.ts'
 import { noteFailure } from './support/stream-check.ts'
 
-/** How often it is looked whether every stream has begun. */
+/** How often to check whether every stream has started. */
 const lookEveryMs = 20
 
 function runJob(job: LoadJob, report: (report: LoadReport) => void): void {
@@ -37,7 +37,7 @@ function runJob(job: LoadJob, report: (report: LoadReport) => void): void {
   const openWindow = () => {
     opened = take()
     tally.inWindow = true
-    // From here, so that a late beginning does not make it short.
+    // From here, so that a late start does not shorten it.
     setTimeout(closeWindow, job.windowMs)
   }
   const closeWindow = () => {

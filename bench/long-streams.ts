@@ -21,20 +21,20 @@ export const usage =
 
 const streamsMax = 10_000
 const secondsMax = 3_600
-/** What is not said otherwise. `record` is what the figures in the README are from. */
+/** Default options. `record` produced the results in bench/results. */
 const presets = {
   usual: { streams: 100, seconds: 600, tokensPerSecond: 2, pauseSecondsMax: 30 },
   quick: { streams: 200, seconds: 45, tokensPerSecond: 10, pauseSecondsMax: 20 },
   record: { streams: 1_000, seconds: 600, tokensPerSecond: 20, pauseSecondsMax: 30 },
 } as const
 
-/** Short runs are looked at more often. */
+/** Short runs are sampled more often. */
 const sampleEveryMs = { short: 2_000, long: 10_000 }
 const shortSeconds = 120
-/** A shorter run says nothing about growth. */
+/** Shorter runs cannot show growth. */
 const slopeMsMin = 120_000
 const rampMs = 2_000
-/** The slack after which a run that has not ended is a failure. */
+/** Time after which an unfinished run fails. */
 const slackMs = 60_000
 
 type Options = {
@@ -56,7 +56,7 @@ export async function run(args: readonly string[]): Promise<number> {
     upstreamPort: mockPort,
     upstreamApi: options.upstreamApi,
     databaseServer: options.databaseServer,
-    // The streams last exactly as long as the default deadline allows; it must not decide.
+    // The streams last exactly as long as the default deadline, which must not end them.
     totalDeadlineMs: Math.max(600_000, options.seconds * 1000 + slackMs),
   })
   const job: LoadJob = {
@@ -127,7 +127,7 @@ function sampleMs({ seconds }: Options): number {
   return seconds <= shortSeconds ? sampleEveryMs.short : sampleEveryMs.long
 }
 
-/** Every stream has its own pauses, and lasts the whole time. */
+/** Every stream has its own pauses and lasts the whole time. */
 function makePlans(options: Options): Plan[] {
   return Array.from({ length: options.streams }, (_, number) => {
     const { tokensPerSecond, pauseSecondsMax } = options

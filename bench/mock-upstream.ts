@@ -1,12 +1,12 @@
 /**
- * An inference server that costs almost nothing: its own process, plain TCP, frames encoded once
- * and shared by all streams, one timer for all of them. It speaks chat completions, Responses and
- * Messages, and answers as the plan in the prompt says.
+ * A cheap inference server: a process of its own, plain TCP, pre-encoded frames shared by all
+ * streams, one timer. It speaks chat completions, Responses and Messages and follows the plan in
+ * the prompt.
  *
  *     bun bench/mock-upstream.ts [lifetime in seconds] [port]
  *
- * It prints `{"port":…}` when it listens, and ends when its standard input does or its lifetime is
- * over. `GET /stats` tells how late its own timer was.
+ * Prints `{"port":…}` when it listens; exits when standard input closes or its lifetime is over.
+ * `GET /stats` returns the lateness of its timer.
  */
 import type { Socket } from 'bun'
 import { chunk, framesOf, lastChunk, tokenChunksOf } from './support/encoded-chunks.ts'
@@ -24,7 +24,7 @@ import { type HttpRequest, RequestReader } from './support/request-reader.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
 import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
-/** What is due is written in pieces of about so much; a stalled reader keeps no more of it waiting. */
+/** Size of a write; limits what is buffered for a stalled reader. */
 const writeBytesMax = 64 * 1024
 const defaultLifetimeS = 7200
 
@@ -39,10 +39,10 @@ type PacedStream = {
   readonly startedMs: number
   readonly firstToken: string
   readonly nextDueMs: () => number
-  /** The next token to send; `plan.tokens` when only the end is left. */
+  /** Index of the next token; `plan.tokens` when only the end is left. */
   index: number
   dueMs: number
-  /** The reader took nothing more; it goes on when it does. */
+  /** The socket is full; sending resumes on drain. */
   waits: boolean
   closed: boolean
 }
@@ -68,8 +68,8 @@ function answer(socket: Socket<Connection>, request: HttpRequest): void {
 }
 
 /**
- * A body of megabytes is searched, not parsed: what the upstream does meanwhile would be blamed on
- * the gateway. A quotation mark inside a text has a backslash, so no prompt can say these words.
+ * Large bodies are searched instead of parsed, so that the upstream's CPU does not distort the
+ * measurement. Quotation marks in text are escaped, so no prompt can contain this sequence.
  */
 function generate(socket: Socket<Connection>, protocol: Protocol, body: string): void {
   const plan = readPlan(body)
@@ -121,8 +121,8 @@ function sendDue(stream: PacedStream, nowMs: number): void {
 }
 
 /**
- * Sends the tokens that are due, in one write if they are not many, then waits for the next, for
- * the reader, or ends the stream.
+ * Sends due tokens in as few writes as possible, then waits for the next token or for the reader,
+ * or ends the stream.
  */
 function sendTokens(stream: PacedStream, nowMs: number, parts: Buffer[]): void {
   const { plan } = stream

@@ -30,7 +30,6 @@ type Pace = {
   readonly rounds: number
   readonly clients: readonly number[]
   readonly warmUp: WarmUpPace
-  /** Before each window. */
   readonly settleMs: number
   readonly windowMs: number
 }
@@ -53,7 +52,7 @@ const quickPace: Pace = {
 const answerBytes = 1024
 const slackMs = 15_000
 const mockLifetimeS = 3_600
-/** The streamed answers of all clients together, at most: a pace that leaves the machine air. */
+/** Maximum rate of streamed responses of all clients together; leaves the machine idle time. */
 const streamsPerSecond = 600
 
 type Options = RunOptions & {
@@ -112,7 +111,7 @@ function readOptions(args: readonly string[]): Options {
   }
 }
 
-/** Code that is still being compiled costs more than it will; that is not what we ask about. */
+/** Compilation is excluded from the measurement. */
 async function warmUpTarget(target: Target, pace: Pace, options: Options): Promise<void> {
   const jobs = (['streamed', 'whole'] as const).map((kind) =>
     makeJob({ kind, clients: 8 }, target, { pace, store: options.store }),
@@ -120,7 +119,7 @@ async function warmUpTarget(target: Target, pace: Pace, options: Options): Promi
   console.log(`${target.name}, ${target.protocol}: ${await warmUp(jobs, pace.warmUp)}`)
 }
 
-/** What is compared stands side by side in time: one measure on all targets, then the next. */
+/** Interleaves targets: one measure on all targets, then the next. */
 async function runRounds(
   targets: readonly Target[],
   pace: Pace,
@@ -146,17 +145,17 @@ function measuresOf({ clients }: Pace): Measure[] {
   )
 }
 
-/** An answer that is there at once, whole. */
+/** A complete response without delay. */
 const oneBigToken: Plan = { ...barePlan, tokenBytes: answerBytes }
 
-/** Request after request on each connection. */
+/** Consecutive requests on each connection. */
 function makeJob(
   { kind, clients }: Measure,
   target: Target,
   how: { readonly pace: Pace; readonly store: boolean },
 ): LoadJob {
   const { settleMs, windowMs } = how.pace
-  // The first token comes at once, the second shows that the stream is a stream.
+  // The first token is immediate; the second proves streaming.
   const tokensPerSecond = streamsPerSecond / clients
   const plan = kind === 'streamed' ? { ...barePlan, tokens: 2, tokensPerSecond } : oneBigToken
   return {
@@ -173,7 +172,7 @@ function makeJob(
   }
 }
 
-/** Of each process tree once; the same gateway serves more than one pair. */
+/** Each process tree once; a gateway serves several pairs. */
 function memoryMiB(targets: readonly Target[]): string {
   return [...new Set(targets.flatMap(({ pid }) => pid ?? []))]
     .map((pid) => (treeMemoryBytes(pid) / 2 ** 20).toFixed(0))

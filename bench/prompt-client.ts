@@ -1,6 +1,6 @@
 /**
- * A client with long prompts, one after so many milliseconds, in a process of its own. It takes a
- * `PromptJob` and prints a `PromptReport`.
+ * Sends long prompts at a fixed interval, in a process of its own. Reads a `PromptJob` and prints
+ * a `PromptReport`.
  */
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
@@ -10,9 +10,9 @@ import { barePlan, type Plan, writePlan } from './support/plan.ts'
 import type { PromptJob, PromptReport } from './support/prompt-job.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
 
-/** A few words come back, at once. */
+/** A short, immediate response. */
 const plan: Plan = { ...barePlan, tokens: 8 }
-/** A conversation about code: turns of some kilobytes, with what JSON has to escape. */
+/** A conversation about code: turns of some kilobytes with characters that JSON escapes. */
 const turnChars = 4_000
 const codeLine = 'if (text === "") return\t{ "found": null }\n'
 const answerDeadlineMs = 30_000

@@ -1,6 +1,4 @@
-/**
- * `bun run bench` lists the questions; `bun run bench <name> [options]` answers one.
- */
+/** `bun run bench` lists the benchmarks; `bun run bench NAME [options]` runs one. */
 
 import * as abortStorm from './abort-storm.ts'
 import * as charts from './charts.ts'
@@ -21,11 +19,11 @@ import * as upload from './upload.ts'
 import * as workers from './workers.ts'
 
 type Bench = {
-  /** What it answers, in one sentence. */
+  /** What it measures, in one sentence. */
   readonly question: string
-  /** Its options, as they are typed. */
+  /** Command line options. */
   readonly usage: string
-  /** Gives the exit code; throws a usage error about options that it does not know. */
+  /** Returns the exit code; throws a usage error for unknown options. */
   run(args: readonly string[]): Promise<number>
 }
 

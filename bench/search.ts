@@ -22,10 +22,10 @@ export const usage =
   '[--quick] [--passages 10000,100000] [--dims 384] [--database postgres://…] ' +
   '[--build-memory 64MB] [--json FILE]'
 
-/** The embedded engine compares all, and is not meant for more. */
+/** PGlite has no index and compares all vectors. */
 const embeddedPassagesMax = 50_000
 const passagesMax = 1_000_000
-/** Less would be a search that loses what it was asked for. */
+/** A lower recall fails the benchmark. */
 const recallMin = 0.9
 const subject = 'bench'
 
@@ -44,7 +44,7 @@ type Options = {
   readonly sizes: readonly number[]
   readonly dims: number
   readonly databaseServer: string | undefined
-  /** What the server may use to build a graph, as PostgreSQL spells it. */
+  /** `maintenance_work_mem` for building the index. */
   readonly buildMemory: string | undefined
   readonly jsonFile: string | undefined
 }
@@ -92,7 +92,7 @@ function readOptions(args: readonly string[]): Options {
   }
 }
 
-/** Each size has a database of its own, since what is in a table decides how it is searched. */
+/** Each size has a database of its own, since table size affects query plans. */
 async function runSize(passages: number, options: Options): Promise<SizeResult> {
   const { databaseServer, buildMemory } = options
   try {

@@ -1,7 +1,7 @@
 /**
- * The clients of a soak in their own process: each plays one scene after the other, by chance and by
- * its seed, and checks all that it gets. It takes one line of JSON on standard input, a `SoakJob`,
- * and prints one, a `SoakReport`.
+ * The clients of a soak, in a process of their own: each plays seeded random scenes and validates
+ * every response. Reads one line of JSON from standard input, a `SoakJob`, and prints one, a
+ * `SoakReport`.
  */
 import { serveJob } from './support/job-process.ts'
 import { seededRandom } from './support/plan.ts'
@@ -20,12 +20,12 @@ const scenes = [
   ...documentScenes,
   ...slowScenes,
 ]
-/** A scene that takes longer hangs. */
+/** Scenes that take longer count as hanging. */
 const sceneMsMax = 90_000
-/** Clients pause for up to so long between two scenes. */
+/** Maximum pause of a client between two scenes. */
 const pauseMsMax = 200
 const samplesMax = 20
-/** What was begun before a worker was killed, or so soon after, may break with it. */
+/** Scenes that started before a worker was killed, or shortly after, may fail with it. */
 const killGraceMs = 2_000
 
 const tallies = new Map<string, SoakTally>()

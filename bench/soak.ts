@@ -25,13 +25,13 @@ export const usage =
   '[--kill-worker] [--json FILE]'
 
 const sampleEveryMs = 5_000
-/** Memory that grows faster than this in the second half has not levelled off. */
+/** Maximum memory growth in the second half. */
 const slopeMaxMibPerMinute = 1
-/** Below so many samples, ten minutes, a slope says nothing. */
+/** Minimum samples (ten minutes) for a slope. */
 const samplesForSlope = 120
-/** What clients leave behind is over after so long: deadlines, and what waits to be come back to. */
+/** Time after which all gauges must be zero: deadlines and resume windows have passed. */
 const restWithinMs = 90_000
-/** When a worker is killed, as a part of the whole time: what comes after has time to level off. */
+/** When a worker is killed, as a share of the run; leaves time for memory to level off. */
 const killAfterPart = 0.25
 
 type Options = {
@@ -113,7 +113,7 @@ async function startAll({ databaseServer, workers }: Options): Promise<Gateway> 
   })
 }
 
-/** One model for each protocol, and deadlines that a soak meets often. */
+/** One model per upstream protocol, and short deadlines. */
 function configuration(upstreamPort: number, enginePort: number): string {
   const upstreams = ['responses', 'messages'].map(
     (api) =>
@@ -160,7 +160,7 @@ async function makeJob(
   }
 }
 
-/** The oldest child of the supervisor, without a warning. */
+/** Kills the oldest child of the supervisor with SIGKILL. */
 function killWorker({ pid }: Gateway): void {
   const [, worker] = treePids(pid)
   if (worker === undefined) throw new Error('there is no worker to kill')
@@ -179,12 +179,12 @@ function printProgress(
 type Result = {
   readonly report: SoakReport
   readonly memory: readonly MemorySample[]
-  /** When it could have run and was not given a core; null where the kernel does not count it. */
+  /** Time in which it was runnable but had no core; null if the kernel does not report it. */
   readonly waitedMs: number | null
   readonly lateLoops: readonly [late: number, all: number]
   readonly restless: readonly string[]
   readonly restBytes: number
-  /** Lines of the log of these levels, by what they say. */
+  /** Log lines of these levels, by message. */
   readonly warnings: Readonly<Record<string, number>>
 }
 

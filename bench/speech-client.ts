@@ -1,6 +1,6 @@
 /**
- * An example client of `/v1/stt`: it streams a file, or the microphone until Ctrl-C, and prints what
- * is being said (standard error) and what was said (standard output).
+ * Example client of `/v1/stt`: streams a file, or the microphone until Ctrl-C. Prints partial
+ * transcripts to standard error and finals to standard output.
  *
  *     TOKEN=… bun bench/speech-client.ts [--url http://127.0.0.1:8080] [--lang en] speech.ogg
  *     TOKEN=… bun bench/speech-client.ts --microphone
@@ -15,7 +15,7 @@ const { values, positionals } = parseArgs({
     microphone: { type: 'boolean', default: false },
   },
 })
-/** Each gives PCM of 16 bit, mono, at 16 kHz on its standard output. */
+/** Each prints 16-bit mono PCM at 16 kHz. */
 const recorders = [
   'arecord -q -t raw -f S16_LE -r 16000 -c 1',
   'rec -q -t raw -e signed -b 16 -r 16000 -c 1 -',
@@ -33,7 +33,7 @@ const query = new URLSearchParams({
 })
 const socket = new WebSocket(`${values.url.replace(/^http/, 'ws')}/v1/stt?${query}`)
 
-/** Bytes that may be sent, and that were sent, since the session began. */
+/** Credit and bytes sent, since the start of the session. */
 let credit = 0
 let sent = 0
 let wake = () => {}

@@ -1,11 +1,11 @@
 /**
- * A speech server that costs little: its own process, which speaks the protocol of Vosk and
- * understands spoken numbers, so that what is lost on the way to it shows.
+ * A cheap speech server: a process of its own that speaks the Vosk protocol and recognises encoded
+ * numbers, so that lost audio is detected.
  *
  *     bun bench/speech-engine.ts [pace]
  *
- * `pace` is how many times faster than speech it takes audio in; without it, at once. It prints
- * `{"port":…}` when it listens, and ends when its standard input does.
+ * `pace`: how many times faster than real time it reads audio; default: no limit. Prints
+ * `{"port":…}` when it listens, and exits when its standard input closes.
  */
 import type { ServerWebSocket } from 'bun'
 import { createListener, type Listener, type SpokenWord } from '#test/support/spoken-numbers.ts'
@@ -14,7 +14,7 @@ import { sampleRateHz } from './support/speech-plan.ts'
 type Recogniser = {
   readonly listener: Listener
   words: SpokenWord[]
-  /** Replies that are not due yet. */
+  /** Delayed replies. */
   readonly waiting: { readonly dueMs: number; readonly reply: string }[]
   dueMs: number
 }
@@ -32,7 +32,7 @@ const sockets = new Set<Socket>()
 function hear(socket: Socket, bytes: Buffer): void {
   const recogniser = socket.data
   const { listener, words } = recogniser
-  // A copy: a message may lie at an odd place.
+  // A copy, since the message may be unaligned.
   const samples = new Int16Array(new Uint8Array(bytes).buffer)
   words.push(...listener.hear(samples))
   const text = words.map(({ word }) => word).join(' ')
@@ -51,7 +51,7 @@ function conclude(recogniser: Recogniser): string {
   return JSON.stringify({ result, text: result.map(({ word }) => word).join(' ') })
 }
 
-/** In order, and when so much audio could have been taken in. */
+/** Sends replies in order, when that much audio would have been read. */
 function reply(socket: Socket, text: string, samples: number): void {
   if (pace === Number.POSITIVE_INFINITY) {
     socket.send(text)

@@ -1,7 +1,7 @@
 /**
- * Speech clients in their own process: WebSockets that send audio, every word that comes back
- * checked. It takes one line of JSON on standard input, a `SpeechJob`, and prints one, a
- * `SpeechReport`. It ends when the job does, at its deadline, or when its standard input does.
+ * Speech clients in a process of their own: WebSockets that send audio and check every word. Reads
+ * one line of JSON from standard input, a `SpeechJob`, and prints one, a `SpeechReport`. Exits
+ * with the job, at its deadline, or when standard input closes.
  */
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
@@ -19,9 +19,9 @@ import {
 } from './support/speech-plan.ts'
 
 const tickMs = 5
-/** What a flooding client keeps ahead of its socket, so that its own memory stays bounded. */
+/** Bytes that a flooding client buffers ahead of its socket. */
 const floodAheadBytes = 262_144
-/** The most audio of a flooding client, after which it begins anew. */
+/** Audio after which a flooding client starts over. */
 const floodSpeechSeconds = 600
 
 const tally = {
@@ -43,7 +43,7 @@ class Client {
   readonly #check: SpeechCheck
   readonly #frameAt: (frame: number) => Uint8Array
   readonly #frames: number
-  /** When the last frame of each utterance was sent. */
+  /** Send time of the last frame of each utterance. */
   readonly #utteranceSentMs: Float64Array
   readonly #socket: WebSocket
   #startedMs = 0
@@ -76,14 +76,14 @@ class Client {
     return this.#check.heard
   }
 
-  /** Sends what is due. */
+  /** Sends due frames. */
   tick(nowMs: number): void {
     if (this.#startedMs === 0 || this.isOver) return
     if (this.#job.mode === 'flood') this.#flood()
     else this.#goOn(nowMs)
   }
 
-  /** Leaves in the middle, as clients that flood do. */
+  /** Disconnects in the middle, as flooding clients do. */
   leave(): void {
     this.isOver = true
     this.#socket.terminate()

@@ -26,7 +26,7 @@ export const usage =
   '[--quick] [--streams 1000] [--stalled 50] [--database postgres://…] [--set key=value]… ' +
   '[--json FILE]'
 
-/** How long things take. */
+/** Durations. */
 type Pace = {
   readonly rounds: number
   readonly settleMs: number
@@ -41,16 +41,16 @@ const rampMs = 1_000
 const tokensPerSecond = 20
 const slackMs = 15_000
 const mockLifetimeS = 1_800
-/** A generation whose reader has left ends within this time. */
+/** Time within which a generation without a reader ends. */
 const leaveMs = 5_000
-/** A gateway with nothing to do collects what was let go; we take the least that we see. */
+/** Time for garbage collection of an idle gateway; the minimum is used. */
 const restMs = 4_000
 const lookEveryMs = 500
 const warmUpMs = 1_500
-/** The machine that the gateway believes in while we look at what it holds. */
+/** Memory size reported to the garbage collector while retained memory is measured. */
 const frugalBytes = 200_000_000
 
-/** What the stalled streams would bring if anybody read it: more than kernels take. */
+/** Bytes of a stalled stream: more than kernel buffers hold. */
 const stalledPlan: Plan = { ...barePlan, tokens: 5_000, tokenBytes: 4_000 }
 
 type Options = RunOptions & {
@@ -109,7 +109,7 @@ async function start(
   return { ...gateway, mockPort }
 }
 
-/** What a gateway that keeps no garbage holds for stalled readers, and for nobody else. */
+/** Memory that a gateway without garbage retains for stalled readers only. */
 async function runHeld({ options, pace, faults }: Work): Promise<HeldResult[]> {
   const target = await start(options, { frugalBytes })
   await runLoad(warmUpJob(target))
@@ -134,7 +134,7 @@ async function memoryAtRest({ pid }: Target): Promise<number> {
   return least
 }
 
-/** Those who read, alone and beside those who have stopped. */
+/** Active readers, alone and beside stalled ones. */
 async function runOthers(work: Work): Promise<StallResult[]> {
   const { options, pace } = work
   const target = await start(options)
@@ -154,7 +154,7 @@ async function runOthers(work: Work): Promise<StallResult[]> {
   return results
 }
 
-/** Does something while readers are stalled, and sees to it that they were and that they are gone. */
+/** Runs an action while readers are stalled, and verifies that they stalled and were removed. */
 async function besideStalled(
   target: Target,
   { options, faults }: Pick<Work, 'options' | 'faults'>,
@@ -193,7 +193,7 @@ function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
   })
 }
 
-/** The same answers, read. */
+/** The same responses, read. */
 function warmUpJob(target: Target): LoadJob {
   return {
     ...streamedResponses(target),

@@ -1,6 +1,6 @@
 /**
- * Clients that come, and mostly leave before they have their answer, again and again, in a process
- * of their own. It takes a `StormJob` and prints a `StormReport`.
+ * Clients that connect and mostly disconnect before their response is complete, in a process of
+ * their own. Reads a `StormJob` and prints a `StormReport`.
  */
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
@@ -15,9 +15,9 @@ import {
 } from './support/storm-job.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
 
-/** All clients are there after this time. */
+/** Time until all clients are running. */
 const rampMs = 1_000
-/** Those who stay have their answer after this time at the latest. */
+/** Deadline of responses to clients that stay connected. */
 const stayMs = 30_000
 
 async function run(job: StormJob): Promise<StormReport> {

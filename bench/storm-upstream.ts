@@ -1,12 +1,11 @@
 /**
- * The upstream of a storm: it is silent for a while, or for ever, then it streams or answers, as
- * the words in the prompt say; and it notes when each request was over, by its own doing or because
- * the connection was closed.
+ * Upstream of `abort-storm`: it is silent for a while or for ever, then responds as the prompt
+ * says, and records when each request ended, by itself or because the connection closed.
  *
  *     bun bench/storm-upstream.ts [lifetime in seconds]
  *
- * It prints `{"port":…}` when it listens, and ends when its standard input does or its lifetime is
- * over. `GET /stats` tells how much is open; `GET /ends` gives and forgets what is over.
+ * Prints `{"port":…}` when it listens; exits when standard input closes or its lifetime is over.
+ * `GET /stats` returns open requests; `GET /ends` returns and clears the ended ones.
  */
 import type { Socket } from 'bun'
 import { chunk, lastChunk } from './support/encoded-chunks.ts'
@@ -26,7 +25,7 @@ type Answering = {
   readonly wish: StormWish
   readonly isStreamed: boolean
   readonly startedMs: number
-  /** The next token; those before it were sent. */
+  /** Index of the next token. */
   index: number
   dueMs: number
   isOver: boolean
@@ -58,7 +57,7 @@ function begin(socket: Socket<Connection>, wish: StormWish, isStreamed: boolean)
   wheel.add(request)
 }
 
-/** Sends what is due of an answer; one that is not streamed comes when its last token would. */
+/** Sends due tokens; a response that is not streamed is sent with its last token. */
 function goOn(request: Answering): void {
   const { socket, wish, isStreamed } = request
   if (request.isOver) return
@@ -75,7 +74,7 @@ function goOn(request: Answering): void {
     wheel.add(request)
     return
   }
-  // What frames need to know of a plan is only how many tokens there are.
+  // Frames only depend on the number of tokens.
   const plan = { ...barePlan, tokens: wish.tokens }
   const text = stormText(wish)
   finish(request)
@@ -94,7 +93,7 @@ function finish(request: Answering): void {
   ends.push([request.wish.id, wallClockMs()])
 }
 
-/** A long list does not fit into one write; those who ask for it ask once and close. */
+/** The list needs several writes; its connection is used once. */
 function sendJson(socket: Socket<Connection>, value: unknown): void {
   send(socket, Buffer.from(jsonAnswer(JSON.stringify(value))))
 }

@@ -26,7 +26,10 @@ export const usage =
 
 const parts = ['soak', 'live', 'flood'] as const
 
-/** `soak`: ten minutes each. `live`: as many as one worker shall serve. `flood`: past an engine at 1x. */
+/**
+ * `soak`: ten minutes each. `live`: the maximum of one worker. `flood`: faster than a real-time
+ * engine.
+ */
 const scales: Readonly<Record<PartName, { readonly full: Scale; readonly quick: Scale }>> = {
   soak: { full: { sessions: 100, seconds: 600 }, quick: { sessions: 100, seconds: 40 } },
   live: { full: { sessions: 500, seconds: 120 }, quick: { sessions: 500, seconds: 40 } },
@@ -35,7 +38,7 @@ const scales: Readonly<Record<PartName, { readonly full: Scale; readonly quick: 
 
 const sampleEveryMs = 5_000
 const rampMs = 5_000
-/** After the last frame, for the last finals. */
+/** Time after the last frame for the last finals. */
 const slackMs = 30_000
 
 type Options = {
@@ -79,7 +82,7 @@ function readOptions(args: readonly string[]): Options {
     parts: part === 'all' ? parts : [part],
     isQuick: values.quick,
     sessions: whole(values.sessions, 'sessions'),
-    // Utterances are whole.
+    // Only whole utterances.
     seconds: seconds === null ? null : seconds - (seconds % (utteranceMs / 1000)),
     settings: readSettings(values.set),
     jsonFile: values.json,
@@ -118,7 +121,7 @@ async function runPart(part: PartName, options: Options): Promise<PartResult> {
   return { part, scale, report, ...(await watch.end()) }
 }
 
-/** All sessions are those of one user, with one engine; else the defaults. */
+/** All sessions belong to one user and one engine; otherwise defaults. */
 function configuration(enginePort: number, sessions: number): string {
   return [
     `[speech]\nsessions_per_user_max = ${sessions}`,
@@ -127,7 +130,7 @@ function configuration(enginePort: number, sessions: number): string {
   ].join('\n')
 }
 
-/** Memory, CPU time and patience of a gateway, from outside of it. */
+/** Memory, CPU time and responsiveness of a gateway, measured from outside. */
 function watchGateway({ pid, port }: { pid: number; port: number }) {
   const memory = [{ atMs: 0, bytes: treeMemoryBytes(pid) }]
   const idleCpuMs = treeUsage(pid).cpuMs

@@ -130,7 +130,7 @@ function formOf(chunk: Uint8Array, bytes: number): Upload {
   }
 }
 
-/** Each piece is numbered, so that the file does not repeat itself. */
+/** Pieces are numbered, so that the file does not repeat. */
 async function* pieces(chunk: Uint8Array, bytes: number): AsyncGenerator<Uint8Array> {
   for (let sent = 0; sent < bytes; sent += chunk.length) {
     const piece = Buffer.from(chunk.subarray(0, Math.min(chunk.length, bytes - sent)))

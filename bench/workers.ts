@@ -49,14 +49,14 @@ const quickPace: Pace = {
 
 const mockLifetimeS = 3_600
 const answerBytes = 1_024
-/** An answer that comes without a pace; then the next one. */
+/** Unpaced responses, one after the other. */
 const flatTokens = 2_000
-/** More than enough to keep every worker busy, however the kernel deals them out. */
+/** Enough to keep every worker busy despite uneven distribution. */
 const connectionsOf: Readonly<Record<MeasureName, number>> = {
   'whole answers': 64,
   'events flat out': 32,
 }
-/** Long-lived connections, of which each worker gets what its part of the hash is. */
+/** Long-lived connections, distributed over workers by the kernel. */
 const spreadCrowd: CrowdSize = {
   streams: 1_000,
   tokensPerSecond: 1,
@@ -124,7 +124,7 @@ function readOptions(args: readonly string[]): Options {
   }
 }
 
-/** One worker and several, each gateway with a database of its own and the same upstream. */
+/** One worker and several, each with its own database and the same upstream. */
 async function startCrews(options: Options): Promise<Crew[]> {
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const { databaseServer, logLevel, settings } = options
@@ -159,19 +159,19 @@ function makeJob(measure: MeasureName, gateway: Gateway, windowMs: number): Load
   }
 }
 
-/** Quiet streams on many connections, counted while all are open by what each worker holds. */
+/** Idle streams on many connections, counted per worker while open. */
 async function measureSpread(crews: readonly Crew[], rounds: number): Promise<SpreadResult[]> {
   const results: SpreadResult[] = []
   for (let round = 0; round < rounds; round++) {
     for (const { workers, gateway } of crews.filter((crew) => crew.workers > 1)) {
-      // Connections to the upstream that nobody uses are closed by then.
+      // Idle upstream connections are closed by then.
       await Bun.sleep(5_000)
       const before = workerDescriptors(gateway.pid)
       const job = crowdJob(gateway, spreadCrowd)
       const running = runLoad(job)
       await Bun.sleep(job.windowStartMs + job.windowMs / 2)
       const open = workerDescriptors(gateway.pid)
-      // A stream has a socket to its client and one to its upstream.
+      // A stream uses two sockets: client and upstream.
       const connections = open.map((count, at) => Math.round((count - (before[at] ?? 0)) / 2))
       results.push({ round, workers, connections, report: await running })
     }

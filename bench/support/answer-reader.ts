@@ -4,12 +4,12 @@ export type AnswerHandlers = {
   onEnd(): void
 }
 
-/** What is awaited next on the connection. */
+/** Parser state. */
 type Part = 'head' | 'sized-body' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trailer'
 
 /**
- * Reads HTTP/1.1 answers from the bytes of one connection, with a Content-Length or in chunks.
- * Text is Latin-1, one character a byte: what the benches send and receive is ASCII.
+ * Parses HTTP/1.1 responses of one connection, with Content-Length or chunked. Text is Latin-1,
+ * one character per byte: all traffic of the benchmarks is ASCII.
  */
 export class AnswerReader {
   readonly #handlers: AnswerHandlers
@@ -24,7 +24,7 @@ export class AnswerReader {
   push(chunk: Buffer): void {
     this.#unread += chunk.toString('latin1')
     while (this.#step()) {
-      // Each step consumes one part; it says false when it needs more bytes.
+      // Each step consumes one part and returns false if it needs more bytes.
     }
   }
 

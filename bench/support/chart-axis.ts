@@ -1,18 +1,18 @@
-/** `values`: logarithmic, with a tick at each value; `log`: logarithmic, with round ticks. */
+/** `values`: logarithmic with a tick per value; `log`: logarithmic with round ticks. */
 export type Scale = 'linear' | 'values' | 'log'
 
 export type Axis = {
   readonly ticks: readonly number[]
-  /** Where a value stands in the drawing. */
+  /** Position of a value in the drawing. */
   place(value: number): number
 }
 
-/** As many as a person still reads. */
+/** Maximum readable number of ticks. */
 const ticksMax = 6
-/** Two ticks that are nearer to one another would be one blot: numbers side by side, and in rows. */
+/** Minimum distance of ticks: numbers side by side, and in rows. */
 const tickGapMin = { values: 34, log: 20 }
 
-/** An axis with round ticks that holds all these values. `from` and `to`: its ends in the drawing. */
+/** An axis with round ticks for these values. `from` and `to`: its ends in the drawing. */
 export function axisOf(
   values: readonly number[],
   { scale, from, to }: { readonly scale: Scale; readonly from: number; readonly to: number },
@@ -37,7 +37,7 @@ function linearAxis(values: readonly number[], from: number, to: number): Axis {
   }
 }
 
-/** 1, 2 and 5 times the powers of ten, from what is not above the least to what is not below the most. */
+/** 1, 2 and 5 times powers of ten, covering the range of the values. */
 function roundValues(values: readonly number[]): number[] {
   const most = roundStep(Math.max(...values))
   const rounds: number[] = []
@@ -46,19 +46,19 @@ function roundValues(values: readonly number[]): number[] {
   return [...rounds, most]
 }
 
-/** 1, 2 or 5 times a power of ten, and not less than the wish. */
+/** Rounded up to 1, 2 or 5 times a power of ten. */
 function roundStep(wish: number): number {
   const power = 10 ** Math.floor(Math.log10(wish))
   const times = [1, 2, 5, 10].find((factor) => factor * power >= wish * (1 - 1e-9)) ?? 10
   return times * power
 }
 
-/** Without what binary fractions leave behind. */
+/** Removes binary rounding errors. */
 function clean(value: number): number {
   return Number(value.toPrecision(12))
 }
 
-/** From the first tick to the last; those that stand too near to the one before are left out. */
+/** Drops ticks that are too close to the previous one. */
 function logAxis(
   known: readonly number[],
   { from, to, gapMin }: { readonly from: number; readonly to: number; readonly gapMin: number },
@@ -76,7 +76,7 @@ function logAxis(
   return { ticks, place }
 }
 
-/** 9500 as `9,500`. */
+/** Formats 9500 as `9,500`. */
 export function formatTick(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: 6 })
 }

@@ -5,10 +5,10 @@ import type { MemorySample } from './memory-samples.ts'
 import { formatPair, isBeside, type Pair, pairNames, pairOf } from './pairs.ts'
 import { median } from './table.ts'
 
-/** What a chart is called, and what it shows. */
+/** Chart name and content. */
 type Charts = ReadonlyMap<string, Chart>
 
-/** CPU an event against the number of streams, one chart for each pair of protocols. */
+/** CPU per event against the number of streams, one chart per protocol pair. */
 export function eventsCharts(results: unknown): Charts {
   const paced = asResults(results).filter(({ load }) => load.tokensPerSecond > 0)
   const charts = pairNames.flatMap((name) => {
@@ -48,7 +48,7 @@ function eventsChart(
   }
 }
 
-/** Medians over the rounds, for each number of streams. */
+/** Median over rounds, by number of streams. */
 function pointsOf(results: readonly EventsResult[]): ChartPoint[] {
   const byStreams = Map.groupBy(results, ({ load }) => load.streams)
   return [...byStreams]
@@ -95,7 +95,7 @@ export function memoryCharts(bench: string, samples: unknown): Charts {
   return new Map([[`memory-${bench}`, chart]])
 }
 
-/** What the benches wrote themselves is as they wrote it. */
+/** Results are trusted: the benchmarks wrote them. */
 function asResults(value: unknown): readonly EventsResult[] {
   return Array.isArray(value) ? (value as EventsResult[]) : []
 }

@@ -1,6 +1,6 @@
 import { axisOf, formatTick, type Scale } from './chart-axis.ts'
 
-/** A figure, with the smallest and the largest that were seen where it is a median. */
+/** A value, with minimum and maximum if it is a median. */
 export type ChartPoint = {
   readonly x: number
   readonly y: number
@@ -12,14 +12,14 @@ export type ChartLine = { readonly name: string; readonly points: readonly Chart
 
 export type Chart = {
   readonly title: string
-  /** What a person who cannot see it is told. */
+  /** Text alternative. */
   readonly description: string
-  /** With their units. */
+  /** Axis names with units. */
   readonly xLabel: string
   readonly yLabel: string
   readonly xScale: Scale
   readonly yScale: Scale
-  /** At most as many as there are colours. */
+  /** At most one per colour. */
   readonly lines: readonly ChartLine[]
 }
 
@@ -29,11 +29,11 @@ const titleY = 30
 const legend = { y: 56, swatch: 26, gap: 22, charWidth: 7.4 }
 const tickLength = 5
 const capWidth = 6
-/** More markers than these would be a band. */
+/** Maximum markers per line. */
 const markersMax = 12
 const linesMax = 4
 
-/** Colours that people who see few of them can tell apart, and another dash for each line. */
+/** Colour-blind safe colours, and a different dash per line. */
 const style = `
   svg { --paper: #ffffff; --ink: #1f2328; --faint: #d5dae0; --soft: #59636e;
     --c0: #0969da; --c1: #bc4c00; --c2: #1a7f37; --c3: #8250df; }
@@ -55,7 +55,9 @@ const style = `
   .r0 { stroke: var(--c0); } .r1 { stroke: var(--c1); } .r2 { stroke: var(--c2); }
   .r3 { stroke: var(--c3); }`
 
-/** Draws lines over two axes as SVG, light or dark as the reader's system is. Throws without points. */
+/**
+ * Draws lines over two axes as SVG, following the reader's colour scheme. Throws without points.
+ */
 export function drawChart(chart: Chart): string {
   const lines = chart.lines.slice(0, linesMax).map(({ name, points }) => ({
     name,

@@ -6,10 +6,10 @@ import { treePids } from './process-tree.ts'
 
 const termGraceMs = 5_000
 
-/** The processes that this one started and that may still run. Only they are ever ended. */
+/** Child processes that may still run. Only these are ever stopped. */
 const running = new Set<Subprocess>()
 const folders = new Set<string>()
-/** What is left to do when the processes have ended. */
+/** Clean-ups to run after the children have stopped. */
 const cleanUps: (() => Promise<void>)[] = []
 
 export type ChildOptions = {
@@ -17,11 +17,11 @@ export type ChildOptions = {
   readonly env?: Record<string, string>
   readonly stdin?: 'pipe' | 'ignore'
   readonly stderr?: 'pipe' | 'inherit'
-  /** Standard output and error go to this file. */
+  /** File for standard output and error. */
   readonly logFile?: string
 }
 
-/** Starts a process that is ended with this one at the latest. */
+/** Starts a child process that never outlives this one. */
 export function startChild(command: string[], options: ChildOptions = {}): Subprocess {
   const { logFile } = options
   const child = Bun.spawn(command, {
@@ -36,13 +36,13 @@ export function startChild(command: string[], options: ChildOptions = {}): Subpr
   return child
 }
 
-/** Nothing of the caller's settings leaks into what is measured. */
+/** A minimal environment, so that the caller's settings do not affect the measurement. */
 export function basicEnvironment(): Record<string, string> {
   const { PATH = '', HOME = '', TMPDIR } = process.env
   return { PATH, HOME, ...(TMPDIR === undefined ? {} : { TMPDIR }) }
 }
 
-/** Asks the process to stop; after a grace period its whole tree is killed, each by its id. */
+/** Stops the process; after a grace period kills its whole tree, each by its id. */
 async function stopChild(child: Subprocess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const pids = treePids(child.pid)
@@ -60,12 +60,12 @@ export async function stopChildren(): Promise<void> {
   await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()))
 }
 
-/** Has something done once the children were stopped, such as the removal of their database. */
+/** Runs after the children have stopped, for example to drop their database. */
 export function afterChildren(cleanUp: () => Promise<void>): void {
   cleanUps.push(cleanUp)
 }
 
-/** Call once: an interrupt ends the children first, and no exit leaves one behind. */
+/** Call once: on interrupt and exit, all children are stopped. */
 export function endChildrenWithThisProcess(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -80,7 +80,7 @@ export function endChildrenWithThisProcess(): void {
   })
 }
 
-/** A folder that is removed when this process ends. */
+/** A temporary folder that is removed at exit. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   folders.add(folder)
@@ -91,11 +91,11 @@ function kill(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It has ended already.
+    // Already exited.
   }
 }
 
-/** A port that was free a moment ago, for programs that cannot pick one and tell it. */
+/** A free port, for programs that cannot choose and report one. */
 export function freePort(): number {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data: () => undefined } })
   const { port } = server
@@ -103,19 +103,19 @@ export function freePort(): number {
   return port
 }
 
-/** The end of a log, for the message about a program that did not start. */
+/** End of a log, for error messages about failed starts. */
 export function logTail(path: string, linesMax = 20): string {
   return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-linesMax).join('\n')
 }
 
-/** A program that a bench needs did not start; the message says why as far as it is known. */
+/** A required program failed to start. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
 /**
- * Polls until `isReady` says so; throws a `StartError` with what `explain` says when the process
- * ends or time is up.
+ * Polls until `isReady`; throws a `StartError` with `explain()` if the process exits or the
+ * deadline passes.
  */
 export async function waitUntil(options: {
   readonly child: Subprocess

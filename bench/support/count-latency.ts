@@ -10,10 +10,10 @@ const messageChars = 1_000
 const mockLifetimeS = 900
 const warmUpRequests = 20
 
-/** What a request has in common with the one before it. */
+/** How a request relates to the previous one. */
 const cases = ['all new', 'grown by 1 kB', 'the same again'] as const
 
-/** A table of how long counts of 100 kB take, by who counts and by what was counted before. */
+/** Latency table of counting 100 kB, by counter and by what was counted before. */
 export async function measureCountLatency(requests: number): Promise<string> {
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const rows: string[][] = []
@@ -69,7 +69,7 @@ async function count({ port, bearer }: Gateway, messages: readonly string[]) {
 
 const lines = textKinds.flatMap((kind) => textOf(kind).split('\n')).filter((line) => line !== '')
 
-/** Texts that were never there before, of lines of all six kinds. */
+/** New texts with lines of all six kinds. */
 function newMessages(howMany: number): string[] {
   return Array.from({ length: howMany }, () => {
     let text = crypto.randomUUID()

@@ -2,7 +2,7 @@ import type { ThreadGroup } from './cpu-use.ts'
 import type { LoadReport } from './load-job.ts'
 import { median } from './table.ts'
 
-/** What each column of a split says. */
+/** Columns of the CPU split. */
 export const splitHeader: readonly string[] = [
   'main thread',
   'compilers (JIT)',
@@ -23,12 +23,12 @@ const columns: readonly (readonly ThreadGroup[])[] = [
 
 type Counted = 'requests' | 'tokens'
 
-/** CPU time in microseconds for one of what is counted; no number where it was not measured. */
+/** CPU time in microseconds per unit; NaN if not measured. */
 export function cpuUsPer(counted: Counted, { window }: LoadReport): number {
   return ((window.cpuMs ?? Number.NaN) * 1000) / window[counted]
 }
 
-/** Where that goes; medians of the rounds. */
+/** CPU by thread; medians of the rounds. */
 export function splitCells(reports: readonly LoadReport[], counted: Counted): string[] {
   return columns.map((groups) => {
     const values = reports.map((report) => {

@@ -2,13 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { treeCpu } from './process-tree.ts'
 
 /**
- * What the threads of a process tree are there for, by the names that their programs give them.
- * `main` is the first thread of each process; `worker` a thread with its own JavaScript, of which
- * the embedded database is the busiest; `ended` what threads used that are gone.
+ * Thread groups of a process tree, by thread name. `main`: the first thread of each process;
+ * `worker`: threads with their own JavaScript, mostly PGlite; `ended`: threads that exited.
  */
 export type ThreadGroup = 'main' | 'JIT' | 'GC' | 'worker' | 'HTTP' | 'other' | 'ended'
 
-/** CPU time of a process tree between two readings. */
+/** CPU time of a process tree between two samples. */
 export type CpuUse = {
   readonly totalMs: number
   readonly groupMs: Readonly<Record<ThreadGroup, number>>
@@ -17,14 +16,14 @@ export type CpuUse = {
 type Thread = { readonly group: ThreadGroup; readonly ms: number }
 
 export type CpuReading = {
-  /** By the clock ticks of the processes, threads that ended included. */
+  /** From process clock ticks, including exited threads. */
   readonly tickedMs: number
   readonly processes: number
-  /** By the scheduler's clock, which counts nanoseconds; the key is process and thread. */
+  /** From the scheduler, in nanoseconds, by process and thread. */
   readonly threads: ReadonlyMap<string, Thread>
 }
 
-/** The names are cut to their last 15 characters. */
+/** The kernel truncates names to 15 characters. */
 const groupOfName: readonly (readonly [pattern: RegExp, group: ThreadGroup])[] = [
   [/^JIT|^JSCWarmUp|t Helper Thread$|Compiler/, 'JIT'],
   [/^HeapHelper|ollector Thread$|^mi-scavenger|Marking/, 'GC'],
@@ -32,10 +31,10 @@ const groupOfName: readonly (readonly [pattern: RegExp, group: ThreadGroup])[] =
   [/^HTTP/, 'HTTP'],
 ]
 
-/** A process counts in ticks, so a difference says nothing about less than one of each. */
+/** Process times have tick resolution, so smaller differences are noise. */
 const tickMs = 10
 
-/** Of the process and all its descendants, since their start. */
+/** The process and all descendants, since their start. */
 export function readCpu(rootPid: number): CpuReading {
   const members = treeCpu(rootPid)
   return {
@@ -80,7 +79,7 @@ function tasksOf(pid: number): string[] {
   }
 }
 
-/** A thread may end while we look. */
+/** A thread may exit while it is read. */
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')

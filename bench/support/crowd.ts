@@ -10,36 +10,36 @@ import { treeMemoryBytes, treeWaitMs } from './process-tree.ts'
 import { type Faults, noFaults } from './stream-check.ts'
 import { workerDescriptors } from './worker-descriptors.ts'
 
-/** Streams that are all open at the same time. */
+/** Concurrent streams. */
 export type CrowdSize = {
   readonly streams: number
   readonly tokensPerSecond: number
-  /** They are opened one after the other within so long. */
+  /** Duration of opening all streams. */
   readonly rampMs: number
-  /** How long all of them are open. */
+  /** Duration with all streams open. */
   readonly windowMs: number
 }
 
 export type CrowdResult = {
   readonly report: LoadReport
-  /** The first sample is from before the first stream. */
+  /** The first sample precedes the first stream. */
   readonly memory: readonly MemorySample[]
   readonly memoryWhenOpenBytes: number
-  /** Of each worker, beyond those that it had open before. */
+  /** Descriptors of each worker beyond those before the streams. */
   readonly descriptors: readonly number[]
-  /** How much of the time the gateway could have run and was not given a core, from 0. */
+  /** Share of time in which the gateway was runnable but had no core, 0 to 1. */
   readonly waited: { readonly opening: number; readonly open: number }
   readonly livezMs: { readonly opening: Quantiles; readonly open: Quantiles }
   readonly livezFaults: Faults
 }
 
-/** For the last streams to have begun, before the window. */
+/** Time for the last streams to start, before the window. */
 const settleMs = 2_000
-/** After what all should have ended, before what has not is counted as failed. */
+/** Slack after the planned end, before open streams count as failed. */
 const slackMs = 60_000
 const sampleEveryMs = 1_000
 
-/** Opens the streams, looks at the gateway while they are open, and reads each to its end. */
+/** Opens the streams, samples the gateway while they are open, and reads each to its end. */
 export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<CrowdResult> {
   const job = crowdJob(gateway, size)
   const before = workerDescriptors(gateway.pid)
@@ -76,7 +76,7 @@ export async function runCrowd(gateway: Gateway, size: CrowdSize): Promise<Crowd
   }
 }
 
-/** Each stream lasts until the window is over, whenever it was opened. */
+/** Each stream lasts until the end of the window. */
 export function crowdJob(gateway: Gateway, size: CrowdSize): LoadJob {
   const { streams, tokensPerSecond, rampMs, windowMs } = size
   const windowStartMs = rampMs + settleMs

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 
-/** The process of the server that started all others, where it is on this machine; else null. */
+/** The postmaster's process id if it runs on this machine; otherwise null. */
 export async function serverPid(databaseUrl: string): Promise<number | null> {
   const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   try {
@@ -15,7 +15,7 @@ export async function serverPid(databaseUrl: string): Promise<number | null> {
   }
 }
 
-/** What building an index may take of memory in this database, as the server spells it: `1GB`. */
+/** Sets the memory for building indexes in this database, in PostgreSQL notation: `1GB`. */
 export async function setBuildMemory(databaseUrl: string, memory: string): Promise<void> {
   const client = postgres(databaseUrl, { max: 1, onnotice: () => undefined })
   try {

@@ -2,8 +2,8 @@ import postgres from 'postgres'
 import { afterChildren, StartError } from './children.ts'
 
 /**
- * An empty database of its own on the server of `serverUrl`, where the role may make one. It is
- * removed when the bench ends. Gives its URL.
+ * Creates an empty database on the server at `serverUrl` and returns its URL. It is dropped when
+ * the benchmark ends.
  */
 export async function createDatabase(serverUrl: string): Promise<string> {
   const name = `sluice_bench_${crypto.randomUUID().replaceAll('-', '')}`

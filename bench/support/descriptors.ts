@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from './options.ts'
 
-/** Beside the streams: the program, its log, its database, its pool. */
+/** Descriptors for the program, its log, database and pool. */
 const sparePerProcess = 200
 
 /**
- * Throws a usage error where the processes that this one starts could not hold so many streams: a
- * gateway needs two descriptors for each, its client's and its upstream's.
+ * Throws a usage error if the open file limit is too low: a gateway needs two descriptors per
+ * stream.
  */
 export function requireDescriptors(streams: number): void {
   const needed = streams * 2 + sparePerProcess
@@ -18,7 +18,7 @@ export function requireDescriptors(streams: number): void {
   )
 }
 
-/** What `ulimit -n` says; children inherit it. */
+/** `ulimit -n`, which children inherit. */
 function openFilesMax(): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'utf8')

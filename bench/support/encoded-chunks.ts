@@ -8,7 +8,7 @@ export const framesOf: Readonly<Record<Protocol, MockFrames>> = {
   messages: messagesFrames,
 }
 
-/** The last one of a body. */
+/** The final chunk of a body. */
 export const lastChunk = Buffer.from('0\r\n\r\n')
 
 /** A chunk of `Transfer-Encoding: chunked`. */
@@ -16,7 +16,7 @@ export function chunk(text: string): Buffer {
   return Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n`)
 }
 
-/** The encoded chunk of each token after the first, made once and shared by all streams. */
+/** Encoded chunks of all tokens after the first, shared by all streams. */
 const tokenChunks = new Map<string, Buffer[]>()
 
 export function tokenChunksOf(protocol: Protocol, plan: Plan): (index: number) => Buffer {

@@ -3,19 +3,19 @@ import { formatPair, isBeside, type Pair, type TargetResult } from './pairs.ts'
 import { figuresOf, ratios } from './rounds.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
-/** So many streams, each at a pace; a pace of 0 is as fast as it goes. */
+/** A number of streams with a pace; pace 0: unpaced. */
 export type StreamLoad = { readonly streams: number; readonly tokensPerSecond: number }
 
 /** One load on one target in one round. */
 export type EventsResult = TargetResult & {
   readonly load: StreamLoad
-  /** What the process tree has more while the streams are open than before. */
+  /** Memory of the process tree while the streams are open, minus that before. */
   readonly memoryGrowthBytes: number
 }
 
-/** The load at which the design has its budgets. */
+/** The load of the budgets. */
 const budgetStreams = 400
-/** Fewer streams than this are lost in the heap's garbage. */
+/** Minimum streams for a meaningful memory figure. */
 const streamsForMemory = 100
 
 export function formatEvents(results: readonly EventsResult[], pairs: readonly Pair[]): string {
@@ -53,7 +53,7 @@ function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): 
   return isRelay ? '≤ 1.2 × nginx' : '≤ 1.8 × nginx'
 }
 
-/** Whether the events came when they should have, and what a stream holds meanwhile. */
+/** Lateness of events and memory per stream. */
 function paceTable(results: readonly EventsResult[], pair: Pair): string {
   const header = [
     `${formatPair(pair)}: events a second`,

@@ -2,7 +2,7 @@ import type { CpuUse } from './cpu-use.ts'
 import type { Quantiles } from './histogram.ts'
 import type { Faults } from './stream-check.ts'
 
-/** Who asks, from those who need nobody's leave to those who have it. */
+/** Kinds of requests, from unauthenticated to valid. */
 export const callers = [
   'nobody, /livez',
   'wrong checksum',
@@ -16,29 +16,29 @@ export const callers = [
 
 export type CallerName = (typeof callers)[number]
 
-/** What the flood client shall do; it gets this as JSON on its standard input. */
+/** Job of the flood client, sent as JSON on its standard input. */
 export type FloodJob = {
   readonly port: number
   readonly caller: CallerName
-  /** A token and a key that are valid. */
+  /** A valid token and a valid key. */
   readonly bearer: string
   readonly apiKey: string
-  /** Each asks again as soon as it was answered. */
+  /** Each connection repeats its request at once. */
   readonly connections: number
-  /** Figures are taken inside the window; every answer is checked, inside it or not. */
+  /** Metrics cover the window; every response is checked. */
   readonly windowStartMs: number
   readonly windowMs: number
-  /** The root of the process tree whose CPU time is taken at both ends of the window. */
+  /** Root of the process tree whose CPU time is measured over the window. */
   readonly measurePid: number
 }
 
 export type FloodReport = {
   readonly windowMs: number
-  /** Answers inside the window. */
+  /** Responses in the window. */
   readonly answers: number
   readonly cpu: CpuUse
   readonly answerMs: Quantiles
-  /** Refused with 503, because the database could not be asked. */
+  /** Responses 503 because the database was unavailable. */
   readonly unavailable: number
   readonly faults: Faults
 }

@@ -2,7 +2,7 @@ import { type CallerName, callers, type FloodReport } from './flood-job.ts'
 import type { Quantiles } from './histogram.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
-/** What those who come in are known by: what is in memory, or only in the database. */
+/** How valid probes are authenticated: from memory, or from the database. */
 const guests = ['known token', 'known key', 'key not seen before'] as const
 
 type GuestName = (typeof guests)[number]
@@ -15,16 +15,16 @@ export type RateResult = {
 
 export type BesideResult = {
   readonly round: number
-  /** Who floods meanwhile; null is nobody. */
+  /** Kind of flood; null: none. */
   readonly flood: CallerName | null
-  /** Of the flood itself. */
+  /** Latency of the flood itself. */
   readonly report: FloodReport | null
   readonly answerMs: Readonly<Record<GuestName, Quantiles>>
 }
 
 const microsPerMilli = 1_000
 
-/** What one answer to each kind of caller costs, and how many there were. */
+/** Cost and rate of each kind of request. */
 export function formatRates(results: readonly RateResult[]): string {
   const rows = callers.map((caller) => {
     const reports = results.filter((result) => result.caller === caller).map((one) => one.report)
@@ -61,7 +61,7 @@ function cpuPerAnswer({ cpu, answers }: FloodReport): number {
   return (cpu.totalMs / answers) * microsPerMilli
 }
 
-/** What those with valid credentials wait, with and without a flood. */
+/** Latency of valid requests, with and without a flood. */
 export function formatBeside(results: readonly BesideResult[]): string {
   const floods = [...new Set(results.map(({ flood }) => flood))].sort(nobodyFirst)
   const rows = floods.map((flood) => {

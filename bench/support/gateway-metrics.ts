@@ -1,9 +1,6 @@
 import { StartError } from './children.ts'
 
-/**
- * One figure of `GET /metrics`, all its series together; of one worker, so it is for gateways that
- * have one.
- */
+/** Sum of all series of one metric of `GET /metrics`, for gateways with one worker. */
 async function readMetric(port: number, name: string): Promise<number> {
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`)
   const lines = (await answer.text()).split('\n')
@@ -14,7 +11,7 @@ async function readMetric(port: number, name: string): Promise<number> {
   return values.reduce((sum, value) => sum + value, 0)
 }
 
-/** Waits until no generation runs; gives how many still run when time is up. */
+/** Waits until no generation runs; returns how many still run at the deadline. */
 export async function waitForIdle(port: number, deadlineMs: number): Promise<number> {
   const endMs = performance.now() + deadlineMs
   for (;;) {

@@ -17,39 +17,39 @@ import { withSettings } from './settings.ts'
 
 export type Gateway = {
   readonly port: number
-  /** The supervisor; its workers are its children. */
+  /** Process id of the supervisor. */
   readonly pid: number
   readonly bearer: string
-  /** What it and its workers have printed, which is its log. */
+  /** Output of supervisor and workers, which is the log. */
   readonly logFile: string
-  /** A bearer of somebody else. */
+  /** A token of another user. */
   token(subject: string, groups: readonly string[]): Promise<string>
 }
 
 export type GatewayOptions = {
   readonly upstreamPort: number
   readonly upstreamApi: Protocol
-  /** postgres://… where it gets a database of its own; without it PGlite in a temporary folder. */
+  /** PostgreSQL server on which it gets a new database; default: PGlite in a temporary folder. */
   readonly databaseServer?: string | undefined
-  /** A database that has something in it. */
+  /** URL of an existing database. */
   readonly databaseUrl?: string | undefined
-  /** One that has something in it; without it a new one. */
+  /** An existing data folder; default: a new one. */
   readonly dataFolder?: string
-  /** Serving processes, 1 without it; more than one needs a database server. */
+  /** Worker processes, default 1; more need a database server. */
   readonly workers?: number
-  /** The limit of open files of each of its processes; without it that of this one. */
+  /** Open file limit of its processes; default: that of this process. */
   readonly openFilesMax?: number
-  /** The total deadline of a generation, where the default of 600 s is too short. */
+  /** Total deadline of a generation; default 600 s. */
   readonly totalDeadlineMs?: number
   /**
-   * Collects garbage as a machine with so much memory would have to, so that what is held can be
-   * told from what is only not collected yet. It costs time.
+   * Makes the garbage collector assume this memory size, so that retained memory can be told from
+   * garbage. Slower.
    */
   readonly frugalBytes?: number
   readonly logLevel?: string
-  /** Further lines of the configuration file. */
+  /** Additional configuration lines. */
   readonly configLines?: string
-  /** What `--set` says, which stands before anything else. */
+  /** Values of `--set`, which take precedence. */
   readonly settings?: readonly string[]
 }
 
@@ -57,7 +57,7 @@ const startDeadlineMs = 60_000
 const secret = 'a secret of the benches, which guards nothing at all'
 const projectRoot = join(import.meta.dir, '..', '..')
 
-/** Starts Sluice as an operator would, with authentication on and an empty database. */
+/** Starts Sluice as in production, with authentication and an empty database. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const folder = temporaryFolder()
   const port = freePort()
@@ -100,7 +100,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return { port, pid: child.pid, bearer, logFile, token: signToken }
 }
 
-/** The shell that sets a limit becomes the gateway. */
+/** The shell that sets the limit execs the gateway. */
 function commandOf({ openFilesMax }: GatewayOptions): string[] {
   const command = [process.execPath, 'src/main.ts']
   if (openFilesMax === undefined) return command
@@ -119,7 +119,7 @@ function everyWorkerListens(port: number, { workers = 1 }: GatewayOptions): bool
   return workers === 1 || countListeners(port) === workers
 }
 
-/** Ready is not enough: the upstream's model list is read in the background. */
+/** Readiness is not enough: the upstream's model list is loaded in the background. */
 async function listsTheModel(port: number, bearer: string): Promise<boolean> {
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`)
   if (ready.status !== 200) return false

@@ -1,4 +1,4 @@
-/** Milliseconds, rounded to what a person compares. */
+/** Formats milliseconds with sensible precision. */
 export type Quantiles = {
   readonly count: number
   readonly p50: number
@@ -8,13 +8,13 @@ export type Quantiles = {
   readonly max: number
 }
 
-/** Buckets grow by 1 %, from one microsecond to about a quarter of an hour. */
+/** Buckets grow by 1 %, from 1 µs to about 15 minutes. */
 const growth = 1.01
 const logGrowth = Math.log(growth)
 const smallestMs = 0.001
 const bucketCount = 2100
 
-/** Durations in constant memory; a quantile is exact to 1 %. */
+/** Durations in constant memory; quantiles are exact to 1 %. */
 export class Histogram {
   readonly #buckets = new Uint32Array(bucketCount)
   #count = 0

@@ -1,6 +1,6 @@
 /**
- * For a program that does one job for a bench: it takes the job as one line of JSON on standard
- * input, prints one line of JSON, its report, and ends; also when its standard input does.
+ * Runs a one-job program: reads the job as one line of JSON from standard input, prints its report
+ * as one line of JSON, and exits; also when standard input closes.
  */
 export function serveJob<Job>(run: (job: Job) => Promise<object>): void {
   let line = ''
@@ -10,7 +10,7 @@ export function serveJob<Job>(run: (job: Job) => Promise<object>): void {
     line += text
     if (isStarted || !line.includes('\n')) return
     isStarted = true
-    // The bench writes nothing but a job here.
+    // Only the benchmark writes here.
     run(JSON.parse(line) as Job).then(finish, fail)
   })
   process.stdin.on('end', () => process.exit(1))

@@ -4,25 +4,25 @@ import { differences, figuresOf } from './rounds.ts'
 import type { Faults } from './stream-check.ts'
 import { formatSpread, formatTable } from './table.ts'
 
-/** What is sent every second beside the streams. */
+/** Long prompt sent every second beside the streams. */
 export type PromptSize = 'none' | '500 KB' | '5 MB'
 
 export type LineResult = {
   readonly round: number
   readonly size: PromptSize
   readonly report: LoadReport
-  /** Answers to /livez: what the event loop lets wait. */
+  /** /livez latency, which shows event loop delay. */
   readonly livezMs: Quantiles
-  /** Whole answers to the long prompts; null where there were none. */
+  /** Latency of the long prompts; null if there were none. */
   readonly promptMs: Quantiles | null
-  /** When threads of the gateway had to wait for a core; null where nobody counts it. */
+  /** Time in which gateway threads waited for a core; null if not reported. */
   readonly waitedMs: number | null
   readonly faults: readonly Faults[]
 }
 
 type Figure = (result: LineResult) => number
 
-/** Each figure without long prompts, and with each size of them; beside it what that adds. */
+/** Each metric without long prompts and with each size, and the difference. */
 export function formatLines(results: readonly LineResult[], sizes: readonly PromptSize[]): string {
   const ofSize = (size: PromptSize) => results.filter((result) => result.size === size)
   const alone = ofSize('none')

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** The state of a socket that listens, in /proc/net/tcp. */
+/** State of listening sockets in /proc/net/tcp. */
 const listening = '0A'
 
 /**
- * The process of this machine that listens on a TCP port, the oldest where several share it; null
- * where there is none or another user's.
+ * Id of the oldest process that listens on a TCP port; null if there is none or it belongs to
+ * another user.
  */
 export function listeningPid(port: number): number | null {
   const inodes = new Set(['tcp', 'tcp6'].flatMap((file) => listeningInodes(file, port)))
@@ -16,7 +16,7 @@ export function listeningPid(port: number): number | null {
   return pids.find((pid) => holds(pid, inodes)) ?? null
 }
 
-/** How many sockets of this machine listen on a TCP port: more than one where workers share it. */
+/** Number of sockets that listen on a TCP port; several if workers share it. */
 export function countListeners(port: number): number {
   return ['tcp', 'tcp6'].flatMap((file) => listeningInodes(file, port)).length
 }
@@ -37,7 +37,7 @@ function holds(pid: number, inodes: ReadonlySet<string>): boolean {
       return inode !== undefined && inodes.has(inode)
     })
   } catch {
-    // It has ended, or is another user's.
+    // Exited, or owned by another user.
     return false
   }
 }

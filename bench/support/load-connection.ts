@@ -11,12 +11,12 @@ export type ConnectionOptions = {
   readonly job: LoadJob
   readonly plan: Plan
   readonly tally: Tally
-  /** Whether another request follows the one that was answered. */
+  /** Whether another request follows. */
   readonly mayRepeat: () => boolean
   readonly onEnd: () => void
 }
 
-/** Opens a connection to the job's port on this machine, and sends as the job says. */
+/** Opens a connection to the job's port and sends as the job says. */
 export function connect(options: ConnectionOptions): LoadConnection {
   const connection = new LoadConnection(options)
   Bun.connect<LoadConnection>({
@@ -34,7 +34,7 @@ export function connect(options: ConnectionOptions): LoadConnection {
   return connection
 }
 
-/** One connection that sends request after request; after a failure it is not opened again. */
+/** One connection that sends consecutive requests; it is not reopened after a failure. */
 export class LoadConnection {
   readonly #options: ConnectionOptions
   readonly #request: Buffer
@@ -72,14 +72,14 @@ export class LoadConnection {
     this.#send()
   }
 
-  /** The time of arrival is taken once for all that came in one read. */
+  /** All data of one read share one arrival time. */
   read(bytes: Buffer): void {
     if (this.#ended) return
     this.#nowMs = wallClockMs()
     this.#reader.push(bytes)
   }
 
-  /** Sends what the socket takes of the request; a long one goes on when there is room. */
+  /** Sends as much of the request as the socket accepts; continues on drain. */
   write(): void {
     if (this.#unsent.length === 0 || this.#socket === undefined) return
     this.#unsent = this.#unsent.subarray(Math.max(0, this.#socket.write(this.#unsent)))
@@ -93,7 +93,7 @@ export class LoadConnection {
     this.#end()
   }
 
-  /** Goes away in the middle of an answer; what came of it was checked. */
+  /** Disconnects in the middle of a response; what arrived was checked. */
   leave(): void {
     if (this.#ended) return
     const { tally } = this.#options

@@ -4,46 +4,46 @@ import type { Protocol } from './mock-frames.ts'
 import type { Plan } from './plan.ts'
 import type { Faults } from './stream-check.ts'
 
-/** A token so much behind its schedule is counted as late: a person would see it. */
+/** Lateness from which a token counts as late: noticeable to a person. */
 export const lateMs = 250
 
-/** Whom a load client asks, and how. */
+/** Target of a load client, and its requests. */
 export type LoadRequest = {
   readonly port: number
   readonly protocol: Protocol
-  /** Where requests go; without it where the protocol has them, as at the mock upstream. */
+  /** Path of requests; default: that of the protocol, as at the mock upstream. */
   readonly path?: string
-  /** Further headers of each request. */
+  /** Additional request headers. */
   readonly headers?: Readonly<Record<string, string>>
   readonly bearer: string | null
   readonly stream: boolean
-  /** Whether the gateway keeps the responses. */
+  /** Whether responses are stored. */
   readonly store: boolean
 }
 
-/** What the load client shall do; it gets this as JSON on its standard input. */
+/** Job of the load client, sent as JSON on its standard input. */
 export type LoadJob = LoadRequest & {
   readonly connections: number
   /**
-   * `repeat` asks again on each connection until the window ends; `once` asks one time. `leave` asks
-   * one time, lets the window begin `windowStartMs` after every stream has had its first token, and
-   * goes away when it ends: for streams of which a machine may be behind.
+   * `repeat`: consecutive requests on each connection until the window ends. `once`: one request.
+   * `leave`: one request; the window starts `windowStartMs` after every stream has had its first
+   * token, and clients disconnect when it ends. For saturated machines.
    */
   readonly mode: 'repeat' | 'once' | 'leave'
-  /** The connections start spread evenly over so long. */
+  /** Duration over which connections are started evenly. */
   readonly rampMs: number
-  /** Figures are taken inside the window; all that comes is checked, inside it or not. */
+  /** Metrics cover the window; everything is checked. */
   readonly windowStartMs: number
   readonly windowMs: number
-  /** Each connection uses the seed of the plan plus its own number. */
+  /** Each connection uses the seed of the plan plus its index. */
   readonly plans: readonly Plan[]
-  /** Whatever has not ended by then has failed. */
+  /** Requests that are still open then have failed. */
   readonly deadlineMs: number
-  /** The root of the process tree whose CPU time is taken at both ends of the window. */
+  /** Root of the process tree whose CPU time is measured over the window. */
   readonly measurePid: number | null
-  /** An answer with this status is a refusal that was to be expected; without it none is. */
+  /** Expected refusal status; default: none. */
   readonly refusalStatus?: number
-  /** How often a `LoadProgress` goes to standard error; without it never. */
+  /** Interval of `LoadProgress` on standard error; default: never. */
   readonly progressMs?: number
 }
 
@@ -58,7 +58,7 @@ export type LoadProgress = {
   }
 }
 
-/** What came of it: one JSON on standard output. */
+/** Result, as JSON on standard output. */
 export type LoadReport = {
   readonly elapsedMs: number
   readonly requests: number
@@ -66,9 +66,9 @@ export type LoadReport = {
   readonly tokens: number
   readonly heartbeats: number
   readonly lateTokens: number
-  /** Answers with the status that was to be expected of a refusal. */
+  /** Responses with the expected refusal status. */
   readonly refused: number
-  /** How many streams gave a token, and when the last of them gave its first. */
+  /** Number of streams with a token, and time of the latest first token. */
   readonly begun: { readonly streams: number; readonly lastAfterMs: number }
   readonly faults: Faults
   readonly window: {
@@ -76,17 +76,17 @@ export type LoadReport = {
     readonly requests: number
     readonly tokens: number
     readonly cpuMs: number | null
-    /** The same by what its threads do; null where nothing is measured. */
+    /** CPU by thread; null if not measured. */
     readonly cpu: CpuUse | null
   }
-  /** From the request to the first token, or to the whole answer where it is not streamed. */
+  /** Time to first token, or to the complete response if not streamed. */
   readonly firstTokenMs: Quantiles
-  /** From the request to the end of its answer, of the answers that ended in the window. */
+  /** Time to the end of the response, for responses that ended in the window. */
   readonly wholeMs: Quantiles
-  /** Behind the schedule of the upstream. */
+  /** Lag behind the upstream's schedule. */
   readonly latenessMs: Quantiles
-  /** Between two tokens of one stream. */
+  /** Time between two tokens of a stream. */
   readonly gapMs: Quantiles
-  /** How much longer than planned the time between two tokens of one stream was. */
+  /** Time between two tokens of a stream beyond the plan. */
   readonly gapBeyondMs: Quantiles
 }

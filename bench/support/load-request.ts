@@ -11,23 +11,23 @@ const upstreamPaths: Readonly<Record<Protocol, string>> = {
   messages: '/v1/messages',
 }
 
-/** The length of every prompt; what its plan leaves of it is filled up. */
+/** Length of every prompt; padded. */
 const promptBytes = 1_024
-/** Of no meaning to the mock upstream; the protocol wants it. */
+/** Required by the protocol, ignored by the mock upstream. */
 const maxTokens = 100_000
 
-/** Where Sluice has the surface of a protocol; it has none for chat completions. */
+/** Path of the surface; Sluice has none for chat completions. */
 export function gatewayPath(protocol: Exclude<Protocol, 'chat'>): string {
   return protocol === 'messages' ? '/compat/v1/messages' : upstreamPaths[protocol]
 }
 
-/** A job that asks a gateway for responses that it streams and does not keep, and measures it. */
+/** A job of streamed, unstored responses of a gateway, with measurement. */
 export function streamedResponses({ port, bearer, pid }: Gateway) {
   const request = { port, bearer, protocol: 'responses', stream: true, store: false } as const
   return { ...request, measurePid: pid } satisfies Partial<LoadJob>
 }
 
-/** The whole HTTP request; the plan is its prompt. */
+/** The complete HTTP request with the plan as prompt. */
 export function requestBytes(job: LoadRequest, plan: Plan): Buffer {
   const prompt = writePlan(plan, promptBytes)
   const body = JSON.stringify({
@@ -59,7 +59,7 @@ function contentOf({ protocol, stream, store }: LoadRequest, prompt: string): ob
   }
 }
 
-/** The text of an answer that was not streamed. */
+/** Text of a response that was not streamed. */
 export function wholeAnswer(protocol: Protocol, answer: unknown): unknown {
   switch (protocol) {
     case 'responses':
@@ -73,14 +73,14 @@ export function wholeAnswer(protocol: Protocol, answer: unknown): unknown {
   }
 }
 
-/** The first object of a list in an object. */
+/** First object of a list property. */
 function recordAt(value: unknown, key: string): Record<string, unknown> | undefined {
   const list = isRecord(value) ? value[key] : undefined
   const first: unknown = Array.isArray(list) ? list[0] : undefined
   return isRecord(first) ? first : undefined
 }
 
-/** The plan's text; the start that its first token names is taken from `text`. */
+/** Text of the plan; the start time in its first token is taken from `text`. */
 export function expectedAnswer(plan: Plan, text: unknown): string {
   const startedAtMs = Number(/^t0@([\d.]+)/.exec(String(text))?.[1])
   let expected = ''

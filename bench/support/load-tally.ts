@@ -3,7 +3,7 @@ import { Histogram } from './histogram.ts'
 import type { LoadProgress, LoadReport } from './load-job.ts'
 import { type Faults, noFaults } from './stream-check.ts'
 
-/** Everything that is counted; one for the whole job. */
+/** Counters of the whole job. */
 export type Tally = {
   readonly faults: Faults
   readonly firstTokenMs: Histogram
@@ -17,14 +17,14 @@ export type Tally = {
   heartbeats: number
   lateTokens: number
   refused: number
-  /** Streams that gave a token, and the time of the latest first one. */
+  /** Streams with a token, and the time of the latest first token. */
   begun: number
   lastBegunAtMs: number
   streamsOpen: number
   inWindow: boolean
 }
 
-/** The counts at one end of the window. */
+/** Counters at one end of the window. */
 export type Reading = {
   readonly atMs: number
   readonly requests: number

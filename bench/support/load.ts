@@ -6,12 +6,12 @@ import type { SpeechJob, SpeechProgress, SpeechReport } from './speech-job.ts'
 
 const benchFolder = join(import.meta.dir, '..')
 
-/** Starts the mock upstream in its own process; gives the port that it listens on, any without one. */
+/** Starts the mock upstream in a process of its own; returns its port. */
 export function startMockUpstream(lifetimeS: number, port = 0): Promise<number> {
   return startServer('mock-upstream.ts', [String(lifetimeS), String(port)])
 }
 
-/** Starts a server of the benches that prints `{"port":…}`; gives the port that it listens on. */
+/** Starts a benchmark server that prints `{"port":…}`; returns its port. */
 export async function startServer(script: string, args: readonly string[]): Promise<number> {
   const command = [process.execPath, join(benchFolder, script), ...args]
   const { stdout } = startChild(command, { stdin: 'pipe' })
@@ -23,7 +23,7 @@ export async function startServer(script: string, args: readonly string[]): Prom
   return isRecord(ready) ? Number(ready['port']) : Number.NaN
 }
 
-/** Runs one job in a load client of its own process. */
+/** Runs a job in a load client process. */
 export function runLoad(
   job: LoadJob,
   onProgress?: (progress: LoadProgress['progress']) => void,
@@ -32,7 +32,7 @@ export function runLoad(
   return runClient('load-client.ts', onProgress === undefined ? unheard : job, onProgress)
 }
 
-/** Runs the speech clients of one job in a process of their own. */
+/** Runs the speech clients of a job in a process. */
 export function runSpeechLoad(
   job: SpeechJob,
   onProgress: (progress: SpeechProgress['progress']) => void,
@@ -40,7 +40,7 @@ export function runSpeechLoad(
   return runClient('speech-load.ts', job, onProgress)
 }
 
-/** Runs one job in a program of the benches that `serveJob` serves, or that does as it does. */
+/** Runs a job in a program that follows the `serveJob` protocol. */
 export async function runClient<Report, Progress = never>(
   script: string,
   job: object,
@@ -64,7 +64,7 @@ export async function runClient<Report, Progress = never>(
   await child.exited
   await following
   if (answer === '') throw new Error(`the load client ended with ${child.exitCode} and no report`)
-  // A client prints nothing but its report.
+  // Clients print only their report.
   return JSON.parse(answer) as Report
 }
 
@@ -78,7 +78,7 @@ async function followProgress<Progress>(
     const parts = (unread + decoder.decode(bytes, { stream: true })).split('\n')
     unread = parts.pop() ?? ''
     for (const line of parts) {
-      // A line of the client itself; what a crash prints is passed on as it is.
+      // A line of the client; other output, such as a crash, is passed on.
       if (line.startsWith('{"progress"')) {
         onProgress((JSON.parse(line) as { progress: Progress }).progress)
       } else console.error(line)

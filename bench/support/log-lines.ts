@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { formatTable } from './table.ts'
 
-/** The warnings and errors of a gateway: how many lines there are of each message. */
+/** Number of warnings and errors in a gateway's log, by message. */
 export function countWarnings(logFile: string): Readonly<Record<string, number>> {
   const counts = new Map<string, number>()
   for (const line of readFileSync(logFile, 'utf8').split('\n')) {

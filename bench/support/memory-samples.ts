@@ -1,6 +1,6 @@
 export type MemorySample = { readonly atMs: number; readonly bytes: number }
 
-/** Memory that has just been taken into use says nothing about growth. */
+/** Samples to ignore after the start. */
 export function formatSlope(memory: readonly MemorySample[], samplesMin: number): string {
   if (memory.length < samplesMin) return 'the run is too short to tell'
   return `${slopePerMinute(memory).toFixed(2)} MiB a minute`
@@ -10,7 +10,7 @@ export function toMebibytes(bytes: number): string {
   return (bytes / 2 ** 20).toFixed(1)
 }
 
-/** The least-squares slope over the second half of the samples, in MiB a minute. */
+/** Least-squares slope of the second half of the samples, in MiB/min. */
 export function slopePerMinute(memory: readonly MemorySample[]): number {
   const half = memory.slice(Math.floor(memory.length / 2))
   const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length

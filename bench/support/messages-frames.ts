@@ -23,7 +23,7 @@ function messagesFrame(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 }
 
-/** The Message object; without a plan it is one that has only begun. */
+/** The Message object; without a plan, an empty one at its start. */
 function messageObject(plan: Plan | null, text: string | null) {
   return {
     id: 'msg_bench',

@@ -3,11 +3,11 @@ import { modelName, type Plan } from './plan.ts'
 export const protocols = ['chat', 'responses', 'messages'] as const
 export type Protocol = (typeof protocols)[number]
 
-/** The SSE frames and the JSON body in which one protocol carries a plan's tokens. */
+/** SSE frames and JSON body of one protocol for a plan's tokens. */
 export type MockFrames = {
   opening(): string
   token(text: string, index: number): string
-  /** `text` is all tokens joined; `wantsUsage` is chat's `stream_options.include_usage`. */
+  /** `text`: all tokens joined; `wantsUsage`: chat's `stream_options.include_usage`. */
   closing(plan: Plan, text: string, wantsUsage: boolean): string
   body(plan: Plan, text: string): string
 }
@@ -110,7 +110,7 @@ function messageItem(text: string | null) {
   }
 }
 
-/** The Response object; without a plan it is one that has only begun. */
+/** The Response object; without a plan, an empty one at its start. */
 function responseObject(plan: Plan | null, text: string | null) {
   return {
     id: 'resp_bench',

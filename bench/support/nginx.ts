@@ -6,7 +6,7 @@ export type Proxy = { readonly port: number; readonly pid: number }
 
 const startDeadlineMs = 5_000
 
-/** The same work by nginx: one worker, `proxy_pass` without buffering; undefined if not installed. */
+/** Starts nginx with one worker and unbuffered `proxy_pass`; undefined if not installed. */
 export async function startNginx(upstreamPort: number): Promise<Proxy | undefined> {
   const program = Bun.which('nginx', { PATH: `${process.env['PATH']}:/usr/sbin:/usr/local/sbin` })
   if (program === null) return undefined

@@ -1,9 +1,9 @@
-/** The options of a bench are wrong: the message says how, nothing has been started. */
+/** Invalid options; nothing has been started. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Also true of what `parseArgs` of node:util throws about an option that it does not know. */
+/** Includes errors of `parseArgs` for unknown options. */
 export function isUsageError(error: unknown): error is Error {
   if (error instanceof UsageError) return true
   return error instanceof TypeError && 'code' in error && `${error.code}`.startsWith('ERR_PARSE')
@@ -27,7 +27,7 @@ export function oneOf<Word extends string>(
   throw new UsageError(`--${choice.name} is one of ${choice.words.join(', ')}`)
 }
 
-/** Words with commas between them, each one of the choice and none of them twice. */
+/** Comma-separated choices, each at most once. */
 export function someOf<Word extends string>(
   text: string,
   choice: { readonly name: string; readonly words: readonly Word[] },

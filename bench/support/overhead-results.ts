@@ -4,7 +4,7 @@ import { differences, figuresOf, type RoundFigures, ratios } from './rounds.ts'
 import { formatSpread, formatTable } from './table.ts'
 
 export type Measure = {
-  /** `streamed`: two tokens, one at once. `whole`: an answer that is not streamed. */
+  /** `streamed`: two tokens, the first immediately. `whole`: not streamed. */
   readonly kind: 'streamed' | 'whole'
   readonly clients: number
 }
@@ -14,7 +14,7 @@ export type Result = TargetResult & { readonly measure: Measure }
 
 type Columns = { readonly pair: Pair; readonly peers: readonly string[] }
 
-/** A line of the table of times. */
+/** A row of the latency table. */
 type Row = {
   readonly title: string
   readonly measure: Measure
@@ -26,7 +26,7 @@ const peerNote =
   '* A peer passes chat completions on as chat completions; it translates nothing, and its client ' +
   'reads what the upstream sent.'
 
-/** Three tables a pair: time, CPU time, and where that goes. */
+/** Per pair: latency, CPU and throughput; then CPU by thread. */
 export function formatResults(
   results: readonly Result[],
   pairs: readonly Pair[],
@@ -106,7 +106,7 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
   return formatTable(header, rows)
 }
 
-/** Of the answers that are there at once; those that are streamed have a pace. */
+/** Throughput of unstreamed responses; streamed ones are paced. */
 function rateTable(results: readonly Result[], { pair, peers }: Columns): string {
   const names = ['direct', 'nginx', 'Sluice', ...peers]
   const header = [`${formatPair(pair)}: answers a second`, ...names]

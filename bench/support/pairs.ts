@@ -2,12 +2,12 @@ import type { LoadReport } from './load-job.ts'
 import type { Protocol } from './mock-frames.ts'
 import { someOf } from './options.ts'
 
-/** What the client of a gateway speaks, and what its upstream does. */
+/** Protocols of client and upstream. */
 export type Pair = {
   readonly name: PairName
   readonly client: Exclude<Protocol, 'chat'>
   readonly upstream: Protocol
-  /** Whether both are the same, so that nothing has to be translated. */
+  /** Whether both protocols are the same. */
   readonly isRelay: boolean
 }
 
@@ -15,13 +15,13 @@ export type Pair = {
 export type TargetResult = {
   readonly round: number
   readonly target: string
-  /** What the client spoke, and what the upstream did. */
+  /** Protocols of client and upstream. */
   readonly protocol: Protocol
   readonly upstream: Protocol
   readonly report: LoadReport
 }
 
-/** As they are typed; a table says `Responses → chat`. */
+/** As typed; tables print `Responses → chat`. */
 export const pairNames = [
   'responses-chat',
   'responses-responses',
@@ -30,7 +30,7 @@ export const pairNames = [
 ] as const
 export type PairName = (typeof pairNames)[number]
 
-/** One that is translated and one that is not, of both surfaces. */
+/** One translated and one same-protocol pair, of both surfaces. */
 export const tellingPairs: readonly PairName[] = ['responses-chat', 'messages-messages']
 
 export function pairOf(name: PairName): Pair {
@@ -39,7 +39,7 @@ export function pairOf(name: PairName): Pair {
   return { name, client, upstream, isRelay: client === upstream }
 }
 
-/** The value of `--pair`: names with commas between them. */
+/** Value of `--pair`: comma-separated names. */
 export function readPairs(text: string | undefined, otherwise: readonly PairName[]): Pair[] {
   const names = text === undefined ? otherwise : someOf(text, { name: 'pair', words: pairNames })
   return names.map(pairOf)
@@ -50,8 +50,8 @@ export function formatPair({ client, upstream }: Pair): string {
 }
 
 /**
- * Whether a result of this target stands beside a pair. nginx and the upstream speak only what the
- * upstream does, and peers what they do, so they are beside each pair with that upstream.
+ * Whether results of this target belong to a pair. nginx and direct match by upstream protocol,
+ * peers too.
  */
 export function isBeside(
   { client, upstream }: Pair,

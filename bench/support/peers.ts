@@ -13,17 +13,17 @@ import { listeningPid } from './listening-pid.ts'
 import { UsageError } from './options.ts'
 import type { Target } from './targets.ts'
 
-/** Another gateway beside ours: where it is installed, or where it runs already. */
+/** Another gateway: its installation folder, or the URL at which it runs. */
 export type Peer = { readonly name: string; readonly place: string }
 
 export const peerOption = { type: 'string', multiple: true, default: [] as string[] } as const
 
 const startDeadlineMs = 20_000
 const portkeyProgram = 'node_modules/@portkey-ai/gateway/build/start-server.js'
-/** A peer wants a credential to pass on, whatever it is. */
+/** Peers require some credential to forward. */
 const bearer = 'sk-bench'
 
-/** The values of `--peer`: `portkey=/path/of/folder`, `litellm=http://127.0.0.1:4000`. */
+/** Values of `--peer`: `portkey=FOLDER`, `litellm=http://127.0.0.1:4000`. */
 export function readPeers(values: readonly string[]): Peer[] {
   return values.map((value) => {
     const [name = '', ...rest] = value.split('=')
@@ -36,7 +36,7 @@ export function readPeers(values: readonly string[]): Peer[] {
   })
 }
 
-/** Peers translate nothing here: their clients speak chat completions, as their upstream does. */
+/** Peers do not translate: client and upstream both speak chat completions. */
 export async function startPeers(
   peers: readonly Peer[],
   upstreamPort: number,
@@ -51,7 +51,7 @@ export async function startPeers(
   return targets
 }
 
-/** Its CPU time is counted where the process is found by its port. */
+/** CPU is measured if the process is found by its port. */
 async function runningPeer(url: string): Promise<Pick<Target, 'port' | 'pid'>> {
   const answers = await fetch(url).then(
     () => true,
@@ -64,7 +64,7 @@ async function runningPeer(url: string): Promise<Pick<Target, 'port' | 'pid'>> {
   return { port, pid }
 }
 
-/** The gateway of the folder, on Bun, which sends what asks it for this host to the mock upstream. */
+/** Portkey on Bun, forwarding to the mock upstream. */
 async function startPortkey(
   folder: string,
   upstreamPort: number,

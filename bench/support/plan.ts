@@ -1,30 +1,29 @@
 /**
- * What one stream of the mock upstream shall be, agreed between it and the load client. The plan
- * travels as words inside the prompt, so that it passes through any gateway unchanged, and both
- * ends compute the same tokens and the same schedule from it.
+ * Plan of one stream, shared by mock upstream and load client. It travels as words in the prompt,
+ * so any gateway passes it unchanged, and both ends compute the same tokens and schedule.
  */
 export type Plan = {
-  /** How many tokens the answer has; each is one delta event of the upstream. */
+  /** Number of tokens; each is one delta event of the upstream. */
   readonly tokens: number
-  /** The length of one token; 0 leaves it as short as its number allows. */
+  /** Length of a token in bytes; 0: as short as possible. */
   readonly tokenBytes: number
-  /** The pace; 0 sends the whole answer at once. */
+  /** Pace; 0: unpaced. */
   readonly tokensPerSecond: number
   /**
-   * The stream begins at a multiple of so many milliseconds, as the tokens of all sequences in one
-   * engine's batch come in step; 0 begins at once, so that streams are spread over time.
+   * The stream starts at a multiple of this interval, like sequences in one engine batch; 0:
+   * immediately.
    */
   readonly stepMs: number
-  /** The longest pause that the seed may put between two tokens; 0 means none. */
+  /** Maximum random pause between two tokens; 0: none. */
   readonly pauseSecondsMax: number
-  /** The stream stays open at least so long. */
+  /** Minimum duration of the stream. */
   readonly lastsMs: number
   readonly seed: number
-  /** A silence after the first token, in which further streams can be opened; none without it. */
+  /** Pause after the first token, in which further streams are opened; optional. */
   readonly restMs?: number
 }
 
-/** One token, as short as it can be and at once, and the end; plans say in what they differ. */
+/** Default plan: one short token, immediately; plans override it. */
 export const barePlan: Plan = {
   tokens: 1,
   tokenBytes: 0,
@@ -37,11 +36,11 @@ export const barePlan: Plan = {
 
 export const modelName = 'bench'
 
-/** A plan beyond these bounds is refused, so that no request can hold a process for ever. */
+/** Bounds of plans, so that no request runs for ever. */
 const tokensMax = 1_000_000
 const tokenBytesMax = 65_536
 
-/** Pauses come once in so many tokens on average. */
+/** Average number of tokens per pause. */
 const tokensPerPause = 60
 
 const planKeys = [
@@ -55,7 +54,7 @@ const planKeys = [
   'restMs',
 ] as const
 
-/** `plan tokens=8 tokenBytes=0 …;` filled up with further words to `bytes`. */
+/** `plan tokens=8 tokenBytes=0 …;` padded to `bytes`. */
 export function writePlan(plan: Plan, bytes = 0): string {
   const words = `plan ${planKeys.map((key) => `${key}=${plan[key] ?? 0}`).join(' ')};`
   return words.padEnd(bytes, ' and so on')
@@ -86,20 +85,20 @@ function pairOf(pair: string): [key: string, value: number] {
 }
 
 /**
- * The text of one token: `t7 `. The first one also says when the stream began, in milliseconds of
- * the wall clock (`t0@1700000000000.125 `), against which lateness is measured.
+ * Text of a token: `t7 `. The first token also contains the start time of the stream in wall clock
+ * milliseconds (`t0@1700000000000.125 `), from which lateness is computed.
  */
 export function tokenText(plan: Plan, index: number, startedAtMs: number): string {
   const word = index === 0 ? `t0@${startedAtMs.toFixed(3)}` : `t${index}`
   return `${word.padEnd(plan.tokenBytes - 1, 'x')} `
 }
 
-/** The wall clock with the resolution of `performance.now()`, comparable between processes. */
+/** Wall clock with the resolution of `performance.now()`, comparable between processes. */
 export function wallClockMs(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** Gives the due time of token 0, 1, 2 … in milliseconds after the start of the stream. */
+/** Returns the due time of token 0, 1, 2 … in milliseconds after the start of the stream. */
 export function createSchedule(plan: Plan): () => number {
   const stepMs = plan.tokensPerSecond === 0 ? 0 : 1000 / plan.tokensPerSecond
   const random = seededRandom(plan.seed)
@@ -113,7 +112,7 @@ export function createSchedule(plan: Plan): () => number {
   }
 }
 
-/** The number of tokens that the schedule puts into the first `seconds`. */
+/** Number of tokens scheduled in the first `seconds`. */
 export function tokensWithin(plan: Omit<Plan, 'tokens'>, seconds: number): number {
   const nextDueMs = createSchedule({ ...plan, tokens: tokensMax })
   let tokens = 0
@@ -121,7 +120,7 @@ export function tokensWithin(plan: Omit<Plan, 'tokens'>, seconds: number): numbe
   return Math.max(1, tokens)
 }
 
-/** mulberry32: small, good enough for pauses, the same in all processes. From 0 to below 1. */
+/** mulberry32: the same sequence in all processes; values in [0, 1). */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0
   return () => {

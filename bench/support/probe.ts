@@ -1,24 +1,21 @@
 import { Histogram, type Quantiles } from './histogram.ts'
 import { type Faults, noteFailure } from './stream-check.ts'
 
-/** Often enough to meet what lets others wait for some milliseconds. */
+/** Interval short enough to detect blocking of some milliseconds. */
 export const probeEveryMs = 20
 
 export type ProbeOptions = {
   readonly url: string
   readonly everyMs: number
-  /** Asked for each request anew. */
+  /** Evaluated per request. */
   readonly headers?: () => Record<string, string>
-  /** Whatever is not answered with 200 is noted here as failed. */
+  /** Records responses other than 200 as failures. */
   readonly faults: Faults
 }
 
 export type Probe = { end(): Promise<Quantiles> }
 
-/**
- * Asks for an address again and again, one request after the other, and takes the time of each
- * answer. It measures only as well as the process that it runs in is idle.
- */
+/** Polls a URL sequentially and records the latency. Accurate only if its own process is idle. */
 export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Probe {
   const answers = new Histogram()
   let isOver = false
@@ -55,7 +52,7 @@ export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Pro
   }
 }
 
-/** How long a gateway takes to say that it lives, which is what its event loop lets wait. */
+/** Latency of /livez, which shows event loop delay. */
 export function startLivezProbe({ port }: { readonly port: number }, faults: Faults): Probe {
   return startProbe({ url: `http://127.0.0.1:${port}/livez`, everyMs: probeEveryMs, faults })
 }

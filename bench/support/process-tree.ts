@@ -1,17 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What one process and all its descendants have used. */
+/** Resource use of a process and all its descendants. */
 export type TreeUsage = { readonly cpuMs: number; readonly processes: number }
 
 const ticksPerSecond = Number(Bun.spawnSync(['getconf', 'CLK_TCK']).stdout.toString()) || 100
 
-/** CPU time is read in clock ticks; a difference of two readings is this far off, per process. */
+/** Resolution of CPU time differences per process, since it is read in clock ticks. */
 const cpuResolutionMs = 1000 / ticksPerSecond
 
-/**
- * CPU time of the process tree under `rootPid` since its start, children that it has waited for
- * included.
- */
+/** CPU time of the process tree under `rootPid` since its start, including reaped children. */
 export function treeUsage(rootPid: number): TreeUsage {
   const members = treeCpu(rootPid)
   return {
@@ -20,14 +17,14 @@ export function treeUsage(rootPid: number): TreeUsage {
   }
 }
 
-/** The same of each process in the tree, the root first. */
+/** CPU time of each process in the tree, root first. */
 export function treeCpu(rootPid: number): { readonly pid: number; readonly cpuMs: number }[] {
   return treeOf(rootPid).map(({ pid, cpuTicks }) => ({ pid, cpuMs: cpuTicks * cpuResolutionMs }))
 }
 
 /**
- * Memory of the process tree in bytes: what each process has for itself, and the largest part that
- * one of them shares, which is mostly the program that they all run.
+ * Memory of the process tree in bytes: private memory of each process plus the largest shared
+ * part.
  */
 export function treeMemoryBytes(rootPid: number): number {
   const members = treeOf(rootPid).map(({ pid }) => memoryOf(pid))
@@ -36,8 +33,8 @@ export function treeMemoryBytes(rootPid: number): number {
 }
 
 /**
- * How long the main threads of the process tree could have run and were not given a core; null
- * where the kernel does not count it.
+ * Time in which main threads of the process tree were runnable but had no core; null if the kernel
+ * does not report it.
  */
 export function treeWaitMs(rootPid: number): number | null {
   const waits = treePids(rootPid).map((pid) => {
@@ -88,7 +85,7 @@ function memoryOf(pid: number): { ownBytes: number; sharedBytes: number } {
   }
 }
 
-/** A process may end while we look. */
+/** A process may exit while it is read. */
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')

@@ -1,21 +1,21 @@
 import type { Quantiles } from './histogram.ts'
 import type { Faults } from './stream-check.ts'
 
-/** What the client with the long prompts shall do; it gets this as JSON on its standard input. */
+/** Job of the long-prompt client, sent as JSON on its standard input. */
 export type PromptJob = {
   readonly port: number
   readonly bearer: string
   readonly model: string
-  /** The whole body of each request, about. */
+  /** Approximate size of each request body. */
   readonly promptBytes: number
-  /** One request begins so often, whether the last one was answered or not. */
+  /** Interval of requests, regardless of responses. */
   readonly everyMs: number
-  /** After this time no more begin. */
+  /** Time after which no request starts. */
   readonly lastsMs: number
 }
 
 export type PromptReport = {
-  /** From the first byte of the request to the last of its answer. */
+  /** Time from the first byte of the request to the last byte of the response. */
   readonly answerMs: Quantiles
   readonly faults: Faults
 }

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { LoadReport } from './load-job.ts'
 import type { Faults } from './stream-check.ts'
 
-/** Where figures came from; without it they mean nothing. */
+/** The machine and versions that produced a result. */
 function machine(): Record<string, string | number> {
   return {
     processor: cpus()[0]?.model ?? 'unknown',
@@ -15,7 +15,7 @@ function machine(): Record<string, string | number> {
   }
 }
 
-/** Does nothing without a file. Of a database server it says only that there was one. */
+/** Writes the result if a file is given, without the database URL. */
 export function writeResult(
   bench: string,
   options: { readonly jsonFile: string | undefined; readonly databaseServer?: string | undefined },
@@ -29,7 +29,7 @@ export function writeResult(
   writeFileSync(jsonFile, `${JSON.stringify(result, null, 2)}\n`)
 }
 
-/** Whether every event of every stream came once, in order and unchanged. */
+/** Whether every event of every stream arrived once, in order and unchanged. */
 export function isClean(report: LoadReport): boolean {
   return faultCount(report.faults) === 0
 }
@@ -47,7 +47,7 @@ export function formatFaults(faults: Faults): string {
   )
 }
 
-/** Tells what was wrong, and where; gives whether it was nothing. */
+/** Prints faults by location; returns whether there were none. */
 export function printFaults(
   found: readonly { readonly where: string; readonly faults: Faults }[],
 ): boolean {
@@ -58,7 +58,7 @@ export function printFaults(
   return unclean.length === 0
 }
 
-/** The first few things that went wrong, a line each. */
+/** The first faults, one per line. */
 export function formatSamples(faults: Faults): string {
   return faults.samples.map((sample) => `\n    ${sample}`).join('')
 }

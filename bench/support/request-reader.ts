@@ -1,19 +1,16 @@
-/** One HTTP/1.1 request as far as the mock upstream needs it. */
+/** The parts of an HTTP/1.1 request that the mock upstream needs. */
 export type HttpRequest = { readonly method: string; readonly path: string; readonly body: string }
 
 const requestBytesMax = 64 * 1024 * 1024
 
-/** A request whose head has come; `bytesLeft` of its body have not. */
+/** A request with a complete head and `bytesLeft` of its body missing. */
 type Begun = { readonly method: string; readonly path: string; bytesLeft: number }
 
-/**
- * Reads requests from the bytes of one connection. Bodies come with a Content-Length, as every
- * client of ours sends them; anything else is refused by throwing.
- */
+/** Parses requests of one connection. Bodies need a Content-Length; anything else throws. */
 export class RequestReader {
   #head = ''
   #begun: Begun | undefined
-  /** Joined only when the body is whole, so that megabytes are not moved again and again. */
+  /** Joined once the body is complete, to avoid copying. */
   #body: string[] = []
 
   push(chunk: Buffer): HttpRequest[] {
@@ -27,7 +24,7 @@ export class RequestReader {
     return requests
   }
 
-  /** Gives what comes after the head. */
+  /** Returns the bytes after the head. */
   #readHead(text: string): string {
     this.#head += text
     const headEnd = this.#head.indexOf('\r\n\r\n')
@@ -43,7 +40,7 @@ export class RequestReader {
     return rest
   }
 
-  /** Gives what comes after the body. */
+  /** Returns the bytes after the body. */
   #readBody(text: string): string {
     const begun = this.#begun
     if (begun === undefined) return text

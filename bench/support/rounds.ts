@@ -1,7 +1,7 @@
-/** One figure of each round. */
+/** One value per round. */
 export type RoundFigures = ReadonlyMap<number, number>
 
-/** Who comes first changes with the round, so that no one always follows the same. */
+/** Rotates the order with each round, so that no target always follows the same. */
 export function inTurn<Entry>(entries: readonly Entry[], round: number): Entry[] {
   const first = entries.length === 0 ? 0 : Math.max(0, round) % entries.length
   return [...entries.slice(first), ...entries.slice(0, first)]
@@ -14,12 +14,12 @@ export function figuresOf<Result extends { readonly round: number }>(
   return new Map(results.map((result) => [result.round, figure(result)]))
 }
 
-/** What `left` has more than `right`, within each round, so that a slow minute touches both. */
+/** `left` minus `right` within each round, so that a slow minute affects both. */
 export function differences(left: RoundFigures, right: RoundFigures): number[] {
   return withinRounds(left, right, (one, other) => one - other)
 }
 
-/** How many times `right` is in `left`, within each round. */
+/** `left` divided by `right` within each round. */
 export function ratios(left: RoundFigures, right: RoundFigures): number[] {
   return withinRounds(left, right, (one, other) => one / other)
 }

@@ -1,6 +1,6 @@
 import { readSettings, settingsOption } from './settings.ts'
 
-/** What most benches can be told, for `parseArgs`. */
+/** Common options, for `parseArgs`. */
 export const runFlags = {
   quick: { type: 'boolean', default: false },
   database: { type: 'string' },
@@ -10,13 +10,13 @@ export const runFlags = {
 
 export type RunOptions = {
   readonly quick: boolean
-  /** Where each gateway gets a database of its own; without it PGlite. */
+  /** PostgreSQL server for the gateways' databases; default: PGlite. */
   readonly databaseServer: string | undefined
   readonly settings: readonly string[]
   readonly jsonFile: string | undefined
 }
 
-/** Of the values of `runFlags`. */
+/** Reads the values of `runFlags`. */
 export function readRunOptions(values: {
   readonly quick: boolean
   readonly database?: string | undefined

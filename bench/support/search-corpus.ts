@@ -1,33 +1,32 @@
 import { seededRandom } from './plan.ts'
 
 /**
- * Passages and questions that are the same in every run and in every process. Their vectors lie
- * around topics and differ in as many directions as those of real models do that matter; their words
- * are as often as words of a language are.
+ * Deterministic passages and questions, equal in every process. Vectors cluster around topics with
+ * the intrinsic dimension of real embeddings; word frequencies follow natural language.
  */
 
 export const passagesPerFile = 10
 const topicCount = 200
-/** Vectors of models have hundreds of numbers, and far fewer directions in which texts differ. */
+/** Intrinsic dimension of real embeddings, far below their length. */
 const directions = 24
-/** How far from the middle of its topic a passage is, in each direction. */
+/** Deviation of a passage from its topic, per direction. */
 const spread = 0.8
 const wordsPerPassage = 120
 const wordsPerQuestion = 3
 const vocabulary = 20_000
-/** Nobody asks by the words that every text has. */
+/** The most frequent words, which queries do not use. */
 const commonWords = 100
 
 export type CorpusPassage = { readonly text: string; readonly vector: Float32Array }
 
 export type Corpus = {
-  /** The passages of one file; they share its topic. */
+  /** Passages of one file share its topic. */
   file(number: number): CorpusPassage[]
-  /** What the model makes of a question. */
+  /** Embedding of a question. */
   vectorOf(question: string): Float32Array
 }
 
-/** Questions have a seed of their own, so that none is a passage. */
+/** Questions use another seed, so that none equals a passage. */
 const seeds = { space: 1, files: 1_000, questions: 500_000_000 }
 
 export function createCorpus(dims: number): Corpus {
@@ -63,11 +62,11 @@ export function createCorpus(dims: number): Corpus {
 export type CorpusQuestion = {
   readonly text: string
   readonly words: readonly string[]
-  /** By attribute: the value that it is asked with. */
+  /** Filter value by attribute. */
   readonly values: ReadonlyMap<string, string>
 }
 
-/** A filter by an attribute that one file of `oneOf` has. */
+/** A filter by an attribute that one of `oneOf` files has. */
 export type CorpusFilter = {
   readonly name: string
   readonly attribute: string | null
@@ -81,7 +80,7 @@ export const corpusFilters: readonly CorpusFilter[] = [
   { name: '0.1 %', attribute: 'thousandth', oneOf: 1_000 },
 ]
 
-/** What a file is filtered by; its topic has nothing to do with it. */
+/** Filter attributes of a file, independent of its topic. */
 export function attributesOf(file: number): Record<string, string> {
   return valuesOf((oneOf) => file % oneOf)
 }
@@ -103,7 +102,7 @@ function valuesOf(value: (oneOf: number) => number): Record<string, string> {
   )
 }
 
-/** The word of rank n comes n times less often than the first. */
+/** Zipf distribution: the word of rank n is n times rarer than the first. */
 function words(count: number, rankMin: number, random: () => number): string {
   return Array.from({ length: count }, () =>
     wordOf(Math.floor(rankMin * (vocabulary / rankMin) ** random())),
@@ -114,7 +113,7 @@ const consonants = 'bdfghjklmnprstvz'
 const vowels = 'aeiou'
 const syllables = consonants.length * vowels.length
 
-/** Three syllables, another word for each rank: 16 and 5 have no divisor in common. */
+/** Three syllables, unique per rank: 16 and 5 are coprime. */
 function wordOf(rank: number): string {
   let word = ''
   for (let left = rank, at = 0; at < 3; at++, left = Math.floor(left / syllables)) {
@@ -133,7 +132,7 @@ function below(count: number, random: () => number): number {
   return Math.floor(random() * count)
 }
 
-/** Three even chances together are near enough to the normal one; its deviation is 1. */
+/** Approximates a normal distribution with deviation 1 by three uniform ones. */
 function gauss(random: () => number): number {
   return (random() + random() + random() - 1.5) * 2
 }

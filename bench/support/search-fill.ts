@@ -11,17 +11,17 @@ import type { TruthSeeker } from './search-truth.ts'
 
 export const collectionName = 'bench'
 
-/** Longer statements cost the embedded engine memory that it never gives back. */
+/** Longer statements permanently increase the memory of PGlite. */
 const passagesPerStatement = 250
 const filesPerStep = 500
-/** Numbers of a vector keep so many digits after the point, more than half precision has. */
+/** Decimal digits of vector components; more than half precision has. */
 const vectorScale = 1e5
 
 export type FillJob = {
   readonly database: Database
   readonly model: string
   readonly dims: number
-  /** Who owns the files and the collection. */
+  /** Owner of the files and the collection. */
   readonly subject: string
   readonly passages: number
   readonly corpus: Corpus
@@ -31,14 +31,14 @@ export type FillJob = {
 
 export type Filled = {
   readonly fillMs: number
-  /** Null where there is none: below so many passages, and in the embedded engine. */
+  /** Null without an index: for small tables, and in PGlite. */
   readonly graphMs: number | null
   readonly bytes: { readonly table: number; readonly words: number; readonly graph: number }
 }
 
 type ChunkRow = { id: string; file_id: string; ordinal: number; text: string; e: string }
 
-/** The rows as an ingest leaves them, many at once, and what the gateway makes of a large index. */
+/** Inserts rows like an ingest, in bulk, then builds the index as the gateway does. */
 export async function fillCollection(job: FillJob): Promise<Filled> {
   const { database } = job
   const startedMs = performance.now()
@@ -51,7 +51,7 @@ export async function fillCollection(job: FillJob): Promise<Filled> {
     await fillStep(job, { ...place, first, count: Math.min(filesPerStep, files - first) })
     job.onProgress(Math.min(first + filesPerStep, files) * passagesPerFile)
   }
-  // A server does this by itself, a minute later.
+  // A server does this itself a minute later.
   if (database.kind === 'postgres') await database.drizzle.execute(sql`vacuum (analyze)`)
   const fillMs = performance.now() - startedMs
   const graphMs = await timed(() => buildGraph(indexId))
@@ -65,7 +65,7 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedMs
 }
 
-/** The gateway's own tables of passages, and its own work of making a large one fast. */
+/** The gateway's own passage tables and index maintenance. */
 function openTables(database: Database) {
   let handler: JobHandler | undefined
   const jobs = {
@@ -159,7 +159,7 @@ async function storeChunks(database: Database, indexId: number, rows: readonly C
       as row (id uuid, file_id uuid, ordinal integer, text text, folded text, e text)`)
 }
 
-/** Of length one, as an ingest writes them, with fewer digits: there are very many. */
+/** Normalised, as an ingest writes them, with fewer digits. */
 function vectorText(vector: Float32Array): string {
   const length = Math.hypot(...vector)
   const numbers = vector.map((value) => Math.round((value / length) * vectorScale))

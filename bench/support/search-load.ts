@@ -8,18 +8,18 @@ import { type Truth, wanted } from './search-truth.ts'
 const searchModes = ['vector', 'hybrid', 'keyword'] as const
 type SearchMode = (typeof searchModes)[number]
 
-/** One way of asking, measured. */
+/** Result of one kind of search. */
 export type SearchRow = {
   readonly mode: SearchMode
   readonly filter: string
   readonly requests: number
-  /** The share of the nearest passages that was found; null where it is not asked by vectors alone. */
+  /** Recall; null unless the search is purely by vector. */
   readonly recall: number | null
   readonly latencyMs: Quantiles
   readonly gatewayCpuMs: number
-  /** Null where the database is inside the gateway, or on another machine. */
+  /** Null if the database is inside the gateway or on another machine. */
   readonly databaseCpuMs: number | null
-  /** Answers that were not what they must be. */
+  /** Incorrect responses. */
   readonly wrong: number
   readonly samples: readonly string[]
 }
@@ -33,9 +33,9 @@ type SearchTarget = {
 
 export type SearchPace = {
   readonly rounds: number
-  /** Of each way of asking, in each round. */
+  /** Requests per kind of search and round. */
   readonly requests: number
-  /** A round of one way ends after so long, whatever it has done. */
+  /** Time limit of one kind per round. */
   readonly roundMsMax: number
   readonly warmUpRequests: number
 }
@@ -43,7 +43,7 @@ export type SearchPace = {
 export type SearchWork = {
   readonly target: SearchTarget
   readonly questions: readonly CorpusQuestion[]
-  /** By question and filter. */
+  /** Indexed by question and filter. */
   readonly truths: readonly (readonly Truth[])[]
 }
 
@@ -63,7 +63,7 @@ type Tally = Way & {
   wrong: number
 }
 
-/** Every way of asking in turn, one request after the other, in rounds. */
+/** Runs all kinds of search in rounds, one request after the other. */
 export async function runSearches(
   work: SearchWork,
   pace: SearchPace,
@@ -179,7 +179,7 @@ type Looked = {
   readonly hits: readonly FoundHit[]
 }
 
-/** What is wrong with an answer, apart from how near the passages are; null: nothing. */
+/** The error in a response apart from ranking; null: none. */
 function faultOf({ tally, question, truth, text, hits }: Looked): string | null {
   const { mode, filter } = tally
   const { degraded } = asRecord(asRecord(parseJson(text))['retrieval'])

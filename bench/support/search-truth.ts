@@ -1,15 +1,15 @@
 import { type CorpusPassage, type CorpusQuestion, corpusFilters } from './search-corpus.ts'
 
-/** How many passages a question asks for. */
+/** Passages requested per question. */
 export const wanted = 10
 
-/** What there is to find for one question under one filter, by comparing all. */
+/** Correct results for one question under one filter, by brute force. */
 export type Truth = {
-  /** The ids of the nearest passages, the nearest first. */
+  /** Ids of the nearest passages, nearest first. */
   readonly nearest: readonly string[]
-  /** Passages that the filter leaves. */
+  /** Passages that match the filter. */
   readonly left: number
-  /** Those of them that have any of the words. */
+  /** Matching passages that contain any of the words. */
   readonly worded: number
 }
 
@@ -18,13 +18,13 @@ type Tally = { nearest: { id: string; likeness: number }[]; left: number; worded
 type Asked = {
   readonly question: CorpusQuestion
   readonly vector: Float32Array
-  /** By filter, in their order. */
+  /** Indexed by filter. */
   readonly tallies: Tally[]
 }
 
 /**
- * Compares every passage with every question while a collection is filled, without any database,
- * so that a million of them need not be kept.
+ * Compares every passage with every question while the collection is filled, so that passages need
+ * not be kept.
  */
 export class TruthSeeker {
   readonly #asked: readonly Asked[]
@@ -37,7 +37,7 @@ export class TruthSeeker {
     }))
   }
 
-  /** `ids`: of the passages of one file, in their order. */
+  /** `ids`: passage ids of one file, in order. */
   take(
     passages: readonly CorpusPassage[],
     ids: readonly string[],
@@ -62,7 +62,7 @@ export class TruthSeeker {
     }
   }
 
-  /** By question and filter, in their order. */
+  /** Indexed by question and filter. */
   truths(): Truth[][] {
     return this.#asked.map(({ tallies }) =>
       tallies.map(({ nearest, left, worded }) => ({

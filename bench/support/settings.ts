@@ -1,12 +1,12 @@
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { UsageError } from './options.ts'
 
-/** Lines of the configuration that a caller of a bench sets: `speech.resume_chars_max=1024`. */
+/** Configuration keys set on the command line: `speech.resume_chars_max=1024`. */
 export const settingsOption = { type: 'string', multiple: true, default: [] as string[] } as const
 
 /**
- * Checks the values of `--set`, before anything is started. Whether there is such a key, and whether
- * it may have the value, says the gateway when it starts.
+ * Validates the syntax of `--set` before anything is started. The gateway validates keys and
+ * values when it starts.
  */
 export function readSettings(values: readonly string[]): readonly string[] {
   const wrong = values.find((value) => !/^[a-z][a-z0-9_.]*=/.test(value))
@@ -17,8 +17,8 @@ export function readSettings(values: readonly string[]): readonly string[] {
 }
 
 /**
- * A configuration file in which the settings stand before what `toml` says. The entries of a list
- * go by their number from 0 (`engine.0.session_ms_max`).
+ * A configuration file in which the settings override `toml`. List entries go by index
+ * (`engine.0.session_ms_max`).
  */
 export function withSettings(toml: string, settings: readonly string[] = []): string {
   const values = asRecord(Bun.TOML.parse(toml))
@@ -42,7 +42,7 @@ function set(values: JsonObject, [key = '', ...rest]: readonly string[], value: 
   values[key] = Array.isArray(held) ? Object.values(inner) : inner
 }
 
-/** A number, a truth value or a list as TOML writes them; anything else is a text. */
+/** A TOML number, boolean or list; anything else is a string. */
 function readValue(text: string): unknown {
   try {
     return asRecord(Bun.TOML.parse(`value = ${text}`))['value']
@@ -51,7 +51,7 @@ function readValue(text: string): unknown {
   }
 }
 
-/** Everything on one line, where TOML differs from JSON only in its tables. */
+/** Inline TOML, which differs from JSON only in its tables. */
 function toToml(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toToml).join(', ')}]`
   if (!isRecord(value)) return JSON.stringify(value)

@@ -6,14 +6,14 @@ import { countWarnings, findLine } from './log-lines.ts'
 import { treePids } from './process-tree.ts'
 
 export type ShortageResult = {
-  /** What the gateway said at its start that its descriptors are enough for. */
+  /** Stream capacity that the gateway logged at start. */
   readonly room: number
-  /** Twice as many at once as there is room for; and half as many, once those are over. */
+  /** Twice the capacity at once, then half of it. */
   readonly beyond: LoadReport
   readonly afterwards: LoadReport
-  /** Warnings and errors of the gateway, by their message. */
+  /** Warnings and errors of the gateway by message. */
   readonly logLines: Readonly<Record<string, number>>
-  /** Whether its processes are the same as before. */
+  /** Whether its processes are unchanged. */
   readonly survived: boolean
 }
 
@@ -21,10 +21,10 @@ const limitMessage = 'the limit of open files allows fewer streams than limits.s
 const tokensPerSecond = 2
 const windowMs = 5_000
 const rampMs = 500
-/** Connections that were refused are closed by then. */
+/** Time after which refused connections are closed. */
 const restMs = 1_000
 
-/** Asks a gateway with few descriptors for more streams than they are enough for. */
+/** Requests more streams than a gateway with few descriptors can hold. */
 export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   const room = Number(findLine(gateway.logFile, limitMessage)?.['streams'] ?? 0)
   const before = treePids(gateway.pid)
@@ -46,7 +46,7 @@ export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   }
 }
 
-/** Whether nothing failed but what was refused, and nothing was refused while there was room. */
+/** Whether only requests beyond capacity were refused and nothing else failed. */
 export function isOrderly({ room, beyond, afterwards, survived }: ShortageResult): boolean {
   const failed = beyond.faults.failed + afterwards.faults.failed
   const wrong = [beyond, afterwards].some(

@@ -4,22 +4,22 @@ import type { Outcome } from './soak-job.ts'
 import { matches, mustFail, promptOf, type SoakPlan } from './soak-plan.ts'
 import { outputTextOf } from './stream-events.ts'
 
-/** What a client made of an answer of a model. */
+/** A model response as a client saw it. */
 export type ModelAnswer = {
   readonly end: 'whole' | 'failed'
   readonly text: string
-  /** The id of the response or message, where it got one. */
+  /** Id of the response or message, if received. */
   readonly id: string | null
-  /** What it was told of a failure. */
+  /** Error details, if it failed. */
   readonly failure: string
 }
 
 export type Surface = 'responses' | 'messages'
 
-/** One model for each protocol of the upstream. */
+/** One model per upstream protocol. */
 export const models = ['soak-chat', 'soak-responses', 'soak-messages'] as const
 
-/** How a model is asked on each surface, with what stands beside the prompt. */
+/** Request of each surface, without the prompt. */
 export function question(
   surface: Surface,
   plan: SoakPlan,
@@ -31,7 +31,7 @@ export function question(
   return { path: '/compat/v1/messages', json: { max_tokens: 4_096, messages, ...fields } }
 }
 
-/** Asks and reads to the end, whatever that is. */
+/** Sends a request and reads it to its end. */
 export async function askModel(
   client: SoakClient,
   surface: Surface,
@@ -46,7 +46,7 @@ export async function askModel(
   return surface === 'responses' ? readResponse(body) : readMessage(body)
 }
 
-/** Throws where an answer is another one than its plan says; gives how it came out. */
+/** Throws if a response contradicts its plan; returns the outcome. */
 export function judge(plan: SoakPlan, answer: ModelAnswer): Outcome {
   const { end, text, failure } = answer
   const due = mustFail(plan) ? 'failed' : 'whole'
@@ -84,7 +84,7 @@ function readResponses(wire: string): ModelAnswer {
   }
 }
 
-/** A Response object; also what is read of one later. */
+/** Validates a Response object, also when retrieved later. */
 export function readResponse(response: JsonObject): ModelAnswer {
   return {
     end: response['status'] === 'completed' ? 'whole' : 'failed',
@@ -123,7 +123,7 @@ function deltasOf(
     .join('')
 }
 
-/** The events of a stream that was checked already, or of the beginning of one. */
+/** Interprets the events of a validated stream or of its beginning. */
 export function eventsOf(wire: string): JsonObject[] {
   return [...wire.matchAll(/^data: (\{.*\})$/gm)].map(([, data = '']) => asRecord(parseJson(data)))
 }

@@ -2,18 +2,15 @@ import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import type { Outcome, SoakJob } from './soak-job.ts'
 
-/** What a client of the soak knows of itself and of its gateway. */
+/** State of a soak client: credentials and gateway. */
 export type SoakClient = {
   readonly job: SoakJob
   readonly number: number
   readonly bearer: string
   random(): number
-  /**
-   * Asks the gateway. Every answer is held against the rules of the strictest clients while it is
-   * read, and throws where it breaks one.
-   */
+  /** Sends a request. Every response is validated while it is read; throws on violations. */
   ask(path: string, how?: Asking): Promise<Response>
-  /** The same of JSON; throws where the status is another one. */
+  /** The same for JSON; throws if the status differs. */
   askJson(path: string, how?: Asking & { status?: number }): Promise<JsonObject>
 }
 
@@ -26,11 +23,11 @@ export type Asking = {
   readonly signal?: AbortSignal
 }
 
-/** One thing that clients do, and how often beside the others. */
+/** A client scenario and its relative frequency. */
 export type Scene = {
   readonly kind: string
   readonly weight: number
-  /** Throws where something came that must not. */
+  /** Throws on an incorrect response. */
   play(client: SoakClient): Promise<Outcome>
 }
 
@@ -50,7 +47,7 @@ export function createClient(job: SoakJob, number: number, random: () => number)
       },
       ...(sent === undefined ? {} : { body: sent }),
       ...(signal === undefined ? {} : { signal }),
-      // A kept connection may be closed as the next request goes out, which would look like a fault.
+      // An idle connection may close while a request is sent, which would look like a fault.
       keepalive: false,
     })
   }
@@ -72,20 +69,20 @@ export function createClient(job: SoakJob, number: number, random: () => number)
   }
 }
 
-/** A client that closes its connection after so long. */
+/** Aborts after this time. */
 export function leaveAfter(ms: number) {
   const leave = new AbortController()
   const timer = setTimeout(() => leave.abort(), ms)
   return {
     signal: leave.signal,
-    /** Whether that is all that an error says; what was wrong before is another one. */
+    /** Whether an error is only the abort; other errors take precedence. */
     hasLeft: (error: unknown) =>
       leave.signal.aborted && error instanceof DOMException && error.name === 'AbortError',
     close: () => clearTimeout(timer),
   }
 }
 
-/** Asks until it holds; throws when it does not come to hold. */
+/** Polls until true; throws at the deadline. */
 export async function until(
   what: string,
   withinMs: number,

@@ -3,17 +3,17 @@ import { type Scene, type SoakClient, until } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import { below } from './soak-plan.ts'
 
-/** Documents and what is found in them. */
+/** Scenes with documents and search. */
 export const documentScenes: readonly Scene[] = [
   { kind: 'searches', weight: 8, play: search },
   { kind: 'documents indexed and found', weight: 0.5, play: indexAndFind },
 ]
 
 const topics = ['glacier', 'harvest', 'lantern', 'orchard', 'sextant', 'volcano'] as const
-/** Reading a file takes a process of its own, and those take turns. */
+/** Extraction runs in child processes with limited concurrency. */
 const indexedWithinMs = 60_000
 
-/** Before the load: what is searched by all, shared with all. Gives nothing; throws where it fails. */
+/** Creates the shared documents before the load; throws on failure. */
 export async function prepareDocuments(client: SoakClient): Promise<void> {
   for (const topic of topics) {
     const { id } = await createCollection(client, collectionOf(topic))
@@ -61,7 +61,7 @@ async function find({ askJson }: SoakClient, name: string, query: string): Promi
   )
 }
 
-/** What is deleted is not found any more. */
+/** Deleted documents are not found. */
 async function indexAndFind(client: SoakClient): Promise<Outcome> {
   const name = `soak-${crypto.randomUUID().slice(0, 13)}`
   const word = `word${below(1_000_000, client.random)}`

@@ -1,4 +1,4 @@
-/** Figures that say what a gateway has under way; at rest all of them are zero. */
+/** Gauges of work in progress; zero at rest. */
 const gauges = [
   'sluice_generations_running',
   'sluice_responses_running',
@@ -11,11 +11,11 @@ const gauges = [
   'sluice_speech_unread_bytes',
   'sluice_jobs',
 ]
-/** Each connection leads to some worker: so many are opened to meet every one of them. */
+/** Connections opened to reach every worker. */
 const connectionsPerWorker = 16
 const lookEveryMs = 500
 
-/** What is not at rest, in words; nothing once it is. Waits for it for so long. */
+/** Waits until all gauges are zero; returns descriptions of those that are not. */
 export async function waitForRest(
   port: number,
   { workers, withinMs }: { readonly workers: number; readonly withinMs: number },
@@ -37,7 +37,7 @@ async function readRestless(port: number, workers: number): Promise<readonly str
   ]
 }
 
-/** How often, of how many times, the event loops of all workers were late by more than a second. */
+/** Number of event loop delays above one second, and of samples, over all workers. */
 export async function readLateLoops(port: number, workers: number): Promise<[number, number]> {
   const pages = (await readPages(port, workers)).join('\n')
   const sum = (pattern: RegExp) =>
@@ -46,7 +46,7 @@ export async function readLateLoops(port: number, workers: number): Promise<[num
   return [all - sum(/^sluice_event_loop_lag_seconds_bucket\{\S*le="1"\S* (\d+)/gm), all]
 }
 
-/** The figures of each worker, as far as they could be met. */
+/** Metrics of each worker that was reached. */
 async function readPages(port: number, workers: number): Promise<string[]> {
   const met = new Map<string, string>()
   for (let tries = 0; met.size < workers && tries < workers * connectionsPerWorker; tries++) {

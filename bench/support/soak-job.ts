@@ -1,32 +1,32 @@
-/** What the clients of a soak shall do; they get this as JSON on their standard input. */
+/** Job of the soak clients, sent as JSON on their standard input. */
 export type SoakJob = {
   readonly port: number
-  /** Credentials of users, one for each client. */
+  /** User tokens, one per client. */
   readonly bearers: readonly string[]
-  /** Of somebody who may change the configuration. */
+  /** Token of an administrator. */
   readonly adminBearer: string
   readonly seconds: number
   readonly seed: number
-  /** Workers of the gateway: a key that was revoked is so on each of them. */
+  /** Number of workers, since revocation must reach each of them. */
   readonly workers: number
-  /** When a worker is killed, by the wall clock in ms; null: never. */
+  /** Wall clock time in ms at which a worker is killed; null: never. */
   readonly killAtMs: number | null
   readonly progressMs: number
 }
 
-/** How one request, or a few that belong together, came out. */
+/** Outcome of a scene. */
 export type Outcome =
-  /** All that was asked for came. */
+  /** Complete. */
   | 'whole'
-  /** It was owed an error, and got a proper one. */
+  /** A planned error, correctly reported. */
   | 'failed'
-  /** The client left before the end, as it wanted to. */
+  /** Abandoned by the client as planned. */
   | 'left'
 
 export type SoakTally = Record<Outcome, number> & {
-  /** Neither, which must not be. */
+  /** Wrong: neither of these. */
   wrong: number
-  /** Broken by the end of a worker that was killed. */
+  /** Broken by the killed worker. */
   cut: number
 }
 
@@ -34,10 +34,10 @@ export type SoakProgress = {
   readonly progress: { readonly elapsedMs: number; readonly done: number; readonly wrong: number }
 }
 
-/** What came of it: one JSON on standard output. */
+/** Result, as JSON on standard output. */
 export type SoakReport = {
   readonly elapsedMs: number
   readonly kinds: Readonly<Record<string, SoakTally>>
-  /** The first few things that were wrong, in words. */
+  /** Descriptions of the first faults. */
   readonly samples: readonly string[]
 }

@@ -13,7 +13,7 @@ import type { Outcome } from './soak-job.ts'
 import { below, drawGoodPlan, drawPlan, pick, promptOf } from './soak-plan.ts'
 import { outputTextOf } from './stream-events.ts'
 
-/** Answers of models that nobody keeps, over HTTP and WebSockets, with and without patience. */
+/** Scenes with unstored responses, over HTTP and WebSockets, some with early disconnects. */
 export const modelScenes: readonly Scene[] = [
   turn('Responses, streamed', 'responses', { stream: true, store: false }, 20),
   turn('Responses, whole', 'responses', { store: false }, 10),
@@ -41,7 +41,7 @@ function turn(kind: string, surface: Surface, fields: JsonObject, weight: number
   }
 }
 
-/** Reads a part of the answer, or nothing of it, and closes the connection. */
+/** Reads part of the response, or nothing, and disconnects. */
 function leaving(kind: string, surface: Surface, fields: JsonObject, weight: number): Scene {
   return {
     kind,
@@ -52,7 +52,7 @@ function leaving(kind: string, surface: Surface, fields: JsonObject, weight: num
       const asked = question(surface, plan, { model: pick(models, random), ...fields })
       const { signal, hasLeft, close } = leaveAfter(below(600, random))
       try {
-        // It may be over before the client loses its patience.
+        // It may complete before the client disconnects.
         return judge(plan, await askModel(client, surface, { ...asked, signal }))
       } catch (error) {
         if (hasLeft(error)) return 'left'
@@ -64,7 +64,7 @@ function leaving(kind: string, surface: Surface, fields: JsonObject, weight: num
   }
 }
 
-/** A few turns on one connection, some of which fail; what fails leaves the connection usable. */
+/** Several turns on one connection; a failed turn leaves the connection usable. */
 async function talk({ job, bearer, random }: SoakClient): Promise<Outcome> {
   const socket = await openSocket(job.port, { headers: { authorization: `Bearer ${bearer}` } })
   try {

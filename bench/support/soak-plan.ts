@@ -1,11 +1,11 @@
 import { expectedAnswer } from './load-request.ts'
 import { barePlan, type Plan, readPlan, tokenText, writePlan } from './plan.ts'
 
-/** What goes wrong upstream before any output, and may pass when it is asked again. */
+/** Transient upstream faults before any output. */
 export const passingFaults = ['status-429', 'status-500', 'status-503', 'hang-up'] as const
-/** What stays wrong, however often it is asked. */
+/** Permanent upstream faults. */
 const lastingFaults = ['status-400', 'no-stream', 'silence'] as const
-/** What breaks an answer that has begun. */
+/** Faults during a response. */
 const breakingFaults = ['cut', 'early-end', 'stall', 'nonsense', 'error-event'] as const
 
 export type FaultName =
@@ -14,22 +14,22 @@ export type FaultName =
   | (typeof lastingFaults)[number]
   | (typeof breakingFaults)[number]
 
-/** One answer of the faulty upstream: a plan, and what goes wrong with it. */
+/** A response of the faulty upstream: a plan and its fault. */
 export type SoakPlan = {
   readonly plan: Plan
   readonly fault: FaultName
-  /** The tokens before an answer breaks. */
+  /** Tokens before the fault. */
   readonly at: number
-  /** How many tries fail where another may succeed. */
+  /** Number of failing attempts of a transient fault. */
   readonly tries: number
-  /** By which the upstream knows a try from another. */
+  /** Identifies the attempts of one request. */
   readonly id: number
 }
 
-/** A gateway tries four times: so many failures pass, and so many do not. */
+/** A gateway tries four times: this many failures are recovered, or not. */
 const triesThatPass = 2
 const triesThatFail = 99
-/** The share of answers with each kind of fault. */
+/** Share of responses per kind of fault. */
 const shares = { passing: 0.08, lasting: 0.04, breaking: 0.1 }
 
 export function drawPlan(random: () => number): SoakPlan {
@@ -39,7 +39,7 @@ export function drawPlan(random: () => number): SoakPlan {
   return { plan, fault, tries, at: 1 + below(tokens - 1, random), id: below(2 ** 31, random) }
 }
 
-/** An answer with which nothing goes wrong. */
+/** A response without a fault. */
 export function drawGoodPlan(random: () => number): SoakPlan {
   return { ...drawPlan(random), fault: 'none', tries: 0 }
 }
@@ -61,7 +61,7 @@ function drawFault(random: () => number): Pick<SoakPlan, 'fault' | 'tries'> {
   return { fault: 'none', tries: 0 }
 }
 
-/** Whether a client is owed an error, and not the answer. */
+/** Whether the client must receive an error. */
 export function mustFail({ fault, tries }: SoakPlan): boolean {
   if (fault === 'none') return false
   return isIn(passingFaults, fault) ? tries > triesThatPass : true
@@ -71,7 +71,7 @@ export function promptOf({ plan, fault, at, tries, id }: SoakPlan): string {
   return `${writePlan(plan)} fault name=${fault} at=${at} tries=${tries} id=${id};`
 }
 
-/** Of the last prompt in a body: before it may stand those of earlier turns. */
+/** Reads the last plan of a body, since earlier turns precede it. */
 export function readSoakPlan(body: string): SoakPlan | undefined {
   const prompt = body.slice(Math.max(0, body.lastIndexOf('plan tokens=')))
   const plan = readPlan(prompt)
@@ -81,7 +81,7 @@ export function readSoakPlan(body: string): SoakPlan | undefined {
   return { plan, fault, at: Number(at), tries: Number(tries), id: Number(id) }
 }
 
-/** Whether a text is the whole answer, or as far as it goes a beginning of it. */
+/** Whether a text is the complete response, or a prefix of it. */
 export function matches({ plan }: SoakPlan, text: string, part: 'whole' | 'beginning'): boolean {
   if (part === 'beginning' && text === '') return true
   const expected = expectedAnswer(plan, text)

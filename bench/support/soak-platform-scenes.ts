@@ -3,7 +3,7 @@ import { leaveAfter, type Scene, type SoakClient, until } from './soak-client.ts
 import type { Outcome } from './soak-job.ts'
 import { below } from './soak-plan.ts'
 
-/** Files, keys and settings. */
+/** Scenes with files, keys and settings. */
 export const platformScenes: readonly Scene[] = [
   { kind: 'files up and down', weight: 6, play: upAndDown },
   { kind: 'uploads broken off', weight: 2, play: breakUpload },
@@ -13,7 +13,7 @@ export const platformScenes: readonly Scene[] = [
 ]
 
 const fileBytesMax = 500_000
-/** A key that was revoked is refused everywhere after so long. */
+/** Time after which every worker refuses a revoked key. */
 const revokedWithinMs = 1_000
 
 function bytesOf(random: () => number): Uint8Array<ArrayBuffer> {
@@ -39,7 +39,7 @@ async function upAndDown({ ask, askJson, random }: SoakClient): Promise<Outcome>
   return 'whole'
 }
 
-/** The connection is closed in the middle of an upload. */
+/** Disconnects during an upload. */
 async function breakUpload({ ask, random }: SoakClient): Promise<Outcome> {
   const { signal, hasLeft, close } = leaveAfter(20 + below(80, random))
   const body = new ReadableStream<Uint8Array>({
@@ -66,7 +66,7 @@ async function useKey({ ask, askJson, job }: SoakClient): Promise<Outcome> {
   await askJson(`/v1/api-keys/${id}`, { method: 'DELETE' })
   const endMs = performance.now() + revokedWithinMs
   const isRefused = async () => {
-    // Each connection may lead to another worker.
+    // Connections may reach different workers.
     const answer = await ask('/v1/models', { headers: { ...headers, connection: 'close' } })
     await answer.text()
     return answer.status === 401
@@ -79,7 +79,7 @@ async function useKey({ ask, askJson, job }: SoakClient): Promise<Outcome> {
   return 'whole'
 }
 
-/** Somebody else may change them in between: then the change is refused. */
+/** Concurrent changes by another client are refused with 412. */
 async function changeSettings({ ask, job, random }: SoakClient): Promise<Outcome> {
   const { adminBearer: bearer } = job
   const known = await ask('/v1/config', { bearer })

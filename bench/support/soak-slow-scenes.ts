@@ -14,21 +14,21 @@ import {
   SpeechCheck,
 } from './speech-plan.ts'
 
-/** Those who take their time: readers that stop, and people who speak. */
+/** Scenes with stalled readers and live speech. */
 export const slowScenes: readonly Scene[] = [
   { kind: 'readers that stop', weight: 0.3, play: stopReading },
   { kind: 'speech', weight: 2, play: speak },
 ]
 
-/** More than all buffers on the way hold together; the upstream holds it five times over. */
+/** More than all buffers hold together; the upstream sends five times as much. */
 const stalledTokens = { tokens: 300, tokenBytes: 40_000 }
 const utterancesMax = 4
 const sessionMs = 30_000
 
-/** When a reader that has stopped is let go, as the gateway of the soak is configured. */
+/** Reader stall timeout configured in the soak. */
 export const readerStallMs = 4_000
 
-/** Reads a little, then nothing for longer than it may: what it gets then has no end. */
+/** Stops reading for longer than allowed; the stream must be cut off. */
 async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome> {
   const plan = {
     ...drawGoodPlan(random),
@@ -52,7 +52,7 @@ async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome
   }
 }
 
-/** Gives the status that the answer begins with; nothing where it never does. */
+/** Returns the status of the response; undefined if there is none. */
 function pauseAtFirstBytes(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('close', () => resolve('nothing'))
@@ -65,7 +65,7 @@ function pauseAtFirstBytes(socket: Socket): Promise<string> {
 
 const speech = makeSpeech((utterancesMax * (framesPerUtterance * frameMs)) / 1_000)
 
-/** Speaks a few utterances in real time; some leave in the middle of them. */
+/** Sends utterances in real time; some clients disconnect. */
 async function speak({ job, bearer, number, random }: SoakClient): Promise<Outcome> {
   const faults = noSpeechFaults()
   const check = new SpeechCheck(speech, number, faults)
@@ -105,7 +105,7 @@ async function speak({ job, bearer, number, random }: SoakClient): Promise<Outco
   }
 }
 
-/** Sends frames at the pace of speech, as far as the credit goes. */
+/** Sends frames in real time within the credit. */
 function createSender(
   socket: WebSocket,
   { frameAt, frames }: { frameAt: (frame: number) => Uint8Array; frames: number },

@@ -20,7 +20,7 @@ import {
   type SoakPlan,
 } from './soak-plan.ts'
 
-/** Answers that are kept: read again, come back to, made in the background, in conversations. */
+/** Scenes with stored responses: retrieved, resumed, in the background, in conversations. */
 export const storedScenes: readonly Scene[] = [
   keeping('Responses, streamed and stored', { stream: true, store: true }, 10),
   keeping('Responses, whole and stored', { store: true }, 6),
@@ -29,7 +29,7 @@ export const storedScenes: readonly Scene[] = [
   { kind: 'conversations', weight: 4, play: converse },
 ]
 
-/** What a background response takes at most, on a machine that is loaded. */
+/** Maximum duration of a background response on a loaded machine. */
 const backgroundMs = 45_000
 const terminal = new Set(['completed', 'failed', 'incomplete', 'cancelled'])
 
@@ -51,7 +51,7 @@ function keeping(kind: string, fields: JsonObject, weight: number): Scene {
   }
 }
 
-/** What is kept is what was answered, until it is deleted. */
+/** The stored response equals the returned one until it is deleted. */
 async function readAgain(client: SoakClient, plan: SoakPlan, answer: ModelAnswer): Promise<void> {
   const path = `/v1/responses/${answer.id}`
   const kept = readResponse(await client.askJson(path))
@@ -61,7 +61,7 @@ async function readAgain(client: SoakClient, plan: SoakPlan, answer: ModelAnswer
   await client.askJson(path, { status: 404 })
 }
 
-/** Loses its connection in the middle, and reads on where it was. */
+/** Disconnects in the middle and resumes. */
 async function comeBack(client: SoakClient): Promise<Outcome> {
   const plan = {
     ...drawGoodPlan(client.random),
@@ -84,7 +84,7 @@ async function comeBack(client: SoakClient): Promise<Outcome> {
   return 'whole'
 }
 
-/** The whole frames that come within a time, after which the connection is closed. */
+/** Complete frames received within a time, then disconnects. */
 async function readFor(
   forMs: number,
   { ask }: SoakClient,
@@ -126,7 +126,7 @@ async function inBackground(client: SoakClient): Promise<Outcome> {
     : judge(plan, readResponse(response))
 }
 
-/** Each turn is added to what was there before, question and answer. */
+/** Each turn is appended to the conversation. */
 async function converse(client: SoakClient): Promise<Outcome> {
   const { id } = await client.askJson('/v1/conversations', { json: {} })
   const turns = 1 + below(3, client.random)

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs'
 
-/** One end of a TCP connection over IPv4 on this machine, as the kernel sees it. */
+/** One end of a local IPv4 TCP connection, from the kernel. */
 export type SocketQueue = {
   readonly localPort: number
   readonly remotePort: number
-  /** What was written and the other end has not taken. */
+  /** Bytes sent and not acknowledged. */
   readonly unsentBytes: number
-  /** What came and the program has not read. */
+  /** Bytes received and not read. */
   readonly unreadBytes: number
 }
 
 const establishedState = '01'
 
-/** Every established connection has two lines, one for each of its ends. */
+/** Each established connection appears twice, once per end. */
 export function readSocketQueues(): SocketQueue[] {
   const [, ...lines] = readFileSync('/proc/net/tcp', 'utf8').trim().split('\n')
   return lines.flatMap((line) => {

@@ -1,18 +1,18 @@
 import type { Quantiles } from './histogram.ts'
 import type { SpeechFaults } from './speech-plan.ts'
 
-/** What the speech clients shall do; they get this as JSON on their standard input. */
+/** Job of the speech clients, sent as JSON on their standard input. */
 export type SpeechJob = {
   readonly port: number
   readonly bearer: string
   readonly sessions: number
-  /** Of audio in each session; of the clock, for clients that flood. */
+  /** Seconds of audio per session; wall clock for flooding clients. */
   readonly seconds: number
-  /** `live`: a frame of 20 ms at its time, with credit. `flood`: all that the socket takes. */
+  /** `live`: 20 ms frames in real time, with credit. `flood`: as fast as the socket accepts. */
   readonly mode: 'live' | 'flood'
-  /** The sessions start spread evenly over so long. */
+  /** Duration over which sessions are started evenly. */
   readonly rampMs: number
-  /** What has not ended by then has failed. */
+  /** Sessions that are still open then have failed. */
   readonly deadlineMs: number
   readonly progressMs: number
 }
@@ -27,7 +27,7 @@ export type SpeechProgress = {
   }
 }
 
-/** What came of it: one JSON on standard output. */
+/** Result, as JSON on standard output. */
 export type SpeechReport = {
   readonly elapsedMs: number
   readonly framesSent: number
@@ -38,12 +38,12 @@ export type SpeechReport = {
   readonly rollovers: number
   readonly untranscribedMs: number
   readonly faults: SpeechFaults
-  /** Sessions by the code that their sockets were closed with. */
+  /** Sessions by close code. */
   readonly closeCodes: Readonly<Record<string, number>>
-  /** From the end of an utterance, when its last frame was sent, to its final. */
+  /** Time from the last frame of an utterance to its final. */
   readonly finalMs: Quantiles
-  /** A frame that was sent after its time, by so much. */
+  /** Lateness of sent frames. */
   readonly latenessMs: Quantiles
-  /** Audio of each session that has come back as words, in ms: the least, the middle, the most. */
+  /** Recognised audio per session in ms: minimum, median, maximum. */
   readonly heardMs: readonly [number, number, number]
 }

@@ -1,6 +1,6 @@
 import { type Speech, speak } from '#test/support/spoken-numbers.ts'
 
-/** All sessions say the same, round and round; each begins with another utterance. */
+/** All sessions repeat the same utterances from different starting points. */
 export const frameMs = 20
 export const sampleRateHz = 16_000
 export const wordsPerUtterance = 15
@@ -9,13 +9,13 @@ export const utteranceMs = 2_000
 export const framesPerUtterance = utteranceMs / frameMs
 const frameSamples = (sampleRateHz * frameMs) / 1000
 
-/** The sound of so many whole utterances; each word is a number that is said once. */
+/** Audio of whole utterances; each word is a unique number. */
 export function makeSpeech(seconds: number): Speech {
   const count = Math.ceil((seconds * 1000) / utteranceMs)
   return speak(Array.from({ length: count }, () => ({ silenceMs, words: wordsPerUtterance })))
 }
 
-/** The frames of one session, as PCM of 16 bit. */
+/** Frames of one session as 16-bit PCM. */
 export function framesOf({ samples }: Speech, session: number): (frame: number) => Uint8Array {
   const frames = samples.length / frameSamples
   const first = firstUtterance(frames, session) * framesPerUtterance
@@ -25,19 +25,19 @@ export function framesOf({ samples }: Speech, session: number): (frame: number) 
   }
 }
 
-/** Neighbours begin far from one another, so that what belongs to another session shows. */
+/** Adjacent sessions start far apart, so that mixed-up sessions are detected. */
 function firstUtterance(frames: number, session: number): number {
   return (session * 7) % (frames / framesPerUtterance)
 }
 
 export type SpeechFaults = {
-  /** Words that were said and not heard. */
+  /** Words sent and not recognised. */
   lost: number
-  /** Words that were heard before, or belong to another session. */
+  /** Repeated words, or words of another session. */
   wrong: number
-  /** Sessions that did not end as they should. */
+  /** Sessions that ended incorrectly. */
   failed: number
-  /** The first few, in words. */
+  /** Descriptions of the first faults. */
   readonly samples: string[]
 }
 
@@ -51,7 +51,7 @@ export function noteSpeechFault(faults: SpeechFaults, sentence: string): void {
   if (faults.samples.length < samplesMax) faults.samples.push(sentence)
 }
 
-/** Holds the finals of one session against what it says: every word once, in order. */
+/** Checks the finals of one session: every word once, in order. */
 export class SpeechCheck {
   readonly #words: number
   readonly #first: number
@@ -66,7 +66,7 @@ export class SpeechCheck {
     this.#faults = faults
   }
 
-  /** The utterances that were heard whole. */
+  /** Completely recognised utterances. */
   utterances(): number {
     return Math.floor(this.heard / wordsPerUtterance)
   }
@@ -80,7 +80,7 @@ export class SpeechCheck {
     }
   }
 
-  /** So many frames were sent, and no more comes. */
+  /** Total frames sent; the session has ended. */
   end(frames: number): void {
     const missing = Math.floor(frames / framesPerUtterance) * wordsPerUtterance - this.heard
     if (missing <= 0) return
@@ -88,7 +88,7 @@ export class SpeechCheck {
     noteSpeechFault(this.#faults, `session ${this.#session}: the last ${missing} words are missing`)
   }
 
-  /** A word that is a little ahead means a hole before it; anything else is out of place. */
+  /** A word slightly ahead means a gap before it; anything else is out of place. */
   #note(word: string, skipped: number): void {
     const isHole = skipped < this.#words / 2
     if (isHole) {

@@ -12,15 +12,15 @@ export type PartResult = {
   readonly part: PartName
   readonly scale: Scale
   readonly report: SpeechReport
-  /** Of the gateway's whole process tree, the first before there was a session. */
+  /** Memory of the gateway's process tree; the first sample precedes the sessions. */
   readonly memory: readonly MemorySample[]
-  /** What the kernel keeps for all TCP sockets of this machine, at most. */
+  /** Peak kernel memory of all TCP sockets of this machine. */
   readonly kernelBytesMax: number
-  /** Answers to /livez: what the event loop lets wait. */
+  /** /livez latency, which shows event loop delay. */
   readonly probeMs: Quantiles
-  /** Of the gateway's whole process tree. */
+  /** Memory of the gateway's process tree. */
   readonly cpuMs: number
-  /** When it could have run and was not given a core. */
+  /** Time in which it was runnable but had no core. */
   readonly waitedMs: number | null
 }
 

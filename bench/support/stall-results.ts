@@ -4,14 +4,14 @@ import { figuresOf, ratios } from './rounds.ts'
 import type { Standstill } from './standstill.ts'
 import { formatSpread, formatTable } from './table.ts'
 
-/** What those who read on notice. */
+/** Effect on active readers. */
 export type StallResult = {
   readonly round: number
   readonly isBeside: boolean
   readonly report: LoadReport
 }
 
-/** Memory of the gateway before there were stalled readers, beside them and after they left. */
+/** Gateway memory before, beside and after stalled readers. */
 export type HeldResult = {
   readonly before: number
   readonly besideThem: number
@@ -42,7 +42,7 @@ export function formatOthers(
   )
 }
 
-/** What each stalled reader takes of the gateway's memory, and of the kernel's. */
+/** Memory per stalled reader in gateway and kernel. */
 export function formatHeld(results: readonly HeldResult[], stalled: number): string {
   const each = (bytes: (result: HeldResult) => number) =>
     `${formatSpread(

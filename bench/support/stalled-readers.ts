@@ -1,13 +1,13 @@
 import type { Socket } from 'bun'
 import { type Faults, noteFailure } from './stream-check.ts'
 
-/** Readers that ask for a stream, see that it begins, and read no more of it. */
+/** Clients that request a stream, receive its start and stop reading. */
 export type StalledReaders = {
-  /** How many have seen their stream begin. */
+  /** Clients whose stream has started. */
   stalled(): number
-  /** How many the server has cut off. */
+  /** Clients that the server disconnected. */
   cutOff(): number
-  /** All leave. */
+  /** Disconnects all. */
   close(): void
 }
 
@@ -15,12 +15,12 @@ type Reader = { text: string; isStalled: boolean }
 
 const firstToken = 't0@'
 
-/** They live in this process, where they cost nothing once they have stalled. */
+/** Runs in this process; stalled clients cost nothing. */
 export async function openStalledReaders(options: {
   readonly port: number
   readonly request: Buffer
   readonly count: number
-  /** A stream that does not begin as it should is noted here. */
+  /** Records streams that do not start correctly. */
   readonly faults: Faults
 }): Promise<StalledReaders> {
   const { port, request, count, faults } = options

@@ -1,25 +1,28 @@
 import { readSocketQueues } from './socket-queues.ts'
 
-/** What the kernel holds once nothing moves any more. */
+/** Kernel buffers once all transfers have stopped. */
 export type Standstill = {
   readonly tookMs: number
-  /** Connections with clients that have stalled. */
+  /** Stalled client connections. */
   readonly readers: number
-  /** Written by the gateway and not read by its clients. */
+  /** Bytes written by the gateway, not read by clients. */
   readonly unreadByClients: number
-  /** Sent by the upstream and not read by the gateway. */
+  /** Bytes sent by the upstream, not read by the gateway. */
   readonly unreadByGateway: number
 }
 
-/** The kernels' buffers of all of them are full after this time at the latest. */
+/** Time until all kernel buffers are full. */
 const deadlineMs = 30_000
 const lookEveryMs = 500
-/** A reader is taken for stalled when the kernel holds so much that it has not read. */
+/** Unread bytes from which a reader counts as stalled. */
 const unsentBytesMin = 256 * 1024
 
 type Ports = { readonly port: number; readonly mockPort: number }
 
-/** Waits until the kernel holds for so many readers what it will, and the gateway writes no more. */
+/**
+ * Waits until the kernel buffers of this many readers are full and the gateway has stopped
+ * writing.
+ */
 export async function waitForStandstill(ports: Ports, readers: number): Promise<Standstill> {
   const startedMs = performance.now()
   let last = look(ports)

@@ -15,7 +15,7 @@ import { type EventReader, eventReaders } from './stream-events.ts'
 
 const maxTokens = 1_000
 
-/** One request of one client, with a connection of its own. */
+/** One request of one client on its own connection. */
 export class StormClient {
   readonly #behaviour: Behaviour
   readonly #job: StormJob
@@ -29,9 +29,9 @@ export class StormClient {
   #hasEnded = false
   #hasLeft = false
   #onEvent: EventReader
-  /** Of the stream, each of them checked. */
+  /** Checked events of the stream. */
   events = 0
-  /** What was wrong, as a sentence. */
+  /** Description of the fault. */
   fault: string | null = null
 
   constructor(behaviour: Behaviour, job: StormJob) {
@@ -58,7 +58,7 @@ export class StormClient {
     })
   }
 
-  /** Resolves when there is nothing more to wait for: the answer is whole, or wrong. */
+  /** Resolves when the response is complete or wrong. */
   get over(): Promise<void> {
     return this.#over.promise
   }
@@ -129,7 +129,7 @@ export class StormClient {
     else this.#fail(`no event: ${frame}`)
   }
 
-  /** Each token names its request, so one of another's answer is noticed. */
+  /** Tokens contain their request id, so mixed-up responses are detected. */
   #onText(text: string): void {
     const { id } = this.#behaviour.wish
     const words = text.split(' ').slice(0, -1)

@@ -2,56 +2,56 @@ import type { Quantiles } from './histogram.ts'
 import { seededRandom } from './plan.ts'
 import type { Faults } from './stream-check.ts'
 
-/** What the clients of a storm shall do; their program gets this as JSON on its standard input. */
+/** Job of the storm clients, sent as JSON on standard input. */
 export type StormJob = {
   readonly port: number
   readonly bearer: string
   readonly clients: number
-  /** After this time nobody comes any more. */
+  /** Time after which no client starts. */
   readonly lastsMs: number
   readonly seed: number
 }
 
-/** Where a client was with its request when it left. */
+/** State of a request when its client disconnected. */
 export const stages = ['sending it', 'waiting for the answer', 'reading the answer'] as const
 
 export type Stage = (typeof stages)[number]
 
-/** One client that left, by the wall clock. */
+/** A disconnected client, in wall clock time. */
 export type Leaving = { readonly id: number; readonly stage: Stage; readonly atMs: number }
 
 export type StormReport = {
   readonly left: readonly Leaving[]
-  /** Requests whose client stayed, and had the whole answer. */
+  /** Requests that completed. */
   readonly stayed: number
-  /** Events of all streams that were read, each of them checked. */
+  /** Checked events of all streams. */
   readonly events: number
-  /** From the request to the end of the answer, less what the upstream takes for it. */
+  /** Latency of complete responses minus the upstream's own time. */
   readonly stayedMs: Quantiles
   readonly faults: Faults
 }
 
-/** What one client wants, agreed between it and the upstream by the words in its prompt. */
+/** Behaviour of one request, shared by client and upstream through the prompt. */
 export type StormWish = {
-  /** Each request has its own, which is in each token of the answer to it. */
+  /** Unique id, contained in each token of the response. */
   readonly id: number
-  /** The upstream says nothing for so long. */
+  /** Initial silence of the upstream. */
   readonly waitMs: number
   readonly tokens: number
-  /** Between two tokens. */
+  /** Interval of tokens. */
   readonly gapMs: number
 }
 
-/** How one client behaves. */
+/** Behaviour of one client. */
 export type Behaviour = {
   readonly wish: StormWish
   readonly surface: 'responses' | 'messages'
   readonly isStreamed: boolean
-  /** After so long it leaves; null for those who stay. */
+  /** Time of disconnecting; null: it stays. */
   readonly leavesAfterMs: number | null
-  /** Whether it sends only a part of its request. */
+  /** Whether it sends an incomplete request. */
   readonly isHalf: boolean
-  /** Whether it leaves without a word (RST), or closes (FIN). */
+  /** Whether it disconnects with RST instead of FIN. */
   readonly isAbrupt: boolean
 }
 
@@ -59,14 +59,14 @@ const leavesWithinMs = 3_000
 const answerTokens = 10
 const gapMs = 200
 const waitMaxMs = 2_000
-/** Longer than any client stays. */
+/** Longer than any client stays connected. */
 const foreverMs = 600_000
 const stayingShare = 0.1
 const halfShare = 0.05
 const silentShare = 0.3
 const promptShare = 0.4
 
-/** The same for the same seed. */
+/** Deterministic for a seed. */
 export function behaviours(seed: number): (id: number) => Behaviour {
   const random = seededRandom(seed)
   return (id) => {
@@ -85,7 +85,7 @@ export function behaviours(seed: number): (id: number) => Behaviour {
   }
 }
 
-/** How long the upstream takes for the whole answer. */
+/** Duration of the upstream's response. */
 export function answerMs({ waitMs, tokens, gapMs }: StormWish): number {
   return waitMs + (tokens - 1) * gapMs
 }

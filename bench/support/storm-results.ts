@@ -5,36 +5,36 @@ import { formatTable } from './table.ts'
 
 export type StormResult = {
   readonly report: StormReport
-  /** When each request was over at the upstream, by the wall clock; by the id of the request. */
+  /** End of each request at the upstream in wall clock time, by request id. */
   readonly ends: ReadonlyMap<number, number>
   readonly lastsMs: number
-  /** Of the gateway's process tree. */
+  /** CPU time of the gateway's process tree. */
   readonly cpuMs: number
-  /** Of its workers. */
+  /** Descriptors of its workers. */
   readonly descriptorsMax: number
   readonly memoryMax: number
 }
 
-/** What there is while nobody asks for anything. */
+/** Resources while idle. */
 export type Footprint = {
   readonly generations: number
   readonly upstreamRequests: number
-  /** Idle ones that the gateway keeps for the next requests. */
+  /** Idle upstream connections kept by the gateway. */
   readonly upstreamConnections: number
-  /** Of the gateway's workers. */
+  /** Descriptors of the gateway's workers. */
   readonly descriptors: number
   readonly memoryBytes: number
 }
 
 export type AfterLeaving = {
-  /** Of those that were open at the upstream when their client left. */
+  /** Requests that were open at the upstream when their client disconnected. */
   readonly byStage: Readonly<Record<Stage, Quantiles>>
   readonly tooLate: number
-  /** Requests that were never sent whole and yet reached the upstream. */
+  /** Incomplete requests that reached the upstream nevertheless. */
   readonly sent: number
 }
 
-/** How long after their clients the requests to the upstream were over. */
+/** Time from the client's disconnect to the end of the upstream request. */
 export function endsAfterLeaving(
   { report, ends }: StormResult,
   limitMs = Number.POSITIVE_INFINITY,
@@ -47,7 +47,7 @@ export function endsAfterLeaving(
     if (endedAtMs === undefined) continue
     if (stage === 'sending it') sent++
     const tookMs = endedAtMs - atMs
-    // The upstream may have been done by itself before its client left.
+    // The upstream may have finished before its client disconnected.
     if (tookMs < 0) continue
     times[stage]?.record(tookMs)
     if (tookMs > limitMs) tooLate++

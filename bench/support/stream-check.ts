@@ -3,15 +3,15 @@ import type { Protocol } from './mock-frames.ts'
 import { createSchedule, type Plan, tokenText } from './plan.ts'
 import { type EventReader, eventReaders } from './stream-events.ts'
 
-/** What was wrong, counted over all streams; a clean run has zero everywhere. */
+/** Faults over all streams; all zero in a clean run. */
 export type Faults = {
   lost: number
   duplicated: number
   changed: number
   outOfSequence: number
-  /** Requests that failed or broke the protocol, whatever their tokens. */
+  /** Failed requests and protocol violations. */
   failed: number
-  /** The first few sentences about any of these. */
+  /** Descriptions of the first faults. */
   readonly samples: string[]
 }
 
@@ -25,7 +25,7 @@ export function noteFault(faults: Faults, sentence: string): void {
   if (faults.samples.length < samplesMax) faults.samples.push(sentence.slice(0, 300))
 }
 
-/** Notes that so many requests have failed, where it is any. */
+/** Counts failed requests. */
 export function noteFailure(faults: Faults, sentence: string, count = 1): void {
   if (count <= 0) return
   faults.failed += count
@@ -33,7 +33,7 @@ export function noteFailure(faults: Faults, sentence: string, count = 1): void {
 }
 
 export type TokenHandler = {
-  /** One token came; `latenessMs` against the schedule, in the wall clock of `nowMs`. */
+  /** A token arrived; `latenessMs` against the schedule, `nowMs` wall clock. */
   onToken(latenessMs: number): void
   onHeartbeat(): void
 }
@@ -46,9 +46,9 @@ type CheckOptions = {
 }
 
 /**
- * Checks every event of one stream: frames are whole, sequence numbers (or the order of a message's
- * events) as the protocol has them, each token comes once, in order and unchanged, exactly one
- * terminal event comes last, and `[DONE]` after it where the protocol has that.
+ * Checks every event of one stream: complete frames, sequence numbers (or the event order of a
+ * message), each token once, in order and unchanged, exactly one terminal event at the end, and
+ * `[DONE]` where the protocol has it.
  */
 export class StreamCheck {
   readonly #plan: Plan
@@ -99,7 +99,7 @@ export class StreamCheck {
     this.#unread = this.#unread.slice(start)
   }
 
-  /** The body ended; what should have come and did not is counted as lost. */
+  /** The body ended; missing tokens count as lost. */
   end(): void {
     if (this.#nextToken < this.#plan.tokens) {
       this.#faults.lost += this.#plan.tokens - this.#nextToken
@@ -147,7 +147,7 @@ export class StreamCheck {
     }
   }
 
-  /** Says what happened to the tokens, and goes on after the last whole one. */
+  /** Classifies a token fault and continues after the last complete token. */
   #onWrongText(text: string): void {
     const words = text.split(' ').filter((word) => word !== '')
     for (const word of words) {

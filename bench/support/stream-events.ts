@@ -1,22 +1,22 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { Protocol } from './mock-frames.ts'
 
-/** What the events of one stream say, in the words of no protocol. */
+/** Protocol-independent content of stream events. */
 export type StreamFacts = {
   text(text: string): void
-  /** The whole text again, as a closing event carries it. */
+  /** The complete text, repeated by a closing event. */
   wholeText(text: unknown, type: string): void
   heartbeat(): void
-  /** `stop` is how a stream ends that is not cut off; any other word is why it was. */
+  /** `stop`: a regular end; anything else is the reason. */
   terminal(reason: string): void
   outOfSequence(sentence: string): void
   broken(sentence: string): void
 }
 
-/** `type` is the name in the frame; empty where the protocol gives none. */
+/** `type`: event name of the frame; empty if the protocol has none. */
 export type EventReader = (type: string, event: JsonObject) => void
 
-/** One reader a stream. */
+/** One reader per stream. */
 export const eventReaders: Readonly<Record<Protocol, (facts: StreamFacts) => EventReader>> = {
   chat: readChat,
   responses: readResponses,
@@ -69,7 +69,7 @@ function readResponses(facts: StreamFacts): EventReader {
   }
 }
 
-/** The events of a message with one block of text, in their only order. */
+/** Event order of a message with one text block. */
 const messageOrder: Readonly<Record<string, readonly string[]>> = {
   message_start: [''],
   content_block_start: ['message_start'],
@@ -98,7 +98,7 @@ function readMessages(facts: StreamFacts): EventReader {
     last = type
     const delta = isRecord(event['delta']) ? event['delta'] : {}
     if (type === 'content_block_delta') {
-      // A delta without text is a sign of life in a silent block.
+      // A delta without text is a heartbeat.
       if (delta['text'] === '') facts.heartbeat()
       else facts.text(String(delta['text']))
     }
@@ -109,7 +109,7 @@ function readMessages(facts: StreamFacts): EventReader {
   }
 }
 
-/** The first text of a Response object; undefined where it has none. */
+/** First text of a Response object; undefined if it has none. */
 export function outputTextOf(response: unknown): unknown {
   const output = isRecord(response) ? response['output'] : undefined
   const item: unknown = Array.isArray(output) ? output[0] : undefined

@@ -1,4 +1,4 @@
-/** A table that reads well in a terminal and is valid Markdown. */
+/** Formats a table that is readable in a terminal and valid Markdown. */
 export function formatTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -12,10 +12,7 @@ export function formatTable(
   return [line(header), rule, ...rows.map(line)].join('\n')
 }
 
-/**
- * The median with the smallest and largest value behind it: `7.2 (6.9 … 7.8)`. What is no number,
- * because nothing was counted, is left out.
- */
+/** Median with minimum and maximum: `7.2 (6.9 … 7.8)`. NaN values are ignored. */
 export function formatSpread(figures: readonly number[], digits: number): string {
   const values = figures.filter((figure) => Number.isFinite(figure))
   if (values.length === 0) return '-'

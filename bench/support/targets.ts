@@ -5,16 +5,16 @@ import type { Protocol } from './mock-frames.ts'
 import { startNginx } from './nginx.ts'
 import type { Pair } from './pairs.ts'
 
-/** Something that answers requests, on the way to the mock upstream or the upstream itself. */
+/** A server under test: a proxy to the mock upstream, or the upstream itself. */
 export type Target = {
   /** `direct`, `nginx`, `Sluice` or the name of a peer. */
   readonly name: string
-  /** What the load client speaks to it. */
+  /** Protocol of the load client. */
   readonly protocol: Protocol
-  /** What the mock upstream speaks behind it. */
+  /** Protocol of the mock upstream. */
   readonly upstream: Protocol
   readonly port: number
-  /** The root of its process tree; null for the upstream itself and what runs elsewhere. */
+  /** Root of its process tree; null for the upstream itself and remote servers. */
   readonly pid: number | null
   readonly bearer: string | null
   readonly path?: string
@@ -24,13 +24,13 @@ export type Target = {
 export type TargetOptions = {
   readonly upstreamPort: number
   readonly pairs: readonly Pair[]
-  /** A server on which each gateway gets a database of its own; without it PGlite. */
+  /** PostgreSQL server for the gateways' databases; default: PGlite. */
   readonly databaseServer: string | undefined
   readonly logLevel: string
   readonly settings: readonly string[]
 }
 
-/** The upstream itself and nginx, where it is installed, in each protocol of the upstreams. */
+/** The upstream itself and nginx (if installed), per upstream protocol. */
 export async function startPlainTargets(options: TargetOptions): Promise<Target[]> {
   const { upstreamPort, pairs } = options
   const nginx = await startNginx(upstreamPort)
@@ -44,7 +44,7 @@ export async function startPlainTargets(options: TargetOptions): Promise<Target[
   })
 }
 
-/** A gateway for each protocol of the upstreams, and a target for each pair. */
+/** One gateway per upstream protocol, and one target per pair. */
 export async function startGatewayTargets(options: TargetOptions): Promise<Target[]> {
   const upstreams = [...new Set(options.pairs.map(({ upstream }) => upstream))]
   const started = await Promise.all(upstreams.map((upstream) => startTargets(upstream, options)))
@@ -68,7 +68,7 @@ async function startTargets(upstreamApi: Protocol, options: TargetOptions): Prom
     })
 }
 
-/** The part of a job that says where it goes and whose CPU time is counted. */
+/** Target part of a job. */
 export function jobFor(target: Target) {
   const { port, protocol, bearer, pid, path, headers } = target
   return {

@@ -1,8 +1,8 @@
 const slotCount = 1024
 
 /**
- * One timer for thousands of streams: a ring of slots of one millisecond. What is due fires at the
- * next tick after its time; what is due beyond one turn of the ring waits in its slot.
+ * One timer for thousands of streams: a ring of 1 ms slots. Entries fire at the first tick after
+ * their due time; entries beyond one turn of the ring wait in their slot.
  */
 export class TimerWheel<Entry extends { dueMs: number }> {
   readonly #slots: Entry[][] = Array.from({ length: slotCount }, () => [])
@@ -15,7 +15,7 @@ export class TimerWheel<Entry extends { dueMs: number }> {
     this.#fire = fire
   }
 
-  /** `entry.dueMs` is in the time of `performance.now()`. */
+  /** `entry.dueMs` is a `performance.now()` time. */
   add(entry: Entry): void {
     if (this.#timer === undefined) {
       this.#tick = Math.floor(performance.now())

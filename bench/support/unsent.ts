@@ -1,12 +1,12 @@
 import type { Socket } from 'bun'
 
-/** The part of a connection that its socket has not taken yet. */
+/** Data that the socket has not accepted yet. */
 export type Unsent = { unsent: Buffer }
 
-/** A connection that asks on and on and reads nothing is cut off; no answer is longer. */
+/** Limit of unsent data per connection, for clients that never read. */
 const unsentBytesMax = 64 * 1024 * 1024
 
-/** Writes, after what waits already, and keeps what the socket does not take. */
+/** Queues and writes; keeps what the socket does not accept. */
 export function send(socket: Socket<Unsent>, bytes: Buffer): void {
   const connection = socket.data
   if (connection.unsent.length > 0) {
@@ -18,7 +18,7 @@ export function send(socket: Socket<Unsent>, bytes: Buffer): void {
   if (written < bytes.length) connection.unsent = bytes.subarray(written)
 }
 
-/** For a socket that takes something again. */
+/** Continues on drain. */
 export function sendUnsent(socket: Socket<Unsent>): void {
   const { unsent } = socket.data
   socket.data.unsent = Buffer.alloc(0)

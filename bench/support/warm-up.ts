@@ -3,22 +3,21 @@ import type { LoadJob } from './load-job.ts'
 import { isClean } from './report.ts'
 
 export type WarmUpPace = {
-  /** One piece of load, after which we look. */
+  /** Duration of one piece of load. */
   readonly stepMs: number
-  /** All pieces of one kind of load together, at most. */
+  /** Maximum duration per kind of load. */
   readonly limitMs: number
 }
 
 export const fullWarmUp: WarmUpPace = { stepMs: 2_500, limitMs: 30_000 }
 export const quickWarmUp: WarmUpPace = { stepMs: 1_500, limitMs: 1_500 }
 
-/** Below this share of one core its compilers are quiet: what is left compiles what is rare. */
+/** Compiler CPU share below which a gateway counts as warm. */
 const quietShare = 0.02
 
 /**
- * Loads a gateway with each kind of job until its compiler threads have little left to do, or for
- * `limitMs` where that never comes (another program, or a pace that stops early). Gives in words how
- * much of a core they used last, where any thread can be looked at.
+ * Loads a gateway with each kind of job until its compiler threads are quiet, for at most
+ * `limitMs`. Returns a description of their last CPU use.
  */
 export async function warmUp(jobs: readonly LoadJob[], pace: WarmUpPace): Promise<string> {
   let last: number | null = null
@@ -42,7 +41,7 @@ async function step(job: LoadJob, stepMs: number): Promise<number | null> {
     deadlineMs: stepMs + slackMs,
   })
   const { cpu, ms } = report.window
-  // A peer without a Bun has no such threads, and is warm when its time is over.
+  // A peer without compiler threads is warm after its time limit.
   if (!isClean(report) || cpu === null || cpu.groupMs.JIT === 0) return null
   return cpu.groupMs.JIT / ms
 }

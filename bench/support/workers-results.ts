@@ -13,7 +13,7 @@ export type WorkersResult = {
   readonly report: LoadReport
 }
 
-/** How many connections each worker had. */
+/** Connections per worker. */
 export type SpreadResult = {
   readonly round: number
   readonly workers: number
@@ -36,7 +36,7 @@ const figures: Readonly<Record<MeasureName, readonly Figure[]>> = {
   ],
 }
 
-/** A row for each figure; ratios are formed within the rounds. */
+/** One row per metric; ratios within rounds. */
 export function formatThroughput(results: readonly WorkersResult[]): string {
   const [one = 1, several = 1] = [...new Set(results.map(({ workers }) => workers))].toSorted(
     (left, right) => left - right,
@@ -70,7 +70,7 @@ export function formatSpread(results: readonly SpreadResult[]): string {
   return formatTable(['round', 'connections of each worker', 'the fullest has'], rows)
 }
 
-/** How many cores the gateway had for itself on average. */
+/** Average number of cores used by the gateway. */
 function cores({ window }: LoadReport): number {
   return (window.cpuMs ?? Number.NaN) / window.ms
 }
