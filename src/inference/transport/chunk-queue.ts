@@ -1,34 +1,33 @@
 import type { Chunk } from '#inference/transport.ts'
 import { type Failure, PullIterator } from '#lib/pull-iterator.ts'
 
-/** What delivers the chunks. It may be told to pause while it pauses, or to resume while it runs. */
+/** Delivers the chunks. `pause` and `resume` are idempotent. */
 export type ChunkSource = {
   pause(): void
   resume(): void
-  /** The consumer wants no more. */
+  /** The consumer cancelled. */
   stop(): void
 }
 
-/** What a waiting chunk costs beside its bytes, so that many small ones are bounded as well. */
+/** The overhead of a queued chunk, so that many small chunks are limited as well. */
 const chunkOverheadBytes = 128
 
 /**
- * A longer chunk is handed on in pieces of this size. Whatever is made of one piece waits for a
- * slow reader in several forms at once, and a read of a fast upstream brings half a megabyte.
+ * Longer chunks are split into pieces of this size. Everything decoded from one piece waits for a slow
+ * reader in several forms, and a read of a fast upstream has half a megabyte.
  */
 const pieceBytesMax = 65_536
 
 /**
- * Stands between a source that delivers chunks and one consumer that pulls them. It pauses the
- * source once `bytesMax` bytes wait, and resumes it when half of them were taken. A chunk that
- * finds the consumer waiting goes to it directly; all else is told in a turn of its own, so that who
- * takes one piece and asks for the next does not pile up calls.
+ * A bounded queue between a source that pushes chunks and a consumer that pulls them. It pauses the
+ * source at `bytesMax` queued bytes, and resumes it at half of that. A chunk that arrives during a pull
+ * is delivered directly; everything else in a microtask, so that pulls do not recurse.
  */
 export class ChunkQueue extends PullIterator<Chunk> {
   readonly #source: ChunkSource
   readonly #bytesMax: number
   #chunks: Chunk[] = []
-  #waitingBytes = 0
+  #queuedBytes = 0
   #end: NonNullable<Failure> | 'open' | 'done' = 'open'
 
   constructor(source: ChunkSource, options: { bytesMax: number }) {
@@ -39,53 +38,52 @@ export class ChunkQueue extends PullIterator<Chunk> {
 
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    if (!this.isPending || this.#chunks.length > 0) this.#keep(chunk)
+    if (!this.isPending || this.#chunks.length > 0) this.#enqueue(chunk)
     else if (isPiece(chunk)) this.emit(chunk)
     else {
       const { piece, rest } = cutPiece(chunk)
-      this.#keep(rest)
+      this.#enqueue(rest)
       this.emit(piece)
     }
   }
 
-  /** Everything was delivered. */
+  /** The source has delivered everything. */
   complete() {
     if (this.#end !== 'open') return
     this.#end = 'done'
-    this.#answerSoon()
+    this.#deliverLater()
   }
 
-  /** The source has failed; what was delivered before can still be pulled. */
+  /** The source failed; queued chunks can still be pulled. */
   fail(error: unknown) {
     if (this.#end !== 'open') return
     this.#end = { error }
-    this.#answerSoon()
+    this.#deliverLater()
   }
 
-  /** The consumer itself has given up: it gets the error now, and nothing else. */
+  /** The consumer aborted: it receives the error immediately, and queued chunks are dropped. */
   abort(error: unknown) {
-    this.#drop()
+    this.#clear()
     this.fail(error)
   }
 
   protected onPull() {
-    if (this.#chunks.length > 0 || this.#end !== 'open') this.#answerSoon()
+    if (this.#chunks.length > 0 || this.#end !== 'open') this.#deliverLater()
   }
 
   return(): Promise<IteratorResult<Chunk, undefined>> {
-    this.#drop()
+    this.#clear()
     this.#end = 'done'
-    this.#answerSoon()
+    this.#deliverLater()
     this.#source.stop()
     return Promise.resolve({ done: true, value: undefined })
   }
 
-  #answerSoon() {
-    if (this.isPending) queueMicrotask(() => this.#answer())
+  #deliverLater() {
+    if (this.isPending) queueMicrotask(() => this.#deliver())
   }
 
-  /** Tells whoever waits what there is to tell, unless that was done meanwhile. */
-  #answer() {
+  #deliver() {
     if (!this.isPending) return
     const piece = this.#takePiece()
     if (piece !== undefined) this.emit(piece)
@@ -96,10 +94,10 @@ export class ChunkQueue extends PullIterator<Chunk> {
     }
   }
 
-  #keep(chunk: Chunk) {
+  #enqueue(chunk: Chunk) {
     this.#chunks.push(chunk)
-    this.#waitingBytes += costOf(chunk)
-    if (this.#waitingBytes >= this.#bytesMax) this.#source.pause()
+    this.#queuedBytes += memoryOf(chunk)
+    if (this.#queuedBytes >= this.#bytesMax) this.#source.pause()
   }
 
   #takePiece(): Chunk | undefined {
@@ -111,14 +109,14 @@ export class ChunkQueue extends PullIterator<Chunk> {
       return piece
     }
     this.#chunks.shift()
-    this.#waitingBytes -= costOf(chunk)
-    if (this.#waitingBytes * 2 <= this.#bytesMax) this.#source.resume()
+    this.#queuedBytes -= memoryOf(chunk)
+    if (this.#queuedBytes * 2 <= this.#bytesMax) this.#source.resume()
     return chunk
   }
 
-  #drop() {
+  #clear() {
     this.#chunks = []
-    this.#waitingBytes = 0
+    this.#queuedBytes = 0
   }
 }
 
@@ -131,7 +129,7 @@ function cutPiece({ bytes, start, end }: Chunk): { piece: Chunk; rest: Chunk } {
   return { piece: { bytes, start, end: cut }, rest: { bytes, start: cut, end } }
 }
 
-/** A chunk is a part of a whole read, which lives as long as the chunk does. */
-function costOf({ bytes }: Chunk): number {
+/** A chunk keeps the whole read buffer in memory. */
+function memoryOf({ bytes }: Chunk): number {
   return bytes.buffer.byteLength + chunkOverheadBytes
 }

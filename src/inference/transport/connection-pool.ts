@@ -1,10 +1,10 @@
 import type { Connection, ConnectionOwner } from './connection.ts'
 
-/** Idle connections, by origin. The one used last is used next, so that the surplus ages out. */
+/** Idle connections by origin. The most recently used is reused first, so that the surplus expires. */
 export class ConnectionPool {
   readonly #idleMs: number
   readonly #idlePerOriginMax: number
-  /** Oldest first. An origin without idle connections has no entry. */
+  /** Oldest first; origins without idle connections have no entry. */
   readonly #idle = new Map<string, IdleConnection[]>()
   #timer: Timer | null = null
   #closed = false
@@ -21,7 +21,7 @@ export class ConnectionPool {
     return newest?.connection ?? null
   }
 
-  /** Keeps a connection for the next request, or closes it when enough are kept. */
+  /** Keeps a connection for reuse; closes it when the pool is full. */
   put(connection: Connection) {
     const idle = this.#idle.get(connection.origin) ?? []
     if (this.#closed || idle.length >= this.#idlePerOriginMax) {
@@ -33,27 +33,27 @@ export class ConnectionPool {
     this.#schedule()
   }
 
-  forget(gone: IdleConnection) {
-    const { origin } = gone.connection
-    const others = this.#idle.get(origin)?.filter((idle) => idle !== gone) ?? []
+  remove(removed: IdleConnection) {
+    const { origin } = removed.connection
+    const others = this.#idle.get(origin)?.filter((idle) => idle !== removed) ?? []
     if (others.length === 0) this.#idle.delete(origin)
     else this.#idle.set(origin, others)
   }
 
-  /** Closes what is idle now and what would become idle later. */
+  /** Closes idle connections, and active ones when they are returned. */
   close() {
     this.#closed = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.closeIdle()
   }
 
-  /** Gives back the descriptors of all that nobody uses. */
+  /** Closes idle connections, which frees their file descriptors. */
   closeIdle() {
     for (const { connection } of [...this.#idle.values()].flat()) connection.close()
     this.#idle.clear()
   }
 
-  /** One timer for all: it fires when the oldest connection may have come of age. */
+  /** A single timer fires when the oldest connection may have expired. */
   #schedule() {
     if (this.#timer !== null || this.#idle.size === 0) return
     const oldest = Math.min(
@@ -62,7 +62,7 @@ export class ConnectionPool {
     this.#timer = setTimeout(
       () => {
         this.#timer = null
-        this.#closeAged()
+        this.#closeExpired()
         this.#schedule()
       },
       Math.max(oldest + this.#idleMs - performance.now(), 1),
@@ -70,11 +70,11 @@ export class ConnectionPool {
     this.#timer.unref()
   }
 
-  #closeAged() {
-    const bornBefore = performance.now() - this.#idleMs
+  #closeExpired() {
+    const idleSinceMax = performance.now() - this.#idleMs
     for (const idle of [...this.#idle.values()].flat()) {
-      if (idle.sinceMs > bornBefore) continue
-      this.forget(idle)
+      if (idle.sinceMs > idleSinceMax) continue
+      this.remove(idle)
       idle.connection.close()
     }
   }
@@ -88,16 +88,16 @@ class IdleConnection implements ConnectionOwner {
   constructor(connection: Connection, pool: ConnectionPool) {
     this.connection = connection
     this.#pool = pool
-    connection.handTo(this)
+    connection.setOwner(this)
   }
 
-  /** Nobody has asked for anything: whatever comes is no answer. */
+  /** Bytes without a request are not a response: the connection is broken. */
   received() {
-    this.#pool.forget(this)
+    this.#pool.remove(this)
     this.connection.destroy()
   }
 
   lost() {
-    this.#pool.forget(this)
+    this.#pool.remove(this)
   }
 }

@@ -1,13 +1,13 @@
-/** Whoever a connection serves at the moment: its opening, a round trip, the pool. */
+/** Receives the events of a connection: its opening, a round trip, or the pool. */
 export type ConnectionOwner = {
   /** The connection is open and, with TLS, verified. */
   opened?(): void
   received(bytes: Buffer): void
-  /** The connection is gone. `cause` is null when the other side has closed it in order. */
+  /** The connection failed. `cause` is null when the upstream closed it cleanly. */
   lost(cause: Error | null): void
 }
 
-/** One socket to an upstream. It outlives the requests that it carries one after the other. */
+/** One socket to an upstream. It serves consecutive requests. */
 export class Connection {
   readonly origin: string
   #owner: ConnectionOwner
@@ -23,23 +23,23 @@ export class Connection {
     this.#owner = owner
   }
 
-  /** Whether everything was handed to the kernel. */
+  /** Whether all bytes were handed to the kernel. */
   get flushed(): boolean {
     return this.#unsent === null
   }
 
-  /** Whether it carried a request before the present one. */
+  /** Whether it served an earlier request. */
   get reused(): boolean {
     return this.#requests > 1
   }
 
-  /** A socket that is still connecting cannot be closed; one that was given up is closed here. */
+  /** A connecting socket cannot be closed, so a connection that was closed meanwhile is terminated here. */
   attach(socket: Bun.Socket<Connection>) {
     if (this.#closed) socket.terminate()
     else this.#socket = socket
   }
 
-  handTo(owner: ConnectionOwner) {
+  setOwner(owner: ConnectionOwner) {
     this.#owner = owner
   }
 
@@ -51,13 +51,13 @@ export class Connection {
     else this.flush()
   }
 
-  /** Writes what the kernel takes; the rest waits for the next drain. */
+  /** Writes what the kernel accepts; the rest follows on drain. */
   flush() {
     if (this.#unsent === null || this.#socket === null) return
     const length = this.#unsent.byteLength - this.#unsentFrom
     const written = this.#socket.write(this.#unsent, this.#unsentFrom, length)
-    // A negative count says that the socket is closing, which its close event will report, after
-    // an answer that may already lie in the kernel.
+    // Negative: the socket is closing. Its close event follows, after a response that the kernel may
+    // already hold.
     this.#unsentFrom += Math.max(written, 0)
     if (written === length) this.#unsent = null
   }
@@ -82,27 +82,27 @@ export class Connection {
     if (!this.#closed) this.#owner.received(bytes)
   }
 
-  /** The socket has failed or was closed by the other side. */
+  /** The socket failed or was closed by the upstream. */
   lose(cause: Error | null) {
     if (this.#closed) return
     this.destroy()
     this.#owner.lost(cause)
   }
 
-  /** Closes in order; the owner is not told. */
+  /** Closes cleanly, without notifying the owner. */
   close() {
-    const socket = this.#forget()
-    // With TLS, `end` would keep the descriptor until the other side has answered, if ever.
+    const socket = this.#detach()
+    // With TLS, `end` would keep the descriptor until the upstream responds.
     socket?.close()
   }
 
-  /** Resets the connection within this tick; the owner is not told. */
+  /** Resets the connection within this tick, without notifying the owner. */
   destroy() {
-    const socket = this.#forget()
+    const socket = this.#detach()
     socket?.terminate()
   }
 
-  #forget(): Bun.Socket<Connection> | null {
+  #detach(): Bun.Socket<Connection> | null {
     const socket = this.#socket
     this.#closed = true
     this.#socket = null

@@ -11,37 +11,36 @@ export function noDescriptorLeft(): AppError {
 }
 
 /**
- * Where the process has no descriptor left, another may come back within moments: connections that
- * came in a burst and were refused hold them until they are closed.
+ * When the process has no file descriptor left, one is often freed soon: refused connections of a
+ * burst hold theirs until they are closed.
  */
-const descriptorWaitMs = 1_000
-const descriptorLookMs = 25
-/** That there was none is told so often at most. */
-const tellEveryMs = 10_000
+const waitMs = 1_000
+const pollMs = 25
+const logEveryMs = 10_000
 
 /**
- * Repeats what found no descriptor until there is one, for a moment at most. An attempt that throws
+ * Retries an attempt that found no descriptor, for up to a second. An attempt that throws
  * `no_descriptor_left` has sent nothing.
  */
 export function createDescriptorWait(options: {
-  /** Gives back the descriptors of connections that nobody uses. */
+  /** Frees the descriptors of idle connections. */
   closeIdle: () => void
   log: Pick<Log, 'warn'> | undefined
 }): <T>(attempt: () => Promise<T>, signal: AbortSignal) => Promise<T> {
-  const tellMissing = throttle(tellEveryMs, (times) =>
-    options.log?.warn('no descriptor was left for a connection to an upstream', { times }),
+  const logExhausted = throttle(logEveryMs, (count) =>
+    options.log?.warn('no file descriptor left for an upstream connection', { count }),
   )
   return async (attempt, signal) => {
-    const givesUpAt = performance.now() + descriptorWaitMs
+    const deadlineMs = performance.now() + waitMs
     while (true) {
       try {
         return await attempt()
       } catch (error) {
         if (!(error instanceof AppError && error.kind === 'no_descriptor_left')) throw error
         options.closeIdle()
-        if (performance.now() < givesUpAt) await sleep(descriptorLookMs, signal)
+        if (performance.now() < deadlineMs) await sleep(pollMs, signal)
         else {
-          tellMissing()
+          logExhausted()
           throw error
         }
       }

@@ -4,24 +4,24 @@ import type { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ChunkQueue } from './chunk-queue.ts'
 import { createDescriptorWait } from './descriptor-wait.ts'
-import { invalidAnswer } from './http1-head.ts'
-import { headersOf, targetOf } from './http1-request.ts'
-import { unreachable, whyUnopened } from './open-connection.ts'
+import { invalidResponse } from './http1-head.ts'
+import { endpointOf, headersOf } from './http1-request.ts'
+import { connectError, unreachable } from './open-connection.ts'
 import { truncated } from './round-trip.ts'
 
 export type FetchTransportOptions = {
   fetch: (url: string, init: BunFetchRequestInit) => Promise<Response>
-  /** How long an unused connection is kept, in steps of some seconds. */
+  /** How long an idle connection is kept, with a granularity of seconds. */
   idleMs: number
-  /** To all origins together. */
+  /** For all origins together. */
   idleSocketsMax: number
-  /** What is read of one body before it is asked for; then the upstream is held back. */
+  /** Unread bytes of one body before the upstream is paused. */
   bufferBytesMax: number
   log?: Pick<Log, 'warn'>
 }
 
-/** How Bun names an answer that is not sound HTTP. */
-const invalidAnswerCodes = new Set([
+/** Bun's error codes for an invalid HTTP response. */
+const invalidResponseCodes = new Set([
   'InvalidContentLength',
   'InvalidHTTPResponse',
   'Malformed_HTTP_Response',
@@ -30,21 +30,20 @@ const invalidAnswerCodes = new Set([
   'UnrequestedUpgrade',
   'UnsupportedTransferEncoding',
 ])
-/** … and a request of which nothing was sent, because there was no connection. */
+/** Bun's error codes for a failed connection: nothing was sent. */
 const unconnectedCodes = new Set(['ECONNREFUSED', 'EMFILE', 'ENFILE', 'ENOTFOUND'])
 
 /**
- * The same over `fetch`, for whoever needs what it knows and our own client does not: the proxy of
- * the environment, HTTP/2. Its events cost more. Whether a failed request was on a kept connection
- * is not told, so none is repeated here; nor is when a connection stands, so connecting has no
- * deadline. Answers are read as leniently as Bun does.
+ * A transport over `fetch`, for its features: the proxy of the environment, HTTP/2. Events cost more.
+ * `fetch` reports neither stale connections nor when it is connected, so requests are not retried here
+ * and connecting has no deadline. Responses are parsed as leniently as Bun does.
  */
 export function createFetchTransport(
   options: FetchTransportOptions,
 ): Transport & { close(): void } {
-  const { fetch: ask, bufferBytesMax, log } = options
+  const { fetch: sendRequest, bufferBytesMax, log } = options
   const session = new Bun.FetchSession({
-    // Stated, so that no environment variable can turn the verification off.
+    // Explicit, so that no environment variable can disable the verification.
     tls: { rejectUnauthorized: true },
     keepAlive: { idleTimeout: options.idleMs / 1_000, maxIdleSockets: options.idleSocketsMax },
   })
@@ -57,10 +56,10 @@ export function createFetchTransport(
       const { signal } = request
       signal.throwIfAborted()
       const { url, init } = toFetch(request)
-      const answer = await withDescriptor(
+      const response = await withDescriptor(
         () =>
-          ask(url, { ...init, session }).catch((error) => {
-            throw signal.aborted ? signal.reason : whyUnanswered(error)
+          sendRequest(url, { ...init, session }).catch((error) => {
+            throw signal.aborted ? signal.reason : requestError(error)
           }),
         signal,
       )
@@ -68,9 +67,9 @@ export function createFetchTransport(
         if (isClosed) closeIdle()
       }
       return {
-        status: answer.status,
-        header: (name) => answer.headers.get(name),
-        chunks: readAhead(answer.body, { signal, bufferBytesMax, ended }),
+        status: response.status,
+        header: (name) => response.headers.get(name),
+        chunks: readAhead(response.body, { signal, bufferBytesMax, ended }),
       }
     },
     close() {
@@ -80,28 +79,28 @@ export function createFetchTransport(
   }
 }
 
-/** Refuses what cannot be sent as our own client does. */
+/** Refuses invalid requests as the socket transport does. */
 function toFetch(request: UpstreamHttpRequest): { url: string; init: BunFetchRequestInit } {
   const { method, body = '', signal } = request
-  const target = targetOf(request.url)
+  const endpoint = endpointOf(request.url)
   return {
-    url: target.origin + target.pathAndQuery,
+    url: endpoint.origin + endpoint.pathAndQuery,
     init: {
       method,
       signal,
-      headers: [...headersOf(target, request)],
+      headers: [...headersOf(endpoint, request)],
       ...(body.length === 0 ? {} : { body }),
       redirect: 'manual',
       decompress: false,
-      // Our own deadlines are the only ones.
+      // Only our own deadlines apply.
       timeout: false,
     },
   }
 }
 
 /**
- * Reads a body as far as the buffer goes, since a stream that fails forgets what nobody has read.
- * Not reading holds the upstream back.
+ * Reads a body ahead into a bounded queue: a stream that fails discards its unread bytes. A full queue
+ * pauses the upstream.
  */
 function readAhead(
   body: ReadableStream<Uint8Array> | null,
@@ -109,14 +108,14 @@ function readAhead(
 ): ChunkQueue {
   const { signal } = options
   const reader = body?.getReader()
-  /** Set while nothing more is read; resolves when there is room again. */
-  let room: PromiseWithResolvers<void> | null = null
+  /** Set while reading is paused. */
+  let paused: PromiseWithResolvers<void> | null = null
   const pause = () => {
-    room ??= Promise.withResolvers()
+    paused ??= Promise.withResolvers()
   }
   const resume = () => {
-    room?.resolve()
-    room = null
+    paused?.resolve()
+    paused = null
   }
   const stop = () => {
     void reader?.cancel().catch(() => {})
@@ -133,11 +132,11 @@ function readAhead(
         const { done, value } = await reader.read()
         if (done) break
         queue.push(chunkOf(value))
-        if (room !== null) await room.promise
+        if (paused !== null) await paused.promise
       }
       queue.complete()
     } catch (error) {
-      queue.fail(signal.aborted ? signal.reason : whyBrokenOff(error))
+      queue.fail(signal.aborted ? signal.reason : bodyError(error))
     } finally {
       signal.removeEventListener('abort', onAbort)
       options.ended()
@@ -148,18 +147,18 @@ function readAhead(
   return queue
 }
 
-function whyUnanswered(error: unknown): AppError {
+function requestError(error: unknown): AppError {
   const cause = causeOf(error)
-  if (invalidAnswerCodes.has(cause.code)) return invalidAnswer(cause.message)
-  return unconnectedCodes.has(cause.code) ? whyUnopened(cause) : unreachable(cause)
+  if (invalidResponseCodes.has(cause.code)) return invalidResponse(cause.message)
+  return unconnectedCodes.has(cause.code) ? connectError(cause) : unreachable(cause)
 }
 
-function whyBrokenOff(error: unknown): AppError {
+function bodyError(error: unknown): AppError {
   const cause = causeOf(error)
-  return invalidAnswerCodes.has(cause.code) ? invalidAnswer(cause.message) : truncated(cause)
+  return invalidResponseCodes.has(cause.code) ? invalidResponse(cause.message) : truncated(cause)
 }
 
-/** Only the code: Bun's own words repeat the URL, which may hold a credential. */
+/** Only the code: Bun's message repeats the URL, which may contain a credential. */
 function causeOf(error: unknown): Error & { code: string } {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
   return Object.assign(new Error(`fetch failed: ${code}`), { code })

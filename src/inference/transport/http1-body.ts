@@ -1,24 +1,24 @@
 import type { Chunk } from '#inference/transport.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
-import { invalidAnswer, type ResponseHead } from './http1-head.ts'
+import { invalidResponse, type ResponseHead } from './http1-head.ts'
 
-/** Takes the framing off a body (RFC 9112, 6 and 7). */
+/** Removes the framing of a body (RFC 9112, 6 and 7). */
 export type BodyReader = {
   /**
-   * The payload in the bytes from `from` on, as one part of them, or null when there is none. It
-   * may rearrange the bytes in place, so they must belong to the reader.
+   * The payload in the bytes from `from`, as one range; null if there is none. May rearrange the bytes
+   * in place: they belong to the reader.
    */
   push(bytes: Buffer, from: number): Chunk | null
   readonly complete: boolean
-  /** Whether the end of the connection is a proper end of the body. */
+  /** Whether a clean end of the connection ends the body. */
   readonly endsWithConnection: boolean
-  /** Whether bytes came that do not belong to this body. */
+  /** Whether bytes after the end of this body arrived. */
   readonly surplus: boolean
-  /** What is wrong with the body; nothing may be pushed after that. */
+  /** Set when the body is invalid; nothing may be pushed afterwards. */
   readonly failure: AppError | null
 }
 
-/** The reader that the head asks for. Throws when the head contradicts itself. */
+/** The reader for the framing in the head. Throws when the head is contradictory. */
 export function createBodyReader(
   head: ResponseHead,
   limits: { headerBytesMax: number },
@@ -29,17 +29,18 @@ export function createBodyReader(
   if (encoding === undefined) {
     return length === undefined ? new UnsizedBody() : new SizedBody(parseLength(length))
   }
-  if (length !== undefined) throw invalidAnswer('a chunked body has a length')
-  if (head.minorVersion === 0) throw invalidAnswer('an HTTP/1.0 body is chunked')
-  if (encoding.toLowerCase() !== 'chunked') throw invalidAnswer('the transfer encoding is unknown')
+  if (length !== undefined) throw invalidResponse('a chunked body has a length')
+  if (head.minorVersion === 0) throw invalidResponse('an HTTP/1.0 body is chunked')
+  if (encoding.toLowerCase() !== 'chunked')
+    throw invalidResponse('the transfer encoding is unknown')
   return new ChunkedBody(limits.headerBytesMax)
 }
 
-/** Digits alone; a repeated length counts as one when it is the same everywhere. */
+/** Digits only. A repeated length is valid if all values are equal. */
 function parseLength(text: string): number {
   const [first = '', ...others] = text.split(/[ \t]*,[ \t]*/)
   if (!/^\d{1,15}$/.test(first) || others.some((other) => other !== first)) {
-    throw invalidAnswer('the length of the body is malformed')
+    throw invalidResponse('the length of the body is malformed')
   }
   return Number(first)
 }
@@ -76,10 +77,10 @@ class UnsizedBody implements BodyReader {
   }
 }
 
-/** What the next byte of a chunked body belongs to. Numbers, for this is looked at byte by byte. */
+/** The role of the next byte of a chunked body. Numbers, since it is compared for every byte. */
 const expects = {
   size: 0,
-  blankAfterSize: 1,
+  spaceAfterSize: 1,
   extension: 2,
   lfAfterSize: 3,
   data: 4,
@@ -91,20 +92,20 @@ const expects = {
   lfAtEnd: 10,
 } as const
 
-/** 13 hexadecimal digits stay below 2^53, so that a size is always exact. */
+/** 13 hexadecimal digits are below 2^53, so sizes are exact. */
 const sizeDigitsMax = 13
-/** Of one chunk. Extensions have no use; nobody sends long ones. */
+/** Per chunk. Extensions are ignored. */
 const extensionBytesMax = 1_024
 
 const tab = 0x09
 const lf = 0x0a
 const cr = 0x0d
-const blank = 0x20
+const space = 0x20
 const semicolon = 0x3b
 
 /**
- * All state lies flat in one object: with hundreds of slow streams it is out of the processor's
- * cache at every read, and each further object costs as much as the parsing.
+ * All state is in one flat object: with hundreds of slow streams it is cold in cache at every read,
+ * and each further object would cost as much as the parsing.
  */
 class ChunkedBody implements BodyReader {
   readonly endsWithConnection = false
@@ -112,7 +113,7 @@ class ChunkedBody implements BodyReader {
   surplus = false
   failure: AppError | null = null
   #expects: number = expects.size
-  /** Bytes of the chunk that are still to come. */
+  /** Remaining bytes of the chunk. */
   #remaining = 0
   #sizeDigits = 0
   #extensionBytes = 0
@@ -123,7 +124,7 @@ class ChunkedBody implements BodyReader {
     this.#trailerBytesMax = trailerBytesMax
   }
 
-  /** The pieces of one read are moved together, so that they leave as one chunk without a copy. */
+  /** Moves the pieces of one read together in place, so that they form one chunk. */
   push(bytes: Buffer, from: number): Chunk | null {
     let at = from
     let start = -1
@@ -131,7 +132,7 @@ class ChunkedBody implements BodyReader {
     try {
       while (at < bytes.length && !this.complete) {
         if (this.#expects !== expects.data) {
-          this.#takeFramingByte(bytes[at] ?? 0)
+          this.#readFramingByte(bytes[at] ?? 0)
           at += 1
           continue
         }
@@ -148,17 +149,17 @@ class ChunkedBody implements BodyReader {
         at = to
       }
     } catch (error) {
-      // What came before is still given, so that it does not matter how the reads were cut.
+      // Earlier bytes are still returned, so that the result does not depend on how reads were split.
       this.failure = toAppError(error)
     }
     this.surplus = at < bytes.length
     return start === -1 ? null : { bytes, start, end }
   }
 
-  #takeFramingByte(byte: number) {
+  #readFramingByte(byte: number) {
     switch (this.#expects) {
       case expects.size:
-        this.#takeSizeByte(byte)
+        this.#readSizeByte(byte)
         return
       case expects.lfAfterSize:
         expectByte(byte, lf)
@@ -174,47 +175,47 @@ class ChunkedBody implements BodyReader {
         this.#sizeDigits = 0
         this.#extensionBytes = 0
         return
-      case expects.blankAfterSize:
+      case expects.spaceAfterSize:
       case expects.extension:
-        this.#takeExtensionByte(byte)
+        this.#readExtensionByte(byte)
         return
       default:
-        this.#takeTrailerByte(byte)
+        this.#readTrailerByte(byte)
     }
   }
 
-  #takeSizeByte(byte: number) {
+  #readSizeByte(byte: number) {
     const digit = hexValue(byte)
     if (digit === -1) {
-      if (this.#sizeDigits === 0) throw invalidAnswer('a chunk has no size')
+      if (this.#sizeDigits === 0) throw invalidResponse('a chunk has no size')
       this.#endSize(byte)
       return
     }
     this.#sizeDigits += 1
-    if (this.#sizeDigits > sizeDigitsMax) throw invalidAnswer('the size of a chunk is too large')
+    if (this.#sizeDigits > sizeDigitsMax) throw invalidResponse('the size of a chunk is too large')
     this.#remaining = this.#remaining * 16 + digit
   }
 
   #endSize(byte: number) {
     if (byte === cr) this.#expects = expects.lfAfterSize
     else if (byte === semicolon) this.#expects = expects.extension
-    else if (byte === blank || byte === tab) this.#expects = expects.blankAfterSize
-    else throw invalidAnswer('the size of a chunk is malformed')
+    else if (byte === space || byte === tab) this.#expects = expects.spaceAfterSize
+    else throw invalidResponse('the size of a chunk is malformed')
   }
 
-  #takeExtensionByte(byte: number) {
+  #readExtensionByte(byte: number) {
     this.#extensionBytes += 1
     if (this.#extensionBytes > extensionBytesMax) {
-      throw invalidAnswer('a chunk extension is too long')
+      throw invalidResponse('a chunk extension is too long')
     }
-    if (this.#expects === expects.blankAfterSize) this.#endSize(byte)
+    if (this.#expects === expects.spaceAfterSize) this.#endSize(byte)
     else if (byte === cr) this.#expects = expects.lfAfterSize
-    else if (byte === lf || byte === 0) throw invalidAnswer('a chunk extension is malformed')
+    else if (byte === lf || byte === 0) throw invalidResponse('a chunk extension is malformed')
   }
 
-  #takeTrailerByte(byte: number) {
+  #readTrailerByte(byte: number) {
     this.#trailerBytes += 1
-    if (this.#trailerBytes > this.#trailerBytesMax) throw invalidAnswer('the trailer is too long')
+    if (this.#trailerBytes > this.#trailerBytesMax) throw invalidResponse('the trailer is too long')
     if (this.#expects === expects.lfAtEnd) {
       expectByte(byte, lf)
       this.complete = true
@@ -225,15 +226,15 @@ class ChunkedBody implements BodyReader {
       const atStart = this.#expects === expects.startOfTrailerLine
       this.#expects = atStart ? expects.lfAtEnd : expects.lfAfterTrailerLine
     } else if (byte === lf || byte === 0) {
-      throw invalidAnswer('the trailer is malformed')
+      throw invalidResponse('the trailer is malformed')
     } else {
       this.#expects = expects.trailerLine
     }
   }
 }
 
-function expectByte(byte: number, wanted: number) {
-  if (byte !== wanted) throw invalidAnswer('the framing of a chunk is malformed')
+function expectByte(byte: number, expected: number) {
+  if (byte !== expected) throw invalidResponse('the framing of a chunk is malformed')
 }
 
 /** The value of a hexadecimal digit, or -1. */

@@ -1,28 +1,28 @@
 import { isIP } from 'node:net'
 import type { UpstreamHttpRequest } from '#inference/transport.ts'
 import { createLru } from '#lib/lru.ts'
-import { isFieldName, isFieldValue } from './http1-fields.ts'
+import { isFieldName, isFieldValue } from './http1-head.ts'
 
-/** Where a request goes, read from its URL. */
-export type Target = {
+/** The server and path of a request, parsed from its URL. */
+export type Endpoint = {
   /** Connections with the same origin are interchangeable: `https://host:8443`. */
   readonly origin: string
-  /** To connect to: a name or an address, an IPv6 one without brackets. */
+  /** A name or an address, IPv6 without brackets. */
   readonly hostname: string
   readonly port: number
   readonly tls: boolean
-  /** The name for SNI; empty for an address, which must not be sent there (RFC 6066, 3). */
+  /** The name for SNI; empty for an address, which must not be sent (RFC 6066, 3). */
   readonly serverName: string
   /** The Host header. */
   readonly host: string
   readonly pathAndQuery: string
 }
 
-const knownTargetsMax = 1_024
+const cachedEndpointsMax = 1_024
 const userAgent = 'sluice/0.1'
 
-/** What the transport decides by itself, because the framing of the exchange hangs on it. */
-const ownHeaders = new Set([
+/** Set by the transport: they determine the framing. */
+const reservedHeaders = new Set([
   'accept-encoding',
   'connection',
   'content-length',
@@ -35,27 +35,27 @@ const ownHeaders = new Set([
   'upgrade',
 ])
 
-/** Upstreams have few URLs, and reading one costs as much as all else that is said in a head. */
-const knownTargets = createLru<string, Target>(knownTargetsMax)
+/** Upstreams have few URLs, and parsing one costs as much as rendering the head. */
+const endpoints = createLru<string, Endpoint>(cachedEndpointsMax)
 
-/** Throws a plain error, which never repeats the URL, since that may hold a credential. */
-export function targetOf(url: string): Target {
-  const known = knownTargets.get(url)
+/** Throws a plain error without the URL, which may contain a credential. */
+export function endpointOf(url: string): Endpoint {
+  const known = endpoints.get(url)
   if (known !== undefined) return known
-  const target = readTarget(url)
-  knownTargets.set(url, target)
-  return target
+  const endpoint = parseEndpoint(url)
+  endpoints.set(url, endpoint)
+  return endpoint
 }
 
-function readTarget(url: string): Target {
+function parseEndpoint(url: string): Endpoint {
   const parsed = URL.parse(url)
-  if (parsed === null) throw new Error('the URL of the upstream cannot be read')
+  if (parsed === null) throw new Error('the URL of the upstream is invalid')
   const tls = parsed.protocol === 'https:'
   if (!tls && parsed.protocol !== 'http:') {
     throw new Error('the URL of the upstream is neither http nor https')
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    throw new Error('the URL of the upstream holds credentials, which belong in its key')
+    throw new Error('the URL of the upstream contains credentials; use its key instead')
   }
   const hostname = parsed.hostname.replace(/^\[|\]$/g, '')
   return {
@@ -69,11 +69,11 @@ function readTarget(url: string): Target {
   }
 }
 
-/** The request as it goes over the wire, head and body in one piece; throws as `headersOf` does. */
-export function renderRequest(target: Target, request: UpstreamHttpRequest): Uint8Array {
+/** The bytes of a request, head and body; throws as `headersOf` does. */
+export function renderRequest(endpoint: Endpoint, request: UpstreamHttpRequest): Uint8Array {
   const body = request.body ?? ''
   const bodyBytes = Buffer.byteLength(body)
-  const head = renderHead(target, request, bodyBytes)
+  const head = renderHead(endpoint, request, bodyBytes)
   const bytes = Buffer.allocUnsafe(head.length + bodyBytes)
   bytes.write(head, 'latin1')
   if (typeof body === 'string') bytes.write(body, head.length)
@@ -82,29 +82,28 @@ export function renderRequest(target: Target, request: UpstreamHttpRequest): Uin
 }
 
 /**
- * The headers of a request by their names in lower case, but for those of the connection and the
- * body's length. Throws a plain error when one cannot be sent; its value, which may be a credential,
- * is not repeated.
+ * The headers of a request by lower-case name, without those of the connection and the body length.
+ * Throws a plain error for an invalid header, without its value, which may be a credential.
  */
-export function headersOf(target: Target, request: UpstreamHttpRequest): Map<string, string> {
+export function headersOf(endpoint: Endpoint, request: UpstreamHttpRequest): Map<string, string> {
   const headers = new Map([
-    ['host', target.host],
+    ['host', endpoint.host],
     ['user-agent', userAgent],
   ])
   for (const [name, value] of Object.entries(request.headers)) {
     const key = name.toLowerCase()
-    if (!isFieldName(key)) throw new Error('the name of a request header is not allowed')
-    if (!isFieldValue(value)) throw new Error(`the request header ${key} has a forbidden character`)
-    if (ownHeaders.has(key)) throw new Error(`the request header ${key} cannot be set`)
+    if (!isFieldName(key)) throw new Error('a request header has an invalid name')
+    if (!isFieldValue(value)) throw new Error(`the request header ${key} has an invalid character`)
+    if (reservedHeaders.has(key)) throw new Error(`the request header ${key} cannot be set`)
     headers.set(key, value)
   }
   return headers.set('accept-encoding', 'identity')
 }
 
-function renderHead(target: Target, request: UpstreamHttpRequest, bodyBytes: number): string {
-  const headers = headersOf(target, request).set('connection', 'keep-alive')
+function renderHead(endpoint: Endpoint, request: UpstreamHttpRequest, bodyBytes: number): string {
+  const headers = headersOf(endpoint, request).set('connection', 'keep-alive')
   if (request.method === 'POST' || bodyBytes > 0) headers.set('content-length', String(bodyBytes))
-  let head = `${request.method} ${target.pathAndQuery} HTTP/1.1\r\n`
+  let head = `${request.method} ${endpoint.pathAndQuery} HTTP/1.1\r\n`
   for (const [name, value] of headers) head += `${name}: ${value}\r\n`
   return `${head}\r\n`
 }

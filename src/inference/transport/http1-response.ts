@@ -5,23 +5,23 @@ import { createHeadReader, type HeadReader, type ResponseHead } from './http1-he
 
 export type ResponseParser = {
   /**
-   * Takes the bytes of one read and gives the body bytes among them as one chunk, or null when
-   * there are none. The read now belongs to the parser, which may rearrange it in place.
+   * Parses the bytes of one read. Returns the body bytes among them as one chunk; null if there are
+   * none. The bytes now belong to the parser, which may rearrange them in place.
    */
   push(bytes: Buffer): Chunk | null
-  /** What is wrong with the answer (`upstream_invalid_answer`); it then ends with this read. */
+  /** Set when the response is invalid (`upstream_invalid_answer`); parsing ends with this read. */
   readonly failure: AppError | null
-  /** The head of the answer, once it has been read and found to be sound. */
+  /** The head of the response, once it is complete and valid. */
   readonly head: ResponseHead | null
-  /** Whether the whole body was read. */
+  /** Whether the body is complete. */
   readonly complete: boolean
-  /** Whether an orderly end of the connection would be the end of the body. */
+  /** Whether a clean end of the connection ends the body. */
   readonly endsWithConnection: boolean
   /** Whether the connection may carry another request. */
   readonly reusable: boolean
 }
 
-/** Reads one HTTP/1.1 answer from bytes that may be cut anywhere; without network or time. */
+/** Parses one HTTP/1.1 response from bytes that may be split anywhere. Pure: no network, no time. */
 export function createResponseParser(limits: { headerBytesMax: number }): ResponseParser {
   return new Http1ResponseParser(limits)
 }

@@ -2,35 +2,35 @@ import { canOpen } from '#lib/descriptors.ts'
 import { AppError } from '#lib/errors.ts'
 import { Connection } from './connection.ts'
 import { noDescriptorLeft } from './descriptor-wait.ts'
-import type { Target } from './http1-request.ts'
+import type { Endpoint } from './http1-request.ts'
 
 /**
- * Connects, and for https verifies the certificate and the host name. Throws `signal.reason`, or
- * an `AppError`: `upstream_connect_timeout` when TCP and TLS together take longer than `connectMs`,
- * `no_descriptor_left` where that is why there is no socket, `upstream_unreachable` for every other
- * failure.
+ * Connects, and for https verifies the certificate and host name. Throws `signal.reason` or an
+ * `AppError`: `upstream_connect_timeout` when TCP and TLS together exceed `connectMs`,
+ * `no_descriptor_left` when the process has no descriptor for the socket, otherwise
+ * `upstream_unreachable`.
  */
 export async function openConnection(
-  target: Target,
+  endpoint: Endpoint,
   options: { connectMs: number; signal: AbortSignal },
 ): Promise<Connection> {
   const { signal } = options
   const opening = Promise.withResolvers<void>()
-  const connection = new Connection(target.origin, {
+  const connection = new Connection(endpoint.origin, {
     opened: opening.resolve,
-    received: () => connection.lose(new Error('the upstream spoke before it was asked')),
-    lost: (cause) => opening.reject(whyUnopened(cause)),
+    received: () => connection.lose(new Error('the upstream sent data before the request')),
+    lost: (cause) => opening.reject(connectError(cause)),
   })
-  const giveUp = (reason: unknown) => {
+  const fail = (reason: unknown) => {
     connection.destroy()
     opening.reject(reason)
   }
-  const onAbort = () => giveUp(signal.reason)
-  const timer = setTimeout(() => giveUp(connectTimeout(options.connectMs)), options.connectMs)
+  const onAbort = () => fail(signal.reason)
+  const timer = setTimeout(() => fail(connectTimeout(options.connectMs)), options.connectMs)
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    // Reached when there is no socket to report to: no such host, refused, no descriptor left.
-    Promise.try(connectSocket, target, connection).catch((error: Error) => connection.lose(error))
+    // Fails without a socket event: unknown host, connection refused, no descriptor left.
+    Promise.try(connectSocket, endpoint, connection).catch((error: Error) => connection.lose(error))
     await opening.promise
     return connection
   } finally {
@@ -39,14 +39,14 @@ export async function openConnection(
   }
 }
 
-/** Bun calls it a refused connection when the process may open no more sockets, so we look. */
-export function whyUnopened(cause: Error | null): AppError {
+/** Bun reports a refused connection when the process has no descriptor left, so that is checked. */
+export function connectError(cause: Error | null): AppError {
   return canOpen(1) ? unreachable(cause) : noDescriptorLeft()
 }
 
 export function unreachable(cause: Error | null): AppError {
   return new AppError('upstream_unreachable', 'The upstream could not be reached.', {
-    cause: cause ?? new Error('the upstream closed the connection before it answered'),
+    cause: cause ?? new Error('the upstream closed the connection before it responded'),
   })
 }
 
@@ -58,20 +58,20 @@ function connectTimeout(connectMs: number): AppError {
   )
 }
 
-function connectSocket(target: Target, connection: Connection): Promise<unknown> {
-  const { hostname, port } = target
-  if (!target.tls) return Bun.connect({ hostname, port, data: connection, socket: plainHandlers })
+function connectSocket(endpoint: Endpoint, connection: Connection): Promise<unknown> {
+  const { hostname, port } = endpoint
+  if (!endpoint.tls) return Bun.connect({ hostname, port, data: connection, socket: plainHandlers })
   const tls = {
-    serverName: target.serverName,
-    // Stated, so that no environment variable can turn the verification off.
+    serverName: endpoint.serverName,
+    // Explicit, so that no environment variable can disable the verification.
     rejectUnauthorized: true,
-    // In the form of the TLS extension; Bun ignores any other without a word.
+    // In the encoding of the TLS extension; Bun silently ignores any other.
     ALPNProtocols: Buffer.from('\x08http/1.1'),
   }
   return Bun.connect({ hostname, port, data: connection, socket: tlsHandlers, tls })
 }
 
-// A throw in one of these reaches `error`, never the process.
+// Exceptions in handlers reach `error`, never the process.
 const handlers: Bun.SocketHandler<Connection> = {
   data: ({ data }, bytes) => data.received(bytes),
   drain: ({ data }) => data.flush(),

@@ -9,14 +9,14 @@ export type RoundTripOptions = {
   readonly signal: AbortSignal
   readonly headerBytesMax: number
   readonly bufferBytesMax: number
-  /** Takes the connection once the answer was read whole and it can carry another request. */
+  /** Called with the connection when the response is complete and the connection reusable. */
   readonly release: (connection: Connection) => void
 }
 
 /**
- * Sends one request over a connection that is free, and gives its answer once the head is there;
- * null when the connection had been used before and was lost without a byte of an answer, which
- * says that it was stale. Throws `signal.reason` or an `AppError`.
+ * Sends one request over a free connection. Resolves with the response once its head is complete; with
+ * null when a reused connection was lost before any byte of a response, which means that it was stale.
+ * Throws `signal.reason` or an `AppError`.
  */
 export function sendOver(
   connection: Connection,
@@ -25,31 +25,31 @@ export function sendOver(
 ): Promise<UpstreamHttpResponse | null> {
   const roundTrip = new RoundTrip(connection, options)
   roundTrip.start(request)
-  return roundTrip.answer
+  return roundTrip.response
 }
 
 class RoundTrip implements ConnectionOwner, ChunkSource {
-  readonly answer: Promise<UpstreamHttpResponse | null>
-  readonly #settle: PromiseWithResolvers<UpstreamHttpResponse | null>
+  readonly response: Promise<UpstreamHttpResponse | null>
+  readonly #resolvers: PromiseWithResolvers<UpstreamHttpResponse | null>
   readonly #options: RoundTripOptions
   readonly #parser: ResponseParser
   readonly #chunks: ChunkQueue
   readonly #onAbort = () => this.#abort()
-  /** Null once this round trip has ended; the connection may then serve another. */
+  /** Null once this round trip has ended; the connection may then serve another one. */
   #connection: Connection | null
-  /** Whether any byte of an answer has come. */
-  #answering = false
-  /** Whether its head has. */
-  #answered = false
+  /** Whether any byte of the response arrived. */
+  #hasBytes = false
+  /** Whether its head is complete. */
+  #hasHead = false
 
   constructor(connection: Connection, options: RoundTripOptions) {
-    this.#settle = Promise.withResolvers()
-    this.answer = this.#settle.promise
+    this.#resolvers = Promise.withResolvers()
+    this.response = this.#resolvers.promise
     this.#options = options
     this.#parser = createResponseParser(options)
     this.#chunks = new ChunkQueue(this, { bytesMax: options.bufferBytesMax })
     this.#connection = connection
-    connection.handTo(this)
+    connection.setOwner(this)
   }
 
   start(request: Uint8Array) {
@@ -60,21 +60,21 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 
   received(bytes: Buffer) {
-    this.#answering = true
+    this.#hasBytes = true
     const chunk = this.#parser.push(bytes)
-    if (!this.#answered) this.#giveAnswer()
+    if (!this.#hasHead) this.#resolveHead()
     if (chunk !== null) this.#chunks.push(chunk)
     if (this.#parser.complete) this.#complete()
-    else if (this.#parser.failure !== null) this.#break(this.#parser.failure)
+    else if (this.#parser.failure !== null) this.#failAndClose(this.#parser.failure)
   }
 
   lost(cause: Error | null) {
     const connection = this.#end()
-    if (this.#answered) {
+    if (this.#hasHead) {
       if (cause === null && this.#parser.endsWithConnection) this.#chunks.complete()
       else this.#fail(truncated(cause))
-    } else if (connection?.reused && !this.#answering) {
-      this.#settle.resolve(null)
+    } else if (connection?.reused && !this.#hasBytes) {
+      this.#resolvers.resolve(null)
     } else {
       this.#fail(unreachable(cause))
     }
@@ -94,15 +94,15 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
 
   #abort() {
     this.#end()?.destroy()
-    this.#settle.reject(this.#options.signal.reason)
+    this.#resolvers.reject(this.#options.signal.reason)
     this.#chunks.abort(this.#options.signal.reason)
   }
 
-  #giveAnswer() {
+  #resolveHead() {
     const { head } = this.#parser
     if (head === null) return
-    this.#answered = true
-    this.#settle.resolve({
+    this.#hasHead = true
+    this.#resolvers.resolve({
       status: head.status,
       header: (name) => head.headers.get(name.toLowerCase()) ?? null,
       chunks: this.#chunks,
@@ -121,17 +121,17 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     }
   }
 
-  #break(failure: AppError) {
+  #failAndClose(failure: AppError) {
     this.#end()?.destroy()
     this.#fail(failure)
   }
 
   #fail(error: AppError) {
-    if (this.#answered) this.#chunks.fail(error)
-    else this.#settle.reject(error)
+    if (this.#hasHead) this.#chunks.fail(error)
+    else this.#resolvers.reject(error)
   }
 
-  /** Lets go of everything that outlives this round trip. */
+  /** Releases everything that outlives this round trip. */
   #end(): Connection | null {
     const connection = this.#connection
     if (connection === null) return null
@@ -142,7 +142,11 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
 }
 
 export function truncated(cause: Error | null): AppError {
-  return new AppError('upstream_truncated', 'The upstream broke off its answer.', {
-    cause: cause ?? new Error('the connection was closed before the body was complete'),
-  })
+  return new AppError(
+    'upstream_truncated',
+    'The upstream ended its response before it was complete.',
+    {
+      cause: cause ?? new Error('the connection was closed before the body was complete'),
+    },
+  )
 }
