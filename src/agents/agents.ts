@@ -1,11 +1,11 @@
-import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { type AgentDatabase, createAgentStore } from './store.ts'
 
 /** A stored configuration that is called like a model. */
 export type Agent = AgentDefinition & {
-  /** A UUID of version 7: sorting by id is sorting by age. */
+  /** A UUID of version 7, so ids sort by age. */
   readonly id: string
   readonly ownerId: string
   readonly createdAt: Date
@@ -15,11 +15,11 @@ export type Agent = AgentDefinition & {
 export type AgentDefinition = {
   readonly name: string
   readonly description: string | null
-  /** The name of a model of the catalogue; never of another agent. */
+  /** A model of the catalogue, not an agent. */
   readonly model: string
   readonly instructions: string | null
   readonly tools: readonly AgentTool[]
-  /** Names of collections that it may search. */
+  /** Names of the collections to search. */
   readonly collections: readonly string[]
   readonly sampling: AgentSampling
   readonly visibility: Visibility
@@ -35,16 +35,16 @@ export type AgentFunction = {
   readonly strict: boolean | null
 }
 
-/** A configured MCP server, by its label. Who calls the agent must be allowed to use it. */
+/** A configured MCP server, by its label. Callers of the agent need access to it. */
 export type AgentServer = {
   readonly type: 'mcp'
   readonly label: string
-  /** Null: every tool. */
+  /** Null: all tools. */
   readonly allowed: readonly string[] | null
   readonly approval: 'always' | 'never'
 }
 
-/** What holds where a caller says nothing; null: the model's own default. */
+/** Defaults for requests; null: the default of the model. */
 export type AgentSampling = {
   readonly temperature: number | null
   readonly topP: number | null
@@ -55,56 +55,52 @@ export type AgentSampling = {
   readonly reasoningEffort: string | null
 }
 
-/** Who may see and call it, beside its owner; users are named by the subjects of their tokens. */
+/** Who may see and call the agent besides its owner. Users are token subjects. */
 export type Visibility =
   | { readonly kind: 'owner' | 'everyone' }
   | { readonly kind: 'groups'; readonly groups: readonly string[] }
   | { readonly kind: 'users'; readonly users: readonly string[] }
 
-/** Whose eyes it is looked at with. */
-export type Reader = Pick<Principal, 'userId' | 'groups'>
-
 /**
- * The agents. Nothing is kept in memory, so that what is deleted or no longer shared is gone at once
- * on every replica. One that the reader may not see is answered as one that does not exist: by the
- * same statement, with undefined or false. What a request waits for fails with
- * `service_unavailable`, soon, without the database.
+ * Nothing is cached, so a deletion or an ended share takes effect on all replicas at once. An agent that
+ * the principal may not see does not exist for them: the result is undefined or false. Queries fail
+ * with `service_unavailable` after a short timeout.
  */
 export type Agents = {
   /** Throws `unprocessable` of code `too_many_agents`. */
   create(ownerId: string, definition: AgentDefinition): Promise<Agent>
-  find(reader: Reader, id: string): Promise<Agent | undefined>
-  /** Whether any agent searches this collection, whoever sees it. */
-  nameCollection(name: string): Promise<boolean>
-  /** Newest first, from after the agent with the id `after`. */
+  find(principal: RequestPrincipal, id: string): Promise<Agent | undefined>
+  /** Whether any agent of any user searches this collection. */
+  isCollectionUsed(name: string): Promise<boolean>
+  /** Newest first, after the agent with the id `after`. */
   list(
-    reader: Reader,
+    principal: RequestPrincipal,
     page: { limit: number; after: string | undefined },
   ): Promise<{ agents: readonly Agent[]; hasMore: boolean }>
-  /** What `change` throws is thrown, and nothing is changed. */
+  /** Changes nothing and rethrows if `change` throws. */
   update(
-    reader: Reader,
+    principal: RequestPrincipal,
     id: string,
     change: (agent: Agent) => AgentDefinition,
   ): Promise<Agent | undefined>
-  /** What `check` throws is thrown, and nothing is removed. */
-  remove(reader: Reader, id: string, check: (agent: Agent) => void): Promise<boolean>
+  /** Removes nothing and rethrows if `check` throws. */
+  remove(principal: RequestPrincipal, id: string, check: (agent: Agent) => void): Promise<boolean>
 }
 
-/** Enough for a person and their programs; one caller cannot fill the table. */
+/** Prevents one user from filling the table. */
 const agentsPerOwnerMax = 200
 
 export function createAgents(database: AgentDatabase, { now }: { now: () => Date }): Agents {
   const store = createAgentStore(database)
   return {
     async create(ownerId, definition) {
-      const at = now()
+      const createdAt = now()
       const agent: Agent = {
         ...definition,
         id: Bun.randomUUIDv7(),
         ownerId,
-        createdAt: at,
-        updatedAt: at,
+        createdAt,
+        updatedAt: createdAt,
       }
       if (await store.add(agent, agentsPerOwnerMax)) return agent
       throw new AppError(
@@ -114,13 +110,13 @@ export function createAgents(database: AgentDatabase, { now }: { now: () => Date
       )
     },
     find: store.find,
-    nameCollection: store.nameCollection,
-    async list(reader, { limit, after }) {
-      const agents = await store.list(reader, { limit: limit + 1, after })
+    isCollectionUsed: store.isCollectionUsed,
+    async list(principal, { limit, after }) {
+      const agents = await store.list(principal, { limit: limit + 1, after })
       return { agents: agents.slice(0, limit), hasMore: agents.length > limit }
     },
-    update: (reader, id, change) =>
-      store.update(reader, id, (agent) => ({ ...agent, ...change(agent), updatedAt: now() })),
+    update: (principal, id, change) =>
+      store.update(principal, id, (agent) => ({ ...agent, ...change(agent), updatedAt: now() })),
     remove: store.remove,
   }
 }

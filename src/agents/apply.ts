@@ -5,14 +5,13 @@ import { withCollections } from '#retrieval/file-search/request.ts'
 import type { Agent, AgentFunction, AgentSampling, AgentServer } from './agents.ts'
 
 /**
- * A request to an agent as the request to its model that is meant. What the caller says goes before
- * what the agent says, except for the instructions, where the agent's come first and the caller's
- * follow. The agent's tools come first too: they are the same for every caller, and what is the same
- * at the head of a prompt is computed once.
+ * Applies the definition of an agent to a request. Values of the request take precedence, except that
+ * the agent's instructions and tools come first: they are the same in all requests, so the prompt
+ * prefix can be cached.
  */
 export function applyAgent(request: GenerationRequest, agent: Agent | null): GenerationRequest {
   if (agent === null) return request
-  // Not the request any more that its caller wrote.
+  // The original bytes no longer match the request.
   const { origin: _, ...rest } = request
   return {
     ...rest,
@@ -27,25 +26,25 @@ export function applyAgent(request: GenerationRequest, agent: Agent | null): Gen
 }
 
 /**
- * What is asked of the tools that run here, with those of the agent and the collections that it
- * searches. Where callers have no way to approve a call, what waits for approval is left out.
+ * Adds the agent's MCP servers and collections to the hosted tools. Without `approvals`, servers that
+ * require approval are omitted.
  */
 export function withAgentTools(
-  asked: HostedToolRequest,
+  request: HostedToolRequest,
   agent: Agent | null,
   { approvals = true }: { approvals?: boolean } = {},
 ): HostedToolRequest {
-  if (agent === null) return asked
-  const taken = new Set(asked.mcp.map(({ label }) => label))
+  if (agent === null) return request
+  const taken = new Set(request.mcp.map(({ label }) => label))
   const isAdded = (tool: AgentServer) =>
     !taken.has(tool.label) && (approvals || tool.approval === 'never')
   const added = agent.tools.flatMap((tool, index) =>
     tool.type === 'mcp' && isAdded(tool) ? [serverRequest(tool, index)] : [],
   )
   return {
-    ...asked,
-    mcp: [...added, ...asked.mcp],
-    fileSearch: withCollections(asked.fileSearch, agent.collections),
+    ...request,
+    mcp: [...added, ...request.mcp],
+    fileSearch: withCollections(request.fileSearch, agent.collections),
   }
 }
 
@@ -54,31 +53,33 @@ function joinTexts(first: string | null, second: string | null): string | null {
   return texts.length === 0 ? null : texts.join('\n\n')
 }
 
-function functionsOf(agent: Agent, own: readonly Tool[]): readonly FunctionTool[] {
-  const taken = new Set(own.flatMap((tool) => (tool.namespace === undefined ? [tool.name] : [])))
+function functionsOf(agent: Agent, requestTools: readonly Tool[]): readonly FunctionTool[] {
+  const taken = new Set(
+    requestTools.flatMap((tool) => (tool.namespace === undefined ? [tool.name] : [])),
+  )
   const isAdded = (tool: Agent['tools'][number]): tool is AgentFunction =>
     tool.type === 'function' && !taken.has(tool.name)
   return agent.tools.filter(isAdded)
 }
 
-function withDefaults(asked: Sampling, defaults: AgentSampling): Sampling {
+function withDefaults(sampling: Sampling, defaults: AgentSampling): Sampling {
   return {
-    ...asked,
-    temperature: asked.temperature ?? defaults.temperature,
-    topP: asked.topP ?? defaults.topP,
-    topK: asked.topK ?? defaults.topK,
-    presencePenalty: asked.presencePenalty ?? defaults.presencePenalty,
-    frequencyPenalty: asked.frequencyPenalty ?? defaults.frequencyPenalty,
-    maxOutputTokens: asked.maxOutputTokens ?? defaults.maxOutputTokens,
+    ...sampling,
+    temperature: sampling.temperature ?? defaults.temperature,
+    topP: sampling.topP ?? defaults.topP,
+    topK: sampling.topK ?? defaults.topK,
+    presencePenalty: sampling.presencePenalty ?? defaults.presencePenalty,
+    frequencyPenalty: sampling.frequencyPenalty ?? defaults.frequencyPenalty,
+    maxOutputTokens: sampling.maxOutputTokens ?? defaults.maxOutputTokens,
   }
 }
 
-/** Who says how many tokens may be thought has said how hard to think. */
+/** A reasoning budget in the request replaces the agent's effort. */
 function effortOf(
-  asked: GenerationRequest['reasoning'],
+  reasoning: GenerationRequest['reasoning'],
   { reasoningEffort }: AgentSampling,
 ): string | null {
-  return asked.effort ?? (asked.budgetTokens === undefined ? reasoningEffort : null)
+  return reasoning.effort ?? (reasoning.budgetTokens === undefined ? reasoningEffort : null)
 }
 
 function serverRequest(tool: AgentServer, index: number): McpToolRequest {

@@ -1,41 +1,16 @@
-import { refused } from '#lib/unprocessable.ts'
-import type { AgentDefinition, AgentSampling, Visibility } from './agents.ts'
-import {
-  type AgentFields,
-  readAgentBody,
-  readSampling,
-  readTools,
-  readVisibilityFields,
-} from './schema.ts'
+import { isRecord, withoutNulls } from '#lib/json.ts'
+import { compileChecker } from '#lib/schema.ts'
+import { refused, refusedBySchema, unknownField } from '#lib/unprocessable.ts'
+import type { AgentDefinition, AgentSampling, AgentTool, Visibility } from './agents.ts'
+import { type AgentFields, agentBody, toolsMax } from './schema.ts'
 
-/** What a body may be held against: the name under which the catalogue knows a model. */
+/** Returns the catalogue's name of a model that generates text. */
 export type KnownModel = (name: string) => string | undefined
 
-/** The body of a creation; throws an `AppError` of status 422. */
-export function readNewAgent(body: unknown, knownModel: KnownModel): AgentDefinition {
-  const { fields } = readAgentBody(body)
-  const { name, model } = fields
-  if (name === undefined) throw refused('name', '"name" is required.')
-  if (model === undefined) throw refused('model', '"model" is required.')
-  return { ...defaults, name, model, ...readFields(fields, knownModel) }
-}
+/** All tools of an agent, as JSON. */
+const toolsCharsMax = 262_144
 
-/**
- * What an agent is after a change. A field that is given takes the place of the whole field, and one
- * that is null is put back to its default. Throws an `AppError` of status 422.
- */
-export function readChangedAgent(
-  known: AgentDefinition,
-  body: unknown,
-  knownModel: KnownModel,
-): AgentDefinition {
-  const { fields, nulls } = readAgentBody(body)
-  for (const name of ['name', 'model']) {
-    if (nulls.has(name)) throw refused(name, `"${name}" is required.`)
-  }
-  const reset = Object.entries(defaults).filter(([field]) => nulls.has(field))
-  return { ...known, ...Object.fromEntries(reset), ...readFields(fields, knownModel) }
-}
+const checker = compileChecker(agentBody)
 
 const noSampling: AgentSampling = {
   temperature: null,
@@ -56,52 +31,129 @@ const defaults: Omit<AgentDefinition, 'name' | 'model'> = {
   visibility: { kind: 'owner' },
 }
 
-/** Those that are given. */
-function readFields(fields: AgentFields, knownModel: KnownModel): Partial<AgentDefinition> {
-  const { name, description, model, instructions, collections } = fields
+/** Throws an `AppError` of status 422. */
+export function parseNewAgent(body: unknown, knownModel: KnownModel): AgentDefinition {
+  const { fields } = validateBody(body)
+  const { name, model } = fields
+  if (name === undefined) throw refused('name', '"name" is required.')
+  if (model === undefined) throw refused('model', '"model" is required.')
+  return { ...defaults, name, model, ...parseFields(fields, knownModel) }
+}
+
+/** A field in the body replaces the whole field; null resets it. Throws an `AppError` of status 422. */
+export function parseAgentChange(
+  current: AgentDefinition,
+  body: unknown,
+  knownModel: KnownModel,
+): AgentDefinition {
+  const { fields, nulls } = validateBody(body)
+  for (const name of ['name', 'model']) {
+    if (nulls.has(name)) throw refused(name, `"${name}" is required.`)
+  }
+  const reset = Object.entries(defaults).filter(([field]) => nulls.has(field))
+  return { ...current, ...Object.fromEntries(reset), ...parseFields(fields, knownModel) }
+}
+
+function validateBody(body: unknown): { fields: AgentFields; nulls: ReadonlySet<string> } {
+  if (!isRecord(body)) throw refused('', 'The body must be an object.')
+  const nulls = Object.keys(body).filter((name) => body[name] === null)
+  const unknown = nulls.find((name) => !Object.hasOwn(agentBody.properties, name))
+  if (unknown !== undefined) throw unknownField(unknown)
+  const fields = withoutNulls(body)
   const { tools, sampling, visibility } = fields
+  if (Array.isArray(tools) && tools.length <= toolsMax) {
+    fields['tools'] = tools.map(withoutNullFields)
+  }
+  if (isRecord(sampling)) fields['sampling'] = withoutNulls(sampling)
+  if (isRecord(visibility)) fields['visibility'] = withoutNulls(visibility)
+  if (checker.check(fields)) return { fields, nulls: new Set(nulls) }
+  throw refusedBySchema(checker.firstError(fields))
+}
+
+function withoutNullFields(tool: unknown, index: number): unknown {
+  if (!isRecord(tool)) return tool
+  const { type } = tool
+  if (type === 'function' || type === 'mcp') return withoutNulls(tool)
+  const param = `tools[${index}].type`
+  throw refused(param, `"${param}" must be "function" or "mcp".`)
+}
+
+function parseFields(
+  { name, description, model, instructions, collections, tools, sampling, visibility }: AgentFields,
+  knownModel: KnownModel,
+): Partial<AgentDefinition> {
   return {
-    ...(name === undefined ? {} : { name: readLine(name, 'name') }),
+    ...(name === undefined ? {} : { name: parseLine(name, 'name') }),
     ...(description === undefined ? {} : { description }),
-    ...(model === undefined ? {} : { model: readModel(model, knownModel) }),
+    ...(model === undefined ? {} : { model: parseModel(model, knownModel) }),
     ...(instructions === undefined ? {} : { instructions }),
-    ...(tools === undefined ? {} : { tools: readTools(tools) }),
-    ...(collections === undefined ? {} : { collections: readWords(collections, 'collections') }),
-    ...(sampling === undefined ? {} : { sampling: readSampling(sampling) }),
-    ...(visibility === undefined ? {} : { visibility: readVisibility(visibility) }),
+    ...(tools === undefined ? {} : { tools: parseTools(tools) }),
+    ...(collections === undefined ? {} : { collections: parseList(collections, 'collections') }),
+    ...(sampling === undefined ? {} : { sampling: parseSampling(sampling) }),
+    ...(visibility === undefined ? {} : { visibility: parseVisibility(visibility) }),
   }
 }
 
-function readModel(name: string, knownModel: KnownModel): string {
+function parseModel(name: string, knownModel: KnownModel): string {
   const known = knownModel(name)
   if (known !== undefined) return known
   throw refused('model', '"model" must name a model that generates text.', 'model_not_found')
 }
 
-function readVisibility(value: NonNullable<AgentFields['visibility']>): Visibility {
-  const { kind, groups, users } = readVisibilityFields(value)
-  const lists = { groups, users }
-  for (const [field, list] of Object.entries(lists)) {
-    if (field !== kind && list !== undefined) {
-      const param = `visibility.${field}`
-      throw refused(param, `"${param}" does not go with the kind "${kind}".`)
+function parseTools(fields: NonNullable<AgentFields['tools']>): readonly AgentTool[] {
+  const tools = fields.map((tool): AgentTool => {
+    if (tool.type === 'mcp') {
+      const { server_label: label, allowed_tools: allowed, require_approval: approval } = tool
+      return { type: 'mcp', label, allowed: allowed ?? null, approval: approval ?? 'always' }
     }
+    const { type, name, description = null, parameters = null, strict = null } = tool
+    return { type, name, description, parameters, strict }
+  })
+  if (JSON.stringify(tools).length > toolsCharsMax) {
+    throw refused('tools', `"tools" must have at most ${toolsCharsMax} characters as JSON.`)
+  }
+  const keys = tools.map((tool) => `${tool.type} ${'label' in tool ? tool.label : tool.name}`)
+  const duplicate = keys.findIndex((key, index) => keys.indexOf(key) !== index)
+  if (duplicate !== -1) {
+    throw refused(`tools[${duplicate}]`, `"tools[${duplicate}]" is a duplicate.`)
+  }
+  return tools
+}
+
+function parseSampling(fields: NonNullable<AgentFields['sampling']>): AgentSampling {
+  return {
+    temperature: fields.temperature ?? null,
+    topP: fields.top_p ?? null,
+    topK: fields.top_k ?? null,
+    presencePenalty: fields.presence_penalty ?? null,
+    frequencyPenalty: fields.frequency_penalty ?? null,
+    maxOutputTokens: fields.max_output_tokens ?? null,
+    reasoningEffort: fields.reasoning_effort ?? null,
+  }
+}
+
+function parseVisibility({ kind, ...lists }: NonNullable<AgentFields['visibility']>): Visibility {
+  const surplus = (['groups', 'users'] as const).find(
+    (field) => field !== kind && lists[field] !== undefined,
+  )
+  if (surplus !== undefined) {
+    const param = `visibility.${surplus}`
+    throw refused(param, `"${param}" cannot be combined with the kind "${kind}".`)
   }
   if (kind === 'owner' || kind === 'everyone') return { kind }
-  const named = lists[kind]
   const param = `visibility.${kind}`
-  if (named === undefined) throw refused(param, `"${param}" is required with the kind "${kind}".`)
-  const list = readWords(named, param)
+  const names = lists[kind]
+  if (names === undefined) throw refused(param, `"${param}" is required with the kind "${kind}".`)
+  const list = parseList(names, param)
   return kind === 'groups' ? { kind, groups: list } : { kind, users: list }
 }
 
-function readWords(words: readonly string[], param: string): readonly string[] {
-  return [...new Set(words.map((word, index) => readLine(word, `${param}[${index}]`)))]
+function parseList(items: readonly string[], param: string): readonly string[] {
+  return [...new Set(items.map((item, index) => parseLine(item, `${param}[${index}]`)))]
 }
 
-/** No database row and no list on a screen should hold control characters. */
-function readLine(given: string, param: string): string {
-  const line = given.trim()
+function parseLine(text: string, param: string): string {
+  const line = text.trim()
   if (line === '') throw refused(param, `"${param}" must not be empty.`)
   if (!/\p{Cc}/u.test(line) && line.isWellFormed()) return line
   throw refused(param, `"${param}" must be plain text on one line.`)

@@ -12,7 +12,7 @@ import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { Agent, Agents } from './agents.ts'
-import { type KnownModel, readChangedAgent, readNewAgent } from './definition.ts'
+import { type KnownModel, parseAgentChange, parseNewAgent } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
 import { agentChange, newAgent } from './schema.ts'
 
@@ -24,7 +24,7 @@ export type AgentEndpointsDeps = {
   knownModel: KnownModel
 }
 
-/** Creating, sharing and deleting agents. An agent that the caller may not see does not exist for them. */
+/** Agents that a principal may not see do not exist for them. */
 export function agentEndpoints({ agents, modelNames, knownModel }: AgentEndpointsDeps): Endpoint[] {
   const renderFor =
     ({ principal }: CallerContext) =>
@@ -48,7 +48,7 @@ precedence over those of the agent, except for the instructions: the agent's com
 A field that is null counts as absent. All tools together may have 262,144 characters as JSON.`,
       body: jsonBody(newAgent, {
         example: newAgentExample,
-        read: (body) => readNewAgent(body, knownModel),
+        read: (body) => parseNewAgent(body, knownModel),
       }),
       responses: { 200: agentResponse('The agent.') },
       errors: {
@@ -125,7 +125,7 @@ Callers with \`can_edit_config\` may also change agents that others share with t
       async handle({ params: { id }, body, context }) {
         const agent = await agents.update(context.principal, requireUuid(id), (known) => {
           requireEditor(known, context.principal)
-          return readChangedAgent(known, body, knownModel)
+          return parseAgentChange(known, body, knownModel)
         })
         return renderFor(context)(agent ?? notFound(id))
       },

@@ -2,7 +2,7 @@ import { type Foundation, module } from '#module.ts'
 import { type Agents, createAgents } from './agents.ts'
 import { agentEndpoints } from './endpoints.ts'
 
-/** Stored configurations that are called like models. */
+/** Stored configurations that clients call like models. */
 export const agentsModule = module({
   name: 'agents',
   start: ({ database, now }: Foundation) => ({

@@ -10,15 +10,15 @@ const numberOrNull = () => Type.Union([Type.Number(), Type.Null()])
 const agentFunction = Type.Object({
   type: Type.Literal('function'),
   name: Type.String(),
-  description: nullable(Type.String(), 'What the model reads about it.'),
+  description: nullable(Type.String(), 'For the model.'),
   parameters: nullable(Type.Unsafe<JsonObject>(Type.Object({})), 'A JSON Schema.'),
-  strict: nullable(Type.Boolean(), 'Whether arguments must keep to the schema.'),
+  strict: nullable(Type.Boolean(), 'Whether arguments must conform to the schema.'),
 })
 
 const agentServer = Type.Object({
   type: Type.Literal('mcp'),
   server_label: Type.String(),
-  allowed_tools: nullable(Type.Array(Type.String()), 'Names of its tools; null: all of them.'),
+  allowed_tools: nullable(Type.Array(Type.String()), 'Names of its tools; null: all.'),
   require_approval: Type.Union([Type.Literal('always'), Type.Literal('never')]),
 })
 
@@ -32,7 +32,7 @@ const agentSampling = Type.Object(
     max_output_tokens: numberOrNull(),
     reasoning_effort: Type.Union([Type.String(), Type.Null()]),
   },
-  { description: 'What holds where a caller says nothing; null: the model decides.' },
+  { description: 'Defaults for requests; null: the default of the model.' },
 )
 
 const agentVisibility = Type.Union(
@@ -41,71 +41,67 @@ const agentVisibility = Type.Union(
     Type.Object({ kind: Type.Literal('groups'), groups: Type.Array(Type.String()) }),
     Type.Object({ kind: Type.Literal('users'), users: Type.Array(Type.String()) }),
   ],
-  { description: 'Who sees and may call it, beside its owner.' },
+  { description: 'Who may see and call the agent besides its owner.' },
 )
 
-/** What only those see who may change the agent. */
-const making = {
-  instructions: nullable(Type.String(), 'They stand before those of whoever calls.'),
+/** Visible to principals who may edit the agent. */
+const definitionFields = {
+  instructions: nullable(Type.String(), 'Precede the instructions of the request.'),
   tools: Type.Array(Type.Union([agentFunction, agentServer])),
-  collections: names('Collections that it may search.'),
+  collections: names('The collections to search.'),
   sampling: agentSampling,
   visibility: agentVisibility,
 }
-const agentMaking = Type.Object(making)
+const agentDefinition = Type.Object(definitionFields)
 
-/** An agent as its reader sees it. */
 export const agentRecord = Type.Object(
   {
     id: Type.String({ format: 'uuid' }),
     object: Type.Literal('agent'),
-    model_id: Type.String({ description: 'What to send as `model`.' }),
+    model_id: Type.String({ description: 'The value of `model` in requests.' }),
     name: Type.String(),
-    description: nullable(Type.String(), 'What it is for.'),
-    model: Type.String({ description: 'The model that it is made of.' }),
+    description: nullable(Type.String(), 'The purpose of the agent.'),
+    model: Type.String({ description: 'The model that it is based on.' }),
     status: Type.Union([Type.Literal('ready'), Type.Literal('model_unavailable')], {
-      description: 'Whether its model is there.',
+      description: 'Whether its model is available.',
     }),
-    is_owner: Type.Boolean({ description: 'Whether it is yours.' }),
+    is_owner: Type.Boolean({ description: 'Whether you own it.' }),
     is_editable: Type.Boolean({
       description:
-        'Whether you may change it. The fields from `instructions` on are only there if so.',
+        'Whether you may change it. If not, the fields from `instructions` on are omitted.',
     }),
-    created_at: instant('When it was made'),
-    updated_at: instant('When it was changed last'),
-    ...Type.Partial(agentMaking).properties,
+    created_at: instant('Time of creation'),
+    updated_at: instant('Time of the last change'),
+    ...Type.Partial(agentDefinition).properties,
   },
   { $id: 'Agent' },
 )
 
 type AgentRecord = Frozen<Static<typeof agentRecord>>
-type AgentMaking = Frozen<Static<typeof agentMaking>>
+type DefinitionRecord = Frozen<Static<typeof agentDefinition>>
 
-/**
- * An agent as its reader sees it. How it is made (instructions, tools, whom it is shared with) is
- * for those who may change it; who only calls it learns what it is for.
- */
+/** Principals who may only call the agent do not see its definition. */
 export function renderAgent(
   agent: Agent,
-  seen: { modelId: string; isReady: boolean; isOwner: boolean; isEditable: boolean },
+  view: { modelId: string; isReady: boolean; isOwner: boolean; isEditable: boolean },
 ): AgentRecord {
   return {
     id: agent.id,
     object: 'agent',
-    model_id: seen.modelId,
+    model_id: view.modelId,
     name: agent.name,
     description: agent.description,
     model: agent.model,
-    status: seen.isReady ? 'ready' : 'model_unavailable',
-    is_owner: seen.isOwner,
-    is_editable: seen.isEditable,
+    status: view.isReady ? 'ready' : 'model_unavailable',
+    is_owner: view.isOwner,
+    is_editable: view.isEditable,
     created_at: agent.createdAt.toISOString(),
     updated_at: agent.updatedAt.toISOString(),
-    ...(seen.isEditable ? renderMaking(agent) : {}),
+    ...(view.isEditable ? renderDefinition(agent) : {}),
   }
 }
 
-function renderMaking(agent: Agent): AgentMaking {
+function renderDefinition(agent: Agent): DefinitionRecord {
   return {
     instructions: agent.instructions,
     tools: agent.tools.map(renderTool),
@@ -115,7 +111,7 @@ function renderMaking(agent: Agent): AgentMaking {
   }
 }
 
-function renderTool(tool: AgentTool): AgentMaking['tools'][number] {
+function renderTool(tool: AgentTool): DefinitionRecord['tools'][number] {
   if (tool.type === 'function') return tool
   return {
     type: 'mcp',
@@ -125,7 +121,7 @@ function renderTool(tool: AgentTool): AgentMaking['tools'][number] {
   }
 }
 
-function renderSampling(sampling: AgentSampling): AgentMaking['sampling'] {
+function renderSampling(sampling: AgentSampling): DefinitionRecord['sampling'] {
   return {
     temperature: sampling.temperature,
     top_p: sampling.topP,

@@ -3,21 +3,21 @@ import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent } from '#db/schema/agents.ts'
-import type { Agent, AgentDefinition, Reader } from './agents.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { Agent, AgentDefinition } from './agents.ts'
 
 export type AgentDatabase = Pick<Database, 'drizzle'>
 
 type Row = typeof agent.$inferSelect
 
-/** The table of agents. Every question about one agent is one statement with the same condition. */
 export function createAgentStore({ drizzle }: AgentDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
-    /** Adds an agent unless its owner has `ownedMax`; says whether it did. */
+    /** Returns false if the owner has `ownedMax` agents. */
     add: (added: Agent, ownedMax: number): Promise<boolean> =>
-      ask(() =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
-          // The lock of the count.
+          // Serialises the count and the insert.
           await transaction.execute(
             sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${added.ownerId}`}, 0))`,
           )
@@ -28,28 +28,31 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
         }),
       ),
 
-    find: (reader: Reader, id: string): Promise<Agent | undefined> =>
-      ask(async () => {
-        const [row] = await drizzle.select().from(agent).where(isSeen(reader, id))
+    find: (principal: RequestPrincipal, id: string): Promise<Agent | undefined> =>
+      query(async () => {
+        const [row] = await drizzle.select().from(agent).where(isVisible(principal, id))
         return row === undefined ? undefined : agentOf(row)
       }),
 
     /** Newest first. */
-    list: (reader: Reader, page: { limit: number; after: string | undefined }): Promise<Agent[]> =>
-      ask(async () => {
-        const isBehind = page.after === undefined ? undefined : lt(agent.id, page.after)
+    list: (
+      principal: RequestPrincipal,
+      page: { limit: number; after: string | undefined },
+    ): Promise<Agent[]> =>
+      query(async () => {
+        const isAfter = page.after === undefined ? undefined : lt(agent.id, page.after)
         const rows = await drizzle
           .select()
           .from(agent)
-          .where(and(isVisibleTo(reader), isBehind))
+          .where(and(isVisibleTo(principal), isAfter))
           .orderBy(desc(agent.id))
           .limit(page.limit)
         return rows.map(agentOf)
       }),
 
-    /** Whether any agent names this collection, whoever sees it. */
-    nameCollection: (collection: string): Promise<boolean> =>
-      ask(async () => {
+    /** Whether any agent of any user searches this collection. */
+    isCollectionUsed: (collection: string): Promise<boolean> =>
+      query(async () => {
         const [found] = await drizzle.execute(sql`
           select 1 from agent, json_array_elements_text(definition::json -> 'collections') as named
           where named = ${collection}
@@ -58,17 +61,14 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
       }),
 
     update: (
-      reader: Reader,
+      principal: RequestPrincipal,
       id: string,
-      change: (known: Agent) => Agent,
+      change: (current: Agent) => Agent,
     ): Promise<Agent | undefined> =>
-      ask(() =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
-          const [row] = await transaction
-            .select()
-            .from(agent)
-            .where(isSeen(reader, id))
-            .for('update')
+          const visible = transaction.select().from(agent).where(isVisible(principal, id))
+          const [row] = await visible.for('update')
           if (row === undefined) return undefined
           const changed = change(agentOf(row))
           await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
@@ -76,14 +76,15 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
         }),
       ),
 
-    remove: (reader: Reader, id: string, check: (known: Agent) => void): Promise<boolean> =>
-      ask(() =>
+    remove: (
+      principal: RequestPrincipal,
+      id: string,
+      check: (current: Agent) => void,
+    ): Promise<boolean> =>
+      query(() =>
         drizzle.transaction(async (transaction) => {
-          const [row] = await transaction
-            .select()
-            .from(agent)
-            .where(isSeen(reader, id))
-            .for('update')
+          const visible = transaction.select().from(agent).where(isVisible(principal, id))
+          const [row] = await visible.for('update')
           if (row === undefined) return false
           check(agentOf(row))
           await transaction.delete(agent).where(eq(agent.id, id))
@@ -93,16 +94,16 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
   }
 }
 
-function isSeen(reader: Reader, id: string) {
-  return and(eq(agent.id, id), isVisibleTo(reader))
+function isVisible(principal: RequestPrincipal, id: string) {
+  return and(eq(agent.id, id), isVisibleTo(principal))
 }
 
-/** The one place that says who sees an agent. */
-function isVisibleTo({ userId, groups }: Reader) {
+/** The only definition of who may see an agent. */
+function isVisibleTo({ userId, groups }: RequestPrincipal) {
   return or(
     eq(agent.ownerId, userId),
     eq(agent.visibility, 'everyone'),
-    // Whom it is not shared with has no row in these; see `rowOf`.
+    // Both columns are empty for other kinds of visibility; see `rowOf`.
     groups.length === 0 ? undefined : arrayOverlaps(agent.groups, [...groups]),
     arrayContains(agent.userIds, [userId]),
   )

@@ -1,4 +1,4 @@
-import type { Agent, Agents, Reader } from '#agents/agents.ts'
+import type { Agent, Agents, RequestPrincipal } from '#agents/agents.ts'
 import { AppError } from '#lib/errors.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -8,9 +8,9 @@ import type { ModelNames } from './names.ts'
 /** What a caller may name as a model: the models of the catalogue, and the agents they may see. */
 export type ModelResolver = {
   /** Models first, then agents, newest first. It waits for no upstream. */
-  list(caller: Reader): Promise<readonly AvailableModel[]>
+  list(caller: RequestPrincipal): Promise<readonly AvailableModel[]>
   /** One entry of the list, by any of its names. */
-  find(caller: Reader, name: string): Promise<AvailableModel | undefined>
+  find(caller: RequestPrincipal, name: string): Promise<AvailableModel | undefined>
   /**
    * The model to run, and the agent in whose name. Requests of the same caller with the same
    * `sessionKey` go to the same upstream as long as it answers. A name of a model never touches the
@@ -20,7 +20,7 @@ export type ModelResolver = {
    * or `service_unavailable` where nobody can tell.
    */
   resolve(
-    caller: Reader,
+    caller: RequestPrincipal,
     name: string,
     sessionKey?: string | null,
   ): Promise<{ model: Model; agent: Agent | null }>
@@ -57,7 +57,7 @@ export function createModelResolver({
       .spellings(name)
       .map(catalogue.find)
       .find((model) => model !== undefined)
-  const agentNamed = async (caller: Reader, name: string) => {
+  const agentNamed = async (caller: RequestPrincipal, name: string) => {
     const id = names.agentIdIn(name)
     return id === undefined ? undefined : agents.find(caller, id)
   }
@@ -129,7 +129,7 @@ function offeredAgent(agent: Agent, base: Model, names: ModelNames): AvailableMo
 /** A list without the agents is better than none while the database is away. */
 async function listAgents(
   agents: ModelResolverDeps['agents'],
-  caller: Reader,
+  caller: RequestPrincipal,
   log: ModelResolverDeps['log'],
 ): Promise<readonly Agent[]> {
   try {

@@ -57,7 +57,7 @@ export const retrievalModule = module({
       settings,
       now,
       limits: config.retrieval,
-      usedByAgents: agents.nameCollection,
+      usedByAgents: agents.isCollectionUsed,
     })
     const extraction = createExtraction({ limits: config.retrieval, log })
     const ingest = createIngest({ ...needs, chunkTables, extraction })
