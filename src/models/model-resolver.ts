@@ -1,5 +1,6 @@
-import type { Agent, Agents, RequestPrincipal } from '#agents/agents.ts'
+import type { Agent, Agents } from '#agents/agents.ts'
 import { AppError } from '#lib/errors.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
