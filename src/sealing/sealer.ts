@@ -10,43 +10,42 @@ import { AppError } from '#lib/errors.ts'
 import { createSealingStore, type SealingDatabase } from './store.ts'
 
 /**
- * What clients keep for us, so that nothing has to be stored here: authenticated and encrypted, for
- * one owner and one purpose. Sealed texts are ASCII without spaces.
+ * Authenticated encryption of state that clients keep, so that nothing is stored here. A sealed text is
+ * bound to one owner and one purpose, and is ASCII without spaces.
  */
 export type Sealer = {
   seal(purpose: SealPurpose, ownerId: string, plain: string): string
   /**
-   * The plain text; null where this is no seal of ours at all, as when a client brings one of
-   * another service. Throws `invalid_encrypted_content` for one of ours that was altered, belongs to
-   * somebody else, was made for another purpose, or whose key is gone.
+   * The plain text; null for a text of another service. Throws `invalid_encrypted_content` for a
+   * sealed text that was altered, has another owner or purpose, or whose key is not configured.
    */
   open(purpose: SealPurpose, ownerId: string, sealed: string): string | null
-  /** A short text that only we can make of this one, fit for a URL. */
+  /** A URL-safe signature. */
   sign(purpose: SignaturePurpose, text: string): string
-  /** Whether one of our keys has signed this text for this purpose. */
+  /** Accepts the signatures of all configured keys. */
   hasSigned(purpose: SignaturePurpose, text: string, signature: string): boolean
 }
 
-/** `request`: the body of a background request, which may hold credentials, until it runs. */
+/** `request`: the body of a queued background request, which may hold credentials. */
 type SealPurpose = 'reasoning' | 'compaction' | 'request'
 
-/** `logo`: a link to the logo of the portal, which an image on a page follows without a credential. */
+/** `logo`: a link to the portal's logo, which an `<img>` loads without a credential. */
 type SignaturePurpose = 'logo'
 
-/** A seal is `sluice1.<key id>.<nonce, cipher text and tag in base64url>`. */
-const mark = 'sluice1.'
+/** A sealed text is `sluice1.<key id>.<nonce, cipher text and tag in base64url>`. */
+const prefix = 'sluice1.'
 const cipher = 'aes-256-gcm'
 const keyBytes = 32
 const keyIdBytes = 6
 const nonceBytes = 12
 const tagBytes = 16
-/** A secret that we make ourselves, in bytes. */
+/** Of a generated secret. */
 const secretBytes = 32
 
 /**
- * The sealer of this deployment. `sealKeys` are secrets divided by commas: the first one seals, all
- * of them open. Without any, the one of the database seals, and is made where there is none yet;
- * with them, it still opens what it sealed before.
+ * The sealer of this deployment. `sealKeys` are comma-separated secrets: the first one encrypts, all
+ * decrypt. Without any, a secret in the database encrypts; it is generated on the first start and
+ * keeps decrypting after keys are configured.
  */
 export async function createSealer(options: {
   sealKeys: string | undefined
@@ -54,11 +53,11 @@ export async function createSealer(options: {
 }): Promise<Sealer> {
   const store = createSealingStore(options.database)
   const configured = splitSealKeys(options.sealKeys ?? '')
-  const kept =
+  const stored =
     configured.length === 0
-      ? await store.keepSecret(randomBytes(secretBytes).toString('base64url'))
+      ? await store.insertSecret(randomBytes(secretBytes).toString('base64url'))
       : await store.findSecret()
-  return createSealerOf(kept === undefined ? configured : [...configured, kept])
+  return createSealerOf(stored === undefined ? configured : [...configured, stored])
 }
 
 function splitSealKeys(sealKeys: string): string[] {
@@ -68,18 +67,18 @@ function splitSealKeys(sealKeys: string): string[] {
 
 type Key = { readonly id: string; readonly bytes: Buffer; readonly signing: Buffer }
 
-/** Seals and signs by the first secret, opens and recognises by all. */
+/** Encrypts and signs with the first secret; decrypts and verifies with all. */
 export function createSealerOf(secrets: readonly string[]): Sealer {
   const keys = new Map(secrets.map(deriveKey).map((key) => [key.id, key]))
   const [current] = keys.values()
-  if (current === undefined) throw new Error('there is no key to seal with')
+  if (current === undefined) throw new Error('no encryption key')
   return {
     seal: (purpose, ownerId, plain) => sealWith(current, [purpose, ownerId], plain),
     open(purpose, ownerId, sealed) {
-      if (!sealed.startsWith(mark)) return null
-      const idEnd = sealed.indexOf('.', mark.length)
-      const key = keys.get(sealed.slice(mark.length, Math.max(idEnd, mark.length)))
-      if (key === undefined) throw cannotOpen()
+      if (!sealed.startsWith(prefix)) return null
+      const idEnd = sealed.indexOf('.', prefix.length)
+      const key = keys.get(sealed.slice(prefix.length, Math.max(idEnd, prefix.length)))
+      if (key === undefined) throw undecryptable()
       return openWith(key, [purpose, ownerId], sealed.slice(idEnd + 1))
     },
     sign: (purpose, text) => signWith(current, purpose, text),
@@ -88,7 +87,7 @@ export function createSealerOf(secrets: readonly string[]): Sealer {
   }
 }
 
-/** The id tells keys apart and says nothing of them. */
+/** The id identifies a key and reveals nothing about it. */
 function deriveKey(secret: string): Key {
   const derive = (use: string, length: number) =>
     Buffer.from(hkdfSync('sha256', secret, '', `sluice seal ${use}`, length))
@@ -103,7 +102,7 @@ function signWith({ signing }: Key, purpose: SignaturePurpose, text: string): st
   return createHmac('sha256', signing).update(`${purpose}\0${text}`).digest('base64url')
 }
 
-/** Takes the same time wherever two texts of one length differ. */
+/** In constant time for texts of the same length. */
 function isEqual(expected: string, given: string): boolean {
   const [one, other] = [Buffer.from(expected), Buffer.from(given)]
   return one.length === other.length && timingSafeEqual(one, other)
@@ -116,14 +115,14 @@ function sealWith(key: Key, binding: Binding, plain: string): string {
   const sealing = createCipheriv(cipher, key.bytes, nonce, { authTagLength: tagBytes })
   sealing.setAAD(boundData(key, binding))
   const parts = [nonce, sealing.update(plain, 'utf8'), sealing.final(), sealing.getAuthTag()]
-  return `${mark}${key.id}.${Buffer.concat(parts).toString('base64url')}`
+  return `${prefix}${key.id}.${Buffer.concat(parts).toString('base64url')}`
 }
 
 function openWith(key: Key, binding: Binding, text: string): string {
   const bytes = Buffer.from(text, 'base64url')
-  // One text for one seal: the last sign may carry bits that mean nothing.
+  // Rejects other spellings: the last character may carry unused bits.
   if (bytes.length < nonceBytes + tagBytes || bytes.toString('base64url') !== text) {
-    throw cannotOpen()
+    throw undecryptable()
   }
   const nonce = bytes.subarray(0, nonceBytes)
   const opening = createDecipheriv(cipher, key.bytes, nonce, { authTagLength: tagBytes })
@@ -133,18 +132,18 @@ function openWith(key: Key, binding: Binding, text: string): string {
     const start = opening.update(bytes.subarray(nonceBytes, -tagBytes))
     return Buffer.concat([start, opening.final()]).toString('utf8')
   } catch (cause) {
-    throw cannotOpen(cause)
+    throw undecryptable(cause)
   }
 }
 
 function boundData(key: Key, binding: Binding): Buffer {
-  return Buffer.from(JSON.stringify([mark, key.id, ...binding]))
+  return Buffer.from(JSON.stringify([prefix, key.id, ...binding]))
 }
 
-function cannotOpen(cause?: unknown): AppError {
+function undecryptable(cause?: unknown): AppError {
   return new AppError(
     'invalid_encrypted_content',
-    'The encrypted content cannot be opened: it was altered, it was not made for this caller and this use, or its key is gone.',
+    'The encrypted content cannot be decrypted: it was altered, belongs to another user or use, or its key is no longer configured.',
     { cause },
   )
 }

@@ -1,16 +1,31 @@
-import { createReasoningSeal, type ReasoningSeal } from './reasoning.ts'
+import { isRecord, parseJson } from '#lib/json.ts'
 import type { Sealer } from './sealer.ts'
 
-/** Everything that one caller keeps for us. */
+/** Encrypts the state that one client keeps for this gateway. */
 export type Seals = {
   readonly reasoning: ReasoningSeal
   readonly compaction: TextSeal
 }
 
-/** `open` answers null for what is no seal of ours, and throws `invalid_encrypted_content`. */
+/** `open` returns null for a foreign text and throws `invalid_encrypted_content`. */
 export type TextSeal = {
   seal(plain: string): string
   open(sealed: string): string | null
+}
+
+/** The reasoning of a turn, which the client sends back with the next one. */
+type SealedReasoning = {
+  /** Empty if the upstream does not show its reasoning. */
+  readonly text: string
+  /** The payload that the upstream encrypted itself, and the upstream that can decrypt it. */
+  readonly payload: string | null
+  readonly maker: string | null
+}
+
+export type ReasoningSeal = {
+  seal(reasoning: SealedReasoning): string
+  /** Null: a foreign text. Throws `invalid_encrypted_content` like `Sealer.open`. */
+  open(sealed: string): SealedReasoning | null
 }
 
 export function createSeals(sealer: Sealer, ownerId: string): Seals {
@@ -21,4 +36,24 @@ export function createSeals(sealer: Sealer, ownerId: string): Seals {
       open: (sealed) => sealer.open('compaction', ownerId, sealed),
     },
   }
+}
+
+export function createReasoningSeal(sealer: Sealer, ownerId: string): ReasoningSeal {
+  return {
+    seal: ({ text, payload, maker }) =>
+      sealer.seal('reasoning', ownerId, JSON.stringify({ text, payload, maker })),
+    open(sealed) {
+      const plain = sealer.open('reasoning', ownerId, sealed)
+      return plain === null ? null : readReasoning(parseJson(plain))
+    },
+  }
+}
+
+function readReasoning(value: unknown): SealedReasoning {
+  const { text, payload, maker } = isRecord(value) ? value : {}
+  return { text: readText(text) ?? '', payload: readText(payload), maker: readText(maker) }
+}
+
+function readText(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }

@@ -5,7 +5,7 @@ export type SealingDatabase = Pick<Database, 'drizzle'>
 
 const onlyId = 1
 
-/** The secret that a deployment without configured keys seals with; for the start of a process. */
+/** The generated secret of a deployment without configured keys. Read when a process starts. */
 export function createSealingStore({ drizzle }: SealingDatabase) {
   const findSecret = async (): Promise<string | undefined> => {
     const [row] = await drizzle.select({ secret: sealSecret.secret }).from(sealSecret)
@@ -14,8 +14,8 @@ export function createSealingStore({ drizzle }: SealingDatabase) {
   return {
     findSecret,
 
-    /** Keeps this secret unless there is one; answers with the one that is kept. */
-    async keepSecret(secret: string): Promise<string> {
+    /** Stores this secret unless there is one; returns the stored one. */
+    async insertSecret(secret: string): Promise<string> {
       await drizzle.insert(sealSecret).values({ id: onlyId, secret }).onConflictDoNothing()
       return (await findSecret()) ?? secret
     },

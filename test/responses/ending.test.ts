@@ -100,6 +100,7 @@ describe('cancelling', () => {
     expect(generation.signal()).toBeUndefined()
     const types = typesOf(await readAll(await there.watch(ann, queued.id, watchFrom(-1))))
     expect(types).toEqual(['response.created', 'response.queued', 'response.incomplete'])
+    slow.drain()
   })
 
   test('reaches a background response between its claim and its first frame', async () => {

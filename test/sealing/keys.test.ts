@@ -50,7 +50,7 @@ test('a later start opens what an earlier one sealed, with keys or without', asy
     expect(open(await createSealer({ sealKeys: `${other},${configured}`, database }), sealed)).toBe(
       'x',
     )
-    expect(() => open(again, sealed)).toThrow('cannot be opened')
+    expect(() => open(again, sealed)).toThrow('cannot be decrypted')
   })
 })
 
@@ -59,8 +59,8 @@ test('configured keys alone leave nothing in the database', async () => {
     const keyed = await createSealer({ sealKeys: configured, database })
     const sealed = seal(keyed)
     const unconfigured = await createSealer({ sealKeys: undefined, database })
-    expect(() => open(unconfigured, sealed)).toThrow('cannot be opened')
+    expect(() => open(unconfigured, sealed)).toThrow('cannot be decrypted')
     // Its own key was made only now.
-    expect(() => open(keyed, seal(unconfigured))).toThrow('cannot be opened')
+    expect(() => open(keyed, seal(unconfigured))).toThrow('cannot be decrypted')
   })
 })

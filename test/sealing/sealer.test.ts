@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { createReasoningSeal } from '#sealing/reasoning.ts'
 import { createSealerOf, type Sealer } from '#sealing/sealer.ts'
+import { createReasoningSeal } from '#sealing/seals.ts'
 
 const [first, second, third] = ['first', 'second', 'third'].map(
   (name) => `the ${name} secret of a test, long enough`,
@@ -66,8 +66,8 @@ describe('a seal', () => {
     const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
     expect(open(sealer, sealed, 'bob')).toBe('invalid_encrypted_content')
     expect(open(sealer, sealed, '')).toBe('invalid_encrypted_content')
-    expect(() => sealer.open('compaction', 'alice', sealed)).toThrow('cannot be opened')
-    expect(() => sealer.open('request', 'alice', sealed)).toThrow('cannot be opened')
+    expect(() => sealer.open('compaction', 'alice', sealed)).toThrow('cannot be decrypted')
+    expect(() => sealer.open('request', 'alice', sealed)).toThrow('cannot be decrypted')
   })
 
   test.each(['', 'gAAAAABpM0Yj', 'sluice2.0.0', ' sluice1.', 'not a seal at all'])(

@@ -1,5 +1,5 @@
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
 import { createSealerOf } from '#sealing/sealer.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import { createSeals } from '#sealing/seals.ts'
 
 /** The seals of one caller, as real as those of a gateway. */

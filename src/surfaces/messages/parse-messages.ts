@@ -1,5 +1,5 @@
 import type { ContentPart, RequestItem } from '#inference/request.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import { quote } from '#surfaces/read-object.ts'
 import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
 import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'

@@ -1,7 +1,7 @@
 import type { GenerationRequest, ReasoningItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { ThinkingDisplay } from './blocks/block.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import { redactedThinkingBlock, thinkingBlock } from './schema/input-blocks.ts'

@@ -1,7 +1,7 @@
 import { toLine, withoutLineSeparators } from '#http/frame-text.ts'
 import type { Relay, RelayFrame } from '#inference/events.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 
 /** A frame of an upstream of the same protocol, as sent to the client; `data` is its JSON. */
 export type RelayedFrame = { readonly payload: JsonObject; readonly data: string }

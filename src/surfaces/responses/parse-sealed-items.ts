@@ -1,7 +1,6 @@
 import type { ReasoningItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
-import type { TextSeal } from '#sealing/seals.ts'
+import type { ReasoningSeal, TextSeal } from '#sealing/seals.ts'
 import { type Compaction, readCompaction } from './compacted-context.ts'
 import { createReader } from './read-object.ts'
 import { textPart } from './schema/content.ts'

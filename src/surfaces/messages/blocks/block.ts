@@ -1,5 +1,5 @@
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { MessageSink } from '#surfaces/messages/message.ts'
 
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>

@@ -1,6 +1,6 @@
 import type { BlockEvent } from '#inference/events.ts'
 import { assert } from '#lib/assert.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
 
 const betweenParts = '\n\n'

@@ -1,5 +1,5 @@
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
-import type { ReasoningSeal } from '#sealing/reasoning.ts'
+import type { ReasoningSeal } from '#sealing/seals.ts'
 import type { Frames } from '#surfaces/responses/frames.ts'
 
 /** An output item on the wire, with an id that the gateway generated. */
