@@ -63,7 +63,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     expect(pieces.join('')).toBe(String(result.finalOutput))
   })
 
-  test.each([false, true])('an agent uses its tool (stream: %p)', async (stream) => {
+  test.each([false, true])('an agent calls its tool (stream: %p)', async (stream) => {
     const result = stream
       ? await runner.run(clerk, 'Weather in Oslo?', { stream: true })
       : await runner.run(clerk, 'Weather in Oslo?')
@@ -86,13 +86,13 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     expect(String(result.finalOutput)).toContain('Clerk')
   })
 
-  test('an agent answers in the form that it was given', async () => {
+  test('an agent answers in the requested output format', async () => {
     const typed = new Agent({ name: 'Typed', model, outputType: z.object({ answer: z.number() }) })
     const { finalOutput } = await runner.run(typed, 'The answer?')
     expect(typeof finalOutput?.answer).toBe('number')
   })
 
-  test('a run goes on from the history of another', async () => {
+  test('a run continues from the history of another', async () => {
     const first = await runner.run(talker, said)
     const second = await runner.run(talker, [
       ...first.history,
@@ -102,7 +102,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     expectRecall(kind, answer, [said, String(first.finalOutput)])
   })
 
-  test('a run goes on from the last response', async () => {
+  test('a run continues from the last response', async () => {
     const first = await runner.run(clerk, 'Weather in Oslo?')
     const second = await runner.run(talker, 'recall it', {
       previousResponseId: String(first.lastResponseId),
@@ -111,7 +111,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     expectRecall(kind, answer, ['Weather in Oslo?', String(first.finalOutput)])
   })
 
-  test('a session in a conversation remembers', async () => {
+  test('a session in a conversation keeps its history', async () => {
     const session = new OpenAIConversationsSession({ client })
     const first = await runner.run(talker, said, { session })
     const second = await runner.run(talker, 'recall it', { session })
@@ -123,7 +123,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     await session.clearSession()
   })
 
-  test('a session that compacts itself remembers', async () => {
+  test('a session that compacts itself keeps its history', async () => {
     const session = new OpenAIResponsesCompactionSession({
       client,
       model: pickyName,

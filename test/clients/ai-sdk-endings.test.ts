@@ -34,14 +34,14 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
   })
   afterAll(() => gateway.stop())
 
-  test('shows an answer that is cut off as one of limited length', async () => {
+  test('reports truncated output as the finish reason length', async () => {
     const whole = await generateText({ model: open('demo-length'), prompt: 'Say hello.' })
     expect(whole.finishReason).toBe('length')
     const stream = streamText({ model: open('demo-length'), prompt: 'Say hello.' })
     expect([await stream.text, await stream.finishReason]).toEqual([whole.text, 'length'])
   })
 
-  test('shows a failure before the first word as an error with its status', async () => {
+  test('reports a failure before the first token as an error with its status', async () => {
     const failure = await generateText({
       model: open('demo-fail'),
       prompt: 'Say hello.',
@@ -52,7 +52,7 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
     expect(failure.responseBody).toContain('as it was asked to')
   })
 
-  test('shows what was said before a failure, and the failure', async () => {
+  test('delivers the output before a failure, then the failure', async () => {
     const errors: unknown[] = []
     const { stream } = streamText({
       model: open('demo-fail-midway'),
@@ -67,7 +67,7 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
     expect(JSON.stringify(errors)).toContain('as it was asked to')
   })
 
-  test('can be told to stop', async () => {
+  test('can be aborted', async () => {
     const stopping = new AbortController()
     const { stream } = streamText({
       model: open('demo-quiet'),
@@ -96,7 +96,7 @@ describe.each(kinds)('with nothing stored, over a $kind upstream', ({ kind, reas
     openai: { store: false, forceReasoning: true, include: ['reasoning.encrypted_content'] },
   }
 
-  test('reasoning goes along into a second turn, sealed', async () => {
+  test('encrypted reasoning is replayed in a second turn', async () => {
     const prompt = 'think: is it so?'
     const first = streamText({ model: openai(reasoning), prompt, providerOptions: stateless })
     const [{ messages }, thought = ''] = [await first.response, await first.reasoningText]
@@ -114,7 +114,7 @@ describe.each(kinds)('with nothing stored, over a $kind upstream', ({ kind, reas
     expectRecall(kind, answer, [prompt, thought, await first.text])
   })
 
-  test('an answer that is given up ends at once', async () => {
+  test('an aborted request ends at once', async () => {
     const stopping = new AbortController()
     const { stream } = streamText({
       model: openai(slow),

@@ -43,7 +43,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
   })
   afterAll(() => server.stop())
 
-  test('generateText gives a text and what it used', async () => {
+  test('generateText returns text and usage', async () => {
     const result = await generateText({ model: open(model), prompt: 'Say hello.' })
     expect(result.text.length).toBeGreaterThan(5)
     expect(result.finishReason).toBe('stop')
@@ -51,7 +51,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
     expect(result.warnings ?? []).toEqual([])
   })
 
-  test('streamText gives the same text in pieces', async () => {
+  test('streamText returns the same text in pieces', async () => {
     const result = streamText({ model: open(model), prompt: 'Say hello.' })
     const pieces = await Array.fromAsync(result.textStream)
     expect(pieces.length).toBeGreaterThan(1)
@@ -59,7 +59,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
     expect(await result.finishReason).toBe('stop')
   })
 
-  test('a second turn knows the first one', async () => {
+  test('a second turn gets the history of the first', async () => {
     const said = 'My name is Ada and I like the sea and the wind.'
     const first = await generateText({ model: open(model), prompt: said })
     const second = streamText({
@@ -74,7 +74,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
     expectRecall(kind, { text, inputTokens }, [said, first.text])
   })
 
-  test.each([false, true])('a tool loop comes to its answer (stream: %p)', async (stream) => {
+  test.each([false, true])('a tool loop reaches its final answer (stream: %p)', async (stream) => {
     const call = {
       model: open(tools),
       prompt: 'Weather in Oslo?',
@@ -100,7 +100,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
     expect(result.text).toContain('sunny in')
   })
 
-  test.each([false, true])('reasoning is shown, once (stream: %p)', async (stream) => {
+  test.each([false, true])('reasoning is returned once (stream: %p)', async (stream) => {
     const call = { model: open(reasoning), prompt: 'think: is it so?' }
     const result = stream ? streamText(call) : await generateText(call)
     const thought = (await result.reasoningText) ?? ''
@@ -109,7 +109,7 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
     expect(await result.text).not.toBe('')
   })
 
-  test('reasoning goes along into a second turn', async () => {
+  test('reasoning is replayed in a second turn', async () => {
     const prompt = 'think: is it so?'
     const first = streamText({ model: open(reasoning), prompt })
     const [{ messages }, thought = ''] = [await first.response, await first.reasoningText]

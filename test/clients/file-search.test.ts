@@ -26,7 +26,7 @@ afterAll(() => gateway.stop())
 const prompt = 'Until when may holiday be carried over?'
 const source = { type: 'source', sourceType: 'document', title: 'leave.txt' }
 
-test('the AI SDK has the file as a source', async () => {
+test('the AI SDK returns the file as a source', async () => {
   const tools = { file_search: openai.tools.fileSearch({ vectorStoreIds: ['docs'] }) }
   const asked = { model: openai('demo-fast'), prompt, tools }
   const whole = await generateText(asked)
@@ -37,7 +37,7 @@ test('the AI SDK has the file as a source', async () => {
   expect(await stream.sources).toMatchObject([source])
 })
 
-test('the AI SDK gets the citations of an agent over /compat', async () => {
+test('the AI SDK returns the citations of an agent over /compat', async () => {
   const made = await gateway.post('/v1/agents', {
     name: 'Helper',
     model: 'demo-fast',

@@ -113,8 +113,8 @@ function cited(fields: JsonObject): JsonObject {
   return { ...asRecord(asRecord(whole[find('citations_delta')]?.['delta'])['citation']), ...fields }
 }
 
-describe('the check of message streams', () => {
-  test('takes a stream with a block of every kind, and adds it up', () => {
+describe('the validation of message streams', () => {
+  test('accepts a stream with a block of every kind, and accumulates it', () => {
     const { frames, message } = checkMessageStream(messageWire(whole))
     expect(frames).toEqual(whole)
     expect(message).toMatchObject({
@@ -132,11 +132,11 @@ describe('the check of message streams', () => {
     expect(checkMessageBody(message)).toEqual(message ?? {})
   })
 
-  test.each(broken)('refuses %s', (_, frames) => {
+  test.each(broken)('rejects %s', (_, frames) => {
     expect(() => checkMessageStream(messageWire(frames))).toThrow()
   })
 
-  test('takes input that breaks off where the answer was cut, and nowhere else', () => {
+  test('accepts truncated input only where the output was cut off', () => {
     const cut = inEnd({ stop_reason: 'max_tokens' }).toSpliced(find('input_json_delta', 2), 1)
     const { message } = checkMessageStream(messageWire(cut))
     expect(asRecord(message)['content']).toMatchObject([{}, {}, {}, {}, {}, { input: {} }])
@@ -145,14 +145,14 @@ describe('the check of message streams', () => {
     expect(() => checkMessageStream(messageWire(behind(cut)))).toThrow()
   })
 
-  test('takes an error between blocks, and before the message begins', () => {
+  test('accepts an error between blocks and before the message begins', () => {
     const begun = whole.slice(0, find('text'))
     const failed = checkMessageStream(messageWire([...begun, error]))
     expect(failed.error).toEqual(error.error)
     expect(checkMessageStream(messageWire([{ type: 'ping' }, error])).message).toBeNull()
   })
 
-  test('takes the beginning of a stream up to any frame, and nothing else', () => {
+  test('accepts the beginning of a stream up to any frame, and nothing else', () => {
     for (const count of whole.keys()) {
       const wire = messageWire(whole.slice(0, count))
       expect(checkMessageBeginning(`${wire}event: mess`)).toHaveLength(count)
@@ -170,7 +170,7 @@ describe('the check of message streams', () => {
     ['an event without a name', wire.replace('event: message_start\n', '')],
     ['a comment', wire.replace('\n\n', '\n\n: alive\n\n')],
   ]
-  test.each(wires)('refuses %s', (_, text) => {
+  test.each(wires)('rejects %s', (_, text) => {
     expect(() => checkMessageStream(text)).toThrow()
   })
 })
@@ -182,7 +182,7 @@ const oneMore: MessageFrame[] = [
   { type: 'content_block_stop', index: 6 },
 ]
 
-describe('the check of message bodies', () => {
+describe('the validation of message bodies', () => {
   const body = asRecord(checkMessageStream(messageWire(whole)).message)
   const content = body['content'] as JsonObject[]
   const wrong: [what: string, body: unknown][] = [
@@ -197,11 +197,11 @@ describe('the check of message bodies', () => {
     ['calls that are not there', { ...body, content: content.slice(0, 5) }],
     ['a body without usage', { ...body, usage: null }],
   ]
-  test.each(wrong)('refuses %s', (_, given) => {
+  test.each(wrong)('rejects %s', (_, given) => {
     expect(() => checkMessageBody(given)).toThrow()
   })
 
-  test('takes an error of the format, and none of another', () => {
+  test('accepts an error of the format, and no other', () => {
     expect(checkErrorBody(error)).toEqual(error.error)
     expect(() => checkErrorBody({ error: error.error })).toThrow()
     expect(() => checkErrorBody({ type: 'error', error: 'It broke.' })).toThrow()

@@ -84,19 +84,19 @@ const wrongByDocument: [what: string, body: JsonObject][] = [
   ['a response without its fields', { object: 'response', id: 'resp_1' }],
 ]
 
-describe('the check of objects', () => {
-  test.each(right)('takes %s', (_, body) => {
+describe('the validation of objects', () => {
+  test.each(right)('accepts %s', (_, body) => {
     expect(() => checkBody(JSON.parse(JSON.stringify(body)))).not.toThrow()
   })
-  test.each(wrong)('refuses %s', (_, body) => {
+  test.each(wrong)('rejects %s', (_, body) => {
     expect(() => checkBody(JSON.parse(JSON.stringify(body)))).toThrow()
   })
-  test.skipIf(!openResponsesExists).each(wrongByDocument)('refuses %s', (_, body) => {
+  test.skipIf(!openResponsesExists).each(wrongByDocument)('rejects %s', (_, body) => {
     expect(() => checkBody(JSON.parse(JSON.stringify(body)))).toThrow()
   })
 })
 
-describe('whoever reads what a gateway answers', () => {
+describe('a validated gateway response', () => {
   let server: ReplayUpstream
   beforeAll(async () => {
     server = await startReplayUpstream({})
@@ -109,7 +109,7 @@ describe('whoever reads what a gateway answers', () => {
   }
   const json = { 'content-type': 'application/json' }
 
-  test('is told of a stream that is broken', async () => {
+  test('reports an invalid stream', async () => {
     await expect(read({ body: 'data: [DONE]\n\n' })).rejects.toThrow('the stream has an end')
     await expect(read({ body: ': hello\n\n' })).rejects.toThrow('ends with [DONE]')
   })
@@ -123,30 +123,30 @@ describe('whoever reads what a gateway answers', () => {
     return reader
   }
 
-  test('is told of a stream that was broken before it was cut', async () => {
+  test('reports a stream that was invalid before it was cut off', async () => {
     const reader = await begin()
     server.cut()
     await expect(reader.read()).rejects.toThrow('not a frame')
   })
 
-  test('is told of a stream that was broken before it was left', async () => {
+  test('reports a stream that was invalid before the client disconnected', async () => {
     const reader = await begin()
     await expect(reader.cancel()).rejects.toThrow('not a frame')
   })
 
-  test('is told of a tail that does not begin where it was asked to', async () => {
+  test('reports a resumed stream that begins at the wrong event', async () => {
     const frame = { type: 'response.in_progress', sequence_number: 3 }
     const body = `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\ndata: [DONE]\n\n`
     const reading = read({ body }, '/responses/resp_1?stream=true&starting_after=3')
     await expect(reading).rejects.toThrow('one counter from 4')
   })
 
-  test('is told of an object that is broken', async () => {
+  test('reports an invalid object', async () => {
     const body = JSON.stringify({ error: {} })
     await expect(read({ headers: json, status: 400, body })).rejects.toThrow()
   })
 
-  test('gets everything else as it is', async () => {
+  test('returns everything else unchanged', async () => {
     expect(await read({ headers: json, body: '{"error":"of another server"}' }, '/../x')).toContain(
       'another server',
     )

@@ -28,7 +28,7 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
     return texts
   }
 
-  test('are made, changed and deleted', async () => {
+  test('are created, updated and deleted', async () => {
     const made = await client.conversations.create({ metadata: { about: 'the sea' } })
     expect(made.object).toBe('conversation')
     expect(await client.conversations.retrieve(made.id)).toEqual(made)
@@ -42,7 +42,7 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
     expect(failure.status).toBe(404)
   })
 
-  test('hold items that can be added, read and taken away', async () => {
+  test('contain items that can be added, retrieved and deleted', async () => {
     const { id } = await client.conversations.create({
       items: [{ type: 'message', role: 'user', content: 'one' }],
     })
@@ -61,7 +61,7 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
     expect(await textsOf(id)).toEqual(['one', 'three'])
   })
 
-  test('give a model what was said, and keep what it answers', async () => {
+  test('are the context of a response, and store its output', async () => {
     const { id } = await client.conversations.create()
     const said = 'My name is Ada and I like the sea and the wind.'
     const first = await client.responses.create({ model, input: said, conversation: id })
@@ -74,7 +74,7 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
     expect(await textsOf(id)).toEqual([said, first.output_text, 'recall it', second.output_text])
   })
 
-  test('keep a tool call and its result', async () => {
+  test('store a tool call and its result', async () => {
     const { id } = await client.conversations.create()
     const tool = {
       type: 'function' as const,

@@ -21,7 +21,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
   })
   afterAll(() => server.stop())
 
-  test('parses an answer', async () => {
+  test('parses output', async () => {
     const response = await client.responses.parse({
       model,
       input: 'The answer?',
@@ -30,7 +30,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect(typeof response.output_parsed?.answer).toBe('number')
   })
 
-  test('parses an answer that is streamed', async () => {
+  test('parses streamed output', async () => {
     const stream = client.responses.stream({
       model,
       input: 'The answer?',

@@ -56,7 +56,7 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
     }
   }
 
-  test('one turn follows the other', async () => {
+  test('responses run one after the other', async () => {
     await connected(async (ask) => {
       for (const input of ['Say hello.', 'Say it again.']) {
         const response = responseOf(await ask({ input }))
@@ -66,7 +66,7 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
     })
   })
 
-  test.each([true, false])('a turn goes on from the one before (store: %p)', async (store) => {
+  test.each([true, false])('a response continues the previous one (store: %p)', async (store) => {
     await connected(async (ask) => {
       const said = 'My name is Ada and I like the sea and the wind.'
       const first = responseOf(await ask({ store, input: said }))
@@ -78,7 +78,7 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
     })
   })
 
-  test('a tool is called and its result is answered', async () => {
+  test('a tool is called and its result is returned', async () => {
     await connected(async (ask) => {
       const common = { model: tools, tools: [weather], store: false }
       const first = responseOf(await ask({ ...common, input: 'Weather in Oslo?' }))
@@ -96,7 +96,7 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
     })
   })
 
-  test('a refused turn is told, and the connection goes on', async () => {
+  test('a refused request is reported, and the connection stays open', async () => {
     await connected(async (ask) => {
       const [refused] = await ask({ input: 'x', previous_response_id: 'resp_unknown' })
       expect(checkErrorMessage(refused)['code']).toBe('previous_response_not_found')

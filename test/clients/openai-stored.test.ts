@@ -31,12 +31,12 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     return events
   }
 
-  test('retrieve gives what create gave', async () => {
+  test('retrieve returns what create returned', async () => {
     const created = await ask('Say hello.')
     expect(await client.responses.retrieve(created.id)).toEqual(created)
   })
 
-  test('delete forgets a response', async () => {
+  test('delete removes a response', async () => {
     const { id } = await ask('Say hello.')
     await client.responses.delete(id)
     const failure = await client.responses.retrieve(id).catch((error) => error)
@@ -62,7 +62,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect([failure.status, failure.code]).toEqual([400, 'previous_response_not_found'])
   })
 
-  test('the stream of a response comes again from any event on', async () => {
+  test('the stream of a response can be resumed from any event', async () => {
     const whole = await collect(
       await client.responses.create({ model, input: 'Say hello.', stream: true }),
     )
@@ -76,7 +76,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     }
   })
 
-  test('the stream helper takes up a response after an event', async () => {
+  test('the stream helper resumes a response after an event', async () => {
     const { id, output_text: text } = await ask('Say hello.')
     const after = 4
     const stream = client.responses.stream({ response_id: id, starting_after: after })
@@ -87,7 +87,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect([final.id, final.status, final.output_text]).toEqual([id, 'completed', text])
   })
 
-  test('inputItems.list gives the input page by page', async () => {
+  test('inputItems.list returns the input in pages', async () => {
     const { id } = await client.responses.create({
       model,
       input: [
@@ -108,7 +108,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect(await read('desc')).toEqual(['three', 'two', 'one'])
   })
 
-  test('inputTokens.count counts', async () => {
+  test('inputTokens.count returns a count', async () => {
     const few = await client.responses.inputTokens.count({ model, input: 'Say hello.' })
     const many = await client.responses.inputTokens.count({
       model,
@@ -118,7 +118,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect(many.input_tokens).toBeGreaterThan(few.input_tokens * 10)
   })
 
-  test('compact gives a window that a new conversation goes on from', async () => {
+  test('compact returns a context that a new chain continues', async () => {
     const first = await ask('My name is Ada.')
     const compacted = await client.responses.compact({
       model,
@@ -139,7 +139,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expectRecall(kind, { text, inputTokens: usage?.input_tokens }, ['My name is Ada.'])
   })
 
-  test('a background response is polled until it is done', async () => {
+  test('a background response can be polled until it ends', async () => {
     const accepted = await askInBackground(model, 'Say hello.')
     expect(accepted.background).toBe(true)
     expect(['queued', 'in_progress', 'completed']).toContain(accepted.status ?? '')
@@ -151,7 +151,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     expect(response.output_text.length).toBeGreaterThan(5)
   })
 
-  test('a background stream is left, and taken up where it was left', async () => {
+  test('a background stream can be interrupted and resumed', async () => {
     const stream = await client.responses.create({
       model,
       input: 'Say hello.',
@@ -184,7 +184,7 @@ describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model,
     )
   })
 
-  test('cancel ends a background response, and whoever watches it', async () => {
+  test('cancel ends a background response and its streams', async () => {
     const { id } = await askInBackground(slow, slowPrompt)
     const watcher = await client.responses.retrieve(id, { stream: true })
     const types: string[] = []

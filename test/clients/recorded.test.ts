@@ -84,7 +84,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     (['openai', 'responses'] as const).map((provider) => ({ ...recording, provider })),
   )
   test.each(cases)(
-    '$name for the AI SDK, by $provider',
+    '$name with the AI SDK, by $provider',
     async ({ protocol, name, content, provider }) => {
       upstream.answer({ body: recordedStream(protocol, name) })
       const seen = await readContent(models[provider](protocol))
@@ -95,7 +95,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     },
   )
 
-  test.each(texts)('$name for an agent', async ({ protocol, name, content }) => {
+  test.each(texts)('$name with an agent', async ({ protocol, name, content }) => {
     upstream.answer({ body: recordedStream(protocol, name) })
     const agent = new Agent({ name: 'Reader', model: protocol })
     const result = await runner.run(agent, 'x', { stream: true })

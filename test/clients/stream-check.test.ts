@@ -193,18 +193,18 @@ function sameIds(): Frame[] {
   return JSON.parse(JSON.stringify(whole).replaceAll('"item_1"', '"item_0"'))
 }
 
-describe('the check of streams', () => {
-  test('takes a stream with an item of every kind, and so does the strictest client', async () => {
+describe('the validation of streams', () => {
+  test('accepts a stream with an item of every kind, as does the strictest client', async () => {
     const { frames, response } = checkStream(wireOf(whole))
     expect(frames).toEqual(whole)
     await checkWithStrictClient(frames, response)
   })
 
-  test.each(broken)('refuses %s', (_, frames) => {
+  test.each(broken)('rejects %s', (_, frames) => {
     expect(() => checkTurn(frames())).toThrow()
   })
 
-  test('takes what comes behind any frame, and nothing else', () => {
+  test('accepts a stream resumed after any frame, and nothing else', () => {
     for (const after of whole.keys()) {
       const tail = whole.slice(after + 1)
       expect(checkTail(wireOf(tail), after).frames).toEqual(tail)
@@ -215,7 +215,7 @@ describe('the check of streams', () => {
     }
   })
 
-  test('takes the beginning of a stream up to any frame, and nothing else', () => {
+  test('accepts the beginning of a stream up to any frame, and nothing else', () => {
     for (const count of whole.keys()) {
       const wire = wireOf(whole.slice(0, count)).replace('data: [DONE]\n\n', '')
       expect(checkBeginning(`${wire}event: resp`)).toHaveLength(count)
@@ -230,12 +230,12 @@ describe('the check of streams', () => {
     ['an event without a name', wireOf(whole).replace('event: response.created\n', '')],
     ['a comment', wireOf(whole).replace('\n\n', '\n\n: alive\n\n')],
   ]
-  test.each(wires)('refuses %s', (_, wire) => {
+  test.each(wires)('rejects %s', (_, wire) => {
     expect(() => checkStream(wire)).toThrow()
   })
 })
 
-describe('the check of endings', () => {
+describe('the validation of endings', () => {
   const short = whole.slice(0, 3)
   const error = { type: 'server_error', code: 'server_error', message: 'It failed.', param: null }
   const told = { ...error, error }
@@ -259,7 +259,7 @@ describe('the check of endings', () => {
       number([...short.slice(0, 2), ...ended({ status: 'cancelled' }).slice(-1)]),
     ],
   ]
-  test.each(right)('takes %s', (_, frames) => {
+  test.each(right)('accepts %s', (_, frames) => {
     expect(checkTurn(frames).frames).toEqual(frames)
   })
 
@@ -274,11 +274,11 @@ describe('the check of endings', () => {
     ['a cancelled answer with a reason', ended({ ...limited, status: 'cancelled' })],
     ['another status', ended({ status: 'completed' })],
   ]
-  test.each(wrong)('refuses %s', (_, frames) => {
+  test.each(wrong)('rejects %s', (_, frames) => {
     expect(() => checkTurn(frames)).toThrow()
   })
 
-  test('takes a refusal over a WebSocket with its status and all of its error', () => {
+  test('accepts a WebSocket error frame with its status and the complete error', () => {
     expect(checkErrorMessage({ type: 'error', status: 400, error })).toEqual(error)
     expect(() => checkErrorMessage({ type: 'error', error })).toThrow()
     expect(() => checkErrorMessage({ type: 'error', status: 400, error: {} })).toThrow()

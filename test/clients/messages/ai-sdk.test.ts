@@ -54,7 +54,7 @@ const png = Buffer.from(
 describe.each(messageKinds)(
   'the AI SDK over a $kind upstream',
   ({ kind, model, tools, reasoning, slow }) => {
-    test('generateText gives a text and what it used', async () => {
+    test('generateText returns text and usage', async () => {
       const result = await generateText({ model: open(model), prompt: 'Say hello.' })
       expect(result.text).toContain('ello')
       expect(result.finishReason).toBe('stop')
@@ -62,7 +62,7 @@ describe.each(messageKinds)(
       expect(result.usage.outputTokens).toBeGreaterThan(0)
     })
 
-    test('streamText gives the same text in pieces, and no part that is an error', async () => {
+    test('streamText returns the same text in pieces, without error parts', async () => {
       const whole = await generateText({ model: open(model), prompt: 'Say hello.' })
       const result = streamText({ model: open(model), prompt: 'Say hello.' })
       const pieces: string[] = []
@@ -76,7 +76,7 @@ describe.each(messageKinds)(
       expect((await result.usage).outputTokens).toBe(Number(whole.usage.outputTokens))
     })
 
-    test('a second turn knows the first one', async () => {
+    test('a second turn gets the history of the first', async () => {
       const said = 'My name is Ada and I like the sea and the wind.'
       const first = await generateText({ model: open(model), prompt: said })
       const result = streamText({
@@ -97,20 +97,23 @@ describe.each(messageKinds)(
       }
     })
 
-    test.each([false, true])('a tool loop comes to its answer (stream: %p)', async (stream) => {
-      const call = {
-        model: open(tools),
-        prompt: 'Weather in Oslo?',
-        tools: { get_weather: weather },
-        stopWhen: isStepCount(4),
-      }
-      const result = stream ? streamText(call) : await generateText(call)
-      const steps = await result.steps
-      expect(steps).toHaveLength(2)
-      const [called] = steps[0]?.toolResults ?? []
-      expect(called?.toolName).toBe('get_weather')
-      expect(await result.text).toContain(String(called?.output))
-    })
+    test.each([false, true])(
+      'a tool loop reaches its final answer (stream: %p)',
+      async (stream) => {
+        const call = {
+          model: open(tools),
+          prompt: 'Weather in Oslo?',
+          tools: { get_weather: weather },
+          stopWhen: isStepCount(4),
+        }
+        const result = stream ? streamText(call) : await generateText(call)
+        const steps = await result.steps
+        expect(steps).toHaveLength(2)
+        const [called] = steps[0]?.toolResults ?? []
+        expect(called?.toolName).toBe('get_weather')
+        expect(await result.text).toContain(String(called?.output))
+      },
+    )
 
     test('parallel calls are answered together', async () => {
       const result = await generateText({
@@ -123,7 +126,7 @@ describe.each(messageKinds)(
       expect(result.text).toContain('sunny in')
     })
 
-    test('reasoning is shown, and goes along into a second turn', async () => {
+    test('reasoning is returned, and replayed in a second turn', async () => {
       const prompt = 'think: is it so?'
       const options = { model: open(reasoning), providerOptions: thinking }
       const first = streamText({ ...options, prompt })
@@ -154,7 +157,7 @@ describe.each(messageKinds)(
       expect(typeof (await result.output).answer).toBe('number')
     })
 
-    test('an image is shown to the model', async () => {
+    test('an image reaches the model', async () => {
       const content = [
         { type: 'text' as const, text: 'What is it?' },
         { type: 'file' as const, data: png, mediaType: 'image/png' },
@@ -167,7 +170,7 @@ describe.each(messageKinds)(
       if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain(png.toString('base64'))
     })
 
-    test('an answer ends at a stop sequence', async () => {
+    test('output ends at a stop sequence', async () => {
       const [sequence, before] = kind === 'demo' ? ['ay hel', 'You said: S'] : ['o wör', 'Hell']
       const result = streamText({
         model: open(model),
@@ -179,7 +182,7 @@ describe.each(messageKinds)(
       expect(JSON.stringify(await result.finalStep)).toContain(sequence)
     })
 
-    test('an answer that is given up ends the upstream’s work', async () => {
+    test('aborting a request aborts the upstream request', async () => {
       if (kind !== 'demo') world.upstream.answer(begunAnswer(kind))
       const stopping = new AbortController()
       const { stream } = streamText({
@@ -202,7 +205,7 @@ describe('the AI SDK', () => {
   const fail = (model: string) =>
     generateText({ model: open(model), prompt: 'x', maxRetries: 0 }).catch((error) => error)
 
-  test('tells what a failure was', async () => {
+  test('reports the cause of a failure', async () => {
     const missing = await fail('nope')
     expect([missing.statusCode, missing.message]).toEqual([404, 'model: nope'])
     const broken = await fail('demo-fail')
@@ -213,7 +216,7 @@ describe('the AI SDK', () => {
     expect([busy.statusCode, busy.message, busy.isRetryable]).toEqual([529, 'Busy.', true])
   })
 
-  test('shows what was said before a failure, and the failure', async () => {
+  test('delivers the output before a failure, then the failure', async () => {
     const errors: unknown[] = []
     const { stream } = streamText({
       model: open('demo-fail-midway'),
@@ -228,7 +231,7 @@ describe('the AI SDK', () => {
     expect(JSON.stringify(errors)).toContain('as it was asked to')
   })
 
-  test('shows an answer that is cut off, and one that is refused', async () => {
+  test('reports truncated output and a refusal', async () => {
     const cut = await generateText({ model: open('demo-length'), prompt: 'Say hello.' })
     expect(cut.finishReason).toBe('length')
     const refused = streamText({ model: open('demo-refusal'), prompt: 'Say hello.' })

@@ -36,7 +36,7 @@ const sentHeaders = () => world.upstream.requests.at(-1)?.headers ?? {}
 const list = (value: unknown) => (Array.isArray(value) ? value.filter(isRecord) : [])
 
 describe.each(messageKinds)('a coding client over a $kind upstream', ({ model }) => {
-  test('is answered by either name of the model', async () => {
+  test('can use either name of the model', async () => {
     for (const name of [model, `vendor-model-${model}`, `vendor-model-${model}[1m]`]) {
       const message = await send(name, question)
       expect(message['model']).toBe(name)
@@ -44,7 +44,7 @@ describe.each(messageKinds)('a coding client over a $kind upstream', ({ model })
     }
   })
 
-  test('can count the same request', async () => {
+  test('can count the tokens of the same request', async () => {
     const { max_tokens: _, stream: __, ...body } = sessionBody(model, question, 1)
     const answer = await world.gateway.request('/compat/v1/messages/count_tokens?beta=true', {
       method: 'POST',
@@ -56,7 +56,7 @@ describe.each(messageKinds)('a coding client over a $kind upstream', ({ model })
 })
 
 test.each(['chat', 'responses'])(
-  'nothing of the vendor’s own is in what %s is asked',
+  '%s gets nothing that is specific to the vendor',
   async (model) => {
     await send(model, question)
     const sent = JSON.stringify(world.asked())
@@ -80,7 +80,7 @@ test.each(['chat', 'responses'])(
 )
 
 describe('a chat upstream', () => {
-  test('is asked in its own form', async () => {
+  test('gets a chat completions request', async () => {
     await send('chat', question)
     const { messages, tools: offered, ...rest } = world.asked()
     expect(messages).toEqual([
@@ -108,7 +108,7 @@ describe('a chat upstream', () => {
     })
   })
 
-  test('hears of deferred tools once the client has found them', async () => {
+  test('gets deferred tools after the client has found them', async () => {
     const deferred = tools.filter(({ type }) => type === undefined)
     const names = () =>
       list(world.asked()['tools']).map((tool) => asRecord(tool['function'])['name'])
@@ -130,7 +130,7 @@ describe('a chat upstream', () => {
     expect(names()).toEqual(['Read', 'Bash', 'mcp__sea__tides'])
   })
 
-  test('is not asked for a search of the vendor’s, and the client is told why', async () => {
+  test('gets no vendor search, which the log mentions', async () => {
     const search = {
       tools: tools.slice(-1),
       tool_choice: { type: 'tool', name: 'web_search' },
@@ -143,7 +143,7 @@ describe('a chat upstream', () => {
     )
   })
 
-  test('reads what ran at the vendor as calls and results', async () => {
+  test('gets server tool calls and results as tool calls and results', async () => {
     const history = [
       user('Search.'),
       {
@@ -178,7 +178,7 @@ describe('a chat upstream', () => {
   })
 })
 
-test('a native Responses upstream gets reminders in their place', async () => {
+test('a native Responses upstream gets reminders in their position', async () => {
   await send('responses', question)
   const { input, instructions, reasoning, tools: offered } = world.asked()
   expect(instructions).toBe(
@@ -193,7 +193,7 @@ test('a native Responses upstream gets reminders in their place', async () => {
   ])
 })
 
-test('a native Messages upstream gets the request as it came', async () => {
+test('a native Messages upstream gets the request unchanged', async () => {
   const body = sessionBody('vendor-model-messages', question, 4711)
   await sendTurn(world.gateway, headers, body)
   expect(world.asked()).toEqual({ ...body, model: 'messages', system: systemBlocks })
@@ -205,7 +205,7 @@ test('a native Messages upstream gets the request as it came', async () => {
   expect(JSON.stringify(sentHeaders())).not.toContain(world.apiKey)
 })
 
-test('the probes and the discovery of a coding client are answered', async () => {
+test('the probes and the model discovery of a coding client succeed', async () => {
   const { url } = world.gateway
   for (const path of ['/', '/compat', '/compat/']) {
     for (const method of ['HEAD', 'GET']) {

@@ -50,20 +50,20 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
   const ask = (content: Content) =>
     client.messages.create({ model, max_tokens: 100, messages: [{ role: 'user', content }] })
 
-  test('shows an image, as data or by its address', async () => {
+  test('sends an image as data or by URL', async () => {
     const { stop_reason: reason } = await ask([image, linked, question])
     expect(reason).toBe('end_turn')
     if (kind !== 'demo') expect<unknown>(sentParts(world.asked())).toEqual(imagesIn[kind])
   })
 
-  test('gives a document that is text', async () => {
+  test('sends a text document', async () => {
     const message = await ask([note, question])
     expect(message.stop_reason).toBe('end_turn')
     const sent = JSON.stringify(kind === 'demo' ? message.content : world.asked())
     for (const words of ['Note', 'From the fridge.', 'Buy milk.']) expect(sent).toContain(words)
   })
 
-  test('gives a PDF where the upstream takes files, and hears of it where it does not', async () => {
+  test('sends a PDF if the upstream supports files, and gets an error if not', async () => {
     const answer = await ask([paper, question]).catch((error) => error)
     if (kind === 'chat') {
       expect(answer).toBeInstanceOf(Sdk.BadRequestError)
@@ -90,7 +90,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain(png)
   })
 
-  test('is counted in tokens, by its size', async () => {
+  test('counts the tokens of an image by its size', async () => {
     const count = async (content: Content) => {
       const messages = [{ role: 'user' as const, content }]
       return (await client.messages.countTokens({ model, messages })).input_tokens
@@ -121,7 +121,7 @@ function sentParts(body: JsonObject): JsonObject[] {
   return Object([body['messages'] ?? body['input']].flat().at(-1)).content
 }
 
-describe.each(sdks)('the package $sdk is told what is wrong with', ({ Sdk }) => {
+describe.each(sdks)('the package $sdk reports invalid content', ({ Sdk }) => {
   const source = (fields: object) => [{ type: 'image', source: fields }]
   const refused: [what: string, content: unknown, words: string][] = [
     [

@@ -42,7 +42,7 @@ const openAiError = (type: string, message: string, code: string | null = null) 
   JSON.stringify({ error: { message, type, param: null, code } })
 
 describe.each(sdks)('the package $sdk', ({ Sdk }) => {
-  test('is told that its key is none', async () => {
+  test('reports an invalid API key', async () => {
     const client = world.client(Sdk, { apiKey: 'sk-svc-v1-nothing' })
     for (const failure of await failures(client, { model: 'demo-fast', ...hello })) {
       expect(failure).toBeInstanceOf(Sdk.AuthenticationError)
@@ -51,7 +51,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('is told that it may not', async () => {
+  test('reports a missing permission', async () => {
     const authToken = await world.gateway.token(['nobody'], 'stranger')
     const client = world.client(Sdk, { apiKey: null, authToken })
     for (const failure of await failures(client, { model: 'demo-fast', ...hello })) {
@@ -60,7 +60,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('is told that a model does not exist', async () => {
+  test('reports an unknown model', async () => {
     const client = world.client(Sdk)
     const params = { model: 'nope', ...hello }
     const { max_tokens: _, ...counted } = params
@@ -76,7 +76,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('is told that what it asks for is not there', async () => {
+  test('reports an unknown endpoint', async () => {
     const client = world.client(Sdk)
     const asked = [
       () => client.messages.batches.list(),
@@ -91,7 +91,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('is told that its request is too large', async () => {
+  test('reports a request that is too large', async () => {
     const content = 'x'.repeat(20_000)
     const params = { ...hello, model: 'demo', messages: [{ role: 'user' as const, content }] }
     for (const failure of await failures(world.client(Sdk), params)) {
@@ -100,7 +100,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('is told of the demo’s failures before the first word and after it', async () => {
+  test('reports the failures of the demo before and after the first token', async () => {
     const [before] = await failures(world.client(Sdk), { model: 'demo-fail', ...hello })
     expect(before).toBeInstanceOf(Sdk.InternalServerError)
     const stream = world.client(Sdk).messages.stream({ model: 'demo-fail-midway', ...hello })
@@ -115,7 +115,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(midway.message).toContain('as it was asked to')
   })
 
-  test('asks again by itself where that makes sense', async () => {
+  test('retries retryable errors', async () => {
     const client = world.client(Sdk, { maxRetries: 1 })
     let busy = true
     world.upstream.answer((request) => {
@@ -144,7 +144,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
   const answerWith = (answer: ReplayAnswer) => world.upstream.answer({ headers: json, ...answer })
   const body = (type: string, message: string) => errorOf[kind]?.(type, message) ?? ''
 
-  test('is told in the upstream’s words what is wrong with its request', async () => {
+  test('reports the message of the upstream for an invalid request', async () => {
     answerWith({ status: 400, body: body('invalid_request_error', 'This form is not known.') })
     for (const failure of await failures(client, { model, ...hello })) {
       expect(failure).toBeInstanceOf(Sdk.BadRequestError)
@@ -159,7 +159,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('is told to wait where the upstream limits its rate', async () => {
+  test('waits as long as the rate limit of the upstream requires', async () => {
     const headers = { ...json, 'retry-after': '7' }
     answerWith({ status: 429, headers, body: body('rate_limit_error', 'Slow down.') })
     for (const failure of await failures(client, { model, ...hello })) {
@@ -169,7 +169,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('is told that the upstream is overloaded', async () => {
+  test('reports an overloaded upstream', async () => {
     const status = kind === 'messages' ? 529 : 503
     answerWith({ status, body: body('overloaded_error', 'Overloaded.') })
     for (const failure of await failures(client, { model, ...hello })) {
@@ -181,7 +181,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('does not take the gateway’s credential for its own', async () => {
+  test('does not confuse the credential of the gateway with its own', async () => {
     answerWith({
       status: 401,
       body: body('authentication_error', 'Your key sk-1234567890 is bad.'),
@@ -192,7 +192,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('is told of a context that is too long in the words it looks for', async () => {
+  test('reports a context that is too long with the message that clients parse', async () => {
     const said: Record<string, string> = {
       chat: openAiError(
         'invalid_request_error',
@@ -219,7 +219,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('is told of a page of some proxy as a failure of the upstream', async () => {
+  test('reports the error page of a proxy as an upstream failure', async () => {
     answerWith({
       status: 502,
       headers: { 'content-type': 'text/html' },
@@ -231,7 +231,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     }
   })
 
-  test('keeps what was said before an upstream broke off, and is told that it did', async () => {
+  test('keeps the output before the upstream disconnected, and reports the failure', async () => {
     world.upstream.answer({ ...begunAnswer(kind), ending: 'cut' })
     const stream = client.messages.stream({ model, ...hello })
     const failure = await stream.finalMessage().catch((error) => error)
@@ -241,7 +241,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     expect(partial?.type === 'text' && partial.text).toBe('Quiet ')
   })
 
-  test('ends the upstream’s work when it leaves a stream', async () => {
+  test('aborts the upstream request when it aborts a stream', async () => {
     world.upstream.answer(begunAnswer(kind))
     const { aborted } = world.upstream.connections
     const stream = client.messages.stream({ model, ...hello })
@@ -252,7 +252,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
   })
 
-  test('ends the upstream’s work when it breaks out of the loop over events', async () => {
+  test('aborts the upstream request when it breaks out of the event loop', async () => {
     world.upstream.answer(begunAnswer(kind))
     const { aborted } = world.upstream.connections
     const events = await client.messages.create({ model, ...hello, stream: true })
@@ -261,7 +261,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
     await eventually('it is over', () => world.gateway.deps.inference.running() === 0)
   })
 
-  test('ends the upstream’s work when it waits no longer for an answer', async () => {
+  test('aborts the upstream request when it aborts the request', async () => {
     world.upstream.answer({ ending: 'silent' })
     const { aborted } = world.upstream.connections
     const before = world.asks()

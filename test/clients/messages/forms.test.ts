@@ -34,7 +34,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
   const [sequence, before] = kind === 'demo' ? ['ay hel', 'You said: S'] : ['o wör', 'Hell']
 
   test.each([false, true])(
-    'cuts an answer before a stop sequence, and names it (stream: %p)',
+    'truncates output before a stop sequence, and reports the sequence (stream: %p)',
     async (stream) => {
       const params = { ...hello, model, stop_sequences: ['never', sequence] }
       const message = stream
@@ -45,14 +45,14 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
     },
   )
 
-  test('leaves an answer whole in which no stop sequence comes', async () => {
+  test('returns the complete output if no stop sequence occurs', async () => {
     const params = { ...hello, model, stop_sequences: ['wörlds', 'never', 'Say hello!'] }
     const message = await client.messages.stream(params).finalMessage()
     expect(textOf(message)).toStartWith(whole)
     expect([message.stop_reason, message.stop_sequence]).toEqual(['end_turn', null])
   })
 
-  test('goes on from the beginning of an answer where the upstream can, and else is told', async () => {
+  test('continues a prefilled message if the upstream supports it, and gets an error if not', async () => {
     const begun = { role: 'assistant' as const, content: 'Hello' }
     const messages = [...hello.messages, begun]
     const answer = await client.messages
@@ -67,7 +67,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
     }
   })
 
-  test.each([false, true])('parses an answer by a schema (stream: %p)', async (stream) => {
+  test.each([false, true])('parses output by a schema (stream: %p)', async (stream) => {
     const define =
       sdk === '0.137'
         ? (olderZodOutputFormat as unknown as typeof zodOutputFormat)
@@ -85,7 +85,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
 const translated = sdkMatrix.filter(({ kind }) => kind === 'chat' || kind === 'responses')
 
 describe.each(translated)('the package $sdk over a $kind upstream', ({ Sdk, kind, model }) => {
-  test('gives up the upstream as soon as the sequence came', async () => {
+  test('aborts the upstream request at the stop sequence', async () => {
     const { aborted } = world.upstream.connections
     world.upstream.answer(begunAnswer(kind, ['one two E', 'ND three']))
     const params = { ...hello, model, stop_sequences: ['END'] }
@@ -95,7 +95,7 @@ describe.each(translated)('the package $sdk over a $kind upstream', ({ Sdk, kind
     await world.upstream.until(({ connections }) => connections.aborted > aborted)
   })
 
-  test('hears of an answer that does not have the form', async () => {
+  test('reports output that does not conform to the schema', async () => {
     const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
     const format = { type: 'json_schema' as const, schema }
     const params = { ...hello, model, output_config: { format } }

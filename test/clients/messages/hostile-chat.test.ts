@@ -183,7 +183,7 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
   ],
 ]
 
-test.each(scenarios)('nobody ever sees %s', async (_, events, outcome) => {
+test.each(scenarios)('no client receives %s', async (_, events, outcome) => {
   world.upstream.answer({ body: typeof events === 'string' ? events : chatStream(events) })
   await askEverybody(world, 'chat', outcome)
 })

@@ -255,7 +255,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
   ],
 ]
 
-test.each(scenarios)('nobody ever sees %s', async (_, events, outcome) => {
+test.each(scenarios)('no client receives %s', async (_, events, outcome) => {
   world.upstream.answer({ body: typeof events === 'string' ? events : messageWire(events) })
   await askEverybody(world, 'messages', outcome)
 })
@@ -279,7 +279,7 @@ const later: [what: string, events: JsonObject[]][] = [
   ['a reason to stop', [...blockEvents(hi, 0), ...end('sparkled')]],
 ]
 
-test.each(later)('%s that only the upstream and the client know passes', async (_, events) => {
+test.each(later)('%s that only the upstream and the client know is relayed', async (_, events) => {
   world.upstream.answer({ body: messageWire([messageStart, ...events]) })
   for (const { Sdk } of sdks) {
     // The check of streams does not know it either.

@@ -27,7 +27,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     client = world.client(Sdk)
   })
 
-  test('goes through the models page by page, forwards and back', async () => {
+  test('pages through the models forwards and backwards', async () => {
     const all = (await client.models.list({ limit: 1000 })).data.map(({ id }) => id)
     expect(all).toContain('vendor-model-chat')
     expect(all).toContain(`vendor-agent-${agent}`)
@@ -45,7 +45,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(back.toSorted()).toEqual(all.slice(0, 5).toSorted())
   })
 
-  test('finds one by any of its names', async () => {
+  test('retrieves a model by any of its names', async () => {
     const listed = (await client.models.list({ limit: 1000 })).data
     for (const { id } of listed) expect((await client.models.retrieve(id)).id).toBe(id)
     const house = await client.models.retrieve('org/house')
@@ -62,7 +62,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(foreign).toBeInstanceOf(Sdk.NotFoundError)
   })
 
-  test('calls every model and agent that it finds', async () => {
+  test('calls every model and agent of the list', async () => {
     const names = [
       'org/house',
       'vendor-model-org/house',
@@ -78,7 +78,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('speaks with an agent as with a model', async () => {
+  test('calls an agent like a model', async () => {
     const model = `vendor-agent-${agent}`
     const { system, ...params } = { ...hello, system: 'Be brief.' }
     const message = await client.messages.stream({ model, system, ...params }).finalMessage()
@@ -92,7 +92,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(counted.input_tokens).toBeGreaterThan(plain.input_tokens)
   })
 
-  test('cannot tell an agent that is hidden from one that never was', async () => {
+  test('cannot distinguish a hidden agent from an unknown one', async () => {
     const told = async (model: string) => {
       const failure = await client.messages.create({ model, ...hello }).catch((error) => error)
       expect(failure).toBeInstanceOf(Sdk.NotFoundError)

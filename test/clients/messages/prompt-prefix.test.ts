@@ -106,7 +106,7 @@ const kinds = [
   { model: 'messages', field: 'messages', thoughts: 'signature' },
 ]
 
-test.each(kinds)('a growing session stays the same in front for $model', async (kind) => {
+test.each(kinds)('a growing session keeps its prompt prefix on $model', async (kind) => {
   const { model, field, thoughts } = kind
   const asked = await askOver(model)
   expect(asked).toHaveLength(turns.length)
@@ -125,7 +125,7 @@ test.each(kinds)('a growing session stays the same in front for $model', async (
   for (const other of others) expect(other).toBe(first ?? '')
 })
 
-test('what a client numbers anew in each request is not in the prompt', async () => {
+test('ids that a client renews in each request are not part of the prompt', async () => {
   const headers = sessionHeaders(world.apiKey)
   for (const { model } of kinds) {
     const asked: unknown[] = []

@@ -47,7 +47,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
 
   const params = { max_tokens: 100, messages: [{ role: 'user' as const, content: 'x' }] }
 
-  test.each(answers)('$protocol/$name for the package of the format', async (recording) => {
+  test.each(answers)('$protocol/$name with the package of the format', async (recording) => {
     const { protocol, name, model, content } = recording
     world.upstream.answer({ body: recordedStream(protocol, name) })
     for (const { Sdk } of sdks) {
@@ -70,7 +70,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
   })
 
   test.each(answers)(
-    '$protocol/$name for the AI SDK',
+    '$protocol/$name with the AI SDK',
     async ({ protocol, name, model, content }) => {
       world.upstream.answer({ body: recordedStream(protocol, name) })
       const provider = createAnthropic({

@@ -23,7 +23,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     client = world.client(Sdk)
   })
 
-  test('gets a message, and what it used', async () => {
+  test('returns a message and its usage', async () => {
     const message = await client.messages.create({ model, ...hello })
     const [text] = message.content
     expect(message.content).toHaveLength(1)
@@ -35,7 +35,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     expect(message._request_id).toMatch(/^req_/)
   })
 
-  test('gets the same as a stream of pieces', async () => {
+  test('returns the same as a stream of pieces', async () => {
     const whole = await client.messages.create({ model, ...hello })
     const stream = client.messages.stream({ model, ...hello })
     const pieces: string[] = []
@@ -55,7 +55,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     expect(stream.request_id).toMatch(/^req_/)
   })
 
-  test('gets plain events one after the other', async () => {
+  test('returns raw events', async () => {
     const events = await client.messages.create({ model, ...hello, stream: true })
     const types = (await Array.fromAsync(events)).map(({ type }) => type)
     const once = types.filter((type, at) => type !== types[at - 1])
@@ -69,7 +69,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     ])
   })
 
-  test('gets the beta namespace to work the same', async () => {
+  test('supports the beta namespace as well', async () => {
     const params = { model, ...hello, betas: ['context-1m-2025-08-07', 'never-heard-of'] }
     const message = await client.beta.messages.create(params)
     const streamed = await client.beta.messages.stream(params).finalMessage()
@@ -77,7 +77,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     expect(streamed.content).toMatchObject(message.content)
   })
 
-  test('is answered in the knowledge of earlier turns and instructions', async () => {
+  test('sends earlier turns and instructions', async () => {
     const said = 'My name is Ada and I like the sea and the wind.'
     const { content, usage } = await client.messages.create({
       model,
@@ -102,7 +102,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     }
   })
 
-  test('gets an answer that is cut off at max_tokens, and says so', async () => {
+  test('reports output that was cut off at max_tokens', async () => {
     if (kind === 'demo') {
       const message = await client.messages.create({ ...hello, model, max_tokens: 2 })
       expect(message.stop_reason).toBe('max_tokens')
@@ -114,7 +114,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     }
   })
 
-  test('gets nothing at all for max_tokens 0, which no model is asked for', async () => {
+  test('returns no output for max_tokens 0, without calling the model', async () => {
     const before = world.asks()
     const message = await client.messages.create({ ...hello, model, max_tokens: 0 })
     expect(message.content).toEqual([])
@@ -124,7 +124,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
     expect(world.asks()).toBe(before)
   })
 
-  test('counts tokens without asking a model, the same each time', async () => {
+  test('counts tokens without calling the model, the same each time', async () => {
     const before = world.asks()
     const { messages } = hello
     const short = await client.messages.countTokens({ model, messages })
@@ -142,12 +142,12 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
 describe.each(sdks)('the package $sdk', ({ Sdk, version }) => {
   const ask = (client: Anthropic) => client.messages.create({ model: 'demo-fast', ...hello })
 
-  test('speaks its dialect', async () => {
+  test('sends its dialect', async () => {
     await world.client(Sdk).messages.create({ model: 'messages', ...hello })
     expect(world.upstream.requests.at(-1)?.headers['anthropic-version']).toBe(version)
   })
 
-  test('is let in with an API key or a token, in either header or in both', async () => {
+  test('authenticates with an API key or a token, in either header or in both', async () => {
     const { apiKey, gateway } = world
     const token = await gateway.token()
     const none = { apiKey: null, authToken: null }
@@ -164,7 +164,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk, version }) => {
     }
   })
 
-  test('is answered at a base with the version in it too', async () => {
+  test('works with a base URL that contains the version', async () => {
     for (const base of ['/compat', '/compat/', '/compat/v1']) {
       const client = world.client(Sdk, { baseURL: world.gateway.url + base })
       expect((await ask(client)).stop_reason).toBe('end_turn')
@@ -175,7 +175,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk, version }) => {
     }
   })
 
-  test('sends sampling in one dialect, and is not refused for it in the other', async () => {
+  test('sends sampling parameters in one dialect, and is not refused for them in the other', async () => {
     const client = world.client(Sdk)
     const sampling = { temperature: 0.5, top_p: 0.9, top_k: 5 }
     const { stop_reason: reason } = await client.messages.create({

@@ -43,7 +43,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
     const base = { model, max_tokens: 4096, thinking }
 
     test.each([false, true])(
-      'shows thoughts before the text, and signs them (stream: %p)',
+      'returns signed thinking before the text (stream: %p)',
       async (stream) => {
         const params = { ...base, messages: [prompt] }
         const message = stream
@@ -58,7 +58,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
       },
     )
 
-    test('tells thoughts while they come, and the signature last', async () => {
+    test('streams thinking, and the signature last', async () => {
       const stream = client.messages.stream({ ...base, messages: [prompt] })
       const told: string[] = []
       const signatures: string[] = []
@@ -69,33 +69,30 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
       expect(signatures).toHaveLength(1)
     })
 
-    test.each([false, true])(
-      'gives thoughts back in the second turn (stream: %p)',
-      async (stream) => {
-        const params = { ...base, messages: [prompt] }
-        const first = stream
-          ? await client.messages.stream(params).finalMessage()
-          : await client.messages.create(params)
-        const messages = [prompt, { role: 'assistant' as const, content: first.content }, again]
-        const second = await client.messages.create({ ...base, messages })
-        expect(second.stop_reason).toBe('end_turn')
-        expect(textOf(second)).toContain('Hm, yes.')
-        if (kind === 'messages') {
-          const [block] = sentBlocks(world.asked())
-          expect(block).toEqual({
-            type: 'thinking',
-            thinking: 'Hm, yes.',
-            signature: signatureOf('Hm, yes.'),
-          })
-        }
-        if (kind === 'chat') {
-          const messages = Object(world.asked()['messages'])
-          expect(messages[1]).toMatchObject({ content: 'Yes.', reasoning_content: 'Hm, yes.' })
-        }
-      },
-    )
+    test.each([false, true])('replays thinking in the second turn (stream: %p)', async (stream) => {
+      const params = { ...base, messages: [prompt] }
+      const first = stream
+        ? await client.messages.stream(params).finalMessage()
+        : await client.messages.create(params)
+      const messages = [prompt, { role: 'assistant' as const, content: first.content }, again]
+      const second = await client.messages.create({ ...base, messages })
+      expect(second.stop_reason).toBe('end_turn')
+      expect(textOf(second)).toContain('Hm, yes.')
+      if (kind === 'messages') {
+        const [block] = sentBlocks(world.asked())
+        expect(block).toEqual({
+          type: 'thinking',
+          thinking: 'Hm, yes.',
+          signature: signatureOf('Hm, yes.'),
+        })
+      }
+      if (kind === 'chat') {
+        const messages = Object(world.asked()['messages'])
+        expect(messages[1]).toMatchObject({ content: 'Yes.', reasoning_content: 'Hm, yes.' })
+      }
+    })
 
-    test('thinks on between a call and its result', async () => {
+    test('continues thinking between a call and its result', async () => {
       const tools = [{ name: 'get_weather', input_schema: { type: 'object' as const } }]
       const turn = (await client.messages.create({ ...base, messages: [prompt] })).content
       const call = { type: 'tool_use' as const, id: 'toolu_9', name: 'get_weather', input: {} }
@@ -113,7 +110,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
       expect(JSON.stringify(world.asked())).toContain('Hm, yes.')
     })
 
-    test('keeps thoughts to itself where none are wanted, and still gives them back', async () => {
+    test('omits thinking if requested, and still replays it', async () => {
       const hidden = { type: 'enabled', budget_tokens: 1024, display: 'omitted' } as const
       const first = await client.messages.create({ ...base, thinking: hidden, messages: [prompt] })
       if (kind === 'messages') {
@@ -128,7 +125,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
       expect(JSON.stringify(world.asked())).toContain('Hm, yes.')
     })
 
-    test('does not fail at thoughts that somebody else signed', async () => {
+    test('accepts thinking that another service signed', async () => {
       const foreign = {
         type: 'thinking' as const,
         thinking: 'Elsewhere.',
@@ -156,7 +153,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
   const models = ['chat', 'responses', 'messages']
   const pairs = models.flatMap((from) => models.map((to) => ({ from, to })))
 
-  test.each(pairs)('takes thoughts of $from along to $to', async ({ from, to }) => {
+  test.each(pairs)('replays thinking of $from to $to', async ({ from, to }) => {
     const client = world.client(Sdk)
     const base = { max_tokens: 4096, thinking }
     const first = await client.messages.create({ ...base, model: from, messages: [prompt] })
@@ -172,7 +169,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('sees the demo think, and gives its thoughts back', async () => {
+  test('returns the thinking of the demo, and replays it', async () => {
     const client = world.client(Sdk)
     const params = { model: 'demo-reasoning', max_tokens: 4096, thinking }
     const first = await client.messages.stream({ ...params, messages: [prompt] }).finalMessage()
@@ -185,7 +182,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(await count(first.content)).toBeGreaterThan(await count(first.content.slice(1)))
   })
 
-  test('gives back thoughts that nobody may read', async () => {
+  test('replays redacted thinking', async () => {
     const client = world.client(Sdk)
     const base = { max_tokens: 4096, model: 'messages', thinking }
     const secret = { role: 'user' as const, content: 'redacted' }
@@ -207,7 +204,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('leaves out thoughts whose signature was altered', async () => {
+  test('ignores thinking with an altered signature', async () => {
     const client = world.client(Sdk)
     const first = await client.messages.create({
       model: 'chat',
@@ -231,7 +228,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('asks each upstream to think in its own words', async () => {
+  test('requests thinking from each upstream in its own format', async () => {
     const client = world.client(Sdk)
     const ask = async (model: string, fields: object) => {
       await client.messages.create({ model, max_tokens: 4096, messages: [prompt], ...fields })

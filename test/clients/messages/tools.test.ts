@@ -51,28 +51,25 @@ describe.each(sdkMatrix)(
     })
     const base = { model, max_tokens: 200 }
 
-    test.each([false, true])(
-      'calls a tool and answers with its result (stream: %p)',
-      async (stream) => {
-        const send = (messages: Anthropic.MessageParam[]) => {
-          const params = { ...base, messages, tools: [weather] }
-          return stream
-            ? client.messages.stream(params).finalMessage()
-            : client.messages.create(params)
-        }
-        const question = user('The weather in Oslo?')
-        const first = await send([question])
-        const calls = callsOf(first)
-        expect(first.stop_reason).toBe('tool_use')
-        expect(calls).toMatchObject([{ name: 'get_weather', input: { city: expect.any(String) } }])
-        const turn = { role: 'assistant' as const, content: first.content }
-        const second = await send([question, turn, results(calls)])
-        expect(second.stop_reason).toBe('end_turn')
-        expect(textOf(second)).toContain(`sunny in ${Object(calls[0]?.input).city}`)
-      },
-    )
+    test.each([false, true])('calls a tool and sends its result (stream: %p)', async (stream) => {
+      const send = (messages: Anthropic.MessageParam[]) => {
+        const params = { ...base, messages, tools: [weather] }
+        return stream
+          ? client.messages.stream(params).finalMessage()
+          : client.messages.create(params)
+      }
+      const question = user('The weather in Oslo?')
+      const first = await send([question])
+      const calls = callsOf(first)
+      expect(first.stop_reason).toBe('tool_use')
+      expect(calls).toMatchObject([{ name: 'get_weather', input: { city: expect.any(String) } }])
+      const turn = { role: 'assistant' as const, content: first.content }
+      const second = await send([question, turn, results(calls)])
+      expect(second.stop_reason).toBe('end_turn')
+      expect(textOf(second)).toContain(`sunny in ${Object(calls[0]?.input).city}`)
+    })
 
-    test('sees the input of a call grow', async () => {
+    test('streams the input of a call', async () => {
       const messages = [user('The weather in Oslo?')]
       const stream = client.messages.stream({ ...base, messages, tools: [weather] })
       const pieces: string[] = []
@@ -87,7 +84,7 @@ describe.each(sdkMatrix)(
     })
 
     test.each([false, true])(
-      'makes two calls at once, and gives both results (stream: %p)',
+      'makes two calls at once, and sends both results (stream: %p)',
       async (stream) => {
         const messages = [user('parallel: the weather in Oslo and Rome?')]
         const params = { ...base, messages, tools: kind === 'demo' ? [weather, time] : [weather] }
@@ -109,7 +106,7 @@ describe.each(sdkMatrix)(
       },
     )
 
-    test('makes one call where no more are allowed, whatever the upstream makes', async () => {
+    test('gets at most one call if parallel calls are disabled, on every upstream', async () => {
       const messages = [user('parallel: the weather in Oslo and Rome?')]
       const choice = { type: 'auto' as const, disable_parallel_tool_use: true }
       const params = { ...base, messages, tools: [weather, time], tool_choice: choice }
@@ -119,7 +116,7 @@ describe.each(sdkMatrix)(
       expect(streamed.stop_reason).toBe('tool_use')
     })
 
-    test('tells the model that a tool has failed', async () => {
+    test('reports a failed tool to the model', async () => {
       const question = user('The weather in Oslo?')
       const first = await client.messages.create({
         ...base,
@@ -138,7 +135,7 @@ describe.each(sdkMatrix)(
       if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain(told)
     })
 
-    test('demands a tool, and forbids them all', async () => {
+    test('forces a tool, and disables all of them', async () => {
       const params = { ...base, messages: [user('Say hello.')], tools: [weather, time] }
       const forced = { ...params, tool_choice: { type: 'tool' as const, name: 'get_weather' } }
       expect(callsOf(await client.messages.create(forced))).toMatchObject([{ name: 'get_weather' }])
@@ -153,7 +150,7 @@ describe.each(sdkMatrix)(
     })
 
     test.each([false, true])(
-      'runs tools by the helper of the package (stream: %p)',
+      'runs tools with the helper of the package (stream: %p)',
       async (stream) => {
         const cities: string[] = []
         const define = sdk === '0.137' ? (olderBetaTool as unknown as typeof betaTool) : betaTool

@@ -63,7 +63,7 @@ function scriptChat(...pieces: readonly string[]): void {
 const plain = ({ content }: Anthropic.Message): object[] => JSON.parse(JSON.stringify(content))
 
 describe.each(sdks)('the package $sdk', ({ Sdk }) => {
-  test('gets an answer with its citation, in blocks that it knows', async () => {
+  test('receives cited output in blocks that it supports', async () => {
     const message = await clients.client(Sdk).messages.create(body(demo))
     expect(plain(message)).toEqual([
       { type: 'text', text: `It says in leave.txt: "${leaveText}"`, citations: [citation()] },
@@ -76,7 +76,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(message.stop_reason).toBe('end_turn')
   })
 
-  test('gets the same in a stream, and hears of the citation', async () => {
+  test('receives the same as a stream, including the citation', async () => {
     const client = clients.client(Sdk)
     const whole = await client.messages.create(body(demo))
     const heard: unknown[] = []
@@ -86,7 +86,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(heard).toEqual([citation()])
   })
 
-  test('gets the same however the model divides what it says', async () => {
+  test('receives the same however the model splits its output', async () => {
     const said = 'Until March 【1】【2】, so 【1】. By train'
     const client = clients.client(Sdk)
     for (let cut = 0; cut <= said.length; cut++) {
@@ -100,7 +100,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     }
   })
 
-  test('may send the answer back', async () => {
+  test('can send the message back', async () => {
     scriptChat('Until March 【1】. And so on.')
     const client = clients.client(Sdk)
     const first = await client.messages.create(body(chat))
@@ -120,13 +120,13 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
   })
 })
 
-test('an answer that cites nothing has no citations', async () => {
+test('output without citations has none', async () => {
   scriptChat('Nobody knows.')
   const message = await clients.client(sdks[0].Sdk).messages.create(body(chat))
   expect(plain(message)).toEqual([{ type: 'text', text: 'Nobody knows.', citations: null }])
 })
 
-test('who may not see the collections is given nothing of them', async () => {
+test('a user without access to the collections receives nothing from them', async () => {
   scriptChat('Nobody knows 【1】.')
   const authToken = await clients.gateway.token(bob.groups, bob.subject)
   const client = clients.client(sdks[0].Sdk, { apiKey: null, authToken })

@@ -67,7 +67,7 @@ const refusals: [what: string, fields: object, place: string][] = [
   ],
 ]
 
-describe('is refused where it is wrong:', () => {
+describe('invalid input is refused with its path:', () => {
   test.each(refusals)('%s', async (_, fields, place) => {
     for (const stream of [false, true]) {
       const answer = await gateway.post(path, { ...hello, ...fields, stream })
@@ -94,7 +94,7 @@ describe('is refused where it is wrong:', () => {
     expect([failure.status, failure.type]).toEqual([413, 'request_too_large'])
   })
 
-  test('a bomb', async () => {
+  test('a decompression bomb', async () => {
     const failure = await readFailure(
       await gateway.request(path, {
         method: 'POST',
@@ -107,7 +107,7 @@ describe('is refused where it is wrong:', () => {
   })
 })
 
-describe('is fine:', () => {
+describe('accepted input:', () => {
   const accepted: [what: string, fields: object][] = [
     [
       'a conversation that begins with the assistant',
@@ -126,7 +126,7 @@ describe('is fine:', () => {
     expect(await answer.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
   })
 
-  test('a body in gzip, and a beta that nobody knows', async () => {
+  test('a gzip body and an unknown beta', async () => {
     const answer = await gateway.request(path, {
       method: 'POST',
       headers: { 'content-encoding': 'gzip', 'anthropic-beta': 'nobody-knows-2031-01-01' },

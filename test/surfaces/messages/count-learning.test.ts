@@ -32,7 +32,7 @@ async function count(model: string): Promise<number> {
   return JSON.parse(await answer.text()).input_tokens
 }
 
-test('what an upstream reports on one surface makes counts better on the other', async () => {
+test('the usage that an upstream reports on one surface improves the counts of the other', async () => {
   const before = await count('learning')
   expect(before).toBeLessThan(reported * 0.9)
   await eventually('counts come near to what was reported', async () => {

@@ -47,7 +47,7 @@ async function countAsResponse(body: object) {
   return { tokens: told.input_tokens, tier: answer.headers.get('x-sluice-token-count') }
 }
 
-describe('the header says who counted', () => {
+describe('the header names the counting method', () => {
   test.each([
     ['counted', 'upstream'],
     ['by-file', 'tokenizer-file'],
@@ -59,7 +59,7 @@ describe('the header says who counted', () => {
     expect(await countAsResponse({ model, input: 'five words, and a mark' })).toEqual(counted)
   })
 
-  test('also by an alias of the route, with the query that clients add', async () => {
+  test('aliases of the route count as well, with the query that clients add', async () => {
     const answer = await gateway.post('/compat/messages/count_tokens?beta=true', {
       model: 'counted',
       messages: hello,
@@ -69,12 +69,12 @@ describe('the header says who counted', () => {
   })
 })
 
-test('no model is ever asked to answer', () => {
+test('the model is never called', () => {
   const paths = new Set(upstream.requests.map(({ path }) => path))
   expect([...paths]).toEqual(['/tokenize'])
 })
 
-describe('everything that a caller sends is counted', () => {
+describe('everything that a client sends is counted', () => {
   const text = textOf('english')
   const model = 'demo'
   const user = (content: unknown) => ({ role: 'user', content })
@@ -160,7 +160,7 @@ describe('everything that a caller sends is counted', () => {
     expect((await of(image(9_000, 9_000))) - none).toBe(1_600)
   })
 
-  test('and nothing else: what is about the answer changes no count', async () => {
+  test('fields that only affect the output do not change the count', async () => {
     const bare = await count({ model, messages: plain })
     const rich = await count({
       model,
@@ -175,7 +175,7 @@ describe('everything that a caller sends is counted', () => {
   })
 })
 
-describe('a message begins with the number that was counted', () => {
+describe('a message begins with the counted number', () => {
   const message = { messages: [{ role: 'user', content: textOf('english') }] }
   const begin = async (body: object) => {
     const answer = await gateway.post('/compat/v1/messages', { ...body, stream: true })
@@ -184,13 +184,13 @@ describe('a message begins with the number that was counted', () => {
     return JSON.parse(start.replace('data: ', '')).message.usage.input_tokens
   }
 
-  test('where it was counted before', async () => {
+  test('if it was counted before', async () => {
     const asked = { model: 'demo-fast', ...message }
     const { tokens } = await count(asked)
     expect(await begin({ ...asked, max_tokens: 50 })).toBe(tokens)
   })
 
-  test('and with an estimate that is near to it where it was not', async () => {
+  test('and with a close estimate if not', async () => {
     const fresh = `${textOf('code')} ${textOf('json')}`
     const asked = { model: 'demo-fast', messages: [{ role: 'user', content: fresh }] }
     const began = await begin({ ...asked, max_tokens: 50 })
@@ -198,7 +198,7 @@ describe('a message begins with the number that was counted', () => {
     expect(began / tokens).toBeWithin(0.85, 1.15)
   })
 
-  test('and so does one that generates nothing', async () => {
+  test('as does a message with max_tokens 0', async () => {
     const asked = { model: 'demo', messages: [{ role: 'user', content: 'Only warm up.' }] }
     const answer = await gateway.post('/compat/v1/messages', { ...asked, max_tokens: 0 })
     const { usage } = JSON.parse(await answer.text())
@@ -207,7 +207,7 @@ describe('a message begins with the number that was counted', () => {
 })
 
 describe('a count is refused', () => {
-  test('for an unknown model as a message is', async () => {
+  test('for an unknown model, like a message', async () => {
     const body = { model: 'nobody', messages: hello }
     const counted = await gateway.post('/compat/v1/messages/count_tokens', body)
     const message = await gateway.post('/compat/v1/messages', { ...body, max_tokens: 5 })

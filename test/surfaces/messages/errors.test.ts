@@ -94,18 +94,18 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
     expect(failure.seen).not.toContain('an-upstream-credential')
   })
 
-  test('a wait that is named is passed on', async () => {
+  test('Retry-After is passed on', async () => {
     upstream.answer(refused(429, { message: 'Slow down.' }, { 'retry-after': '7' }))
     expect((await ask(gateway, stream)).headers.get('retry-after')).toBe('7')
   })
 
-  test('a silent upstream has timed out', async () => {
+  test('a silent upstream is a timeout', async () => {
     upstream.answer({ ending: 'silent' })
     const { status, type, code } = await readFailure(await ask(hasty, stream), hasty)
     expect([status, type, code]).toEqual([504, 'timeout_error', 'upstream_first_event_timeout'])
   })
 
-  test('a server without room is overloaded', async () => {
+  test('a server at capacity is overloaded', async () => {
     upstream.answer({ ending: 'silent' })
     const leaving = new AbortController()
     const before = upstream.requests.length
@@ -143,19 +143,16 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
       'You passed 4000 input tokens, but the maximum context length is 4096 with the output.',
       'You passed 4000 input tokens, but the maximum context length is 4096 with the output.',
     ],
-  ])(
-    'a prompt that is too long is told in the words that clients look for: %s',
-    async (...told) => {
-      const [message, words] = told
-      upstream.answer(refused(400, { message }))
-      const failure = await readFailure(await ask(gateway, stream), gateway)
-      expect([failure.status, failure.type]).toEqual([400, 'invalid_request_error'])
-      expect(failure.message).toBe(`prompt is too long: ${words}`)
-      expect(failure.code).toBe('context_length_exceeded')
-    },
-  )
+  ])('a prompt that is too long has the message that clients parse: %s', async (...told) => {
+    const [message, words] = told
+    upstream.answer(refused(400, { message }))
+    const failure = await readFailure(await ask(gateway, stream), gateway)
+    expect([failure.status, failure.type]).toEqual([400, 'invalid_request_error'])
+    expect(failure.message).toBe(`prompt is too long: ${words}`)
+    expect(failure.code).toBe('context_length_exceeded')
+  })
 
-  test('and what says so already is left as it is', async () => {
+  test('and such a message of an upstream is unchanged', async () => {
     const message = 'prompt is too long: 5 tokens > 4 maximum'
     upstream.answer(refused(400, { message }))
     expect((await readFailure(await ask(gateway, stream), gateway)).message).toBe(message)
@@ -163,7 +160,7 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
 })
 
 describe('after the first output', () => {
-  test('a failure of a stream is one error, and the last event', async () => {
+  test('a failure of a stream is one error event, the last one', async () => {
     upstream.answer({ body: begun, ending: 'cut' })
     const answer = await ask(gateway, true)
     expect(answer.status).toBe(200)
@@ -173,14 +170,14 @@ describe('after the first output', () => {
     expect(frames.at(-1)?.type).toBe('error')
   })
 
-  test('without streaming it is an HTTP status still', async () => {
+  test('without streaming it is an HTTP status', async () => {
     upstream.answer({ body: begun, ending: 'cut' })
     const { status, type } = await readFailure(await ask(gateway, false), gateway)
     expect([status, type]).toEqual([502, 'api_error'])
   })
 })
 
-describe('who may not', () => {
+describe('a client without access', () => {
   const body = JSON.stringify({ model: 'm', max_tokens: 1, messages: [] })
   const post = (headers: Record<string, string>) =>
     fetch(`${gateway.url}/compat/v1/messages`, { method: 'POST', headers, body })
@@ -189,7 +186,7 @@ describe('who may not', () => {
     ['no credential', {}, 'missing_credentials'],
     ['a wrong key', { 'x-api-key': 'sk-ant-api03-x' }, 'invalid_api_key'],
     ['a wrong bearer', { authorization: 'Bearer sk-ant-oat01-x' }, 'invalid_token'],
-  ])('come in is told so with %s', async (_, headers, code) => {
+  ])('gets an authentication error for %s', async (_, headers, code) => {
     const failure = await readFailure(await post(headers as Record<string, string>), gateway)
     expect([failure.status, failure.type, failure.code]).toEqual([
       401,
@@ -198,7 +195,7 @@ describe('who may not', () => {
     ])
   })
 
-  test('use it at all is told so', async () => {
+  test('gets a permission error', async () => {
     const authorization = `Bearer ${await gateway.token(['strangers'])}`
     const failure = await readFailure(await post({ authorization }), gateway)
     expect([failure.status, failure.type]).toEqual([403, 'permission_error'])

@@ -13,14 +13,14 @@ function fitted(given: {
   return fitOutput(request, given).sampling.maxOutputTokens
 }
 
-test('an answer may be as long as there is room behind the input', () => {
+test('the output is limited to the remaining context window', () => {
   const contextWindow = 32_768
   expect(fitted({ asked: 32_000, contextWindow, inputTokens: 1_000 })).toBe(32_768 - 1_200 - 64)
   expect(fitted({ asked: 32_000, contextWindow, inputTokens: 20_000 })).toBe(32_768 - 24_000 - 64)
   expect(fitted({ asked: 4_000, contextWindow, inputTokens: 20_000 })).toBe(4_000)
 })
 
-test('a limit is left as it is where nothing is known, or where there is hardly any room', () => {
+test('a limit is unchanged if the window is unknown or nearly full', () => {
   expect(fitted({ asked: 32_000, contextWindow: null, inputTokens: 1_000 })).toBe(32_000)
   expect(fitted({ asked: null, contextWindow: 8_192, inputTokens: 1_000 })).toBeNull()
   expect(fitted({ asked: 32_000, contextWindow: 8_192, inputTokens: 6_500 })).toBe(32_000)

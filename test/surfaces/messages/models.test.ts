@@ -61,7 +61,7 @@ const order = () => [
 ]
 
 describe('the list', () => {
-  test('holds models that generate text and agents, newest first', async () => {
+  test('contains models that generate text and agents, newest first', async () => {
     const page = await read()
     expect(page.data.map(({ id }) => id)).toEqual(order())
     expect(page).toMatchObject({
@@ -71,7 +71,7 @@ describe('the list', () => {
     })
   })
 
-  test('says truthfully what each is, how large and how old', async () => {
+  test('states the kind, context window and date of each model', async () => {
     const { data } = await read()
     const shown = data.map((entry) => [
       entry.display_name,
@@ -89,7 +89,7 @@ describe('the list', () => {
     ])
   })
 
-  test('tells what a model can as far as it is known', async () => {
+  test('states known capabilities', async () => {
     const { data } = await read()
     const yes = { supported: true }
     const no = { supported: false }
@@ -124,14 +124,14 @@ describe('the list', () => {
   })
 
   test.each(['/compat/models', '/compat/v1/v1/models', '/compat/v1/models/'])(
-    'is at %s too',
+    'is served at %s as well',
     async (path) => {
       const answer = await gateway.request(path)
       expect(await answer.json()).toEqual(Object(await read()))
     },
   )
 
-  test('has the prefix that is configured', async () => {
+  test('uses the configured prefix', async () => {
     const other = await startGateway({ compat: { prefix: 'acme' } })
     const { data } = await read('?limit=1000', other)
     expect(data.length).toBeGreaterThan(0)
@@ -153,7 +153,7 @@ describe('the list', () => {
 })
 
 describe('a page', () => {
-  test('follows the last one, to the end', async () => {
+  test('follows the previous one, to the end', async () => {
     const seen: string[] = []
     for (let query = '?limit=3'; query !== ''; ) {
       const page = await read(query)
@@ -163,7 +163,7 @@ describe('a page', () => {
     expect(seen).toEqual(order())
   })
 
-  test('goes before the next one, to the beginning', async () => {
+  test('precedes the next one, to the beginning', async () => {
     const seen: string[] = []
     const last = encodeURIComponent(order().at(-1) ?? '')
     for (let query = `?limit=4&before_id=${last}`; query !== ''; ) {
@@ -175,7 +175,7 @@ describe('a page', () => {
     expect(seen).toEqual(order().slice(0, -1))
   })
 
-  test('behind the last entry, or before the first, is empty', async () => {
+  test('after the last or before the first model is empty', async () => {
     const empty = { data: [], has_more: false, first_id: null, last_id: null }
     expect(await read(`?after_id=${order().at(-1)}`)).toEqual(empty)
     expect(await read(`?before_id=${order()[0]}`)).toEqual(empty)
@@ -198,7 +198,7 @@ describe('a page', () => {
     expect(await answer.json()).toMatchObject({ error: { type: 'invalid_request_error' } })
   })
 
-  test('takes a thousand at once, and parameters that it does not know', async () => {
+  test('can have a thousand models, and ignores unknown parameters', async () => {
     expect((await read('?limit=1000&lifecycle[]=active&beta=true')).data.length).toBe(7)
   })
 })

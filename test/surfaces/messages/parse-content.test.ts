@@ -26,13 +26,13 @@ const document = (source: object, fields: object = {}) => ({ type: 'document', s
 const at = 'messages.0.content.0'
 
 describe('an image', () => {
-  test.each(['jpeg', 'png', 'gif', 'webp'])('may be base64 of %s', (kind) => {
+  test.each(['jpeg', 'png', 'gif', 'webp'])('can be base64 of %s', (kind) => {
     expect(partsOf(image(base64(`image/${kind}`, 'iVBORw0KGgo=')))).toEqual([
       { type: 'image', url: `data:image/${kind};base64,iVBORw0KGgo=`, detail: null },
     ])
   })
 
-  test('may be a URL of the public internet', () => {
+  test('can be a public URL', () => {
     const url = 'https://example.com/a.png?b=c'
     expect(partsOf(image({ type: 'url', url }))).toEqual([{ type: 'image', url, detail: null }])
   })
@@ -54,7 +54,7 @@ describe('an image', () => {
     'https://2130706433/a.png',
     'https://0x7f.1/a.png',
     'https://0/a.png',
-  ])('may not be %s', (url) => {
+  ])('cannot be %s', (url) => {
     expect(refusalOf(image({ type: 'url', url }))).toBe(
       `${at}.source.url: leads to an address that is not public`,
     )
@@ -62,7 +62,7 @@ describe('an image', () => {
   })
 
   test.each(['file:///etc/passwd', 'data:image/png;base64,AA==', 'ftp://example.com/a', 'a.png'])(
-    'may not be %s',
+    'cannot be %s',
     (url) => {
       expect(refusalOf(image({ type: 'url', url }))).toBe(
         `${at}.source.url: must be a URL that begins with https:// or http://`,
@@ -91,7 +91,7 @@ describe('an image', () => {
     expect(refusalOf(image(source))).toBe(message)
   })
 
-  test('over ten megabytes is refused, and one that just fits is not', () => {
+  test('is limited to ten megabytes', () => {
     const chars = (10_485_760 / 3) * 4
     expect(refusalOf(image(base64('image/png', 'A'.repeat(Math.ceil(chars) + 4))))).toMatch(
       /^messages\.0\.content\.0\.source\.data: image exceeds the maximum: \d+ bytes > 10485760$/,
@@ -99,7 +99,7 @@ describe('an image', () => {
     expect(partsOf(image(base64('image/png', 'A'.repeat(Math.floor(chars)))))).toBeArrayOfSize(1)
   })
 
-  test('is nothing that an assistant says', () => {
+  test('is refused in assistant messages', () => {
     expect(refusalOfMessages(assistant(image(base64('image/png', 'AAAA'))))).toBe(
       `${at}: is image content, which is only allowed in user messages`,
     )
@@ -107,7 +107,7 @@ describe('an image', () => {
 })
 
 describe('a document', () => {
-  test('of text stands below its title and context', () => {
+  test('of text follows its title and context', () => {
     const source = { type: 'text', media_type: 'text/plain', data: 'The sky is red.' }
     expect(partsOf(document(source))).toEqual([text('The sky is red.')])
     expect(partsOf(document(source, { title: 'Skies', context: 'Of 1883.' }))).toEqual([
@@ -115,7 +115,7 @@ describe('a document', () => {
     ])
   })
 
-  test('of blocks is those blocks', () => {
+  test('of blocks becomes these blocks', () => {
     const content = [text('Look:'), image(base64('image/png', 'AAAA'))]
     const parts = [
       text('Document: Skies\n\nLook:'),
@@ -128,7 +128,7 @@ describe('a document', () => {
     )
   })
 
-  test('as PDF is a file with a name', () => {
+  test('of PDF is a file with a name', () => {
     const pdf = base64('application/pdf', 'JVBERi0xLjQ=')
     const file = { type: 'file', data: 'data:application/pdf;base64,JVBERi0xLjQ=', url: null }
     expect(partsOf(document(pdf))).toEqual([{ ...file, filename: 'document.pdf' }])
@@ -139,20 +139,20 @@ describe('a document', () => {
     expect(refusalOf(document(base64('text/html', 'AAAA')))).toContain('application/pdf')
   })
 
-  test('at a URL is left for the upstream to fetch', () => {
+  test('by URL is fetched by the upstream', () => {
     const url = 'https://example.com/a.pdf'
     expect(partsOf(document({ type: 'url', url }, { title: 'a.pdf' }))).toEqual([
       { type: 'file', data: null, url, filename: 'a.pdf' },
     ])
   })
 
-  test('that was uploaded is refused in words', () => {
+  test('that was uploaded is refused', () => {
     expect(refusalOf(document({ type: 'file', file_id: 'x' }))).toContain('which is not supported')
   })
 })
 
 describe('other content', () => {
-  test('a search result is its text below its source', () => {
+  test('a search result is text after its source', () => {
     const found = {
       type: 'search_result',
       source: 'https://a.example',
@@ -164,7 +164,7 @@ describe('other content', () => {
     ])
   })
 
-  test('in the result of a tool is read as well', () => {
+  test('is allowed in tool results', () => {
     const content = [
       { type: 'tool_reference', tool_name: 'dig' },
       { type: 'browser_state', url: 'https://a.example' },

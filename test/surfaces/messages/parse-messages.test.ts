@@ -17,21 +17,21 @@ import {
 const expectItems = (...messages: Message[]) => expect<unknown>(itemsOf(...messages))
 
 describe('turns', () => {
-  test('of one role that follow one another are one', () => {
+  test('of one role are merged if consecutive', () => {
     expectItems(user('One.'), user(text('Two.'), text('Three.')), assistant('Yes.')).toEqual([
       said('user', 'One.', 'Two.', 'Three.'),
       said('assistant', 'Yes.'),
     ])
   })
 
-  test('may begin with the assistant, where a longer conversation was cut', () => {
+  test('can begin with the assistant in a truncated conversation', () => {
     expectItems(assistant('Hello.'), user('Hi.')).toEqual([
       said('assistant', 'Hello.'),
       said('user', 'Hi.'),
     ])
   })
 
-  test('of the assistant keep their texts in one piece, as citations cut them up', () => {
+  test('of the assistant join texts that citations split', () => {
     const cited = { ...text(' is red'), citations: [{ type: 'char_location' }] }
     expectItems(
       user('?'),
@@ -44,7 +44,7 @@ describe('turns', () => {
     ])
   })
 
-  test('lose empty texts, and messages that have nothing else', () => {
+  test('drop empty texts, and messages without other content', () => {
     expectItems(user(''), user(text(''), text('Hi.')), assistant(''), user(text(''))).toEqual([
       said('user', 'Hi.'),
     ])
@@ -53,7 +53,7 @@ describe('turns', () => {
     )
   })
 
-  test('are prefilled where the last of them is the beginning of the answer', () => {
+  test('are prefilled if the last message is the beginning of the output', () => {
     const prefilled = (...messages: Message[]) => parse({ messages }).request.prefilled ?? false
     expect(prefilled(user('Hi.'), assistant('{'))).toBe(true)
     expect(prefilled(user('Hi.'))).toBe(false)
@@ -96,8 +96,8 @@ describe('turns', () => {
   })
 })
 
-describe('system texts in the middle', () => {
-  test('stay where they are', () => {
+describe('system messages within a conversation', () => {
+  test('keep their position', () => {
     const system = { role: 'system', content: [text('Be brief.'), text(''), text('Be kind.')] }
     expectItems({ role: 'system', content: 'First.' }, user('Hi.'), system, assistant('Yes.'), {
       role: 'system',
@@ -110,7 +110,7 @@ describe('system texts in the middle', () => {
     ])
   })
 
-  test('lose what changes the tools, and hold nothing else but text', () => {
+  test('ignore tool changes, and allow text only', () => {
     const addition = { type: 'tool_addition', tool: { name: 'look' } }
     const system = { role: 'system', content: [addition, text('Look.')] }
     const parsed = parse({ messages: [user('Hi.'), system] })
@@ -123,7 +123,7 @@ describe('system texts in the middle', () => {
 })
 
 describe('calls and results', () => {
-  test('are items of their own, and results come before what the user says beside them', () => {
+  test('are separate items, with results before the text of the user', () => {
     expectItems(
       user('Look.'),
       assistant(text('I will.'), toolUse('a', 'look', { at: 'sky' }), toolUse('b')),
@@ -140,7 +140,7 @@ describe('calls and results', () => {
     ])
   })
 
-  test('may have no input, no content, and an error', () => {
+  test('can have no input, no content, and an error', () => {
     const call = { type: 'tool_use', id: 'a', name: 'look' }
     expectItems(assistant(call), user(toolResult('a', { is_error: true }))).toEqual([
       called('a'),
@@ -148,7 +148,7 @@ describe('calls and results', () => {
     ])
   })
 
-  test('may use an id again once it was answered', () => {
+  test('can reuse an id after its result', () => {
     const turn = [assistant(toolUse('a')), user(toolResult('a', { content: 'x' }))]
     expectItems(...turn, ...turn).toEqual([
       called('a'),

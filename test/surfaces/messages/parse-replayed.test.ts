@@ -30,7 +30,7 @@ describe('thinking', () => {
   const { seal } = testSeals.reasoning
   const maker = 'somewhere/a-model'
 
-  test('that we signed is opened, with what its maker sealed', () => {
+  test('signed by this gateway is opened, with the payload of its maker', () => {
     const own = seal({ text: 'Hm.', payload: null, maker: null })
     expect(after(thinking('', own))).toEqual([{ type: 'reasoning', summary: [], text: 'Hm.' }])
     const sealed = seal({ text: '', payload: 'secret', maker })
@@ -48,7 +48,7 @@ describe('thinking', () => {
     ])
   })
 
-  test('keeps its place among the other blocks', () => {
+  test('keeps its position among the other blocks', () => {
     const own = seal({ text: 'Hm.', payload: null, maker: null })
     expect(after(thinking('Hm.', own), text('Well.'), toolUse('a'))).toEqual([
       { type: 'reasoning', summary: [], text: 'Hm.' },
@@ -57,14 +57,14 @@ describe('thinking', () => {
     ])
   })
 
-  test('that nobody signed is what it says', () => {
+  test('without a signature is used as sent', () => {
     expect(after(thinking('Hm.'), thinking('Yes.', ''), thinking(''))).toEqual([
       { type: 'reasoning', summary: [], text: 'Hm.' },
       { type: 'reasoning', summary: [], text: 'Yes.' },
     ])
   })
 
-  test('that another service signed, or that was altered, is left out and fails nothing', () => {
+  test('signed by another service, or altered, is ignored', () => {
     const own = seal({ text: 'Hm.', payload: null, maker: null })
     const other = createSeals(createSealerOf(['another-secret-for-tests-of-seals-01']), 'owner')
     const foreign = other.reasoning.seal({ text: 'Hm.', payload: null, maker: null })
@@ -80,14 +80,14 @@ describe('thinking', () => {
     expect(parse({}).request.origin?.openSeal('EqQBCkgIARABGAIiQL8a')).toBeNull()
   })
 
-  test('has the fields that it needs', () => {
+  test('requires its fields', () => {
     const refusal = (block: object) => refusalOfMessages(assistant(block))
     expect(refusal({ type: 'thinking' })).toBe('messages.0.content.0.thinking: is required')
     expect(refusal({ type: 'redacted_thinking' })).toBe('messages.0.content.0.data: is required')
   })
 })
 
-describe('tools that ran at whoever answered', () => {
+describe('server tools of an earlier response', () => {
   const use = (id: string, name: string, input: object = {}) => ({
     type: 'server_tool_use',
     id,
@@ -100,7 +100,7 @@ describe('tools that ran at whoever answered', () => {
     ...(content === undefined ? {} : { content }),
   })
 
-  test('are calls with results, around which the answer goes on', () => {
+  test('are calls with results within the output', () => {
     const found = {
       type: 'web_search_result',
       title: 'Skies',
@@ -144,21 +144,21 @@ describe('tools that ran at whoever answered', () => {
     ['mcp', 'As it is.', 'As it is.'],
     ['advisor', undefined, ''],
     ['something_new', 7, ''],
-  ])('have whatever %s gives as a text: %j', (kind, content, words) => {
+  ])('have the result of %s as text: %j', (kind, content, words) => {
     const [, item] = Object(after(use('s', kind), result(kind, 's', content)))
     expect(item).toMatchObject({ type: 'tool-result', callId: 's' })
     expect(item.parts[0].text).toContain(words)
     expect(item.parts[0].text).not.toContain('JVBERi0')
   })
 
-  test('are left out where the result never came, and told where the call is not there', () => {
+  test('are dropped without a result, and kept as text without a call', () => {
     expect(after(use('s', 'web_search'), text('Well.'))).toEqual([said('assistant', 'Well.')])
     expect(after(result('mcp', 's', 'Red.'), result('mcp', 't'))).toEqual([
       said('assistant', 'Red.'),
     ])
   })
 
-  test('are of remote servers too', () => {
+  test('include MCP servers', () => {
     const call = { type: 'mcp_tool_use', id: 'm', name: 'dig', server_name: 'x', input: {} }
     expect(after(call, { ...result('mcp', 'm', 'Gold.'), is_error: false })).toEqual([
       called('m', 'dig'),
@@ -167,7 +167,7 @@ describe('tools that ran at whoever answered', () => {
   })
 })
 
-test('a summary of what was before is text, and blocks that only a vendor reads are left out', () => {
+test('a summary of the earlier conversation is text, and vendor blocks are ignored', () => {
   const blocks = [
     { type: 'compaction', content: 'They spoke of skies.' },
     { type: 'compaction', content: null },

@@ -15,7 +15,7 @@ const tool = (name: string, fields: object = {}) => ({ name, input_schema: schem
 const namesOf = (fields: object) => parse(fields).request.tools.map(({ name }) => name)
 
 describe('tools', () => {
-  test('of the caller are functions, strict only where that is said', () => {
+  test('of the client are functions, strict only on request', () => {
     const tools = [
       tool('look', { description: 'Looks.', strict: true, cache_control: { type: 'ephemeral' } }),
       tool('dig', { type: 'custom', eager_input_streaming: true, input_examples: [] }),
@@ -37,7 +37,7 @@ describe('tools', () => {
     ])
   })
 
-  test('that only their vendor knows are left out, and told', () => {
+  test('of the vendor are ignored and reported', () => {
     const tools = [
       { type: 'web_search_20260318', name: 'web_search', max_uses: 5 },
       { type: 'bash_20250124', name: 'bash' },
@@ -50,7 +50,7 @@ describe('tools', () => {
     })
   })
 
-  test('of a type that is not known are like any other where they have a schema', () => {
+  test('of an unknown type with a schema are custom tools', () => {
     expect(namesOf({ tools: [tool('look', { type: 'something_20310101' })] })).toEqual(['look'])
   })
 
@@ -81,7 +81,7 @@ describe('deferred tools', () => {
     namesOf({ tools, messages: [user('Hi.'), ...messages] })
   const reference = { type: 'tool_reference', tool_name: 'look' }
 
-  test('are hidden until something names them', () => {
+  test('are hidden until the conversation names them', () => {
     expect(withMessages()).toEqual(['find'])
     const found = user(toolResult('a', { content: [reference] }))
     expect(withMessages(assistant(toolUse('a', 'find')), found)).toEqual(['find', 'look'])
@@ -90,7 +90,7 @@ describe('deferred tools', () => {
     expect(namesOf({ tools, tool_choice: { type: 'tool', name: 'dig' } })).toEqual(['find', 'dig'])
   })
 
-  test('are named by a search that ran at the vendor, too', () => {
+  test('can be named by a search of the vendor', () => {
     const call = { type: 'server_tool_use', id: 's', name: 'tool_search_tool_bm25', input: {} }
     const content = { type: 'tool_search_tool_search_result', tool_references: [reference] }
     const result = { type: 'tool_search_tool_result', tool_use_id: 's', content }
@@ -100,13 +100,13 @@ describe('deferred tools', () => {
     ])
   })
 
-  test('are all there where only the vendor could search them', () => {
+  test('are all visible if only the vendor can search them', () => {
     const search = { type: 'tool_search_tool_bm25_20251119', name: 'tool_search_tool_bm25' }
     expect(namesOf({ tools: [search, ...tools] })).toEqual(['find', 'dig', 'look'])
   })
 })
 
-describe('the choice among tools', () => {
+describe('tool_choice', () => {
   const tools = [tool('look'), tool('dig')]
   const choose = (tool_choice: object) => parse({ tools, tool_choice }).request
 
@@ -124,7 +124,7 @@ describe('the choice among tools', () => {
     expect<unknown>(single).toMatchObject({ toolChoice, parallelToolCalls: false })
   })
 
-  test('may be free where there is none', () => {
+  test('can be auto without tools', () => {
     for (const type of ['auto', 'none']) {
       expect<unknown>(parse({ tool_choice: { type } }).request.toolChoice).toEqual({ type })
     }

@@ -7,7 +7,7 @@ const older = { 'anthropic-version': '2023-06-01' }
 const newer = { 'anthropic-version': '2026-10-21' }
 
 describe('the body', () => {
-  test('of a plain request is the same request that /v1/responses makes', () => {
+  test('of a plain request parses to the same request as on /v1/responses', () => {
     const { request, ...rest } = parse({})
     const { origin: _, ...plain } = request
     expect<unknown>(plain).toEqual({
@@ -42,7 +42,7 @@ describe('the body', () => {
     })
   })
 
-  test('may hold fields that nobody knows, and null where nothing is meant', () => {
+  test('can have unknown fields, and null for absent ones', () => {
     const fields = {
       diagnostics: { previous_message_id: null },
       container: null,
@@ -98,13 +98,13 @@ describe('the body', () => {
     expect(refusalOf(fields)).toBe(message)
   })
 
-  test('with more text than may be is too large', () => {
+  test('with more text than the limit is too large', () => {
     const refused = () => parse({ system: 'x'.repeat(600), messages: [user('y'.repeat(401))] })
     expect(refused).toThrow(AppError)
     expect(refused).toThrow('exceeds the limit of 1000 characters')
   })
 
-  test('of no tokens generates nothing', () => {
+  test('with max_tokens 0 generates nothing', () => {
     const { isPromptOnly, request } = parse({ max_tokens: 0 })
     expect([isPromptOnly, request.sampling.maxOutputTokens]).toEqual([true, null])
   })
@@ -115,7 +115,7 @@ function thinkingTypes() {
 }
 
 describe('system', () => {
-  test('is one text, whatever it came as, without the note for the accounts of its vendor', () => {
+  test('is joined to one text, without the billing note of the vendor', () => {
     const instructions = (system: unknown) => parse({ system }).request.instructions
     const note = text('x-anthropic-billing-header: cc_version=2; cch=1f;')
     expect(instructions('Be kind.')).toBe('Be kind.')
@@ -129,7 +129,7 @@ describe('system', () => {
     expect(instructions('')).toBeNull()
   })
 
-  test('holds nothing but text', () => {
+  test('allows text only', () => {
     expect(refusalOf({ system: [text('a'), { type: 'image' }] })).toBe(
       'system.1.type: is "image", but only text is allowed here',
     )
@@ -141,7 +141,7 @@ describe('sampling', () => {
   const given = { temperature: 0.5, top_p: 0.9, top_k: 40, stop_sequences: ['END', ' \n'] }
   const heard = { temperature: 0.5, topP: 0.9, topK: 40 }
 
-  test('is heard in the older dialect, which is also that of who names none', () => {
+  test('applies in the older dialects, which are the default', () => {
     expect(parse(given, older).request.sampling).toMatchObject(heard)
     expect(parse(given).request.sampling).toMatchObject(heard)
     expect(refusalOf({ temperature: 'hot' }, older)).toBe(
@@ -149,7 +149,7 @@ describe('sampling', () => {
     )
   })
 
-  test('is not heard in the newer one, nor in one that is not known, which is told', () => {
+  test('is ignored in the newer dialect and in unknown ones, which are reported', () => {
     const silent = { temperature: null, topP: null, topK: null, stopSequences: ['END', ' \n'] }
     expect(parse(given, newer)).toMatchObject({ request: { sampling: silent }, ignored: [] })
     expect(parse({ temperature: 'hot' }, newer).request.sampling.temperature).toBeNull()
@@ -174,7 +174,7 @@ describe('thinking', () => {
     expect(reasoning(enabled(budgetTokens))).toEqual({ effort, summary: 'auto', budgetTokens })
   })
 
-  test('has the effort that is named, and none where it is switched off', () => {
+  test('has the explicit effort, and none if disabled', () => {
     const named = { ...enabled(500), output_config: { effort: 'max' } }
     expect(reasoning(named)).toMatchObject({ effort: 'max', budgetTokens: 500 })
     expect(reasoning({ output_config: { effort: 'high' } })).toEqual({
@@ -186,7 +186,7 @@ describe('thinking', () => {
     expect(reasoning({ thinking: { type: 'disabled' } })).toEqual({ effort: 'none', summary: null })
   })
 
-  test('between tools is only where a tool has answered', () => {
+  test('between tools applies only after a tool result', () => {
     const thinking = { type: 'between_tools' }
     const messages = [
       user('Look.'),
@@ -197,7 +197,7 @@ describe('thinking', () => {
     expect(reasoning({ thinking, messages })).toEqual({ effort: null, summary: 'auto' })
   })
 
-  test('is shown unless its display is omitted', () => {
+  test('is returned unless its display is omitted', () => {
     const display = (display: unknown) => parse({ thinking: { type: 'adaptive', display } })
     expect(display('omitted')).toMatchObject({
       thinkingDisplay: 'omitted',
@@ -209,7 +209,7 @@ describe('thinking', () => {
   })
 })
 
-test('a schema for the answer is read from its place and from the one it had before', () => {
+test('the output schema is read from both fields', () => {
   const format = { type: 'json_schema', schema: { type: 'object', properties: {} } }
   const parsed = {
     type: 'json-schema',
@@ -222,10 +222,10 @@ test('a schema for the answer is read from its place and from the one it had bef
   expect<unknown>(parse({ output_format: format }).request.format).toEqual(parsed)
 })
 
-describe('whose request it is', () => {
+describe('the end user', () => {
   const userId = 'user_abc_account__session_0198a000'
 
-  test('is told upstreams as a hash alone, and the session as it is', () => {
+  test('is forwarded as a hash, and the session unchanged', () => {
     const { safetyIdentifier, promptCacheKey } = parse({ metadata: { user_id: userId } }).request
     expect(safetyIdentifier).toMatch(/^[0-9a-f]{64}$/)
     expect(promptCacheKey).toBe(safetyIdentifier)
@@ -247,7 +247,7 @@ describe('whose request it is', () => {
   })
 })
 
-test('an upstream of the same protocol can have the body and the headers that are its business', () => {
+test('an upstream of the same protocol gets the body and the forwarded headers', () => {
   const headers = {
     ...newer,
     'anthropic-beta': 'a-beta-2031-01-01,b',
@@ -265,7 +265,7 @@ test('an upstream of the same protocol can have the body and the headers that ar
   })
 })
 
-test('a count wants no max_tokens, and reads the same prompt', () => {
+test('a count requires no max_tokens, and parses the same prompt', () => {
   const counted = parseCountTokens(
     { model: 'demo', system: 'Be kind.', messages: [user('Hello')], max_tokens: 'many' },
     contextWith(),

@@ -37,17 +37,17 @@ const reasoning = (
 ]
 
 describe('text', () => {
-  test('that is empty is no block, so the next one takes its index', () => {
+  test('that is empty has no block, so the next block gets its index', () => {
     const blocks = [...textBlock(0), ...textBlock(1, ''), ...callBlock(2, {})]
     expect(contentOf(blocks)).toMatchObject([{ type: 'tool_use' }])
   })
 
-  test('after a tool call is a block of its own', () => {
+  test('after a tool call is a separate block', () => {
     const blocks = [...textBlock(0, 'a'), ...callBlock(1, {}), ...textBlock(2, 'b')]
     expect(contentOf(blocks)).toMatchObject([{ text: 'a' }, { type: 'tool_use' }, { text: 'b' }])
   })
 
-  test('keeps its web sources; the format has no words for others', () => {
+  test('keeps its web sources; the format has no other ones', () => {
     const [start, delta, end] = textBlock(0, 'So it is.') as [
       GenerationEvent,
       GenerationEvent,
@@ -69,7 +69,7 @@ describe('text', () => {
     expect(folded).toEqual(content)
   })
 
-  test('is divided behind the passages that it cites', () => {
+  test('is split after cited passages', () => {
     const passage = (number: number): GenerationEvent => {
       const quoted = { number, text: `text ${number}` }
       const citation = { kind: 'file', fileId: 'f', filename: 'n', index: 0, quoted } as const
@@ -97,7 +97,7 @@ describe('text', () => {
 describe('reasoning', () => {
   const { reasoning: reasoningSeal } = testSeals
 
-  test('is thinking, with a signature that opens to what was thought', () => {
+  test('is thinking, with a signature that opens to the reasoning', () => {
     const parts: [number, string][] = [
       [0, 'Hm, '],
       [0, 'yes.'],
@@ -113,7 +113,7 @@ describe('reasoning', () => {
     })
   })
 
-  test('that is a summary is shown, and not given back as thoughts', () => {
+  test('that is a summary is returned, and not replayed as reasoning', () => {
     const [block] = contentOf(reasoning([[0, 'Short.']], {}, { form: 'summary' }), {
       reasoningSeal,
     })
@@ -121,7 +121,7 @@ describe('reasoning', () => {
     expect(reasoningSeal.open(String(block?.['signature']))).toMatchObject({ text: '' })
   })
 
-  test('is a signature without text where the caller wants none, or there is none', () => {
+  test('is a signature without text if the client omits it, or there is none', () => {
     const thinkingDisplay = 'omitted'
     const [omitted] = contentOf(reasoning([[0, 'Hm.']]), { reasoningSeal, thinkingDisplay })
     const [untold] = contentOf(reasoning([], { sealed: 'payload' }), { reasoningSeal })
@@ -135,7 +135,7 @@ describe('reasoning', () => {
 })
 
 describe('a tool call', () => {
-  test('has an object as its input, whatever it is made of', () => {
+  test('has an object as its input, whatever its form', () => {
     const cases: [given: Parameters<typeof callBlock>[1], input: object][] = [
       [{ pieces: ['{"city":', '"Oslo"}'] }, { city: 'Oslo' }],
       [{ pieces: [] }, {}],
@@ -149,7 +149,7 @@ describe('a tool call', () => {
     }
   })
 
-  test('that was cut off goes out as it was written, and is never mended', () => {
+  test('that was cut off is sent as written, and never repaired', () => {
     const cut = callBlock(0, { pieces: ['{"path":"a","text":"half'], complete: false })
     const batches = [generationOf(cut, { reason: 'length' })]
     const { frames } = renderMessage(batches)
@@ -158,7 +158,7 @@ describe('a tool call', () => {
     expect(foldMessage(batches).content).toMatchObject([{ input: {} }])
   })
 
-  test('keeps an id that may be sent, and comes back from any other', () => {
+  test('gets an allowed id, which maps back to the original', () => {
     const strange = ['functions.Read:0', 'a b', 'é', '', toToolUseId('x.y'), 'a/b+c=']
     for (const callId of [...strange, 'call_1', 'toolu_01Ab-c']) {
       const [block] = contentOf(callBlock(0, { callId }))
@@ -171,7 +171,7 @@ describe('a tool call', () => {
   })
 })
 
-describe('a tool that ran on this side', () => {
+describe('a hosted tool', () => {
   const hosted = (item: HostedToolItem, ended: HostedToolItem | null): GenerationEvent[] => [
     { type: 'hosted-tool-start', block: 0, item },
     { type: 'hosted-tool-progress', block: 0, stage: 'in_progress' },
@@ -209,7 +209,7 @@ describe('a tool that ran on this side', () => {
     }
   })
 
-  test('is shown before it has ended, and without a result where it was cut off', () => {
+  test('is sent before it has ended, and without a result if it was cut off', () => {
     const shown = generationOf(hosted(call, null))
     const { frames, message } = renderMessage([shown.slice(0, -2), shown.slice(-2)])
     expect(frames.map(({ type }) => type).slice(1, 3)).toEqual([
@@ -219,7 +219,7 @@ describe('a tool that ran on this side', () => {
     expect(message?.['content']).toMatchObject([{ type: 'mcp_tool_use', input: { q: 1 } }])
   })
 
-  test('and searched the web is a call, its sources, and counted', () => {
+  test('that searched the web is a call and its sources, and is counted', () => {
     const sources = [
       { type: 'url', url: 'https://a.example' },
       { type: 'api', name: 'weather' },
@@ -235,7 +235,7 @@ describe('a tool that ran on this side', () => {
     })
   })
 
-  test('and has no block in the format is not told', () => {
+  test('without a block in the format is hidden', () => {
     const opened = { type: 'web_search_call', action: { type: 'open_page', url: 'https://a' } }
     const items: HostedToolItem[] = [
       opened,

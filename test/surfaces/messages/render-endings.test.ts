@@ -66,7 +66,7 @@ test.each(endings)('%s', (_, blocks, finish, end) => {
   expect(foldMessage(batches)).toMatchObject(told)
 })
 
-test('an answer that has not the form that was demanded is a failure', () => {
+test('output that does not conform to the requested format is a failure', () => {
   const batches = [generationOf(answer, { reason: 'invalid-output' })]
   const { error, message } = renderMessage(batches)
   expect(error).toMatchObject({
@@ -81,7 +81,7 @@ describe('usage', () => {
   const usageOf = (usage: Finish['usage'], blocks = answer) =>
     foldMessage([generationOf(blocks, { usage })]).usage
 
-  test('counts what the cache gave and took beside the input', () => {
+  test('counts cached tokens separately from the input', () => {
     expect(usageOf(someUsage)).toMatchObject({
       input_tokens: 10,
       cache_creation_input_tokens: 2,
@@ -91,7 +91,7 @@ describe('usage', () => {
     })
   })
 
-  test('is never below nothing, and thinking is never more than the output', () => {
+  test('is never negative, and thinking never exceeds the output', () => {
     const odd = { ...someUsage, inputTokens: 3, outputTokens: 1 }
     expect(usageOf(odd)).toMatchObject({
       input_tokens: 0,
@@ -100,7 +100,7 @@ describe('usage', () => {
     })
   })
 
-  test('is estimated where the upstream tells none', () => {
+  test('is estimated if the upstream reports none', () => {
     const long = textBlock(0, 'a word and '.repeat(50))
     const { input_tokens, output_tokens, output_tokens_details } = usageOf(null, long) as Record<
       string,

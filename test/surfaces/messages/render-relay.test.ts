@@ -57,7 +57,7 @@ const text = textBlock(0, 'Hello')
 const said = [open(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hello' })]
 
 describe('frames of an upstream', () => {
-  test('are written as they came, but for the id and the model', () => {
+  test('are relayed unchanged, except for the id and the model', () => {
     const frames = [start, ...said, stop(0), ...end]
     const { message, wire } = renderMessage([relayed(frames, generationOf(text))])
     expect(message).toMatchObject({
@@ -73,13 +73,13 @@ describe('frames of an upstream', () => {
     expect(wire).not.toContain('upstream-name')
   })
 
-  test('are one line for every client', () => {
+  test('are single lines for every client', () => {
     const odd = { payload: { type: 'ping' }, data: '{"type":"ping","x":"\u2028"}' }
     const renderer = openMessageRenderer()
     expect(renderer.push(relayed([odd]))).toContain('"x":"\\u2028"')
   })
 
-  test('of what no event speaks of are told too, also without streaming', () => {
+  test('without events are relayed too, also without streaming', () => {
     const result = { type: 'advisor_tool_result', tool_use_id: 'srv_1', content: { text: 'x' } }
     const cited = { type: 'char_location', cited_text: 'c' }
     const frames = [
@@ -115,7 +115,7 @@ describe('frames of an upstream', () => {
     })
   })
 
-  test('bear our seals in place of those of the upstream', () => {
+  test('contain seals of the gateway instead of those of the upstream', () => {
     const frames = [
       start,
       open(0, { type: 'thinking', thinking: '', signature: '' }),
@@ -146,14 +146,14 @@ describe('frames of an upstream', () => {
   })
 })
 
-describe('frames that come no more', () => {
+describe('frames that stop', () => {
   const failure: GenerationEvent = {
     type: 'error',
     error: new AppError('upstream_truncated', 'Cut.'),
   }
   const cut: GenerationEvent = { type: 'text-end', block: 0, complete: false }
 
-  test('in a block are followed by its end and the error', () => {
+  test('within a block are followed by its end and the error', () => {
     const batches = [relayed([start, ...said], [begin, ...text.slice(0, 2)]), [cut, failure]]
     const { error, frames } = renderMessage(batches)
     expect(error).toMatchObject({ type: 'api_error', message: 'Cut.' })
@@ -163,7 +163,7 @@ describe('frames that come no more', () => {
     checkMessageStream(wire + renderer.fail(new AppError('internal_error', 'Oh.')))
   })
 
-  test('are followed by the error in the words of the upstream, but for its ids', () => {
+  test('are followed by the error of the upstream, except for its ids', () => {
     const error = { type: 'overloaded_error', message: 'Overloaded' }
     const body = JSON.stringify({ type: 'error', error, request_id: 'req_theirs' })
     const contentType = 'application/json'
@@ -178,7 +178,7 @@ describe('frames that come no more', () => {
     expect(wire).not.toContain('req_theirs')
   })
 
-  test('in a block that no event speaks of are followed by its end', () => {
+  test('within a block without events are followed by its end', () => {
     const unknown = open(1, { type: 'container_upload', file_id: 'f' })
     const begun = relayed([start, ...said, stop(0), unknown], [begin, ...text])
     const { error, message } = renderMessage([begun, [failure]])
@@ -186,7 +186,7 @@ describe('frames that come no more', () => {
     expect(message).toMatchObject({ content: [{ text: 'Hello' }, { file_id: 'f' }] })
   })
 
-  test('are gone on with in the same block, and under the next index', () => {
+  test('are continued in the same block, and then with the next index', () => {
     const events = generationOf([
       ...textBlock(0, 'Hello', ' world'),
       ...callBlock(1, { callId: 'c', pieces: ['{"a":1}'] }),
@@ -203,7 +203,7 @@ describe('frames that come no more', () => {
     }
   })
 
-  test('are not repeated where events end a block later than they did', () => {
+  test('are not repeated if events end a block later', () => {
     const thinking = [
       open(0, { type: 'thinking', thinking: '', signature: '' }),
       delta(0, { type: 'thinking_delta', thinking: 'Hm.' }),
@@ -224,7 +224,7 @@ describe('frames that come no more', () => {
     expect(message?.['content']).toEqual([{ type: 'thinking', thinking: 'Hm.', signature: '' }])
   })
 
-  test('are not gone on with where a tool ran at the upstream', () => {
+  test('are not continued within a hosted tool of the upstream', () => {
     const item = { type: 'mcp_call', server_label: 's', name: 'n', arguments: '{}', output: 'x' }
     const use = { type: 'mcp_tool_use', id: 'mcp_1', name: 'n', server_name: 's', input: {} }
     const batches: EventBatch[] = [
@@ -235,7 +235,7 @@ describe('frames that come no more', () => {
     expect(foldMessage(batches)).toMatchObject({ content: [use, { text: 'So.' }] })
   })
 
-  test('do not come back: what follows is made of events alone', () => {
+  test('do not resume: the rest is rendered from events', () => {
     const events = generationOf([...text, ...textBlock(1, 'again')])
     const batches = [
       relayed([start, ...said], events.slice(0, 3)),

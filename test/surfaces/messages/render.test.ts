@@ -40,7 +40,7 @@ function write(
 const displays = ['summarized', 'omitted'] as const
 const same = (message: unknown) => JSON.parse(normalise(JSON.stringify(message)))
 
-test('every generation is a legal stream, and adds up to what is answered without one', () => {
+test('every generation is a valid stream, and equals the message without streaming', () => {
   for (let seed = 0; seed < generations; seed++) {
     const dice = createDice(seed)
     const events = rollGeneration(dice)
@@ -59,7 +59,7 @@ test('every generation is a legal stream, and adds up to what is answered withou
   }
 })
 
-test('every generation is read by the stream helpers of the SDKs', async () => {
+test('the stream helpers of the SDKs read every generation', async () => {
   for (let seed = 0; seed < generations; seed += 10) {
     const dice = createDice(seed)
     const wire = write(dice, rollGeneration(dice), 'summarized')
@@ -68,7 +68,7 @@ test('every generation is read by the stream helpers of the SDKs', async () => {
 })
 
 describe('a stream', () => {
-  test('is these frames for a short answer', () => {
+  test('has these frames for a short message', () => {
     const { wire } = renderMessage([generationOf(textBlock(0, 'a\u2028', 'b'))])
     const usage = {
       input_tokens: 12,
@@ -124,14 +124,14 @@ describe('a stream', () => {
     expect(wire).toBe(text.join('').replaceAll('\u2028', '\\u2028'))
   })
 
-  test('that must begin before there is anything to tell begins with a ping', () => {
+  test('that starts before its first event begins with a ping', () => {
     const { open, heartbeat, push } = openMessageRenderer()
     const wire = open() + heartbeat() + push(generationOf(textBlock(0, 'Hello')))
     const types = checkMessageStream(wire).frames.map(({ type }) => type)
     expect(types.slice(0, 3)).toEqual(['ping', 'ping', 'message_start'])
   })
 
-  test('shows in a long silence of a block that the block is alive', () => {
+  test('sends an empty delta during a long silence in a block', () => {
     const blocks: [GenerationEvent[], object][] = [
       [textBlock(0, 'one'), { type: 'text_delta', text: '' }],
       [callBlock(0, { pieces: ['{'] }), { type: 'input_json_delta', partial_json: '' }],
@@ -157,7 +157,7 @@ describe('a failure', () => {
     details: { error_code: 'upstream_overloaded' },
   }
 
-  test('before anything else is the one event of the stream', () => {
+  test('before anything else is the only event of the stream', () => {
     for (const opened of [true, false]) {
       const renderer = openMessageRenderer()
       const { error, message } = checkMessageStream(
@@ -186,7 +186,7 @@ describe('a failure', () => {
     }
   })
 
-  test('after the end is told to nobody', () => {
+  test('after the end is ignored', () => {
     const renderer = openMessageRenderer()
     const wire = renderer.push(generationOf(textBlock(0, 'Hello')))
     expect(renderer.fail(full)).toBe('')

@@ -34,7 +34,7 @@ async function answerOf(detail: unknown, asked: Promise<Response>): Promise<Json
 const create = (body: object) =>
   answerOf(createOperation, gateway.post('/compat/v1/messages', body))
 
-test('a message is answered whole', async () => {
+test('a message is returned complete', async () => {
   const message = await create(hello)
   expect(message['stop_reason']).toBe('end_turn')
   // What an upstream of the same protocol may leave out.
@@ -45,13 +45,13 @@ test('a message is answered whole', async () => {
   }
 })
 
-test('a call is a block as it is described', async () => {
+test('a call is a block of the documented schema', async () => {
   const tools = [{ name: 'look', input_schema: { type: 'object' } }]
   const { content } = await create({ ...hello, tools, tool_choice: { type: 'any' } })
   expect(content).toMatchObject([{ type: 'tool_use', name: 'look' }])
 })
 
-test('thoughts are blocks as they are described', async () => {
+test('thinking blocks conform to the documented schema', async () => {
   const thinking = { type: 'enabled', budget_tokens: 1024 }
   const { content } = await create({ ...hello, model: 'demo-reasoning', thinking })
   expect(content).toMatchObject([{ type: 'thinking' }, { type: 'text' }])
@@ -87,7 +87,7 @@ test('models are listed and shown', async () => {
   expect(await answerOf(retrieve, gateway.request(`/compat/v1/models/${id}`))).toEqual(first)
 })
 
-test('a refusal has the envelope that is described', async () => {
+test('an error conforms to the documented schema', async () => {
   const refused = await gateway.post('/compat/v1/messages', { ...hello, thread: {} })
   expect(refused.status).toBe(400)
   const body = asRecord(await refused.json())

@@ -31,7 +31,7 @@ const hello = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 
 const bases = ['/compat/v1/messages', '/compat/messages', '/compat/v1/v1/messages']
 
 describe.each(bases)('%s', (path) => {
-  test('answers with a message', async () => {
+  test('returns a message', async () => {
     const answer = await gateway.post(`${path}?beta=true`, hello)
     expect(answer.headers.get('request-id')).toMatch(/^req_\w{26}$/)
     const message = Object(await answer.json())
@@ -46,7 +46,7 @@ describe.each(bases)('%s', (path) => {
     expect(message.id).toMatch(/^msg_/)
   })
 
-  test('answers with the same as a stream', async () => {
+  test('returns the same as a stream', async () => {
     const answer = await gateway.post(path, { ...hello, stream: true })
     expect(answer.headers.get('content-type')).toStartWith('text/event-stream')
     expect(answer.headers.get('request-id')).toMatch(/^req_\w{26}$/)
@@ -59,7 +59,7 @@ describe.each(bases)('%s', (path) => {
     })
   })
 
-  test('counts without asking the model', async () => {
+  test('counts tokens without calling the model', async () => {
     const asked = upstream.requests.length
     const { max_tokens: _, ...prompt } = hello
     const answer = await gateway.post(`${path}/count_tokens?beta=true`, prompt)
@@ -73,7 +73,7 @@ describe.each(bases)('%s', (path) => {
 
 describe('the name of a model', () => {
   test.each(['m', 'vendor-model-m', 'm[1m]', 'vendor-model-m[1m]'])(
-    'may be %s, and is echoed as it was sent',
+    'can be %s, and is echoed as sent',
     async (model) => {
       const answer = await gateway.post('/compat/v1/messages', { ...hello, model })
       expect(await answer.json()).toMatchObject({ model, content: [{ text: 'Hello wörld' }] })
@@ -82,7 +82,7 @@ describe('the name of a model', () => {
   )
 
   test.each(['nobody', 'vendor-model-nobody', 'vendor-agent-0198a000-0000-7000-8000-000000000000'])(
-    'that is not known is not found, whoever asks: %s',
+    'that is unknown is not found for every client: %s',
     async (model) => {
       for (const path of ['/compat/v1/messages', '/compat/v1/messages/count_tokens']) {
         const failure = await readFailure(await gateway.post(path, { ...hello, model }), gateway)
@@ -92,7 +92,7 @@ describe('the name of a model', () => {
     },
   )
 
-  test('must be that of a model that generates', async () => {
+  test('must generate text', async () => {
     const body = { ...hello, model: 'embedder' }
     const failure = await readFailure(await gateway.post('/compat/v1/messages', body), gateway)
     expect([failure.status, failure.message]).toEqual([
@@ -102,8 +102,8 @@ describe('the name of a model', () => {
   })
 })
 
-describe.each([true, false])('a message of no tokens (stream: %p)', (stream) => {
-  test('is empty, counts its input and asks no model', async () => {
+describe.each([true, false])('a message with max_tokens 0 (stream: %p)', (stream) => {
+  test('is empty, counts its input and does not call the model', async () => {
     const asked = upstream.requests.length
     const answer = await gateway.post('/compat/v1/messages', { ...hello, max_tokens: 0, stream })
     const message = stream ? checkMessageStream(await answer.text()).message : await answer.json()
@@ -115,7 +115,7 @@ describe.each([true, false])('a message of no tokens (stream: %p)', (stream) => 
   })
 })
 
-test('what was left out of a request is logged, and what the caller said is not', async () => {
+test('ignored request parts are logged, and the content of the request is not', async () => {
   const tools = [{ type: 'web_search_20260318', name: 'web_search' }]
   const answer = await gateway.post('/compat/v1/messages', { ...hello, tools })
   expect(answer.status).toBe(200)
@@ -137,7 +137,7 @@ describe('credentials', () => {
       headers: { 'content-type': 'application/json', ...headers },
     })
 
-  test('are a key in either header, or in both', async () => {
+  test('are an API key in either header, or in both', async () => {
     const created = await gateway.post('/v1/api-keys', { name: 'sdk' })
     const { key } = Object(await created.json())
     const bearer = { authorization: `Bearer ${key}` }
@@ -152,7 +152,7 @@ describe('credentials', () => {
     }
   })
 
-  test('may come with any version and beta, known or not', async () => {
+  test('can be combined with any version and beta, known or not', async () => {
     const authorization = `Bearer ${await gateway.token()}`
     for (const version of ['2023-06-01', '2026-10-21', '2031-01-01', 'soon', '']) {
       const headers = { 'anthropic-version': version, 'anthropic-beta': 'nobody-knows-2031-01-01' }
@@ -161,7 +161,7 @@ describe('credentials', () => {
   })
 })
 
-describe('what is not offered', () => {
+describe('unsupported paths', () => {
   test.each([
     ['POST', '/compat/v1/messages/batches'],
     ['GET', '/compat/v1/messages/batches/x/results'],
@@ -172,7 +172,7 @@ describe('what is not offered', () => {
     ['POST', '/compat/api/event_logging/batch'],
     ['POST', '/compat'],
     ['DELETE', '/compat/x'],
-  ])('%s %s is not found, in the shape of the surface', async (method, path) => {
+  ])('%s %s is not found, with the error format of the surface', async (method, path) => {
     const failure = await readFailure(await gateway.request(path, { method }), gateway)
     expect([failure.status, failure.type, failure.code]).toEqual([
       404,
@@ -181,7 +181,7 @@ describe('what is not offered', () => {
     ])
   })
 
-  test('beside the surface has the other shape', async () => {
+  test('outside the surface have the other error format', async () => {
     const failure = await readFailure(await gateway.request('/compatible'), gateway)
     expect(failure.headers.has('request-id')).toBe(false)
     expect([failure.status, failure.type]).toEqual([404, 'not_found_error'])
@@ -189,7 +189,7 @@ describe('what is not offered', () => {
 })
 
 describe('a probe', () => {
-  test.each(['/', '/compat', '/compat/'])('of %s needs no credential', async (path) => {
+  test.each(['/', '/compat', '/compat/'])('of %s requires no credential', async (path) => {
     for (const method of ['GET', 'HEAD']) {
       const answer = await fetch(gateway.url + path, { method })
       expect(answer.status).toBe(200)
@@ -198,7 +198,7 @@ describe('a probe', () => {
   })
 })
 
-test('a caller who goes away takes the upstream with them', async () => {
+test('a disconnecting client aborts the upstream request', async () => {
   upstream.answer({ ending: 'hang', body: begun })
   const leaving = new AbortController()
   const before = upstream.connections.aborted
@@ -222,7 +222,7 @@ describe('the SDK of the vendor', () => {
       maxRetries: 0,
     })
 
-  test('gets a message, whole and as a stream, and a count', async () => {
+  test('returns a message, complete and as a stream, and a count', async () => {
     const client = await open()
     const params = { ...hello, messages: [{ role: 'user' as const, content: 'Hi.' }] }
     const whole = await client.messages.create(params)
@@ -233,7 +233,7 @@ describe('the SDK of the vendor', () => {
     expect(counted.input_tokens).toBeGreaterThan(0)
   })
 
-  test('makes its own errors of ours', async () => {
+  test('maps the errors of the gateway to its own', async () => {
     const client = await open()
     const asked = client.messages.create({ ...hello, model: 'nobody', messages: [] })
     const failure = await asked.catch((error: unknown) => error)

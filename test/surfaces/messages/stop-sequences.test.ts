@@ -37,14 +37,14 @@ describe('stop sequences', () => {
     upstream.answer({ body: chatStream(said).replace('data: [DONE]\n\n', ''), ending: 'hang' })
   })
 
-  test('end a stream at once, and the upstream with it', async () => {
+  test('end a stream and the upstream request at once', async () => {
     const { aborted } = upstream.connections
     const answer = await ask({ stream: true, stop_sequences: ['three', 'five'] })
     expect(checkMessageStream(await answer.text()).message).toMatchObject(stopped)
     await upstream.until(({ connections }) => connections.aborted > aborted)
   })
 
-  test('end an answer without streaming, with an estimate of what it used', async () => {
+  test('end output without streaming, with estimated usage', async () => {
     const answer = await ask({ stop_sequences: ['three'] })
     const message = asRecord(await answer.json())
     expect(message).toMatchObject(stopped)
@@ -53,12 +53,12 @@ describe('stop sequences', () => {
     expect(output).toBeWithin(3, 10)
   })
 
-  test('are not asked of an upstream that could not tell which one it met', async () => {
+  test('are not sent to an upstream that cannot report which one it matched', async () => {
     await (await ask({ stop_sequences: ['three'] })).json()
     expect(upstream.requests.at(-1)?.body).not.toContain('three')
   })
 
-  test('that do not come change nothing', async () => {
+  test('that do not occur change nothing', async () => {
     const body = chatStream([chunk({ content: 'one, thre' }, 'stop'), { choices: [], usage }])
     upstream.answer({ body })
     const answer = await ask({ stop_sequences: ['three'] })
@@ -80,7 +80,7 @@ describe('disable_parallel_tool_use', () => {
     upstream.answer({ body: chatStream([chunk(call(0)), chunk(call(1)), chunk({}, 'tool_calls')]) })
   })
 
-  test.each([true, false])('keeps an upstream to one call when it is %p', async (disabled) => {
+  test.each([true, false])('limits an upstream to one call if it is %p', async (disabled) => {
     const choice = { type: 'auto', disable_parallel_tool_use: disabled }
     for (const stream of [true, false]) {
       const answer = await ask({ tools, tool_choice: choice, stream })
@@ -92,7 +92,7 @@ describe('disable_parallel_tool_use', () => {
     }
   })
 
-  test('and an id that may not be sent comes back to the upstream as it was', async () => {
+  test('and an escaped id returns to the upstream in its original form', async () => {
     const content = contentOf(await (await ask({ tools })).json())
     const results = content.map(({ id }) => {
       expect(id).toMatch(/^[A-Za-z0-9_-]+$/)

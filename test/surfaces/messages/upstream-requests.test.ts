@@ -69,7 +69,7 @@ const worked = [
 ]
 
 describe('a chat upstream', () => {
-  test('is sent a plain chat', async () => {
+  test('gets a plain chat', async () => {
     const system = [text('x-anthropic-billing-header: cch=1'), text('Be kind.'), text('Be brief.')]
     const fields = { system, temperature: 0.5, top_p: 0.9, stop_sequences: ['END'] }
     const body = await sent('chat', { ...fields, messages: [user('Hi.'), user('There.')] })
@@ -86,13 +86,13 @@ describe('a chat upstream', () => {
     })
   })
 
-  test('is sent no higher limit than its window has room for', async () => {
+  test('gets no higher limit than its remaining window', async () => {
     const { max_tokens: limit } = await sent('small', { max_tokens: 32_000 })
     expect(limit).toBeGreaterThan(8_000)
     expect(limit).toBeLessThan(8_192)
   })
 
-  test('is sent tools, calls and results in the order that it wants', async () => {
+  test('gets tools, calls and results in the required order', async () => {
     const choice = { type: 'tool', name: 'look', disable_parallel_tool_use: true }
     const body = await sent('chat', { tools, tool_choice: choice, messages: worked })
     const call = (id: string, args: string) => ({
@@ -120,7 +120,7 @@ describe('a chat upstream', () => {
     ])
   })
 
-  test('is sent late system texts inside of what is said', async () => {
+  test('gets system messages within the conversation as text', async () => {
     const late = { role: 'system', content: 'Be brief.' }
     const results = [
       ...worked.slice(0, 2),
@@ -135,7 +135,7 @@ describe('a chat upstream', () => {
     ])
   })
 
-  test('is sent images, and files where it takes them', async () => {
+  test('gets images, and files if supported', async () => {
     const picture = {
       type: 'image',
       source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
@@ -170,7 +170,7 @@ describe('a chat upstream', () => {
     expect(await refused.text()).toContain('The model does not accept files')
   })
 
-  test('is sent thinking, format, user, session and tier as far as it knows them', async () => {
+  test('gets thinking, format, user, session and tier as far as it supports them', async () => {
     const answer = { type: 'object', properties: { answer: { type: 'integer' } } }
     const format = { type: 'json_schema', schema: answer }
     const body = await sent(
@@ -193,7 +193,7 @@ describe('a chat upstream', () => {
     expect(JSON.stringify(body)).not.toContain('someone')
   })
 
-  test('is sent the beginning of an answer where it goes on from there, and else not', async () => {
+  test('gets a prefilled message if it continues it, and no such message if not', async () => {
     const messages = [user('JSON?'), assistant('{"a":')]
     expect(await sent('going-on', { messages })).toMatchObject({
       messages: [{ role: 'user' }, { role: 'assistant', content: '{"a":' }],
@@ -209,7 +209,7 @@ describe('a chat upstream', () => {
     expect(await refused.text()).toContain('cannot go on from the beginning of an answer')
   })
 
-  test('is sent its own thinking back, and that of nobody else', async () => {
+  test('gets only its own thinking back', async () => {
     const asked = { model: 'chat', max_tokens: 50, messages: [user('Please think.')] }
     const answer = Object(await (await gateway.post('/compat/v1/messages', asked)).json())
     expect(answer.content).toMatchObject([
@@ -245,7 +245,7 @@ describe('a chat upstream', () => {
 })
 
 describe('a Responses upstream', () => {
-  test('is sent the same conversation as items', async () => {
+  test('gets the same conversation as items', async () => {
     const late = { role: 'system', content: 'Be brief.' }
     const body = await sent('native', { system: 'Be kind.', tools, messages: [...worked, late] })
     expect(body).toMatchObject({
@@ -266,7 +266,7 @@ describe('a Responses upstream', () => {
     })
   })
 
-  test('is asked to think, and to tell of it', async () => {
+  test('gets a request to reason and to summarize it', async () => {
     const thinking = { type: 'adaptive' }
     const body = await sent('native', { thinking, output_config: { effort: 'high' } })
     expect(body).toMatchObject({

@@ -89,7 +89,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     }
   })
 
-  test('after something was said the stream tells of it, and ends', async () => {
+  test('after the first output the stream reports it and ends', async () => {
     answerWith('files', true)
     const response = await ask({ tools, tool_choice: onlyPeople, stream: true })
     const wire = await response.text()
@@ -99,7 +99,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     expect(wire).not.toContain('function_call')
   })
 
-  test('what the namespaces are for reaches the model', async () => {
+  test('namespace descriptions reach the model', async () => {
     answerWith('people')
     await ask({ tools })
     const sent = upstream.requests.at(-1)?.body ?? ''

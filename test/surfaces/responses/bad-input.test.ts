@@ -151,7 +151,7 @@ test('a tool of an unknown type is no error', async () => {
   )
 })
 
-test('an unknown field, and an unknown item, are no error', async () => {
+test('unknown fields and unknown items are no error', async () => {
   const input = [
     { type: 'acme:thing', id: 'x' },
     { role: 'user', content: 'x' },
@@ -161,7 +161,7 @@ test('an unknown field, and an unknown item, are no error', async () => {
 })
 
 describe('the length of a request', () => {
-  test('input of the limit is taken, and a character more is not', async () => {
+  test('at the limit is accepted, and one character more is not', async () => {
     const ask = (chars: number) =>
       gateway.post('/v1/responses', { model, input: 'x'.repeat(chars) })
     const taken = await ask(inputCharsMax)
@@ -175,13 +175,13 @@ describe('the length of a request', () => {
     ])
   })
 
-  test('a body over the limit is refused by its announced length', async () => {
+  test('over the limit is refused by its announced length', async () => {
     const answer = await narrow.post('/v1/responses', { model, input: 'x'.repeat(65_536) })
     const failure = await readFailure(answer, narrow)
     expect([failure.status, failure.code]).toEqual([413, 'request_too_large'])
   })
 
-  test('a body over the limit is refused when it comes in chunks', async () => {
+  test('over the limit is refused while it arrives in chunks', async () => {
     const text = JSON.stringify({ model, input: 'x'.repeat(65_536) })
     const body = new ReadableStream({
       async start(controller) {
@@ -197,13 +197,13 @@ describe('the length of a request', () => {
     expect([failure.status, failure.code]).toEqual([413, 'request_too_large'])
   })
 
-  test('the gateway answers on after all of this', async () => {
+  test('the gateway still works afterwards', async () => {
     const answer = await narrow.post('/v1/responses', { model, input: 'x' })
     expect(answer.status).toBe(200)
   })
 })
 
-describe('what is not there', () => {
+describe('unknown paths', () => {
   test.each([
     ['POST', '/v1/chat/completions', 404, 'not_found'],
     ['GET', '/v1/chat/completions', 404, 'not_found'],

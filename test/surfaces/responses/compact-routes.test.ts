@@ -52,7 +52,7 @@ const conversation = [
 const next = { role: 'user', content: 'What do I like?' }
 
 describe.each(['chat', 'demo-fast'])('POST /v1/responses/compact with %s', (model) => {
-  test('answers with a window that begins a new chain', async () => {
+  test('returns a context that begins a new chain', async () => {
     const { status, answer } = await compact({ model, input: conversation })
     expect(status).toBe(200)
     if (openResponsesExists) expect(faultsOfCompaction(answer)).toEqual([])
@@ -78,8 +78,8 @@ describe.each(['chat', 'demo-fast'])('POST /v1/responses/compact with %s', (mode
   })
 })
 
-describe('what follows a compaction', () => {
-  test('is answered with the summary in mind, and without what it stands for', async () => {
+describe('a request after a compaction', () => {
+  test('gets the summary, without the items that it replaces', async () => {
     const { answer } = await compact({ model: 'chat', input: conversation })
     expect(JSON.stringify(answer)).not.toContain('They like tea.')
     await create({ model: 'chat', input: [...answer.output, next] })
@@ -111,7 +111,7 @@ describe('a compaction of the context', () => {
   const input = [...conversation, next]
   const context_management = [{ type: 'compaction', compact_threshold: 20 }]
 
-  test('comes first in the output, and later turns leave out what it stands for', async () => {
+  test('precedes the output, and later requests omit the items that it replaces', async () => {
     const body = { model: 'chat', input, context_management, store: false, stream: true }
     const { frames, response } = checkStream(
       await (await gateway.post('/v1/responses', body)).text(),
@@ -139,7 +139,7 @@ describe('a compaction of the context', () => {
     expect(JSON.stringify(messages)).not.toContain('so many words')
   })
 
-  test('is streamed in a way that the package of OpenAI follows', async () => {
+  test('is streamed as the package of OpenAI expects', async () => {
     const client = await gateway.openai()
     const stream = client.responses.stream({
       model: 'demo-fast',
@@ -152,7 +152,7 @@ describe('a compaction of the context', () => {
     expect(output_text).toContain('You said: What do I like?')
   })
 
-  test('is the whole answer where the input ends with a trigger', async () => {
+  test('is the only output if the input ends with a trigger', async () => {
     const { answer } = await create({
       model: 'demo-fast',
       input: [...input, { type: 'compaction_trigger' }],
@@ -161,7 +161,7 @@ describe('a compaction of the context', () => {
     expect(answer.output).toHaveLength(1)
   })
 
-  test('is kept with a stored response, and holds for what follows it', async () => {
+  test('is stored with its response, and applies to the responses after it', async () => {
     const body = { model: 'chat', input, context_management }
     const { answer } = await create({ ...body, store: true })
     await create({ model: 'chat', input: 'So?', previous_response_id: answer['id'] })
@@ -170,8 +170,8 @@ describe('a compaction of the context', () => {
   })
 })
 
-describe('what is refused', () => {
-  test('a compaction without a model, or without anything to compact', async () => {
+describe('a refused compaction', () => {
+  test('has no model, or nothing to compact', async () => {
     const missing = await compact({ input: 'x' })
     expect(missing).toMatchObject({ status: 400, answer: { error: { param: 'model' } } })
     const empty = await compact({ model: 'chat' })
@@ -180,7 +180,7 @@ describe('what is refused', () => {
     expect(unknown).toMatchObject({ status: 404, answer: { error: { code: 'model_not_found' } } })
   })
 
-  test('an item that was altered, on either route', async () => {
+  test('was altered, on either route', async () => {
     const { answer } = await compact({ model: 'demo-fast', input: 'I like tea.' })
     const sealed = String(answer.output.at(-1)?.['encrypted_content'])
     const altered = { type: 'compaction', encrypted_content: `${sealed.slice(0, -4)}AAAA` }

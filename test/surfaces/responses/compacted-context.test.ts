@@ -47,8 +47,8 @@ function compacted(items: readonly RequestItem[], after: readonly RequestItem[] 
   return applyCompaction(after, opened)
 }
 
-describe('what stays of a context', () => {
-  test('the messages of the user and instructions stay, in front of them the summary', () => {
+describe('the kept context', () => {
+  test('consists of user messages and instructions, after the summary', () => {
     const items = [
       developer('Be brief.'),
       user('one'),
@@ -64,19 +64,19 @@ describe('what stays of a context', () => {
     expect(kept[1]).toMatchObject({ type: 'message', role: 'developer' })
   })
 
-  test('a client may drop what stands before the compaction, or leave it there', () => {
+  test('is the same whether a client drops the items before the compaction or sends them', () => {
     const items = [developer('Be brief.'), user('one'), assistant('1'), user('two')]
     expect(compacted(items, [])).toEqual(compacted(items))
   })
 
-  test('instructions that were changed since then hold as they are now', () => {
+  test('uses the current instructions', () => {
     const items = [developer('Be brief.'), user('one'), assistant('1')]
     const kept = compacted(items, [developer('Be polite.'), user('one')])
     expect(textsOf(kept)[0]).toBe('Be polite.')
     expect(kept).toHaveLength(3)
   })
 
-  test('of the messages of the user the newest stay, and the last one whatever its length', () => {
+  test('keeps the newest user messages, and always the last one', () => {
     const long = 'word '.repeat(300)
     const asked = (...texts: string[]) =>
       divide(
@@ -88,14 +88,14 @@ describe('what stays of a context', () => {
     expect(asked('first', long + long)).toEqual([long + long])
   })
 
-  test('a summary is taken up by the next one, and is no instruction', () => {
+  test('includes the previous summary, which is no instruction', () => {
     const once = compacted([user('one'), assistant('1'), user('two')])
     const twice = compacted([...once, assistant('2'), user('three')])
     expect(twice.filter((item) => textOf(item).includes('SUMMARY'))).toHaveLength(1)
     expect(textsOf(twice).slice(1)).toEqual(['one', 'two', 'three'])
   })
 
-  test('what only has instructions, questions and a summary has nothing to sum up', () => {
+  test('needs no summary if it only has instructions, user messages and a summary', () => {
     expect(divide([developer('x'), user('one'), user('two')], roomy).hasRest).toBe(false)
     expect(divide(compacted([user('one'), assistant('1')]), roomy).hasRest).toBe(false)
     expect(divide([user('one'), assistant('1')], roomy).hasRest).toBe(true)
@@ -103,31 +103,31 @@ describe('what stays of a context', () => {
   })
 })
 
-describe('calls of tools at the end', () => {
+describe('trailing tool calls', () => {
   const before = [user('one'), call('a'), result('a')]
 
-  test('the last ones stay with their results and the thought before them', () => {
+  test('are kept with their results and the reasoning before them', () => {
     const last = [thought, call('b'), call('c'), result('b'), result('c')]
     expect(compacted([...before, ...last]).slice(2)).toEqual(last)
     expect(compacted(before).slice(2)).toEqual(before.slice(1))
   })
 
-  test('they do not stay where they are long', () => {
+  test('are not kept if they are long', () => {
     const long = [call('b'), result('b', 'word '.repeat(3_000))]
     expect(divide([...before, ...long], roomy)).toMatchObject({ tail: [], hasRest: true })
   })
 
-  test('those without a result stay, since it comes later', () => {
+  test('without a result are kept, since the result follows', () => {
     const waiting = [call('b'), call('c'), result('c', 'word '.repeat(3_000))]
     expect(divide([...before, ...waiting], roomy).tail).toEqual(waiting)
   })
 
-  test('a call that a message has followed is told by the summary', () => {
+  test('before another message are part of the summary', () => {
     expect(divide([...before, call('b'), user('two')], roomy).tail).toEqual([])
   })
 })
 
-describe('what is sealed', () => {
+describe('sealed content', () => {
   const image = (chars: number): RequestItem => ({
     type: 'message',
     role: 'user',
@@ -142,7 +142,7 @@ describe('what is sealed', () => {
     return readCompaction(plain)?.questions?.[0]
   }
 
-  test('a small image stays, a large one is only named', () => {
+  test('contains small images, and the names of large ones', () => {
     expect<unknown>(sealedQuestion(image(100))).toEqual(image(100))
     expect(sealedQuestion(image(2_000_000))?.parts).toEqual([
       { type: 'text', text: 'See:' },
@@ -151,13 +151,13 @@ describe('what is sealed', () => {
   })
 
   test.each(['', 'null', '{}', '[]', '{"summary":"x","instructions":[],"questions":[]}'])(
-    'what is no compaction is not read: %j',
+    'that is not a compaction is ignored: %j',
     (plain) => {
       expect(readCompaction(plain)).toBeNull()
     },
   )
 
-  test('messages that stand before the item in the open are taken from there', () => {
+  test('uses the user messages before the item', () => {
     const compaction: Compaction = { summary: 'S', instructions: [], questions: null, tail: [] }
     const shown = [user('one'), assistant('never shown'), user('two')]
     expect(textsOf(applyCompaction(shown, compaction)).slice(1)).toEqual(['one', 'two'])

@@ -98,7 +98,7 @@ const compactionsIn = (events: readonly GenerationEvent[]) =>
   })
 
 describe('a context above the threshold', () => {
-  test('is summed up first, and the answer rests on the summary', async () => {
+  test('is summarized first, and the output is based on the summary', async () => {
     const { upstream, bodies } = await upstreamThat()
     const events = await collect(run(upstream, { threshold: 400 }))
     const [asked, answered, ...more] = bodies()
@@ -135,7 +135,7 @@ describe('a context above the threshold', () => {
     })
   })
 
-  test('is left alone where a summary would save nothing', async () => {
+  test('is unchanged if a summary would save nothing', async () => {
     const { upstream, bodies } = await upstreamThat()
     const items = [userMessage('word '.repeat(500))]
     const events = await collect(run(upstream, { threshold: 100 }, { items }))
@@ -146,14 +146,17 @@ describe('a context above the threshold', () => {
   test.each([
     [1_000, 0],
     [500, 1],
-  ])('without a number, the window of the model counts: %i', async (contextWindow, count) => {
-    const { upstream } = await upstreamThat()
-    const events = await collect(run(upstream, { threshold: 'by-model' }, { contextWindow }))
-    expect(compactionsIn(events)).toHaveLength(count)
-  })
+  ])(
+    'without an explicit threshold, the context window applies: %i',
+    async (contextWindow, count) => {
+      const { upstream } = await upstreamThat()
+      const events = await collect(run(upstream, { threshold: 'by-model' }, { contextWindow }))
+      expect(compactionsIn(events)).toHaveLength(count)
+    },
+  )
 
   test.each([{ threshold: 100_000 }, { threshold: null }, { threshold: 'by-model' as const }])(
-    'below it, or without one, nothing is added: %j',
+    'below the threshold, or without one, is unchanged: %j',
     async (rules) => {
       const { upstream, bodies } = await upstreamThat()
       const events = await collect(run(upstream, rules))
@@ -162,7 +165,7 @@ describe('a context above the threshold', () => {
     },
   )
 
-  test('a failure of the summary, or of the answer before its first word, is thrown', async () => {
+  test('a failure of the summary, or before the first token of the output, is thrown', async () => {
     const refused = { status: 400, headers: json, body: '{"error":{"message":"No."}}' }
     for (const answers of [{ summary: refused }, { answer: refused }]) {
       const { upstream } = await upstreamThat(answers)
@@ -170,7 +173,7 @@ describe('a context above the threshold', () => {
     }
   })
 
-  test('what a summary was cut off at is what counts, and without words the transcript does', async () => {
+  test('a truncated summary is used, and an empty one is replaced by the transcript', async () => {
     const cut = { body: chatStream([chunk({ content: 'It begins' }), chunk({}, 'length')]) }
     const silent = { body: chatStream([chunk({ reasoning: 'Hm.' }), chunk({}, 'stop')]) }
     const summaryOf = async (summary: ReplayAnswer) => {
@@ -182,8 +185,8 @@ describe('a context above the threshold', () => {
   })
 })
 
-describe('a compaction that was asked for', () => {
-  test('is the whole answer', async () => {
+describe('a requested compaction', () => {
+  test('is the only output', async () => {
     const { upstream, bodies } = await upstreamThat()
     const events = await collect(run(upstream, { now: true, threshold: 1 }))
     expect(bodies()).toHaveLength(1)
@@ -197,7 +200,7 @@ describe('a compaction that was asked for', () => {
     expect(events.at(-1)).toMatchObject({ reason: 'stop', usage: { totalTokens: 10 } })
   })
 
-  test('as a window has the messages of the user in the open, and always a usage', async () => {
+  test('as a context contains the user messages in plain text, and always a usage', async () => {
     const body = chatStream([chunk({ content: 'SUMMARY' }), chunk({}, 'stop')])
     const { upstream } = await upstreamThat({ summary: { body } })
     const { inference } = start()

@@ -32,7 +32,7 @@ const textsIn = async (id: string) => {
   return items.map((item) => Object(item).content[0].text)
 }
 
-test('each turn of a conversation knows the turns before it, and is kept for the next', async () => {
+test('each turn of a conversation gets the previous turns, and is stored for the next', async () => {
   const { id } = await client.conversations.create({
     items: [{ role: 'developer', content: 'Be brief.' }],
   })
@@ -47,7 +47,7 @@ test('each turn of a conversation knows the turns before it, and is kept for the
   expect(contents).toEqual(['Be brief.', 'one', 'answer 1', 'two'])
 })
 
-test('a conversation that is not there, or belongs to somebody else, is not found', async () => {
+test('an unknown conversation, or one of another user, is not found', async () => {
   const { id } = await client.conversations.create()
   const apiKey = await gateway.token(['users'], 'a stranger')
   const stranger = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 })

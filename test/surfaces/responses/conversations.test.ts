@@ -31,7 +31,7 @@ const idsOf = async (list: AsyncIterable<{ id?: string | null }>) =>
   (await Array.fromAsync(list)).map(({ id }) => id ?? '')
 
 describe('a conversation', () => {
-  test('is created with or without a body, shown, changed and deleted', async () => {
+  test('is created with or without a body, retrieved, updated and deleted', async () => {
     const plain = await gateway.request('/v1/conversations', { method: 'POST' })
     expect(await plain.json()).toEqual({
       id: expect.stringMatching(/^conv_[0-9a-z]{26}$/),
@@ -57,7 +57,7 @@ describe('a conversation', () => {
     expect(await failureOf(client.conversations.retrieve(made.id))).toMatchObject({ status: 404 })
   })
 
-  test('begins with the items that it is given, each with an id and in its long form', async () => {
+  test('begins with the given items, each with an id and all fields', async () => {
     const { id } = await client.conversations.create({
       items: [
         say('hello', 'msg_mine'),
@@ -100,7 +100,7 @@ describe('a conversation', () => {
     ] as unknown[] as typeof items)
   })
 
-  test('keeps what was sealed, and shows it to those who ask', async () => {
+  test('stores encrypted content, and returns it on request', async () => {
     const { id } = await client.conversations.create({
       items: [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'not ours' }],
     })
@@ -118,7 +118,7 @@ describe('a conversation', () => {
 })
 
 describe('the items of a conversation', () => {
-  test('are listed newest first, or oldest first, page by page', async () => {
+  test('are listed newest first, or oldest first, in pages', async () => {
     const { id } = await client.conversations.create()
     const added: string[] = []
     for (let round = 0; round < 3; round++) {
@@ -143,7 +143,7 @@ describe('the items of a conversation', () => {
     expect(last).toMatchObject({ has_more: false, last_id: added[0] })
   })
 
-  test('are found and deleted one by one', async () => {
+  test('are retrieved and deleted one by one', async () => {
     const { id } = await client.conversations.create({
       items: [say('one', 'msg_one'), say('two', 'msg_two')],
     })
@@ -160,7 +160,7 @@ describe('the items of a conversation', () => {
     })
   })
 
-  test('may be answers to calls, and copies of items, that are there already', async () => {
+  test('can be outputs of existing calls, and copies of existing items', async () => {
     const { id } = await client.conversations.create({
       items: [{ type: 'function_call', call_id: 'c', name: 'now', arguments: '{}' }],
     })
@@ -179,7 +179,7 @@ describe('the items of a conversation', () => {
     expect((await client.conversations.items.list(id)).data).toHaveLength(3)
   })
 
-  test('keep an id of their own when one is sent twice', async () => {
+  test('get a new id if an item is sent twice', async () => {
     const { id } = await client.conversations.create({ items: [say('one', 'msg_same')] })
     const added = await client.conversations.items.create(id, {
       items: [say('two', 'msg_same'), say('three', 'msg_same')],
@@ -190,8 +190,8 @@ describe('the items of a conversation', () => {
   })
 })
 
-describe('a stranger', () => {
-  test('is told that it does not exist, on every verb', async () => {
+describe('another user', () => {
+  test('gets 404 with every method', async () => {
     const { id } = await client.conversations.create({ items: [say('mine', 'msg_mine')] })
     const askAs = async (asker: OpenAI, conversationId: string) => {
       const { conversations } = asker
@@ -227,7 +227,7 @@ describe('a stranger', () => {
   })
 })
 
-describe('a request that cannot be followed', () => {
+describe('an invalid request', () => {
   const many = Array.from({ length: 21 }, () => say('x'))
 
   test.each<[unknown, string]>([
@@ -258,7 +258,7 @@ describe('a request that cannot be followed', () => {
     },
   )
 
-  test('is refused when metadata or items to add are missing', async () => {
+  test('is refused without metadata or items', async () => {
     const { id } = await client.conversations.create()
     const refused = await Promise.all([
       gateway.post(`/v1/conversations/${id}`, {}),

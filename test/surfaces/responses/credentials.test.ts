@@ -36,7 +36,7 @@ const streamed = JSON.stringify({ model: 'demo-fast', input: 'x', stream: true }
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 const changed = (text: string) => text.slice(0, -1) + (text.endsWith('0') ? '1' : '0')
 
-describe('is answered', () => {
+describe('accepted', () => {
   test.each([
     ['a token', () => bearer(token)],
     ['a key in Authorization', () => bearer(key)],
@@ -54,7 +54,7 @@ describe.each([
   ['', () => question],
   [', also for a stream', () => streamed],
   [', whatever else is wrong', () => '{"model":'],
-])('is refused%s', (_way, body) => {
+])('refused%s', (_way, body) => {
   test.each([
     ['nothing', () => ({}), 'missing_credentials'],
     ['another scheme', () => ({ authorization: 'Basic eDp5' }), 'missing_credentials'],
@@ -85,7 +85,7 @@ describe.each([
     expect(failure.seen).not.toContain(changed(key).slice(12))
   })
 
-  test('a caller whose groups lack can_access_api', async () => {
+  test('a user whose groups lack can_access_api', async () => {
     const stranger = bearer(await gateway.token(['strangers'], 'stranger'))
     const failure = await readFailure(await ask(gateway, stranger, body()), gateway)
     expect([failure.status, failure.type, failure.code]).toEqual([
@@ -102,7 +102,7 @@ function changedSignature(jwt: string): string {
 }
 
 describe('before 1.2.1', () => {
-  test('a key in Authorization is taken for a token', async () => {
+  test('an API key in Authorization is treated as a token', async () => {
     const failure = await readFailure(await ask(older, bearer(olderKey)), older)
     expect([failure.status, failure.message]).toEqual([
       401,
@@ -110,7 +110,7 @@ describe('before 1.2.1', () => {
     ])
   })
 
-  test('a key in X-Api-Key is answered, also beside one in Authorization', async () => {
+  test('an API key in X-Api-Key is accepted, also with one in Authorization', async () => {
     for (const headers of [{}, bearer(olderKey)]) {
       const answer = await ask(older, { 'x-api-key': olderKey, ...headers })
       expect(answer.status).toBe(200)
@@ -119,7 +119,7 @@ describe('before 1.2.1', () => {
   })
 })
 
-test('a key that was revoked is refused', async () => {
+test('a revoked API key is refused', async () => {
   const created: unknown = await (await gateway.post('/v1/api-keys', { name: 'short' })).json()
   const { id, key: brief } = Object(created)
   expect((await ask(gateway, bearer(brief))).status).toBe(200)

@@ -72,7 +72,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
   ]
   const lastBody = () => JSON.parse(upstream.requests.at(-1)?.body ?? '')
 
-  test('a call arrives as raw text, in a stream and as a whole', async () => {
+  test('a call arrives as raw text, streamed and complete', async () => {
     const stream = client.responses.stream(ask([question]))
     let streamed = ''
     stream.on('response.custom_tool_call_input.delta', ({ delta }) => {
@@ -89,7 +89,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     }
   })
 
-  test('the call and its output come back with the next turn', async () => {
+  test('the call and its output are part of the next request', async () => {
     const first = await client.responses.create(ask([question]))
     const second = await client.responses.stream(ask(answerTo(first))).finalResponse()
     expect(second.output_text).toBe('Done.')
@@ -115,7 +115,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     }
   })
 
-  test('the upstream is told the grammar', async () => {
+  test('the upstream gets the grammar', async () => {
     await client.responses.create(ask([question]))
     expect(lastBody().tools).toEqual([
       api === 'chat'

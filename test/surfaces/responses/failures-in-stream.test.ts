@@ -148,7 +148,7 @@ const ask = (from: Gateway, model: string, stream: boolean) =>
   from.post('/v1/responses', { model, input: 'x', stream })
 
 describe('after the first output', () => {
-  test.each(cases)('$what is told in the stream', async ({ answer, model, by, told, kept }) => {
+  test.each(cases)('$what is an event of the stream', async ({ answer, model, by, told, kept }) => {
     upstream.answer(answer)
     const from = by?.() ?? gateway
     const streamed = await ask(from, model ?? 'm', true)
@@ -179,7 +179,7 @@ describe('after the first output', () => {
     expect(upstream.requests.length).toBe(before + 1)
   })
 
-  test('the openai package throws the error that the stream tells', async () => {
+  test('the openai package throws the error of the stream', async () => {
     upstream.answer({ body: begun + lines({ error }) })
     const client = await gateway.openai()
     const stream = client.responses.stream({ model: 'm', input: 'x' })
@@ -188,8 +188,8 @@ describe('after the first output', () => {
   })
 })
 
-describe('once a sign of life was sent', () => {
-  test('nothing is tried again, and the failure is told in the stream', async () => {
+describe('after a heartbeat', () => {
+  test('nothing is retried, and the failure is an event', async () => {
     const from = await startGateway({
       upstream: [{ url: upstream.baseUrl, models: ['m'] }],
       stream: { heartbeatMs: 20 },

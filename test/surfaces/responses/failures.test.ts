@@ -199,7 +199,7 @@ describe.each(ways)('$way', ({ stream }) => {
     expect(from.deps.inference.running()).toBe(0)
   })
 
-  test('429 says when to come back', async () => {
+  test('429 has a Retry-After', async () => {
     script(refused(429, { message: 'slow down' }, { 'retry-after': '30' }))
     const { headers } = await readFailure(await ask(gateway, stream), gateway)
     expect(headers.get('retry-after')).toBe('30')
@@ -216,7 +216,7 @@ describe.each(ways)('$way', ({ stream }) => {
     await lonely.stop()
   })
 
-  test('500 three times is not seen when the fourth try works', async () => {
+  test('500 three times is hidden by a successful fourth attempt', async () => {
     const ill = { status: 500 }
     const upstreamScript = script(ill, ill, ill, { body: whole })
     const answer = await ask(gateway, stream)
@@ -229,7 +229,7 @@ describe.each(ways)('$way', ({ stream }) => {
     expect(upstreamScript.asked()).toBe(4)
   })
 
-  test('a short Retry-After is waited for', async () => {
+  test('a short Retry-After is respected', async () => {
     const full = refused(429, { message: 'slow down' }, { 'retry-after': '0.05' })
     const upstreamScript = script(full, { body: whole })
     const answer = await ask(gateway, stream)
@@ -238,7 +238,7 @@ describe.each(ways)('$way', ({ stream }) => {
     expect(upstreamScript.asked()).toBe(2)
   })
 
-  test('two finishes are one', async () => {
+  test('a second finish is ignored', async () => {
     script({ body: twice })
     const answer = await ask(gateway, stream)
     const response = stream ? checkStream(await answer.text()).response : await answer.json()
@@ -248,7 +248,7 @@ describe.each(ways)('$way', ({ stream }) => {
     })
   })
 
-  test('a third upstream is asked when two are down', async () => {
+  test('a third upstream is tried when two are down', async () => {
     const down = await upstreamThat({ status: 500 })
     const missing = await upstreamThat({ status: 404 })
     script({ body: whole })

@@ -30,7 +30,7 @@ test.each([
     'Holiday may be carried over until March.',
   ],
   ['travel.docx', 'Who books trains?', 'Trains are booked by the travel desk.'],
-])('an answer from %s', async (filename, input, quoted) => {
+])('output from %s', async (filename, input, quoted) => {
   const client = await gateway.openai()
   const response = await client.responses.create({
     model: 'demo-fast',
@@ -44,7 +44,7 @@ test.each([
   })
 })
 
-test('what is found on a page says on which', async () => {
+test('a passage on a page has its page number', async () => {
   const client = await gateway.openai()
   const response = await client.responses.create({
     model: 'demo-fast',

@@ -87,8 +87,8 @@ const asks = () =>
 const search: Call = ['file_search', { queries: ['holiday carried over'] }]
 const citing = 'Until March 【1】. Ask again 【7】 if 【1'
 
-describe('a model that searches', () => {
-  test('is offered a function, and is told of passages with their marks', async () => {
+describe('a model with file search', () => {
+  test('gets a function, and passages with markers', async () => {
     script(calling(search), saying('Until March 【1】.'))
     const response = await ask({})
     expect(types(response)).toEqual(['file_search_call', 'message'])
@@ -106,7 +106,7 @@ describe('a model that searches', () => {
     })
   })
 
-  test('gives the same answer however it is divided, streamed or not', async () => {
+  test('produces the same output however it is split, streamed or not', async () => {
     const shown = { text: 'Until March. Ask again 【7】 if 【1', annotations: [{ index: 11 }] }
     for (let cut = 0; cut <= citing.length; cut++) {
       for (const stream of [true, false]) {
@@ -122,7 +122,7 @@ describe('a model that searches', () => {
     }
   })
 
-  test('may ask one question in its own way, and is told what is wrong with others', async () => {
+  test('can ask one question in its own format, and gets errors for others', async () => {
     const call = (args: object): Call => ['file_search', args]
     script(
       calling(call({ query: 'holiday' }), call({ q: 'holiday' }), call({ queries: [' '] })),
@@ -143,7 +143,7 @@ describe('a model that searches', () => {
     expect(response['status']).toBe('completed')
   })
 
-  test('goes on with the numbers in a second search, also where it may do nothing else', async () => {
+  test('continues the numbering in a second search, even if it must stop searching', async () => {
     const again: Call = ['file_search', { queries: ['trains'] }]
     script(calling(search), calling(again), saying('By train 【2】 until March 【1】.'))
     const only = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'file_search' }] }
@@ -159,7 +159,7 @@ describe('a model that searches', () => {
     expect(second.tools).toEqual(first.tools)
   })
 
-  test('is told a name of its own where the caller has a tool of that name', async () => {
+  test('gets another function name if the client has a tool of that name', async () => {
     const own = { ...mine, name: 'file_search' }
     script(calling(['file_search_2', { queries: ['holiday'] }]), saying('So 【1】.'))
     expect(types(await ask({ tools: [own, tool] }))).toEqual(['file_search_call', 'message'])
@@ -169,14 +169,14 @@ describe('a model that searches', () => {
 })
 
 describe('a search among other tools', () => {
-  test('runs beside a call that the caller has to answer', async () => {
+  test('runs beside a call that the client has to answer', async () => {
     script(calling(search, ['mine', {}]))
     const response = await ask({ tools: [mine, tool] })
     expect(types(response)).toEqual(['file_search_call', 'function_call'])
     expect(response['status']).toBe('completed')
   })
 
-  test('is demanded by tool_choice, once', async () => {
+  test('can be forced by tool_choice, once', async () => {
     script(calling(search), saying('So.'))
     await ask({ tools: [mine, tool], tool_choice: { type: 'file_search' } })
     const [first, second] = asks().slice(-2)
@@ -185,7 +185,7 @@ describe('a search among other tools', () => {
   })
 
   test.each([['none'], [{ type: 'allowed_tools', tools: [{ type: 'function', name: 'mine' }] }]])(
-    'is not offered where tool_choice is %j',
+    'is not available if tool_choice is %j',
     async (toolChoice) => {
       script(saying('So.'))
       await ask({ tools: [mine, tool], tool_choice: toolChoice })
@@ -205,7 +205,7 @@ describe('a search among other tools', () => {
   })
 })
 
-test('what an earlier turn found can be cited without another search', async () => {
+test('leaves passages that a later turn can cite without another search', async () => {
   script(calling(search), saying('Until March 【1】.'))
   const { id } = await ask({ store: true })
   script(saying('As I said 【1】.'))
@@ -228,7 +228,7 @@ test('what an earlier turn found can be cited without another search', async () 
   ])
 })
 
-test('a native server is offered a function and told its result', async () => {
+test('a native server gets a function and its result', async () => {
   const args = JSON.stringify('{"query":"holiday"}')
   upstream.answer(({ body }) => ({ body: nativeAnswer(body).replaceAll('"{}"', args) }))
   const response = await ask({ model: 'native' })

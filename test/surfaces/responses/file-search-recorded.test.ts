@@ -51,7 +51,7 @@ function messageOf({ output }: Response) {
 }
 
 test.skipIf(!recordingsExist).each(['deepseek', 'alibaba', 'mistral'])(
-  'a server like %s answers with a citation, streamed or not',
+  'a server like %s returns a citation, streamed or not',
   async (name) => {
     const client = await gateway.openai()
     const { call, answer } = recorded(name)

@@ -78,15 +78,15 @@ async function makeAgent(collections: string[], model = 'chat'): Promise<string>
   return String(Object(await answer.json()).model_id)
 }
 
-describe('a collection that is named', () => {
-  test('gives its owner what is in it', async () => {
+describe('a named collection', () => {
+  test('returns its content to its owner', async () => {
     expect(searchOf(await ask(ann, { collections: ['secret', 'open'] }))).toEqual({
       status: 'completed',
       files: expect.arrayContaining(['plan.txt', 'menu.txt']),
     })
   })
 
-  test('and is hidden is answered as one that does not exist, and the model goes on', async () => {
+  test('that is hidden is treated as unknown, and the model continues', async () => {
     for (const name of ['secret', 'nowhere']) {
       const response = await ask(bob, { collections: ['open', name] })
       expect(searchOf(response)).toEqual({ status: 'failed', files: null })
@@ -96,7 +96,7 @@ describe('a collection that is named', () => {
     }
   })
 
-  test('and whose files are hidden gives nothing of them', async () => {
+  test('whose files are hidden returns nothing of them', async () => {
     await shareWithAll(gateway, ann, '/collections/secret')
     expect(searchOf(await ask(bob, { collections: ['secret'] }))).toEqual({
       status: 'completed',
@@ -106,7 +106,7 @@ describe('a collection that is named', () => {
 })
 
 describe('an agent with collections', () => {
-  test('searches them for whoever calls it, as far as they may see them', async () => {
+  test('searches them for every user, as far as the user may see them', async () => {
     const model = await makeAgent(['open', 'bobs', 'gone'])
     expect(searchOf(await ask(ann, { model }))).toEqual({
       status: 'completed',
@@ -119,14 +119,14 @@ describe('an agent with collections', () => {
     expect(told()).toStartWith('1 of the 3 collections')
   })
 
-  test('searches nothing where nothing is visible, and says so', async () => {
+  test('returns nothing if nothing is visible, and says so', async () => {
     const model = await makeAgent(['gone'])
     expect(searchOf(await ask(ann, { model }))).toEqual({ status: 'completed', files: [] })
     expect(told()).toStartWith('1 of the 1 collections')
     expect(told()).toContain('Nothing was found.')
   })
 
-  test('searches them together with those that its caller names', async () => {
+  test('searches them together with those that the client names', async () => {
     const model = await makeAgent(['open'])
     const { files } = searchOf(await ask(bob, { model, collections: ['bobs', 'open'] }))
     expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
@@ -141,7 +141,7 @@ describe('an agent with collections', () => {
     expect(response.output_text).toContain('For the holiday there is soup.')
   })
 
-  test('is not offered a search where it has none', async () => {
+  test('gets no search function without collections', async () => {
     await ask(ann, { model: await makeAgent([]) })
     expect(JSON.parse(upstream.requests.at(-1)?.body ?? '').tools).toBeUndefined()
   })
@@ -164,22 +164,25 @@ describe('a search that fails', () => {
       'The search failed: something is wrong with it, and that was noted.',
     ],
   ]
-  test.each(rows)('%s is told to the model, and fails no response', async (_, search, sentence) => {
-    const failing = await startGateway({
-      upstream: [{ url: upstream.baseUrl, models: ['chat'] }],
-      search,
-    })
-    const client = await failing.openai()
-    const response = await client.responses.create({
-      model: 'chat',
-      input: 'When is the holiday?',
-      tools: [{ type: 'file_search', vector_store_ids: ['open'] }],
-    })
-    expect(searchOf(response)).toEqual({ status: 'failed', files: null })
-    expect(response.status).toBe('completed')
-    expect(told()).toBe(sentence)
-    const logged = failing.logLines.some((line) => line.includes('a search of files failed'))
-    expect(logged).toBe(sentence.includes('noted'))
-    await failing.stop()
-  })
+  test.each(rows)(
+    '%s is reported to the model, and does not fail the response',
+    async (_, search, sentence) => {
+      const failing = await startGateway({
+        upstream: [{ url: upstream.baseUrl, models: ['chat'] }],
+        search,
+      })
+      const client = await failing.openai()
+      const response = await client.responses.create({
+        model: 'chat',
+        input: 'When is the holiday?',
+        tools: [{ type: 'file_search', vector_store_ids: ['open'] }],
+      })
+      expect(searchOf(response)).toEqual({ status: 'failed', files: null })
+      expect(response.status).toBe('completed')
+      expect(told()).toBe(sentence)
+      const logged = failing.logLines.some((line) => line.includes('a search of files failed'))
+      expect(logged).toBe(sentence.includes('noted'))
+      await failing.stop()
+    },
+  )
 })

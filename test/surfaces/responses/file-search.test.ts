@@ -69,18 +69,18 @@ function expectCited({ output, output_text, status }: Response, results: unknown
 
 const collect = (stream: AsyncIterable<ResponseStreamEvent>) => Array.fromAsync(stream)
 
-describe('an answer with a search', () => {
-  test('cites the passage that it quotes', async () => {
+describe('a response with a search', () => {
+  test('cites the quoted passage', async () => {
     expectCited(await client.responses.create(asked))
   })
 
-  test.each(['demo', 'demo-tools', 'demo-reasoning'])('is given by %s as well', async (other) => {
+  test.each(['demo', 'demo-tools', 'demo-reasoning'])('works with %s as well', async (other) => {
     const { output, output_text } = await client.responses.create({ ...asked, model: other })
     expect(output_text).toBe(answerText)
     expect(output.at(-1)).toMatchObject({ content: [{ annotations: [annotation()] }] })
   })
 
-  test('is the same by the id of the collection', async () => {
+  test('is the same with the id of the collection', async () => {
     const byId = [{ ...tool, vector_store_ids: [docs.id] }]
     expectCited(await client.responses.create({ ...asked, tools: byId }))
   })
@@ -108,7 +108,7 @@ describe('an answer with a search', () => {
     expect(events[9 + added]).toMatchObject({ annotation_index: 0, annotation: annotation() })
   })
 
-  test('shows what was found to those who ask for it', async () => {
+  test('contains the results on request', async () => {
     const include = ['file_search_call.results' as const]
     const response = await client.responses.create({ ...asked, include })
     const [call] = response.output
@@ -130,7 +130,7 @@ describe('an answer with a search', () => {
     expectCited(await client.responses.retrieve(id))
   })
 
-  test('finds as much as is asked for, and nothing that the filters leave out', async () => {
+  test('returns the requested number of results, and respects the filters', async () => {
     const found = async (fields: Partial<FileSearchTool>) => {
       const { output } = await client.responses.create({
         ...asked,
@@ -147,7 +147,7 @@ describe('an answer with a search', () => {
     expect(await found({ filters: { ...travel, value: 'none' } })).toEqual([])
   })
 
-  test('that finds nothing says so and cites nothing', async () => {
+  test('without results says so and cites nothing', async () => {
     const none = { type: 'eq' as const, key: 'filename', value: 'none' }
     const response = await client.responses.create({
       ...asked,
@@ -158,8 +158,8 @@ describe('an answer with a search', () => {
   })
 })
 
-describe('a stored answer with a search', () => {
-  test('comes again as a stream, from any event on', async () => {
+describe('a stored response with a search', () => {
+  test('can be streamed again, from any event', async () => {
     const whole = await collect(await client.responses.create({ ...asked, stream: true }))
     const [first] = whole
     if (first?.type !== 'response.created') throw new Error('no response')
@@ -170,7 +170,7 @@ describe('a stored answer with a search', () => {
     expect(await collect(rest)).toEqual(whole.slice(after + 1))
   })
 
-  test('may be made in the background', async () => {
+  test('can run in the background', async () => {
     const { id } = await client.responses.create({ ...asked, background: true })
     await eventually('it is over', async () => {
       const { status } = await client.responses.retrieve(id)
@@ -180,12 +180,12 @@ describe('a stored answer with a search', () => {
   })
 })
 
-describe('what was found', () => {
+describe('search results', () => {
   const secondInput = 'recall'
   /** The demo counts the words of its input as tokens. */
   const passageWords = 20
 
-  test('is still known to the model in the next turn', async () => {
+  test('are still known to the model in the next turn', async () => {
     const first = await client.responses.create(asked)
     const next = { model, input: secondInput, previous_response_id: first.id }
     const { usage } = await client.responses.create(next)
@@ -193,7 +193,7 @@ describe('what was found', () => {
     expect(usage?.input_tokens).toBeGreaterThan(said + passageWords)
   })
 
-  test('is known again where the caller sends it back', async () => {
+  test('are known again if the client sends them back', async () => {
     const include = ['file_search_call.results' as const]
     const first = await client.responses.create({ ...asked, include, store: false })
     const history = [{ role: 'user', content: input }, ...first.output] as ResponseInput
@@ -207,7 +207,7 @@ describe('what was found', () => {
   })
 })
 
-test('a connection of many turns searches in each of them, stored or not', async () => {
+test('a connection with many turns searches in each of them, stored or not', async () => {
   const headers = { authorization: `Bearer ${await gateway.token()}` }
   const socket = await openSocket(gateway.port, { headers })
   let previous: unknown

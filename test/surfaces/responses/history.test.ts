@@ -52,8 +52,8 @@ const textsOf = async (body: object) => {
   return { texts, storedInput }
 }
 
-describe('what a request follows', () => {
-  test('a previous response stands before the input, and is not stored again', async () => {
+describe('the history of a request', () => {
+  test('is a previous response, which is not stored again', async () => {
     const { texts, storedInput } = await textsOf({ input: 'And?', previous_response_id: 'resp_1' })
     expect(texts).toEqual(['What is it?', 'It is a sluice.', 'And?'])
     expect(storedInput).toMatchObject([
@@ -61,7 +61,7 @@ describe('what a request follows', () => {
     ])
   })
 
-  test('a conversation stands before the input, by its id or in an object', async () => {
+  test('is a conversation, by its id or in an object', async () => {
     for (const conversation of ['conv_1', { id: 'conv_1' }]) {
       expect((await textsOf({ input: 'And?', conversation })).texts).toEqual([
         'What is it?',
@@ -70,27 +70,27 @@ describe('what a request follows', () => {
     }
   })
 
-  test('the input may be left out or empty where there is something to go on from', async () => {
+  test('makes the input optional', async () => {
     for (const body of [{}, { input: [] }, { input: '' }]) {
       const { texts } = await textsOf({ ...body, previous_response_id: 'resp_1' })
       expect(texts).toEqual(['What is it?', 'It is a sluice.'])
     }
   })
 
-  test('an item that is named takes the place of its name, and is stored with its id', async () => {
+  test('can be referenced: an item replaces its reference, and is stored with its id', async () => {
     const named = await textsOf({ input: [{ type: 'item_reference', id: 'msg_far' }] })
     expect(named.texts).toEqual(['far'])
     expect(named.storedInput.map(({ id }) => id)).toEqual(['msg_far'])
   })
 
-  test('an item that is named and in the history as well is there once', async () => {
+  test('contains a referenced item only once', async () => {
     const input = [{ id: 'msg_a' }, { role: 'user', content: 'And?' }]
     const { texts, storedInput } = await textsOf({ input, previous_response_id: 'resp_1' })
     expect(texts).toEqual(['What is it?', 'It is a sluice.', 'And?'])
     expect(storedInput).toHaveLength(1)
   })
 
-  test('the output of a call in the history is taken', async () => {
+  test('can contain the call of a tool output', async () => {
     const call = { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'f', arguments: '{}' }
     const body = {
       model: 'm',
@@ -105,7 +105,7 @@ describe('what a request follows', () => {
   })
 })
 
-describe('what cannot be followed', () => {
+describe('an invalid history', () => {
   const rows: [body: object, expected: object][] = [
     [
       { previous_response_id: 'resp_2' },
@@ -131,7 +131,7 @@ describe('what cannot be followed', () => {
     { previous_response_id: 'resp_1' },
     { conversation: 'conv_1' },
     { input: [{ id: 'msg_far' }] },
-  ])('what belongs to somebody else is as good as absent: %j', async (body) => {
+  ])('of another user is not found: %j', async (body) => {
     const history = load({ input: 'x', ...body }, 'bob')
     const failure = await history
       .then((found) =>

@@ -51,7 +51,7 @@ async function leaveAfter(
   }
 }
 
-describe.skipIf(!recordingsExist)('a generation whose caller leaves after any event', () => {
+describe.skipIf(!recordingsExist)('a client that disconnects after any event', () => {
   const ways = ['stops reading', 'aborts']
   const cases = streams.flatMap((recording) => ways.map((way) => ({ ...recording, way })))
 
@@ -85,7 +85,7 @@ describe.skipIf(!recordingsExist)('a generation whose caller leaves after any ev
   )
 })
 
-describe.skipIf(!recordingsExist)('a client that leaves after any frame', () => {
+describe.skipIf(!recordingsExist)('a client that disconnects after any frame', () => {
   test.each([
     ['chat', 'chat-completions', 'mistral-incremental-tool-call.chunks.txt'],
     ['responses', 'responses', 'openai-custom-tool.1.chunks.txt'],

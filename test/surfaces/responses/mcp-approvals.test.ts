@@ -41,7 +41,7 @@ const reply = (request: JsonObject, approve: boolean) => ({
   approve,
 })
 
-test('a call that needs approval ends the response, and nothing runs', async () => {
+test('a call that needs approval ends the response, and is not run', async () => {
   const before = world.server.calls.length
   const { response, request } = await askForApproval()
   expect(types(response)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
@@ -56,7 +56,7 @@ test('a call that needs approval ends the response, and nothing runs', async () 
   expect(world.server.calls).toHaveLength(before)
 })
 
-test('an approved call runs first, and is an item that names its request', async () => {
+test('an approved call runs first, and its item names the approval request', async () => {
   const { response, request } = await askForApproval()
   const input = [reply(request, true)]
   const next = await ask({ previous_response_id: response.body['id'], input })
@@ -85,7 +85,7 @@ test('an approval is found through a reference to its request', async () => {
   expect(types(await ask({ input }))).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
 })
 
-test('a refused call is told to the model and never runs', async () => {
+test('a denied call is reported to the model and never runs', async () => {
   const before = world.server.calls.length
   const { response, request } = await askForApproval()
   const input = [{ ...reply(request, false), reason: 'Too dear.' }]
@@ -95,13 +95,13 @@ test('a refused call is told to the model and never runs', async () => {
   expect(world.server.calls).toHaveLength(before)
 })
 
-test('an approval of what nobody asked for is a 400', async () => {
+test('an approval of an unknown request is a 400', async () => {
   const answer = await ask({ input: [reply({ id: 'mcpr_unknown' }, true)] })
   expect(answer.status).toBe(400)
   expect(answer.body).toMatchObject({ error: { param: 'input[0].approval_request_id' } })
 })
 
-test('an approval needs the server among the tools', async () => {
+test('an approval requires the server among the tools', async () => {
   const { response, request } = await askForApproval()
   const input = [reply(request, true)]
   const answer = await ask({ previous_response_id: response.body['id'], input, tools: [] })
@@ -109,7 +109,7 @@ test('an approval needs the server among the tools', async () => {
   expect(answer.body).toMatchObject({ error: { param: 'tools' } })
 })
 
-test('an approved call of a tool that is not allowed any more does not run', async () => {
+test('an approved call of a tool that is no longer allowed does not run', async () => {
   const before = world.server.calls.length
   const { response, request } = await askForApproval()
   const next = await ask({

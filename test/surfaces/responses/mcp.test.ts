@@ -54,7 +54,7 @@ const output = (response: JsonObject): JsonObject[] =>
   Array.isArray(response['output']) ? response['output'].filter(isRecord) : []
 const types = (response: JsonObject) => output(response).map(({ type }) => type)
 
-test('the demo model uses a remote tool and answers with its result', async () => {
+test('the demo model calls a remote tool and answers with its result', async () => {
   const response = await ask(await start(), { tools: [weather] })
   expect(types(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
   expect(output(response)[1]).toMatchObject({
@@ -68,7 +68,7 @@ test('the demo model uses a remote tool and answers with its result', async () =
   expect(JSON.stringify(output(response)[2])).toContain('The tool returned: rain in demo')
 })
 
-test('the stream tells of the list, of each call, and of nothing that clients do not know', async () => {
+test('the stream contains the list, each call, and only events that clients know', async () => {
   const { gateway } = await start()
   const body = { model: 'demo-tools', input: 'Hi', stream: true, tools: [weather] }
   const wire = await (await gateway.post('/v1/responses', body)).text()
@@ -86,7 +86,7 @@ test('the stream tells of the list, of each call, and of nothing that clients do
   ])
 })
 
-test('a chat server is offered the tool as a function and told its result', async () => {
+test('a chat server gets the tool as a function and its result', async () => {
   const world = await startUpstream()
   const response = await ask(world, { model: 'chat', tools: [weather] })
   expect(types(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
@@ -98,7 +98,7 @@ test('a chat server is offered the tool as a function and told its result', asyn
   expect(response['usage']).toMatchObject({ total_tokens: 10 })
 })
 
-test('a native server is offered the tool as a function and told its result', async () => {
+test('a native server gets the tool as a function and its result', async () => {
   const world = await startUpstream('responses')
   const response = await ask(world, { model: 'chat', tools: [weather] })
   expect(types(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
@@ -113,7 +113,7 @@ test('a native server is offered the tool as a function and told its result', as
   expect(response['usage']).toMatchObject({ input_tokens: 14, output_tokens: 6, total_tokens: 20 })
 })
 
-test('parallel calls are made at once and shown in order', async () => {
+test('parallel calls run at once and are listed in order', async () => {
   const world = await startUpstream()
   const slow = { ...docs, allowed_tools: ['slow'] }
   const response = ask(world, { model: 'chat', input: 'parallel', tools: [slow] })
@@ -123,14 +123,14 @@ test('parallel calls are made at once and shown in order', async () => {
   expect(calls.map((call) => call['output'])).toEqual(['waited in Oslo', 'waited in Rome'])
 })
 
-test('calls of the caller’s own tools are passed on beside the remote ones', async () => {
+test('calls of client tools are passed on beside the remote ones', async () => {
   const own = { type: 'function', name: 'mine', parameters: { type: 'object', properties: {} } }
   const response = await ask(await start(), { tools: [own, weather] })
   expect(types(response)).toEqual(['mcp_list_tools', 'function_call', 'mcp_call'])
   expect(response['status']).toBe('completed')
 })
 
-test('max_tool_calls is kept, and the model answers all the same', async () => {
+test('max_tool_calls is enforced, and the model answers nevertheless', async () => {
   const world = await start()
   const tools = [{ ...docs, allowed_tools: ['get_weather', 'fail', 'numbers'] }]
   const response = await ask(world, { tools, max_tool_calls: 1 })
@@ -140,7 +140,7 @@ test('max_tool_calls is kept, and the model answers all the same', async () => {
   expect(world.server.calls).toEqual(['get_weather'])
 })
 
-test('a conversation goes on from the calls before, without a second list', async () => {
+test('a conversation continues after the calls, without a second list', async () => {
   const world = await startUpstream()
   const first = await ask(world, { model: 'chat', tools: [weather] })
   const follow = { previous_response_id: first['id'], input: 'And now?' }
@@ -152,7 +152,7 @@ test('a conversation goes on from the calls before, without a second list', asyn
   expect(types(third)).toEqual(['mcp_call', 'message'])
 })
 
-test('a server that cannot be listed is told as such, and the model answers without it', async () => {
+test('a server that cannot be listed is reported, and the model answers without it', async () => {
   const world = await start({
     toml: '[[mcp_server]]\nlabel = "gone"\nurl = "http://127.0.0.1:1/"\n',
   })
@@ -163,7 +163,7 @@ test('a server that cannot be listed is told as such, and the model answers with
   ])
 })
 
-test('a server that is not offered is a 400 that names the field', async () => {
+test('an unsupported server is a 400 that names the field', async () => {
   const { gateway } = await start()
   const tool = { ...docs, server_label: 'other', server_url: 'https://127.0.0.1/mcp' }
   const answer = await gateway.post('/v1/responses', { model: 'demo', input: 'Hi', tools: [tool] })
@@ -171,7 +171,7 @@ test('a server that is not offered is a 400 that names the field', async () => {
   expect(await answer.json()).toMatchObject({ error: { param: 'tools[0].server_url' } })
 })
 
-test('credentials are neither shown nor logged', async () => {
+test('credentials are neither returned nor logged', async () => {
   const world = await start()
   const secret = { authorization: 'token-of-the-caller', headers: { 'x-key': 'key-of-the-caller' } }
   const tools = [{ ...docs, ...secret, allowed_tools: ['echo_secret', 'get_weather'] }]
@@ -187,7 +187,7 @@ test('credentials are neither shown nor logged', async () => {
   }
 })
 
-test('a reader who leaves in the middle of a call ends the call', async () => {
+test('a client that disconnects during a call aborts the call', async () => {
   const world = await start()
   const reader = new AbortController()
   const answer = world.gateway.request('/v1/responses', {

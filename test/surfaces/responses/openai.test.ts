@@ -54,13 +54,13 @@ describe.each(kinds)(
       await upstream.stop()
     })
 
-    test('models.list holds the model', async () => {
+    test('models.list contains the model', async () => {
       const names = await Array.fromAsync(client.models.list(), ({ id }) => id)
       expect(names).toContain(model)
       expect((await client.models.retrieve(model)).object).toBe('model')
     })
 
-    test('create answers with text and a complete object', async () => {
+    test('create returns text and a complete object', async () => {
       const response = await client.responses.create({ model, input: 'Say hello.' })
       expect(response.status).toBe('completed')
       expect(response.output_text.length).toBeGreaterThan(5)
@@ -69,7 +69,7 @@ describe.each(kinds)(
       expect(response.id).toStartWith('resp_')
     })
 
-    test('create with stream gives dense sequence numbers and the text in pieces', async () => {
+    test('create with stream returns dense sequence numbers and the text in pieces', async () => {
       const events: ResponseStreamEvent[] = []
       for await (const event of await client.responses.create({
         model,
@@ -97,14 +97,14 @@ describe.each(kinds)(
       expect(pieces.length).toBeGreaterThan(1)
     })
 
-    test('the strict stream helper adds up the same response', async () => {
+    test('the strict stream helper accumulates the same response', async () => {
       const stream = client.responses.stream({ model, input: 'Say hello.' })
       const final = await stream.finalResponse()
       expect(final.status).toBe('completed')
       expect(final.output_text.length).toBeGreaterThan(5)
     })
 
-    test('a tool call comes back, and its result is answered', async () => {
+    test('a tool call is returned, and its result is accepted', async () => {
       const stream = client.responses.stream({
         model: tools,
         input: 'Weather in Oslo?',
@@ -127,7 +127,7 @@ describe.each(kinds)(
       expect(second.output_text).toContain('sunny')
     })
 
-    test('parallel calls have ids of their own', async () => {
+    test('parallel calls have unique ids', async () => {
       const response = await client.responses
         .stream({
           model: tools,
@@ -141,7 +141,7 @@ describe.each(kinds)(
       expect(new Set(calls.map(({ id }) => id)).size).toBe(2)
     })
 
-    test('structured output parses', async () => {
+    test('structured output is parsed', async () => {
       const response = await client.responses.parse({
         model,
         input: 'The answer?',
@@ -162,7 +162,7 @@ describe.each(kinds)(
       expect(typeof JSON.parse(response.output_text).answer).toBe('number')
     })
 
-    test('reasoning is shown as a summary, and can be sent back', async () => {
+    test('reasoning is returned as a summary, and can be replayed', async () => {
       const response = await client.responses
         .stream({
           model: reasoning,
@@ -192,7 +192,7 @@ describe.each(kinds)(
   },
 )
 
-test('an abort by the client ends the stream and the upstream request', async () => {
+test('aborting a request aborts the stream and the upstream request', async () => {
   const upstream = await startReplayUpstream(({ path }) =>
     path.endsWith('/models')
       ? { headers: { 'content-type': 'application/json' }, body: '{"data":[{"id":"m"}]}' }

@@ -87,7 +87,7 @@ const rows: Row[] = [
   ['the deletion of it', 'DELETE', '/v1/conversations/C', null],
 ]
 
-describe('somebody else gets nothing', () => {
+describe('another user gets nothing', () => {
   test.each(rows)('of %s', async (_, method, path, body) => {
     const fill = (text: string, ids: [string, string, string]) =>
       text.replaceAll(/\b[RIC]\b/g, (sign) => ids['RIC'.indexOf(sign)] ?? '')

@@ -83,13 +83,13 @@ describe('Codex CLI', () => {
     tools: [shell, agents, { type: 'web_search', external_web_access: true }, applyPatch],
   })
 
-  test('is asked to stream, stores nothing and wants sealed reasoning', () => {
+  test('streams, stores nothing and requests encrypted reasoning', () => {
     expect(parsed).toMatchObject({ stream: true, includeSealed: true, echo: { store: false } })
     expect(parsed.request.promptCacheKey).toBe('0199a213-81c0-7800-8aa1-bbab2a035a53')
     expect(parsed.request.instructions).toBeNull()
   })
 
-  test('keeps its whole history but for hosted tools', () => {
+  test('replays its complete history except for hosted tools', () => {
     const kinds = parsed.request.items.map((item) =>
       item.type === 'message' ? item.role : item.type,
     )
@@ -110,7 +110,7 @@ describe('Codex CLI', () => {
     expect(parsed.ignoredItems).toEqual(['web_search_call'])
   })
 
-  test('has its namespace flattened, its grammar kept and its web search left out', () => {
+  test('has its namespace flattened, its grammar kept and its web search ignored', () => {
     expect(parsed.request.tools).toMatchObject([
       { type: 'function', name: 'shell', strict: false },
       { type: 'function', name: 'spawn_agent', namespace: 'multi_agent_v1' },
@@ -122,7 +122,7 @@ describe('Codex CLI', () => {
 })
 
 describe('the AI SDK', () => {
-  test('sends the second step of a tool loop in full', () => {
+  test('sends the second step of a tool loop completely', () => {
     const { request, stream } = parse({
       input: [
         { role: 'system', content: 'Be brief.' },
@@ -164,7 +164,7 @@ describe('the AI SDK', () => {
     ])
   })
 
-  test('asks for an object by the schema that its zod types become', () => {
+  test('requests an object by the schema of its zod types', () => {
     const { request } = parse({
       text: {
         format: {
@@ -188,7 +188,7 @@ describe('the AI SDK', () => {
 })
 
 describe('the Agents SDK', () => {
-  test('sends empty lists and nulls for what it does not use', () => {
+  test('sends empty lists and nulls for unused fields', () => {
     const { request, ignoredTools } = parse({
       instructions: 'You hand over.',
       input: [

@@ -34,7 +34,7 @@ describe('a compaction in the input', () => {
     parts: [{ type: 'text', text: 'kept' }],
   } as const
 
-  test('takes the place of everything before it, and what follows counts', () => {
+  test('replaces everything before it, and the items after it remain', () => {
     const item = compaction({ questions: [question] })
     const after = [assistant('answer'), user('next')]
     const expected = ['developer: SUMMARY', 'user: kept', 'assistant: answer', 'user: next']
@@ -43,7 +43,7 @@ describe('a compaction in the input', () => {
     expect(linesOf(user('old'), compaction(), user('between'), item, ...after)).toEqual(expected)
   })
 
-  test('leaves instructions where they were', () => {
+  test('keeps instructions', () => {
     const system = { role: 'system', content: 'Be brief.' }
     expect(linesOf(system, user('old'), compaction(), user('next'))).toEqual([
       'system: Be brief.',
@@ -52,7 +52,7 @@ describe('a compaction in the input', () => {
     ])
   })
 
-  test('of a window keeps the messages of the user that stand before it', () => {
+  test('keeps the user messages before it', () => {
     const item = compaction({ questions: null })
     expect(linesOf(user('one'), user('two'), item, user('next'))).toEqual([
       'developer: SUMMARY',
@@ -62,7 +62,7 @@ describe('a compaction in the input', () => {
     ])
   })
 
-  test('brings back the call whose output comes only now', () => {
+  test('restores the call of a later output', () => {
     const waiting = { type: 'tool-call', callId: 'c1', name: 'look', arguments: '{}' } as const
     const item = compaction({ tail: [{ ...waiting, form: 'function' }] })
     expect(linesOf(user('old'), call, item, output)).toEqual([
@@ -74,7 +74,7 @@ describe('a compaction in the input', () => {
     expect(refusalOf({ input: [compaction(), output] }).message).toContain('no earlier call')
   })
 
-  test('is kept with the input as it came', () => {
+  test('is stored unchanged', () => {
     const item = compaction()
     const { storedInput } = parse({ input: [item, user('next')] })
     expect(storedInput[0]).toEqual({ ...item, id: expect.stringMatching(/^cmp_/) })
@@ -107,10 +107,10 @@ describe('a compaction that is refused', () => {
   })
 })
 
-describe('when to compact', () => {
+describe('the time of a compaction', () => {
   const rulesOf = (fields: object) => parse(fields).compaction
 
-  test('a trigger at the end asks for it at once, one before is of the past', () => {
+  test('is now with a trigger at the end; earlier triggers are ignored', () => {
     expect(rulesOf({ input: [user('one'), trigger] })).toEqual({ now: true, threshold: null })
     expect(rulesOf({ input: [user('one'), trigger, compaction(), user('two')] }).now).toBe(false)
     expect(rulesOf({}).now).toBe(false)
@@ -148,7 +148,7 @@ describe('when to compact', () => {
     expectInvalid(refusalOf({ context_management }), param, `${param} ${predicate}.`)
   })
 
-  test('the limit of an input holds for what a compaction brings back too', () => {
+  test('the limit of an input includes the content of a compaction', () => {
     const text = 'x'.repeat(context.limits.inputCharsMax)
     const question = { type: 'message', role: 'user', parts: [{ type: 'text', text }] } as const
     const input = [compaction({ questions: [question] }), user('next')]

@@ -7,7 +7,7 @@ const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }
 const itemsOf = (...input: unknown[]) => parse({ input }).request.items
 
 describe('content parts', () => {
-  test('are text, images and files, in the order given', () => {
+  test('are text, images and files, in the given order', () => {
     const content = [
       { type: 'input_text', text: 'What is this?' },
       { type: 'input_image', image_url: 'https://example.com/a.png', detail: 'high' },
@@ -113,7 +113,7 @@ describe('the limit of input text', () => {
       'a tool output',
       [call, { type: 'function_call_output', call_id: 'a', output: 'x'.repeat(999) }],
     ],
-  ])('is over in %s', (_, input) => {
+  ])('is exceeded by %s', (_, input) => {
     expect(refusalOf({ input })).toMatchObject({
       kind: 'request_too_large',
       status: 413,
@@ -122,7 +122,7 @@ describe('the limit of input text', () => {
     })
   })
 
-  test('ten mebibytes and one character, at the default limit', () => {
+  test('is ten mebibytes by default', () => {
     const defaults = { inputCharsMax: 10_485_760, inputItemsMax: 10_000, toolsMax: 1024 }
     const body = (chars: number) => ({ model: 'demo', input: 'x'.repeat(chars) })
     expect(

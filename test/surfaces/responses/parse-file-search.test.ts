@@ -8,7 +8,7 @@ const toolOf = (fields: object) =>
   parse({ tools: [{ ...plain, ...fields }] }).hosted.fileSearch.tool
 
 describe('a file_search tool', () => {
-  test('names collections, and nothing else has to be said', () => {
+  test('requires only the names of collections', () => {
     const { hosted, request, ignoredTools, echo } = parse({ tools: [plain] })
     expect(hosted.fileSearch).toEqual({
       tool: {
@@ -25,14 +25,14 @@ describe('a file_search tool', () => {
     expect([request.tools, ignoredTools, echo.tools]).toEqual([[], [], [plain]])
   })
 
-  test('says how much is wanted, and how good it has to be', () => {
+  test('sets the number of results and the minimum score', () => {
     const ranking = { ranker: 'none', score_threshold: 0.5 }
     const tool = toolOf({ max_num_results: 50, ranking_options: ranking })
     expect(tool).toMatchObject({ resultsMax: 50, scoreMin: 0.5, rerank: false })
     expect(toolOf({ ranking_options: { ranker: 'auto' } })).toMatchObject({ rerank: null })
   })
 
-  test('narrows by attributes', () => {
+  test('filters by attributes', () => {
     const filters = {
       type: 'and',
       filters: [
@@ -112,7 +112,7 @@ describe('a file_search tool', () => {
     expect(message).toContain(`"tools[0].${field}"`)
   })
 
-  test('stands in a request once', () => {
+  test('is allowed once per request', () => {
     const error = refusalOf({ tools: [plain, plain] })
     expectInvalid(error, 'tools[1].type', 'tools[1].type "file_search" is used twice.')
   })
@@ -126,7 +126,7 @@ describe('tool_choice', () => {
   }
   const only = (...tools: object[]) => ({ type: 'allowed_tools', tools })
 
-  test('may leave it open, demand a search, allow or forbid it', () => {
+  test('can be auto, force a search, allow or forbid it', () => {
     expect(choiceOf(undefined)).toEqual(['any', { type: 'auto' }])
     expect(choiceOf('required')).toEqual(['any', { type: 'required' }])
     expect(choiceOf('none')).toEqual(['forbidden', { type: 'none' }])
@@ -140,12 +140,12 @@ describe('tool_choice', () => {
     expect(choiceOf(only(own))).toEqual(['forbidden', { ...allowed, tools: [{ name: 'look' }] }])
   })
 
-  test('may be a demand where a search is the only tool', () => {
+  test('can force a search if that is the only tool', () => {
     const { request } = parse({ tools: [plain], tool_choice: 'required' })
     expect(request.toolChoice).toEqual({ type: 'required' })
   })
 
-  test('cannot demand a search that is not given', () => {
+  test('cannot force a search that is not a tool of the request', () => {
     const message = 'tool_choice names the tool "file_search", which is not in tools.'
     expectInvalid(refusalOf({ tool_choice: { type: 'file_search' } }), 'tool_choice', message)
   })
@@ -169,7 +169,7 @@ describe('a search in the input', () => {
   const parseItems = (...items: object[]) =>
     parse({ input: [...items, { role: 'user', content: 'Hi' }] })
 
-  test('is given to the model as a call with its result', () => {
+  test('becomes a call with its result for the model', () => {
     const { request, hosted, ignoredItems } = parseItems(call)
     expect(request.items.slice(0, 2)).toMatchObject([
       {
@@ -190,7 +190,7 @@ describe('a search in the input', () => {
     expect(ignoredItems).toEqual([])
   })
 
-  test('numbers its passages over all searches', () => {
+  test('numbers its passages across all searches', () => {
     const again = { ...call, id: 'fs_2', results: [call.results[1], result('c', 'By ship.')] }
     const { request } = parseItems(call, again)
     const [text] = request.items.flatMap((item) =>
@@ -199,7 +199,7 @@ describe('a search in the input', () => {
     expect(text).toMatchObject({ text: expect.stringMatching(/【2】 b\.txt[\s\S]+【3】 c\.txt/) })
   })
 
-  test.each([null, undefined])('whose results are %p is told as such', (results) => {
+  test.each([null, undefined])('whose results are %p is reported as such', (results) => {
     const { request, hosted } = parseItems({ ...call, results })
     expect(request.items[1]).toMatchObject({
       parts: [{ text: expect.stringContaining('not at hand any more') }],
@@ -207,7 +207,7 @@ describe('a search in the input', () => {
     expect(hosted.fileSearch.found).toEqual([])
   })
 
-  test('whose results are of another shape is read as far as it can be', () => {
+  test('whose results have another shape is read as far as possible', () => {
     const results = ['x', null, { text: 1 }, { file_id: 'a', text: 'Until March.' }]
     const input = [
       { ...call, queries: undefined, results },

@@ -6,7 +6,7 @@ const hello = parse({}).request.items
 const itemsOf = (...input: unknown[]) => parse({ input }).request.items
 
 describe('input items', () => {
-  test('need no type when they have a role', () => {
+  test('require no type if they have a role', () => {
     expect(
       itemsOf(
         { role: 'developer', content: 'Rules' },
@@ -20,7 +20,7 @@ describe('input items', () => {
     ])
   })
 
-  test('that we answered come back as history', () => {
+  test('of a response are accepted as history', () => {
     const answered = [
       {
         id: 'rs_1',
@@ -75,7 +75,7 @@ describe('input items', () => {
     ])
   })
 
-  test('with the output of a tool take the form of its call', () => {
+  test('with a tool output have the form of its call', () => {
     const items = itemsOf(
       { type: 'function_call', call_id: 'a', name: 'f', arguments: '' },
       { type: 'custom_tool_call', call_id: 'b', name: 'g', input: '' },
@@ -103,13 +103,13 @@ describe('input items', () => {
     ])
   })
 
-  test('with a call whose output is missing are left to the adapter', () => {
+  test('with a call without output are left to the adapter', () => {
     expect(
       itemsOf({ type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' }),
     ).toHaveLength(1)
   })
 
-  test('of unknown and hosted types are skipped, with their outputs, and reported once', () => {
+  test('of unknown and hosted types are ignored with their outputs, and reported once', () => {
     const { request, ignoredItems } = parse({
       input: [
         user,
@@ -129,7 +129,7 @@ describe('input items', () => {
     ])
   })
 
-  test('without anything in them are left out: a turn that was cut off at its start', () => {
+  test('without content are ignored: a turn that was cut off at its start', () => {
     expect(
       itemsOf(
         user,
@@ -189,7 +189,7 @@ describe('input items that are refused', () => {
   }
 })
 
-describe('a reference to an item that nobody knows', () => {
+describe('a reference to an unknown item', () => {
   test.each([
     [{ type: 'item_reference', id: 'msg_1' }],
     [{ type: null, id: 'msg_1' }],
@@ -205,7 +205,7 @@ describe('a reference to an item that nobody knows', () => {
     })
   })
 
-  test('a long id is cut in the sentence', () => {
+  test('a long id is shortened in the message', () => {
     const { message } = refusalOf({ input: [{ type: 'item_reference', id: 'x'.repeat(100_000) }] })
     expect(message.length).toBeLessThan(250)
   })

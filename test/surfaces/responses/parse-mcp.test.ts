@@ -5,7 +5,7 @@ const docs = { type: 'mcp', server_label: 'docs', server_url: 'https://example.c
 const tool = (fields: object = {}) => parse({ tools: [{ ...docs, ...fields }] }).hosted.mcp[0]
 
 describe('tools of type mcp', () => {
-  test('are understood, and are none that a model is offered as such', () => {
+  test('are parsed, and not sent to the model as tools', () => {
     const { hosted, request, ignoredTools } = parse({ tools: [docs] })
     expect(hosted.mcp).toEqual([
       {
@@ -22,7 +22,7 @@ describe('tools of type mcp', () => {
     expect([request.tools, ignoredTools]).toEqual([[], []])
   })
 
-  test('allow tools by a list or by filters, and ask for approval by rules', () => {
+  test('restrict tools by a list or by filters, and require approval by rules', () => {
     expect(tool({ allowed_tools: ['a'] })?.allowed).toEqual({ names: ['a'], readOnly: null })
     const filter = { tool_names: ['a'], read_only: true }
     expect(tool({ allowed_tools: filter })?.allowed).toEqual({ names: ['a'], readOnly: true })
@@ -70,7 +70,7 @@ describe('tools of type mcp', () => {
     })
   }
 
-  test('have a label each', () => {
+  test('require unique labels', () => {
     const param = 'tools[1].server_label'
     expectInvalid(refusalOf({ tools: [docs, docs] }), param, `${param} "docs" is used twice.`)
   })
@@ -82,7 +82,7 @@ describe('tool_choice', () => {
     return [request.toolChoice, hosted.mcpChoice]
   }
 
-  test('may force a server, or one of its tools', () => {
+  test('can force a server, or one of its tools', () => {
     const server = { type: 'mcp', server_label: 'docs' }
     expect(choice(server)).toEqual([
       { type: 'required' },
@@ -91,11 +91,11 @@ describe('tool_choice', () => {
     expect(choice({ ...server, name: 'a' })).toMatchObject([{}, { name: 'a' }])
   })
 
-  test('may be required where a server is all there is', () => {
+  test('can be required if a server is the only tool', () => {
     expect(choice('required')).toEqual([{ type: 'required' }, { type: 'any' }])
   })
 
-  test('may allow some of its tools, or none', () => {
+  test('can allow some of its tools, or none', () => {
     const tools = [{ type: 'mcp', server_label: 'docs', name: 'a' }]
     expect(choice({ type: 'allowed_tools', mode: 'required', tools })).toEqual([
       { type: 'allowed', mode: 'required', tools: [] },
@@ -104,7 +104,7 @@ describe('tool_choice', () => {
     expect(choice('none')).toEqual([{ type: 'none' }, { type: 'only', tools: [] }])
   })
 
-  test('cannot name a server that is not given', () => {
+  test('cannot name a server that is not in tools', () => {
     const tool_choice = { type: 'mcp', server_label: 'other' }
     const sentence = 'tool_choice names the server "other", which is not in tools.'
     expectInvalid(refusalOf({ tools: [docs], tool_choice }), 'tool_choice', sentence)
@@ -138,7 +138,7 @@ describe('items of remote servers in an input', () => {
   }
   const called = (id: string) => `call ${id} mcp__docs__look`
 
-  test('are calls with their results, in whatever form a failure is told', () => {
+  test('are calls with their results, including every form of failure', () => {
     expect(read({ ...call, output: 'seen' }).items).toEqual([called('mcp_1'), 'result mcp_1: seen'])
     const failed = (error: unknown) => read({ ...call, error }).items[1]
     expect(failed('broke')).toBe('result mcp_1: The call failed: broke')
@@ -158,7 +158,7 @@ describe('items of remote servers in an input', () => {
     })
   })
 
-  test('a refused call, or one without an answer, has that for its result', () => {
+  test('a denied or unanswered call has that as its result', () => {
     expect(read(request, approve(false), user)).toEqual({
       items: [called('mcpr_1'), 'result mcpr_1: The user did not approve this call.', 'message'],
       approved: [],
@@ -181,14 +181,14 @@ describe('items of remote servers in an input', () => {
     })
   })
 
-  test('an approval that the model went past is not acted upon', () => {
+  test('an approval expires with the next model output', () => {
     expect(read(request, approve(true), answer, user)).toEqual({
       items: [called('mcpr_1'), 'result mcpr_1: The call was not approved.', 'message', 'message'],
       approved: [],
     })
   })
 
-  test('a list is kept for its server, but one that failed is not', () => {
+  test('a list applies to its server, but a failed one does not', () => {
     const list = {
       type: 'mcp_list_tools',
       server_label: 'docs',
@@ -202,7 +202,7 @@ describe('items of remote servers in an input', () => {
     expect(lists({ ...list, tools: [] })).toEqual([])
   })
 
-  test('an approval needs its request', () => {
+  test('an approval requires its request', () => {
     const param = 'input[0].approval_request_id'
     const sentence = `${param} is "mcpr_1", but no earlier approval request has this id.`
     expectInvalid(refusalOf({ input: [approve(true), user] }), param, sentence)

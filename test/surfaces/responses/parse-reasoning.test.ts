@@ -9,8 +9,8 @@ const user = { role: 'user', content: 'Go on.' }
 const reasoning = (fields: object) => ({ type: 'reasoning', id: 'rs_1', summary: [], ...fields })
 const itemOf = (fields: object) => parse({ input: [reasoning(fields), user] }).request.items[0]
 
-describe('sealed reasoning that comes back', () => {
-  test('is opened, with the payload of the upstream and the name of its maker', () => {
+describe('replayed encrypted reasoning', () => {
+  test('is opened, with the payload of the upstream and its maker', () => {
     expect(
       itemOf({ encrypted_content: seal({ text: 'Hm.', payload: 'gAAA', maker: 'native/m' }) }),
     ).toEqual({
@@ -28,14 +28,14 @@ describe('sealed reasoning that comes back', () => {
     ).toEqual({ type: 'reasoning', summary: ['In short.'], text: 'Hm.' })
   })
 
-  test('goes before the text that is in the open, which is taken where nothing else is', () => {
+  test('takes precedence over plain text', () => {
     const content = [{ type: 'reasoning_text', text: 'open' }]
     const [full, bare] = ['Hm.', ''].map((text) => seal({ text, payload: 'p', maker: 'a/b' }))
     expect(itemOf({ content, encrypted_content: full })).toMatchObject({ text: 'Hm.' })
     expect(itemOf({ content, encrypted_content: bare })).toMatchObject({ text: 'open' })
   })
 
-  test('of another service is passed on for its maker', () => {
+  test('of another service is forwarded', () => {
     expect(itemOf({ encrypted_content: 'gAAA' })).toEqual({
       type: 'reasoning',
       summary: [],
@@ -44,7 +44,7 @@ describe('sealed reasoning that comes back', () => {
     })
   })
 
-  test('is refused when it was altered, or belongs to somebody else', () => {
+  test('that was altered, or belongs to another user, is refused', () => {
     const ours = seal({ text: 'Hm.', payload: null, maker: null })
     const sealer = createSealerOf(['a-secret-for-tests-of-seals-0123456'])
     const theirs = createSeals(sealer, 'somebody else').reasoning.seal({

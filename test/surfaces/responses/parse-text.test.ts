@@ -10,13 +10,13 @@ describe('text.format', () => {
     $defs: { node: { anyOf: [{ type: 'null' }, { $ref: '#' }, true] } },
   }
 
-  test('may ask for any JSON', () => {
+  test('can request any JSON', () => {
     const { request, echo } = parse({ text: { format: { type: 'json_object' } } })
     expect(request.format).toEqual({ type: 'json-object' })
     expect(echo.text).toEqual({ format: { type: 'json_object' } })
   })
 
-  test('may ask for JSON of a schema', () => {
+  test('can request JSON of a schema', () => {
     const format = { type: 'json_schema', name: 'node', schema, strict: true }
     const { request, echo } = parse({ text: { format } })
     expect(request.format).toEqual({
@@ -29,7 +29,7 @@ describe('text.format', () => {
     expect(echo.text).toEqual({ format: { ...format, description: null } })
   })
 
-  test('knows when the caller said nothing of strictness', () => {
+  test('distinguishes an absent strict from false', () => {
     const { request, echo } = parse({
       text: { format: { type: 'json_schema', name: 'any', schema: {}, strict: null } },
     })
@@ -37,7 +37,7 @@ describe('text.format', () => {
     expect(echo.text.format).toHaveProperty('strict', false)
   })
 
-  test('takes a property that is called like a keyword', () => {
+  test('accepts a property with the name of a keyword', () => {
     const named = { type: 'object', properties: { type: { type: 'string' }, $ref: {}, enum: {} } }
     const format = { type: 'json_schema', name: 'named', schema: named }
     expect(parse({ text: { format } }).request.format).toHaveProperty('schema', named)
@@ -106,7 +106,7 @@ describe('a text.format that is refused', () => {
     })
   }
 
-  test('but not for a schema of 64 levels', () => {
+  test('accepts a schema of 64 levels', () => {
     const text = { format: { ...format, schema: deep(64) } }
     const { request } = parse({ text })
     expect(request.format.type).toBe('json-schema')

@@ -16,13 +16,13 @@ const allow = (entries: object[], given: object[] = tools) => {
 }
 
 describe('allowed tools', () => {
-  test('of equal names are told apart by their namespaces', () => {
+  test('of the same name are distinguished by namespaces', () => {
     expect(allow([{ ...find, namespace: 'people' }])).toMatchObject({
       tools: [{ name: 'find', namespace: 'people' }],
     })
   })
 
-  test('without a namespace are the plain tool, or those of every namespace', () => {
+  test('without a namespace are the top-level tool, or those of every namespace', () => {
     expect(allow([find], [...tools, find])).toMatchObject({ tools: [{ name: 'find' }] })
     expect(allow([find])).toMatchObject({
       tools: [
@@ -32,7 +32,7 @@ describe('allowed tools', () => {
     })
   })
 
-  test('may be all of a namespace', () => {
+  test('can be all of a namespace', () => {
     expect(allow([{ type: 'namespace', name: 'files' }])).toMatchObject({
       tools: [
         { name: 'find', namespace: 'files' },
@@ -45,13 +45,13 @@ describe('allowed tools', () => {
     [{ ...find, namespace: 'folders' }, 'find'],
     [{ type: 'custom', name: 'find' }, 'find'],
     [{ type: 'namespace', name: 'folders' }, 'folders'],
-  ])('must be given: %j', (entry, name) => {
+  ])('must be in tools: %j', (entry, name) => {
     const refusal = refusalOf({ tools, tool_choice: { type: 'allowed_tools', tools: [entry] } })
     const message = `tool_choice names the tool "${name}", which is not in tools.`
     expectInvalid(refusal, 'tool_choice', message)
   })
 
-  test('are echoed as they were sent, with the mode that holds', () => {
+  test('are echoed as sent, with the mode that applied', () => {
     const tool_choice = { type: 'allowed_tools', tools: [{ ...find, namespace: 'files' }] }
     const echoOf = (choice: object) => parse({ tools, tool_choice: choice }).echo.tool_choice
     expect(echoOf(tool_choice)).toEqual({ ...tool_choice, mode: 'auto' })

@@ -12,7 +12,7 @@ const agents = {
 }
 
 describe('tools', () => {
-  test('of a function keep what was said and what was not', () => {
+  test('of a function distinguish absent fields', () => {
     const full = {
       type: 'function',
       name: 'find',
@@ -37,7 +37,7 @@ describe('tools', () => {
     ])
   })
 
-  test('of free text may have a grammar', () => {
+  test('of free text can have a grammar', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "a"' }
     const tools = [patch, { ...patch, name: 'edit', description: 'Edits.', format }]
     const { request, echo } = parse({ tools })
@@ -57,7 +57,7 @@ describe('tools', () => {
     ])
   })
 
-  test('of a namespace are flattened and know where they come from', () => {
+  test('of a namespace are flattened and keep their namespace', () => {
     const { request, echo, ignoredTools } = parse({ tools: [patch, agents] })
     expect(request.tools).toEqual([
       { type: 'custom', name: 'patch', description: null, grammar: null },
@@ -83,7 +83,7 @@ describe('tools', () => {
     expect(ignoredTools).toEqual(['web_search'])
   })
 
-  test('of unknown types are left out and reported once', () => {
+  test('of unknown types are ignored and reported once', () => {
     const tools = [webSearch, { type: 'acme:teleport' }, look, webSearch]
     const { request, echo, ignoredTools } = parse({ tools })
     expect(request.tools.map((tool) => tool.name)).toEqual(['look'])
@@ -91,7 +91,7 @@ describe('tools', () => {
     expect(ignoredTools).toEqual(['web_search', 'acme:teleport'])
   })
 
-  test('of a remote server are echoed without their credentials', () => {
+  test('of an MCP server are echoed without their credentials', () => {
     const mcp = { type: 'mcp', server_label: 'docs', server_url: 'https://example.com/mcp' }
     const secret = { authorization: 'Bearer hidden', headers: { 'x-key': 'hidden' } }
     expect(parse({ tools: [{ ...mcp, ...secret }] }).echo.tools).toEqual([mcp])
@@ -102,12 +102,12 @@ describe('tool_choice', () => {
   const choose = (tool_choice: unknown, tools: unknown[] = [look, patch, agents, webSearch]) =>
     parse({ tools, tool_choice })
 
-  test.each(['none', 'auto', 'required'])('%s is taken as it is', (mode) => {
+  test.each(['none', 'auto', 'required'])('%s is accepted', (mode) => {
     expect(choose(mode).request.toolChoice).toHaveProperty('type', mode)
     expect(choose(mode).echo.tool_choice).toBe(mode)
   })
 
-  test('may force a function or a custom tool', () => {
+  test('can force a function or a custom tool', () => {
     const forced = choose({ type: 'function', name: 'look' })
     expect(forced.request.toolChoice).toEqual({ type: 'tool', name: 'look', form: 'function' })
     expect(forced.echo.tool_choice).toEqual({ type: 'function', name: 'look' })
@@ -118,7 +118,7 @@ describe('tool_choice', () => {
     })
   })
 
-  test('finds a tool inside of a namespace, whether or not it names the namespace', () => {
+  test('finds a tool in a namespace, with and without its name', () => {
     const spawn = { type: 'tool', name: 'spawn', namespace: 'agents', form: 'function' } as const
     expect(choose({ type: 'function', name: 'spawn' }).request.toolChoice).toEqual(spawn)
     expect(
@@ -129,7 +129,7 @@ describe('tool_choice', () => {
     ).toMatchObject({ name: 'patch', namespace: 'agents' })
   })
 
-  test('may allow some of the tools', () => {
+  test('can allow some of the tools', () => {
     const tools = [{ type: 'function', name: 'look' }, { type: 'web_search' }, patch]
     expect(choose({ type: 'allowed_tools', mode: 'required', tools }).request.toolChoice).toEqual({
       type: 'allowed',
@@ -143,7 +143,7 @@ describe('tool_choice', () => {
     })
   })
 
-  test('that allows only tools that are left out allows none', () => {
+  test('that only allows ignored tools allows none', () => {
     const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search' }] }
     expect(choose(choice).request.toolChoice).toEqual({ type: 'none' })
   })

@@ -16,7 +16,7 @@ const user = { role: 'user', content: 'Hello' }
 describe('a body with model and input alone', () => {
   const { request, echo, stream, includeSealed, ignoredTools, ignoredItems } = parse({})
 
-  test('is one user message, and leaves everything else to the upstream', () => {
+  test('is one user message, and sets no other option', () => {
     expect(request).toEqual({
       model: 'demo',
       instructions: null,
@@ -86,7 +86,7 @@ describe('a body with model and input alone', () => {
   })
 })
 
-test('every field that is given reaches the request and the echo', () => {
+test('every field reaches the request and the echo', () => {
   const { request, echo, stream } = parse({
     instructions: 'Be brief.',
     stream: true,
@@ -147,13 +147,13 @@ test('every field that is given reaches the request and the echo', () => {
   })
 })
 
-test('an older name of a field counts where the newer one is absent', () => {
+test('a deprecated field applies if the newer one is absent', () => {
   expect(requestOf({ user: 'old' }).safetyIdentifier).toBe('old')
   expect(requestOf({ user: 'old', safety_identifier: 'new' }).safetyIdentifier).toBe('new')
   expect(requestOf({ reasoning: { generate_summary: 'auto' } }).reasoning.summary).toBe('auto')
 })
 
-test('unknown fields are no error at any depth', () => {
+test('unknown fields are accepted at any depth', () => {
   const extended = parse({
     client_metadata: { a: [1] },
     moderation: {},
@@ -165,29 +165,29 @@ test('unknown fields are no error at any depth', () => {
 })
 
 describe('include', () => {
-  test('turns logprobs and sealed reasoning on', () => {
+  test('enables logprobs and encrypted reasoning', () => {
     const include = ['message.output_text.logprobs', 'reasoning.encrypted_content']
     expect(requestOf({ include }).sampling.topLogprobs).toBe(0)
     expect(requestOf({ include, top_logprobs: 5 }).sampling.topLogprobs).toBe(5)
     expect(parse({ include }).includeSealed).toBe(true)
   })
 
-  test('may hold values that nobody knows', () => {
+  test('can contain unknown values', () => {
     const odd = parseOdd({ include: ['acme:everything', 7] })
     expect(understood(odd)).toEqual(understood(parse({})))
   })
 })
 
-describe('a body that is no object', () => {
+describe('a body that is not an object', () => {
   test.each([[null], [[]], ['text'], [7], [true]])('%j', (body) => {
     expectInvalid(refusalOfBody(body), null, 'The request body must be an object.')
   })
 })
 
-describe('messages in place of input', () => {
+describe('messages instead of input', () => {
   const messages = [{ role: 'user', content: 'Hello' }]
 
-  test('is user_message_missing, also without a model or with an input of null', () => {
+  test('are user_message_missing, also without a model or with an input of null', () => {
     for (const body of [{ model: 'demo', messages }, { messages }, { messages, input: null }]) {
       expect(refusalOfBody(body)).toMatchObject({
         kind: 'user_message_missing',
@@ -198,7 +198,7 @@ describe('messages in place of input', () => {
     }
   })
 
-  test('is ignored like any unknown field beside an input', () => {
+  test('are ignored like any unknown field if there is an input', () => {
     const { request } = parseCreateResponse({ model: 'demo', input: 'Hello', messages }, context)
     expect(request.items).toHaveLength(1)
   })

@@ -45,7 +45,7 @@ const running = () => gateway.deps.inference.running()
 const endings = (of: Gateway, outcome: string) =>
   of.logLines.filter((line) => line.includes(`"outcome":"${outcome}"`)).length
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   const answers: [when: string, answer: ReplayAnswer][] = [
     ['before the head of the upstream', { ending: 'silent' }],
     ['before the first event', { body: ': wait\n\n', ending: 'hang' }],
@@ -71,7 +71,7 @@ describe('a client that leaves', () => {
     await expect(client.body()).rejects.toThrow()
   })
 
-  test('between two tries ends them', async () => {
+  test('between two attempts ends them', async () => {
     const patient = await startGateway({
       upstream: [{ url: upstream.baseUrl, models: ['m'] }],
       retry: { backoffMs: 60_000 },
@@ -88,7 +88,7 @@ describe('a client that leaves', () => {
   })
 })
 
-describe('a reader that stalls', () => {
+describe('a client that stalls', () => {
   const pieces = 700
   const deltas = Array.from({ length: pieces }, () => chunk({ content: 'x'.repeat(65_536) }))
   const body = chatStream([...deltas, chunk({}, 'stop')])
@@ -107,7 +107,7 @@ describe('a reader that stalls', () => {
   }
 
   test(
-    'holds the upstream back, and nobody else',
+    'slows down its upstream, and no other client',
     async () => {
       upstream.answer(long)
       const stalled = sendRaw({ port: gateway.port, token, body: question(true) }, true)
@@ -129,7 +129,7 @@ describe('a reader that stalls', () => {
   )
 
   test(
-    'is given up after a while, and so is its upstream',
+    'is disconnected after the stall deadline, as is its upstream',
     async () => {
       upstream.answer(long)
       const stalled = sendRaw({ port: strict.port, token, body: question(true) }, true)
@@ -143,7 +143,7 @@ describe('a reader that stalls', () => {
   )
 })
 
-test('an answer that nobody reads, not even once, is ended when its caller goes', async () => {
+test('an unread response ends when its client disconnects', async () => {
   upstream.answer({ body: begun, ending: 'hang' })
   const cancelled = endings(gateway, 'cancelled')
   const caller = new AbortController()
@@ -162,11 +162,11 @@ test('an answer that nobody reads, not even once, is ended when its caller goes'
   expect(running()).toBe(0)
 })
 
-describe(`${streamsAtOnce} streams at once`, () => {
+describe(`${streamsAtOnce} concurrent streams`, () => {
   const askMany = () => Array.from({ length: streamsAtOnce }, () => ask(true))
 
   test(
-    'are all answered',
+    'all complete',
     async () => {
       upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
       for (const { body } of askMany()) {
@@ -179,7 +179,7 @@ describe(`${streamsAtOnce} streams at once`, () => {
   )
 
   test(
-    'are all told when their upstream breaks off',
+    'all report a failure of their upstream',
     async () => {
       const asked = upstream.requests.length
       upstream.answer({ body: begun, ending: 'hang' })
@@ -202,7 +202,7 @@ describe(`${streamsAtOnce} streams at once`, () => {
     slowMs,
   )
 
-  test('are all let go when their clients leave together', async () => {
+  test('are all released when their clients disconnect together', async () => {
     const asked = upstream.requests.length
     upstream.answer({ body: begun, ending: 'hang' })
     const clients = askMany()
@@ -212,7 +212,7 @@ describe(`${streamsAtOnce} streams at once`, () => {
     await eventually('all are over', () => running() === 0)
   })
 
-  test('are as many as there is room for', async () => {
+  test('are limited by the configured maximum', async () => {
     const small = await startGateway({
       upstream: [{ url: upstream.baseUrl, models: ['m'] }],
       limits: { streamsMax: 2 },

@@ -73,7 +73,7 @@ const lastBody = (upstream: ReplayUpstream | undefined) =>
 const reasoningOf = (output: readonly Item[]) => output.find(({ type }) => type === 'reasoning')
 
 describe('a chat upstream', () => {
-  test('is given its own thoughts back, which the client could not read', async () => {
+  test('gets its own reasoning back, which the client could not read', async () => {
     const output = await ask({ model: 'chat', input: [question], include })
     const reasoning = reasoningOf(output)
     expect(reasoning?.['encrypted_content']).toBeString()
@@ -85,7 +85,7 @@ describe('a chat upstream', () => {
     ])
   })
 
-  test('is given them too where the client did not ask for a seal', async () => {
+  test('gets it too if the client did not request encrypted content', async () => {
     const output = await ask({ model: 'chat', input: [question] })
     expect(reasoningOf(output)).toMatchObject({
       content: [{ type: 'reasoning_text', text: 'Hm, yes.' }],
@@ -95,7 +95,7 @@ describe('a chat upstream', () => {
     expect(lastBody(chat).messages[1]).toMatchObject({ reasoning_content: 'Hm, yes.' })
   })
 
-  test('streams what it answers without streaming, with one seal an item', async () => {
+  test('streams what it returns without streaming, with one seal per item', async () => {
     const body = { model: 'chat', input: [question], include, store: false, stream: true }
     const response = await gateway.post('/v1/responses', body)
     const { frames, response: object } = checkStream(await response.text())
@@ -107,7 +107,7 @@ describe('a chat upstream', () => {
 })
 
 describe('a native upstream', () => {
-  test('is given its own payload back, which the client never held bare', async () => {
+  test('gets its own payload back, which the client never saw in plain text', async () => {
     const output = await ask({ model: 'native', input: [question], include })
     expect(JSON.stringify(output)).not.toContain(payload)
     expect(reasoningOf(output)?.['encrypted_content']).toBeString()
@@ -119,7 +119,7 @@ describe('a native upstream', () => {
     })
   })
 
-  test('is never given the payload of another one', async () => {
+  test('never gets the payload of another upstream', async () => {
     const output = await ask({ model: 'native', input: [question], include })
     await ask({ model: 'other-native', input: [question, ...output, next], include })
     expect(natives[1]?.requests).toHaveLength(1)
@@ -130,13 +130,13 @@ describe('a native upstream', () => {
     })
   })
 
-  test('is given a payload that the client has from elsewhere', async () => {
+  test('gets a payload that the client has from another service', async () => {
     const foreign = { type: 'reasoning', id: 'rs_x', summary: [], encrypted_content: 'gBBB' }
     await ask({ model: 'native', input: [question, foreign, next] })
     expect(lastBody(natives[0]).input[1]).toMatchObject({ encrypted_content: 'gBBB' })
   })
 
-  test('finds its payload in what is stored, whether or not it was shown', async () => {
+  test('finds its payload in stored responses, whether it was returned or not', async () => {
     const first = await gateway.post('/v1/responses', { model: 'native', input: [question] })
     const { id, output } = (await first.json()) as { id: string; output: Item[] }
     expect(reasoningOf(output)).not.toHaveProperty('encrypted_content')
@@ -151,8 +151,8 @@ describe('a native upstream', () => {
   })
 })
 
-describe('sealed reasoning', () => {
-  test('that was altered, or given to another user, is refused', async () => {
+describe('encrypted reasoning', () => {
+  test('that was altered, or belongs to another user, is refused', async () => {
     const output = await ask({ model: 'chat', input: [question], include })
     const refusal = {
       error: {

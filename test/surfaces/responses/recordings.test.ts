@@ -101,7 +101,7 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
     expect(normalise(JSON.stringify(answer))).toBe(normalise(JSON.stringify(response)))
   })
 
-  test.each(whole)('$protocol/$name is followed by the strict stream helper', async ({ name }) => {
+  test.each(whole)('$protocol/$name is read by the strict stream helper', async ({ name }) => {
     const stream = client.responses.stream({ model: name, input: 'x' })
     let closing: unknown
     stream.on('event', (event) => {
@@ -114,7 +114,7 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
     expect(final).toMatchObject(closing)
   })
 
-  test.each(whole)('$protocol/$name is the same wherever reads cut it', async (recording) => {
+  test.each(whole)('$protocol/$name is the same wherever reads split it', async (recording) => {
     const { protocol, name } = recording
     const uncut = normalise(await streamed(name))
     const bytes = Buffer.byteLength(recordedStream(protocol, name))
@@ -127,21 +127,24 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
     cutsAt = []
   })
 
-  test.each(bodies)('$protocol/$name is streamed although it came whole', async (recording) => {
-    const { protocol, name } = recording
-    cutsAt = [100, 200]
-    const { response } = checkStream(await streamed(name))
-    cutsAt = []
-    const body = recordedBody(protocol, name)
-    const parsed: unknown = JSON.parse(body)
-    const expected =
-      protocol === 'responses' && isRecord(parsed)
-        ? contentOfResponse(parsed)
-        : contentOfChat([body])
-    expect(contentOfResponse(response)).toEqual(expected)
-    const answer: unknown = await (await ask(name, false)).json()
-    expect(normalise(JSON.stringify(answer))).toBe(normalise(JSON.stringify(response)))
-  })
+  test.each(bodies)(
+    '$protocol/$name is streamed even if it arrived complete',
+    async (recording) => {
+      const { protocol, name } = recording
+      cutsAt = [100, 200]
+      const { response } = checkStream(await streamed(name))
+      cutsAt = []
+      const body = recordedBody(protocol, name)
+      const parsed: unknown = JSON.parse(body)
+      const expected =
+        protocol === 'responses' && isRecord(parsed)
+          ? contentOfResponse(parsed)
+          : contentOfChat([body])
+      expect(contentOfResponse(response)).toEqual(expected)
+      const answer: unknown = await (await ask(name, false)).json()
+      expect(normalise(JSON.stringify(answer))).toBe(normalise(JSON.stringify(response)))
+    },
+  )
 
   test('a recorded failure is an HTTP status', async () => {
     const answer = await ask(failing, true)
@@ -149,14 +152,14 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
     expect(await answer.json()).toMatchObject({ error: { code: 'insufficient_quota' } })
   })
 
-  test('a recording without its end fails, with what it had said', async () => {
+  test('a recording without its end fails, with its output', async () => {
     const { response } = checkStream(await streamed(truncated))
     expect(response).toMatchObject({ status: 'failed', error: { code: 'server_error' } })
     expect(contentOfResponse(response).calls).toHaveLength(1)
     expect((await ask(truncated, false)).status).toBe(502)
   })
 
-  test('the check notices a frame that is missing, repeated or out of place', async () => {
+  test('the validation detects a missing, repeated or misplaced frame', async () => {
     const frames = readFrames(await streamed('openai-phase.1.chunks.txt'))
     const mistakes = frames.flatMap((frame, at) => {
       const [before, after] = [frames.slice(0, at), frames.slice(at + 1)]

@@ -65,7 +65,7 @@ function write(dice: Dice, events: readonly GenerationEvent[], includeSealed: bo
   return wire + doneFrame
 }
 
-test('every generation is a legal stream, and its end is what is answered without one', () => {
+test('every generation is a valid stream, and its end equals the response without streaming', () => {
   for (let seed = 0; seed < generations; seed++) {
     const dice = createDice(seed)
     const events = rollGeneration(dice)
@@ -84,7 +84,7 @@ test('every generation is a legal stream, and its end is what is answered withou
   }
 })
 
-test('a failure without any event is a whole stream too', () => {
+test('a failure without any event is a complete stream', () => {
   const error = new AppError('upstream_overloaded', 'Full.')
   for (const opened of [true, false]) {
     const renderer = open(true, false)

@@ -43,7 +43,7 @@ async function stream(path: string, init?: RequestInit): Promise<readonly JsonOb
 const create = (body: object) => ask('POST /v1/responses', '/v1/responses', body)
 
 describe('a response', () => {
-  test('is answered whole, stored, and with nothing else than what is described', async () => {
+  test('is returned complete and stored, and conforms to the documented schema', async () => {
     const made = await create({ ...hello, metadata: { a: 'b' }, reasoning: { effort: 'low' } })
     const path = `/v1/responses/${made['id']}`
     expect(await ask('GET /v1/responses/:id', path)).toEqual(made)
@@ -63,14 +63,14 @@ describe('a response', () => {
     )
   })
 
-  test('waits in the background as it is described', async () => {
+  test('is queued in the background, and conforms to the documented schema', async () => {
     const { id, status } = await create({ ...hello, background: true })
     expect(status).toBe('queued')
     const events = await stream(`/v1/responses/${id}?stream=true`)
     expect(events.map(({ type }) => type)).toContain('response.queued')
   })
 
-  test('lacks no field that is said to be there', async () => {
+  test('has every documented field', async () => {
     const whole = await create({ ...hello, store: false })
     for (const field of Object.keys(whole)) {
       const { [field]: _, ...rest } = whole
@@ -87,7 +87,7 @@ describe('a response', () => {
   })
 })
 
-test('a tool call and its output are items as they are described', async () => {
+test('a tool call and its output are items of the documented schema', async () => {
   const tools = [{ type: 'function', name: 'look', parameters: { type: 'object' } }]
   const first = await create({ ...hello, tools, tool_choice: 'required' })
   const call = asRecord(Array.isArray(first['output']) ? first['output'].at(-1) : null)
@@ -98,7 +98,7 @@ test('a tool call and its output are items as they are described', async () => {
   await ask('GET /v1/responses/:id/input_items', `/v1/responses/${second['id']}/input_items`)
 })
 
-test('a conversation and its items are as they are described', async () => {
+test('a conversation and its items conform to the documented schema', async () => {
   const { id } = await ask('POST /v1/conversations', '/v1/conversations', { metadata: { a: 'b' } })
   const path = `/v1/conversations/${id}`
   await ask('GET /v1/conversations/:id', path)
@@ -117,7 +117,7 @@ test('a conversation and its items are as they are described', async () => {
   await ask('DELETE /v1/conversations/:id', path)
 })
 
-test('what comes over a WebSocket is as it is described', async () => {
+test('WebSocket frames conform to the documented schema', async () => {
   const headers = { authorization: `Bearer ${await gateway.token()}` }
   const client = await openSocket(gateway.port, { headers })
   client.send({ type: 'response.create', ...hello, store: false, stream_id: 'a' })
@@ -133,7 +133,7 @@ test('what comes over a WebSocket is as it is described', async () => {
   client.socket.destroy()
 })
 
-test('without an upgrade the socket is refused as it is described', async () => {
+test('a request without an upgrade is refused as documented', async () => {
   const answer = await gateway.request('/v1/responses')
   expect(Object.keys(asRecord(surfaceOperations.at('GET /v1/responses').responses))).toContain(
     String(answer.status),

@@ -191,7 +191,7 @@ describe.skipIf(!openResponsesExists)('the schema of Open Responses', () => {
   const ask = (request: object, stream: boolean) =>
     gateway.post('/v1/responses', { model: 'm', input: 'x', stream, ...request })
 
-  test.each(scenarios)('holds for $what', async ({ body, status, request = {} }) => {
+  test.each(scenarios)('accepts $what', async ({ body, status, request = {} }) => {
     // Pauses, so that signs of life show each item half done.
     const cutsAt = [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
     upstream.answer({ body, cutsAt, pauseMs: 25 })
@@ -207,17 +207,17 @@ describe.skipIf(!openResponsesExists)('the schema of Open Responses', () => {
     expect(faultsOfResponse(await (await ask(request, false)).json())).toEqual([])
   })
 
-  test.each(echoes)('holds for the echo of %s', async (_what, request) => {
+  test.each(echoes)('accepts the echo of %s', async (_what, request) => {
     upstream.answer({ body: finished({ content: 'Hi' }) })
     expect(faultsOfResponse(await (await ask(request, false)).json())).toEqual([])
   })
 
-  test.each(exceptions)('does not hold where %s', async (_what, request, faults) => {
+  test.each(exceptions)('rejects a response where %s', async (_what, request, faults) => {
     upstream.answer({ body: finished({ content: 'Hi' }) })
     expect(faultsOfResponse(await (await ask(request, false)).json())).toEqual(faults)
   })
 
-  test('notices each field that is missing', async () => {
+  test('detects each missing field', async () => {
     upstream.answer({ body: finished({ content: 'Hi' }) })
     const response: unknown = await (await ask({}, false)).json()
     for (const field of Object.keys(Object(response))) {

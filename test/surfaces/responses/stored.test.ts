@@ -50,7 +50,7 @@ async function openStream(body: object = {}) {
 }
 
 describe('a stored response', () => {
-  test('is there before its client knows that it is complete', async () => {
+  test('exists before its client receives the terminal event', async () => {
     upstream.answer({ body: whole })
     for (let turn = 0; turn < 20; turn++) {
       const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
@@ -59,7 +59,7 @@ describe('a stored response', () => {
     }
   })
 
-  test('that was not to be stored is nowhere', async () => {
+  test('with store false is not stored', async () => {
     upstream.answer({ body: whole })
     const made = await gateway.post('/v1/responses', { model: 'm', input: 'x', store: false })
     const { id, store } = Object(await made.json())
@@ -67,7 +67,7 @@ describe('a stored response', () => {
     expect((await get(id)).status).toBe(404)
   })
 
-  test('lists its input, page by page, each item with an id', async () => {
+  test('lists its input in pages, each item with an id', async () => {
     upstream.answer({ body: whole })
     const input = ['a', 'b', 'c'].map((text) => ({ role: 'user', content: text }))
     const made = await gateway.post('/v1/responses', { model: 'm', input })
@@ -81,7 +81,7 @@ describe('a stored response', () => {
     expect(new Set(items.map((item) => item['id'])).size).toBe(3)
   })
 
-  test('that is deleted is gone, with what followed it', async () => {
+  test('is gone when deleted, including for responses that continue it', async () => {
     upstream.answer({ body: whole })
     const made = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
     const { id } = Object(await made.json())
@@ -100,7 +100,7 @@ describe('a stored response', () => {
   })
 })
 
-test('an input that is too long to be stored is refused, and taken where it is not stored', async () => {
+test('refuses an input that is too long to be stored, which is accepted without storing', async () => {
   const small = await startGateway({
     upstream: [{ url: upstream.baseUrl, models: ['m'] }],
     responses: { storedCharsMax: 1024 },
@@ -115,8 +115,8 @@ test('an input that is too long to be stored is refused, and taken where it is n
   await small.stop()
 })
 
-describe('a client that leaves a stored stream', () => {
-  test('can come back to it, and misses nothing', async () => {
+describe('a client that disconnects from a stored stream', () => {
+  test('can resume it without losing events', async () => {
     const { id } = await openStream()
     const watching = gateway.request(`/v1/responses/${id}?stream=true&starting_after=2`)
     const events = readEvents(await watching)
@@ -127,7 +127,7 @@ describe('a client that leaves a stored stream', () => {
     expect(readFrames(await events.whole()).at(-1)?.type).toBe('response.incomplete')
   })
 
-  test('for good ends it after the grace period', async () => {
+  test('permanently ends it after the grace period', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = sendRaw({
       port: gateway.port,
@@ -141,7 +141,7 @@ describe('a client that leaves a stored stream', () => {
     await upstream.until(({ connections }) => connections.open === 0)
   })
 
-  test('before it has shown anything ends it at once', async () => {
+  test('before its first event ends it at once', async () => {
     const patient = await startGateway({
       upstream: [{ url: upstream.baseUrl, models: ['m'] }],
       responses: { abandonMs: 3_600_000 },
@@ -162,14 +162,14 @@ describe('a client that leaves a stored stream', () => {
   })
 })
 
-describe('a response that fails', () => {
-  test('before there is anything to show is an HTTP status, and leaves nothing', async () => {
+describe('a stored response that fails', () => {
+  test('before its first output is an HTTP status, and is not stored', async () => {
     upstream.answer({ status: 400, body: '{"error":{"message":"no"}}' })
     const refused = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
     expect(refused.status).toBe(400)
   })
 
-  test('in the middle is kept with what it had said', async () => {
+  test('in the middle is stored with its output', async () => {
     upstream.answer({ body: begun, ending: 'cut' })
     const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
     const { response } = checkStream(await answer.text())
@@ -178,13 +178,13 @@ describe('a response that fails', () => {
   })
 })
 
-describe('a question about a stored response', () => {
+describe('a query of a stored response', () => {
   test.each([
     ['stream=maybe', 'stream'],
     ['starting_after=3', 'starting_after'],
     ['stream=true&starting_after=-1', 'starting_after'],
     ['stream=true&starting_after=x', 'starting_after'],
-  ])('that makes no sense is refused: %s', async (query, param) => {
+  ])('is refused if invalid: %s', async (query, param) => {
     const { status, body } = await get(`resp_x?${query}`)
     expect([status, body['error']['param']]).toEqual([400, param])
   })
@@ -193,7 +193,7 @@ describe('a question about a stored response', () => {
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],
     ['order=up', 'order'],
-  ])('that makes no sense is refused: input_items?%s', async (query, param) => {
+  ])('is refused if invalid: input_items?%s', async (query, param) => {
     const { status, body } = await get(`resp_x/input_items?${query}`)
     expect([status, body['error']['param']]).toEqual([400, param])
   })

@@ -94,7 +94,7 @@ const silences = [
   },
 ]
 
-test('a stream says what it is, and no frame is divided over two writes', async () => {
+test('a stream has its content type, and no frame is split over two writes', async () => {
   const words = Array.from({ length: 200 }, (_, at) => chunk({ content: `word ${at} ` }))
   const body = chatStream([...words, chunk({}, 'stop')])
   const cutsAt = Array.from({ length: Math.floor(body.length / 37) }, (_, at) => at * 37)
@@ -112,7 +112,7 @@ test('a stream says what it is, and no frame is divided over two writes', async 
   expect(chunks.filter((piece) => !piece.endsWith('\n\n'))).toEqual([])
 })
 
-describe('an upstream that is silent again and again', () => {
+describe('an upstream with repeated silences', () => {
   const eventEnds = (body: string) => [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
   const answer = (body: string) => ({ body, cutsAt: [0, ...eventEnds(body)], pauseMs: 70 })
 
@@ -126,7 +126,7 @@ describe('an upstream that is silent again and again', () => {
     expect(contentOfResponse(response)).toEqual(contentOfResponse(unhurried.response))
   })
 
-  test.each(silences)('in $what, and the openai package goes on', async ({ model, body }) => {
+  test.each(silences)('in $what, and the openai package continues', async ({ model, body }) => {
     upstream.answer(answer(body))
     const client = await lively.openai()
     const stream = client.responses.stream({ model, input: 'x' })
@@ -164,7 +164,7 @@ describe('characters', () => {
     [...text].map((sign) => chunk({ content: sign })).concat(chunk({}, 'stop')),
   )
 
-  test('of every width arrive whole, wherever reads cut them', async () => {
+  test('of every width arrive unchanged, wherever reads split them', async () => {
     const bytes = Buffer.from(body)
     for (const width of [1, 2, 3, 5, 7]) {
       const cutsAt = Array.from(
@@ -177,13 +177,13 @@ describe('characters', () => {
     }
   })
 
-  test('that some clients take for line ends are never on the wire', async () => {
+  test('that some clients treat as line ends are never sent', async () => {
     upstream.answer({ body })
     const wire = await (await ask(gateway, 'm')).text()
     expect(wire.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}]/u)
   })
 
-  test('that an upstream divides between two deltas are one again', async () => {
+  test('that an upstream splits between two deltas are joined', async () => {
     const [high, low] = ['\ud83d', '\ude00']
     upstream.answer({
       body: chatStream(
@@ -194,7 +194,7 @@ describe('characters', () => {
     expect(contentOfResponse(response).text).toBe('😀')
   })
 
-  test('are the same in the arguments of a call', async () => {
+  test('are unchanged in the arguments of a call', async () => {
     const input = JSON.stringify({ text })
     const pieces = [...input].map((sign, at) => chunk(call(sign, at === 0)))
     upstream.answer({ body: chatStream([...pieces, chunk({}, 'tool_calls')]) })

@@ -68,7 +68,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     await upstream.stop()
   })
 
-  test('a right answer is parsed', async () => {
+  test('valid output is parsed', async () => {
     answerWith(right)
     const response = await client.responses.parse(ask)
     expect(response.status).toBe('completed')
@@ -116,13 +116,13 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     })
   })
 
-  test('a right answer in a stream is parsed', async () => {
+  test('valid output of a stream is parsed', async () => {
     answerWith(right)
     const response = await client.responses.stream(ask).finalResponse()
     expect(response.output_parsed).toEqual({ city: 'Oslo', degrees: 7 })
   })
 
-  test('an answer that was to be any object is held to that', async () => {
+  test('output that must be any object is validated', async () => {
     const json = { model: 'm', input: 'x', text: { format: { type: 'json_object' as const } } }
     answerWith('[1]', '{"anything":1}')
     const response = await client.responses.create(json)
@@ -131,7 +131,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
     expect((await client.responses.create(json)).status).toBe('incomplete')
   })
 
-  test('without a form, words are an answer', async () => {
+  test('without a format, text is accepted', async () => {
     answerWith(wrongs.words)
     const response = await client.responses.create({ model: 'm', input: 'x' })
     expect(response.status).toBe('completed')
@@ -139,7 +139,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
   })
 })
 
-test('the demo keeps to a schema', async () => {
+test('the demo conforms to a schema', async () => {
   const gateway = await startGateway()
   const client = await gateway.openai()
   const request = { model: 'demo-fast', input: 'Weather?', text: { format } }

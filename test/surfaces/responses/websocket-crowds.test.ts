@@ -48,8 +48,8 @@ async function nothingIsLeft(of: Gateway = gateway): Promise<void> {
   await eventually('no socket is open', () => of.deps.sockets.count() === 0)
 }
 
-describe('a socket that vanishes', () => {
-  test('at any event takes its generation with it', async () => {
+describe('a WebSocket that disconnects', () => {
+  test('at any event aborts its generation', async () => {
     upstream.answer({ body: whole })
     const client = await open()
     client.send(request)
@@ -78,7 +78,7 @@ describe('a socket that vanishes', () => {
     ['while the upstream is full of words', { body: begun.repeat(50_000), ending: 'hang' }],
   ]
 
-  test.each(moments)('%s ends its generation, and what waited behind it', async (_, answer) => {
+  test.each(moments)('%s aborts its generation and the waiting requests', async (_, answer) => {
     upstream.answer(answer)
     const [asked, cancelled] = [upstream.requests.length, endings(gateway, 'cancelled')]
     const client = await open()
@@ -91,7 +91,7 @@ describe('a socket that vanishes', () => {
     expect(upstream.requests).toHaveLength(asked + 1)
   })
 
-  test('leaves a stored response to go on by itself', async () => {
+  test('leaves a stored response running', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = await open()
     client.send({ ...request, store: true })
@@ -108,7 +108,7 @@ describe('a socket that vanishes', () => {
   })
 })
 
-describe('a reader that stalls', () => {
+describe('a WebSocket client that stalls', () => {
   const pieces = 700
   const deltas = Array.from({ length: pieces }, () => chunk({ content: 'x'.repeat(65_536) }))
   const body = chatStream([...deltas, chunk({}, 'stop')])
@@ -127,7 +127,7 @@ describe('a reader that stalls', () => {
   }
 
   test(
-    'holds the upstream back, and misses nothing',
+    'slows down its upstream, and loses nothing',
     async () => {
       upstream.answer(long)
       const stalled = await open()
@@ -162,7 +162,7 @@ describe('a reader that stalls', () => {
   )
 
   test(
-    'is given up after a while, and so is its upstream',
+    'is disconnected after the stall deadline, as is its upstream',
     async () => {
       upstream.answer(long)
       const stalled = await open(strict)
@@ -176,7 +176,7 @@ describe('a reader that stalls', () => {
   )
 
   test(
-    'and floods us is given up too, without any turn',
+    'and floods the server is disconnected too, without any request',
     async () => {
       const flooding = await open(strict)
       flooding.socket.pause()
@@ -195,11 +195,11 @@ describe('a reader that stalls', () => {
   )
 })
 
-describe(`${socketsAtOnce} sockets at once`, () => {
+describe(`${socketsAtOnce} concurrent WebSockets`, () => {
   const openMany = () => Promise.all(Array.from({ length: socketsAtOnce }, () => open()))
 
   test(
-    'are all answered, twice, and each remembers its own',
+    'all complete two requests with their own histories',
     async () => {
       upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
       const clients = await openMany()
@@ -217,7 +217,7 @@ describe(`${socketsAtOnce} sockets at once`, () => {
   )
 
   test(
-    'are all let go when they leave together',
+    'are all released when they disconnect together',
     async () => {
       const asked = upstream.requests.length
       upstream.answer({ body: begun, ending: 'hang' })

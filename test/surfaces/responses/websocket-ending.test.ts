@@ -64,10 +64,10 @@ async function expectOrderlyEnd(
   expect(client.closeCode()).toBe(closeCode)
 }
 
-describe('a connection that is too old', () => {
+describe('a connection at its maximum age', () => {
   const code = 'websocket_connection_limit_reached'
 
-  test('is told so and closed', async () => {
+  test('gets an error and is closed', async () => {
     const { open, gateway } = await start({ ageMaxMs: 100 })
     const client = await open()
     await eventually('it is closed', client.isClosed)
@@ -87,7 +87,7 @@ describe('a connection that is too old', () => {
     expect(gateway.deps.sockets.count()).toBe(0)
   })
 
-  test('answers what it began', async () => {
+  test('completes its running response', async () => {
     const { open } = await start({ ageMaxMs: 300 })
     const client = await openBusy(open)
     await expectOrderlyEnd(client, { code, closeCode: 1000 })
@@ -96,7 +96,7 @@ describe('a connection that is too old', () => {
 })
 
 describe('a server that stops', () => {
-  test('closes at once what is idle', async () => {
+  test('closes idle connections at once', async () => {
     const { open, gateway } = await start()
     upstream.answer({ body: whole })
     const [fresh, used] = [await open(), await open()]
@@ -108,7 +108,7 @@ describe('a server that stops', () => {
     expect(gateway.deps.sockets.count()).toBe(0)
   })
 
-  test('lets a running turn finish, and takes no other', async () => {
+  test('completes a running response, and accepts no other request', async () => {
     const { open, gateway } = await start()
     const client = await openBusy(open)
     gateway.deps.sockets.drain()
@@ -117,7 +117,7 @@ describe('a server that stops', () => {
     expect(gateway.deps.sockets.busy()).toBe(0)
   })
 
-  test('closes what was opened while it began to stop', async () => {
+  test('closes connections that open during the shutdown', async () => {
     const { open, gateway } = await start()
     gateway.deps.sockets.drain()
     const client = await open()
@@ -126,7 +126,7 @@ describe('a server that stops', () => {
   })
 })
 
-test('a silent client is kept while it answers pings, and cut off when it does not', async () => {
+test('a silent client stays connected while it answers pings, and is disconnected if it does not', async () => {
   // The shortest time that Bun knows.
   const { open, gateway } = await start({ idleMs: 8_000 })
   upstream.answer({ body: whole })

@@ -42,7 +42,7 @@ async function expectServed(client: SocketClient): Promise<void> {
   expect((await client.turn(request)).response).toMatchObject({ status: 'completed' })
 }
 
-describe('an error frame, and the socket stays', () => {
+describe('an error frame, with the connection still open', () => {
   const nested = `{"type":"response.create","input":${'['.repeat(40)}${']'.repeat(40)}}`
   const frames: [what: string, frame: string | Uint8Array, code: string, param: string | null][] = [
     ['no JSON', '{"type":', 'malformed_json', null],
@@ -86,7 +86,7 @@ describe('an error frame, and the socket stays', () => {
   })
 })
 
-test('an acknowledgement is taken without a word, also in numbers', async () => {
+test('an acknowledgement is ignored, even in large numbers', async () => {
   const client = await open()
   for (let sent = 0; sent < 5_000; sent++) {
     client.send({ type: 'response.processed', response_id: 'resp_1' })
@@ -95,7 +95,7 @@ test('an acknowledgement is taken without a word, also in numbers', async () => 
   client.socket.destroy()
 })
 
-test('a frame in many pieces is one', async () => {
+test('a fragmented frame is one frame', async () => {
   const client = await open()
   const [first, ...rest] = JSON.stringify(asFrame()).match(/.{1,7}/g) ?? []
   client.sendFrame(text, first ?? '', 0)
@@ -106,7 +106,7 @@ test('a frame in many pieces is one', async () => {
   client.socket.destroy()
 })
 
-describe('a frame that is too long closes its socket with 1009', () => {
+describe('a frame that is too long closes its connection with 1009', () => {
   test('at once', async () => {
     const client = await open()
     client.sendFrame(text, JSON.stringify(asFrame({ input: 'x'.repeat(requestBytesMax) })))
@@ -123,7 +123,7 @@ describe('a frame that is too long closes its socket with 1009', () => {
     expect(client.closeCode()).toBe(1009)
   })
 
-  test('once it is unpacked', async () => {
+  test('once it is decompressed', async () => {
     const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
     const packed = pack('x'.repeat(requestBytesMax + 1))
     expect(packed.length).toBeLessThan(10_000)
@@ -133,7 +133,7 @@ describe('a frame that is too long closes its socket with 1009', () => {
   })
 })
 
-test('a compressed frame is understood', async () => {
+test('a compressed frame is accepted', async () => {
   const client = await open({ 'sec-websocket-extensions': 'permessage-deflate' })
   expect(client.head).toMatch(/sec-websocket-extensions: permessage-deflate/i)
   for (let sent = 0; sent < 3; sent++) {
@@ -151,8 +151,8 @@ function pack(message: string): Uint8Array {
   return deflateRawSync(message, { finishFlush: 2 }).subarray(0, -4)
 }
 
-describe('requests that come while one runs', () => {
-  test('wait for it, as many as there is room for', async () => {
+describe('requests during a running one', () => {
+  test('wait, up to the maximum', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = await open()
     const asked = upstream.requests.length
@@ -184,7 +184,7 @@ describe('requests that come while one runs', () => {
     client.socket.destroy()
   })
 
-  test('are not kept beyond the length of one request', async () => {
+  test('are limited to the length of one request', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = await open()
     const asked = upstream.requests.length

@@ -77,7 +77,7 @@ describe('a credential', () => {
   })
 })
 
-test('a subprotocol is answered as browsers demand, and rather not with the key', async () => {
+test('a subprotocol is selected as browsers require, preferably not the credential', async () => {
   const offers: [offered: string, answered: string | undefined][] = [
     [`realtime, openai-insecure-api-key.${key}, beta`, 'realtime'],
     [`openai-insecure-api-key.${key}, realtime`, 'realtime'],
@@ -95,7 +95,7 @@ test('a subprotocol is answered as browsers demand, and rather not with the key'
   none.socket.destroy()
 })
 
-test('a GET that asks for no socket is told to', async () => {
+test('a GET without an upgrade is refused', async () => {
   const answer = await gateway.request(path)
   expect(answer.headers.get('upgrade')).toBe('websocket')
   const failure = await readFailure(answer, gateway)
@@ -107,7 +107,7 @@ test('a handshake without its key is refused', async () => {
   expect((await readFailure(answer, gateway)).status).toBe(400)
 })
 
-test('there is room for so many and no more', async () => {
+test('the number of connections is limited', async () => {
   const small = await startGateway({ websocket: { connectionsMax: 2 } })
   const headers = { authorization: `Bearer ${token}` }
   const [first, second] = [
@@ -125,7 +125,7 @@ test('there is room for so many and no more', async () => {
   await small.stop()
 })
 
-test('a key that was revoked asks no more, and its socket is closed', async () => {
+test('a revoked API key is refused on its next request, and its connection is closed', async () => {
   const client = await openSocket(gateway.port, { headers: { 'x-api-key': key } })
   expect((await client.turn(request)).failure).toBeUndefined()
   await gateway.request(`/v1/api-keys/${keyId}`, { method: 'DELETE' })

@@ -44,7 +44,7 @@ async function respond(body: Create) {
   return { ...checked, id: String(checked.response?.['id']) }
 }
 
-test('turns follow one another, stored or not', async () => {
+test('responses continue one another, stored or not', async () => {
   const first = await respond({ model: 'demo-fast', input: 'one', store: false })
   expect(first.response).toMatchObject({ status: 'completed' })
   const second = await respond({
@@ -82,7 +82,7 @@ test('a compaction made by POST begins a new chain', async () => {
   expect(after.response).toMatchObject({ status: 'completed' })
 })
 
-test('a tool call is answered in the next turn', async () => {
+test('a tool call is answered in the next request', async () => {
   const parameters = { type: 'object', properties: { city: { type: 'string' } } }
   const tool = { type: 'function' as const, name: 'get_weather', parameters, strict: false }
   const { id, response } = await respond({
@@ -103,7 +103,7 @@ test('a tool call is answered in the next turn', async () => {
   expect(JSON.stringify(answer.response)).toContain('The tool returned: rain')
 })
 
-test('a failure is an error of the package, and the socket stays', async () => {
+test('a failure is an error of the package, and the connection stays open', async () => {
   const failed = new Promise((resolve) => socket.once('error', resolve))
   const unknown = { model: 'demo-fast', input: 'x', previous_response_id: 'resp_none' }
   socket.send({ type: 'response.create', ...unknown })

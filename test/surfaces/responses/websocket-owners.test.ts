@@ -54,25 +54,28 @@ const ways: [what: string, request: () => object, absent: () => object][] = [
   ],
 ]
 
-test.each(ways)('%s serves its owner and is not found by another', async (_, request, absent) => {
-  for (const more of [{}, { store: false }, { generate: false }]) {
-    const body = { model: 'demo-fast', ...more }
-    const own = await ann.turn({ ...body, ...request() })
-    expect(own.response).toMatchObject({ status: 'completed' })
-    const { failure } = await bob.turn({ ...body, ...request() })
-    expect(failure).toBeDefined()
-    const { failure: nothing } = await bob.turn({ ...body, ...absent() })
-    const masked = (text: unknown) => String(text).replace(/"\w+_\w+"/, 'ID')
-    expect({ ...failure, message: masked(failure?.message) }).toEqual({
-      ...nothing,
-      status: nothing?.status,
-      code: nothing?.code,
-      message: masked(nothing?.message),
-    })
-  }
-})
+test.each(ways)(
+  '%s is available to its owner and not found by another user',
+  async (_, request, absent) => {
+    for (const more of [{}, { store: false }, { generate: false }]) {
+      const body = { model: 'demo-fast', ...more }
+      const own = await ann.turn({ ...body, ...request() })
+      expect(own.response).toMatchObject({ status: 'completed' })
+      const { failure } = await bob.turn({ ...body, ...request() })
+      expect(failure).toBeDefined()
+      const { failure: nothing } = await bob.turn({ ...body, ...absent() })
+      const masked = (text: unknown) => String(text).replace(/"\w+_\w+"/, 'ID')
+      expect({ ...failure, message: masked(failure?.message) }).toEqual({
+        ...nothing,
+        status: nothing?.status,
+        code: nothing?.code,
+        message: masked(nothing?.message),
+      })
+    }
+  },
+)
 
-test('what one socket remembers is nothing to another, of whomever', async () => {
+test('the history of one connection is not available to another, of any user', async () => {
   const { response } = await ann.turn({ model: 'demo-fast', input: 'secret', store: false })
   const request = { model: 'demo-fast', input: 'x', previous_response_id: response?.['id'] }
   for (const store of [true, false]) {
@@ -85,7 +88,7 @@ test('what one socket remembers is nothing to another, of whomever', async () =>
   expect((await ann.turn({ ...request, store: false })).failure).toBeUndefined()
 })
 
-test('a stored response is followed from any socket of its owner', async () => {
+test('a stored response can be continued on any connection of its owner', async () => {
   const token = await gateway.token(['users'], 'ann')
   const other = await openSocket(gateway.port, { headers: { authorization: `Bearer ${token}` } })
   const request = { model: 'demo-fast', previous_response_id: responseId, input: 'x' }

@@ -33,8 +33,8 @@ const lastPrompt = () => JSON.parse(upstream.requests.at(-1)?.body ?? '{}').mess
 const weather = { type: 'function', name: 'get_weather', parameters: { type: 'object' } }
 const notFound = { status: 400, code: 'previous_response_not_found' }
 
-describe('a turn', () => {
-  test('is answered with the events of a stream, and nothing after them', async () => {
+describe('a response over a WebSocket', () => {
+  test('has the events of a stream, and nothing after them', async () => {
     const client = await open()
     const { events, response } = await client.turn(ask('hi'))
     expect(events.map(({ type }) => type)).toEqual([
@@ -53,7 +53,7 @@ describe('a turn', () => {
     client.socket.destroy()
   })
 
-  test('needs nothing but a request of its own, and the socket serves many', async () => {
+  test('needs only its request, and a connection serves many', async () => {
     const client = await open()
     const ids = new Set<unknown>()
     for (const input of ['one', 'two', 'three']) {
@@ -64,7 +64,7 @@ describe('a turn', () => {
     client.socket.destroy()
   })
 
-  test('takes the fields that only a POST needs, and leaves them out', async () => {
+  test('ignores fields that only a POST needs', async () => {
     const client = await open()
     const more = { stream: 'yes', stream_options: 7 }
     expect((await client.turn(ask('hi', more))).response).toMatchObject({ status: 'completed' })
@@ -72,7 +72,7 @@ describe('a turn', () => {
     client.socket.destroy()
   })
 
-  test('in the background is refused', async () => {
+  test('cannot run in the background', async () => {
     const client = await open()
     const { failure } = await client.turn({ ...ask('hi'), background: true, store: true })
     expect(failure).toMatchObject({ status: 400, code: 'invalid_request' })
@@ -121,9 +121,9 @@ describe('a turn', () => {
   })
 })
 
-describe('a turn that is silent', () => {
+describe('a silent response over a WebSocket', () => {
   test.each([{ store: true }, { store: false }])(
-    'shows that it lives, and tells its failure by events (store: $store)',
+    'sends heartbeats, and reports its failure by events (store: $store)',
     async ({ store }) => {
       const quick = await startGateway({
         upstream: [{ url: upstream.baseUrl, models: ['m'] }],
@@ -148,8 +148,8 @@ describe('a turn that is silent', () => {
   )
 })
 
-describe('a response that is not stored', () => {
-  test('is followed on its own socket, and so is the next one', async () => {
+describe('an unstored response', () => {
+  test('can be continued on its own connection, and so can the next one', async () => {
     const client = await open()
     const first = await client.turn(ask('my name is Ann'))
     const second = await client.turn(
@@ -169,7 +169,7 @@ describe('a response that is not stored', () => {
     client.socket.destroy()
   })
 
-  test('is followed by the result of the tool that it called', async () => {
+  test('can be continued with the result of its tool call', async () => {
     const client = await open()
     const { response } = await client.turn(ask('weather?', { tools: [weather] }))
     const [call] = Object(response)['output']
@@ -181,7 +181,7 @@ describe('a response that is not stored', () => {
     client.socket.destroy()
   })
 
-  test('is unknown on another socket, which goes on with a request of its own', async () => {
+  test('is unknown on another connection, which stays open', async () => {
     const first = await open()
     const { response } = await first.turn(ask('hi'))
     first.socket.destroy()
@@ -192,7 +192,7 @@ describe('a response that is not stored', () => {
     second.socket.destroy()
   })
 
-  test('is part of what is stored when one that is stored follows it', async () => {
+  test('becomes part of a stored response that continues it', async () => {
     const client = await open()
     const { response: loose } = await client.turn(ask('loose'))
     const stored = { model: 'm', previous_response_id: loose?.['id'], input: 'kept' }
@@ -211,7 +211,7 @@ describe('a response that is not stored', () => {
   })
 })
 
-describe('a request that fails takes what it follows with it', () => {
+describe('a failed request removes its predecessor', () => {
   const failures: [how: string, request: object][] = [
     ['for its input', { input: [{ type: 'function_call_output', call_id: 'no', output: 'x' }] }],
     ['for its model', { model: 'none' }],
@@ -232,7 +232,7 @@ describe('a request that fails takes what it follows with it', () => {
     client.socket.destroy()
   })
 
-  test('and cannot be followed itself', async () => {
+  test('and cannot be continued itself', async () => {
     const client = await open()
     const { response } = await client.turn({ model: 'demo-fail-midway', input: 'x', store: false })
     const next = ask('go on', { previous_response_id: response?.['id'] })
@@ -241,10 +241,10 @@ describe('a request that fails takes what it follows with it', () => {
   })
 })
 
-describe('a warm-up', () => {
+describe('a request with generate false', () => {
   const warmUp = (more: object = {}) => ask('long instructions', { generate: false, ...more })
 
-  test('asks no model, and what it left is followed', async () => {
+  test('does not call the model, and its input can be continued', async () => {
     const client = await open()
     const asked = upstream.requests.length
     const { events, response } = await client.turn(warmUp())
@@ -263,7 +263,7 @@ describe('a warm-up', () => {
     client.socket.destroy()
   })
 
-  test('is stored where it is not told otherwise', async () => {
+  test('is stored by default', async () => {
     const client: SocketClient = await open()
     const { response } = await client.turn(warmUp({ store: true }))
     client.socket.destroy()
@@ -271,7 +271,7 @@ describe('a warm-up', () => {
     expect(await found.json()).toMatchObject({ status: 'completed', output: [] })
   })
 
-  test('is not to be had by POST', async () => {
+  test('is not supported by POST', async () => {
     const asked = upstream.requests.length
     await gateway.post('/v1/responses', warmUp())
     expect(upstream.requests).toHaveLength(asked + 1)

@@ -26,7 +26,7 @@ function openWire() {
   return wire
 }
 
-test('frames go on where what waited went out and nobody said so', async () => {
+test('sending continues if the buffer was flushed without a drain event', async () => {
   const wire = openWire()
   const outbox = createOutbox(wire, { readerStallMs: 60_000 })
   const written = outbox.write(['one', 'two'])
@@ -38,7 +38,7 @@ test('frames go on where what waited went out and nobody said so', async () => {
   outbox.closed()
 })
 
-test('a client that reads nothing is let go', async () => {
+test('a client that reads nothing is disconnected', async () => {
   const wire = openWire()
   const outbox = createOutbox(wire, { readerStallMs: 20 })
   const written = outbox.write(['one', 'two'])

@@ -13,7 +13,7 @@ function itemOf(chars: number): StoredItem {
 const large = { memoryCharsMax: 1_000_000, memoryTotalCharsMax: 1_000_000 }
 
 describe('one connection', () => {
-  test('finds what it was given, until it forgets it', () => {
+  test('finds what it stored, until it forgets it', () => {
     const memory = createHistoryMemories(large).open()
     const items = [itemOf(100)]
     memory.remember('resp_1', items)
@@ -51,8 +51,8 @@ describe('one connection', () => {
   })
 })
 
-describe('many connections', () => {
-  test('know nothing of one another', () => {
+describe('several connections', () => {
+  test('do not share their histories', () => {
     const memories = createHistoryMemories(large)
     const [first, second] = [memories.open(), memories.open()]
     first.remember('resp_1', [itemOf(100)])
@@ -62,7 +62,7 @@ describe('many connections', () => {
     expect(second.find('resp_1')).toBeUndefined()
   })
 
-  test('share what there is; the oldest is forgotten first, whoever had it', () => {
+  test('share the total limit; the oldest history of any connection is evicted first', () => {
     const memories = createHistoryMemories({ memoryCharsMax: 1_000, memoryTotalCharsMax: 1_000 })
     const [first, second] = [memories.open(), memories.open()]
     first.remember('resp_1', [itemOf(400)])
