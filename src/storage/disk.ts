@@ -4,10 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
 
-/**
- * Contents in a folder: written aside, made durable, then named by their hash, so that a content is
- * there whole or not at all.
- */
+/** Stores contents in a folder. A content is written elsewhere, synced, and renamed to its hash. */
 export async function createDiskStorage(options: {
   folder: string
   now: () => Date
@@ -20,24 +17,24 @@ export async function createDiskStorage(options: {
 
   return {
     async put(source, limits) {
-      const aside = join(unfinished, Bun.randomUUIDv7())
-      const content = await spool(source, aside, limits)
+      const unfinishedPath = join(unfinished, Bun.randomUUIDv7())
+      const content = await spool(source, unfinishedPath, limits)
       const path = pathOf(content.sha256)
       try {
         await mkdir(dirname(path), { recursive: true })
-        // Equal contents may come at once; each rename puts the same bytes there.
-        await rename(aside, path)
+        // Concurrent uploads of equal contents replace each other's file with the same bytes.
+        await rename(unfinishedPath, path)
         await syncFolder(dirname(path))
         await syncFolder(options.folder)
       } catch (error) {
-        await rm(aside, { force: true })
+        await rm(unfinishedPath, { force: true })
         throw error
       }
       return content
     },
     async read(sha256, range) {
       const file = Bun.file(pathOf(sha256))
-      if (!(await file.exists())) throw absent()
+      if (!(await file.exists())) throw contentNotFound()
       return (range === undefined ? file : file.slice(range.start, range.end)).stream()
     },
     has,
@@ -48,7 +45,7 @@ export async function createDiskStorage(options: {
   }
 }
 
-/** A name is durable once its folder is. */
+/** Makes a rename durable. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {
@@ -58,6 +55,6 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-function absent(): AppError {
-  return new AppError('not_found', 'The content of this file is gone.')
+function contentNotFound(): AppError {
+  return new AppError('not_found', 'The content of this file no longer exists.')
 }

@@ -1,10 +1,25 @@
+import { join } from 'node:path'
+import type { Config } from '#config/schema.ts'
 import { type Foundation, module } from '#module.ts'
-import { openStorage } from './open-storage.ts'
+import { createDiskStorage } from './disk.ts'
+import { createS3Storage } from './s3.ts'
+import type { Storage } from './storage.ts'
 
-/** Where the contents of files are stored. */
+/** Stores the contents of files. */
 export const storageModule = module({
   name: 'storage',
   start: async ({ config, now }: Foundation) => ({
     services: { storage: await openStorage(config, now) },
   }),
 })
+
+/** The configured bucket, or the data folder. */
+export function openStorage(
+  { data, s3 }: Pick<Config, 'data' | 's3'>,
+  now: () => Date,
+): Promise<Storage> {
+  const { bucket } = s3
+  return bucket === undefined
+    ? createDiskStorage({ folder: join(data, 'files'), now })
+    : createS3Storage({ settings: { ...s3, bucket }, folder: join(data, 'uploads'), now })
+}

@@ -6,20 +6,20 @@ import { AppError } from '#lib/errors.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
 
-/** S3 takes at most 10,000 parts, so this bounds an object at 160 GB. */
+/** With the maximum of 10,000 parts, objects have up to 160 GB. */
 const partBytes = 16 * 1024 * 1024
-/** Parts that are under way at once; with the size of a part, the memory of an upload. */
-const partsAtOnce = 2
+/** Concurrent parts; times the part size, the memory of an upload. */
+const concurrentParts = 2
 
 export type S3Settings = Config['s3'] & { readonly bucket: string }
 
 /**
- * Contents as objects of a bucket. An object's name is the hash of its bytes, which is known only at
- * their end, so a content is written to the disk first; what is not whole never reaches the bucket.
+ * Stores contents in a bucket. The key is the hash of the content, so it is written to disk first;
+ * incomplete uploads never reach the bucket.
  */
 export async function createS3Storage(options: {
   settings: S3Settings
-  /** For what is on its way. */
+  /** For unfinished uploads. */
   folder: string
   now: () => Date
 }): Promise<Storage> {
@@ -32,31 +32,31 @@ export async function createS3Storage(options: {
 
   return {
     async put(source, limits) {
-      const aside = join(folder, Bun.randomUUIDv7())
-      const content = await spool(source, aside, limits)
+      const path = join(folder, Bun.randomUUIDv7())
+      const content = await spool(source, path, limits)
       try {
         const object = objectOf(content.sha256)
-        await asked(() =>
-          object.write(Bun.file(aside), { partSize: partBytes, queueSize: partsAtOnce }),
+        await withStorageErrors(() =>
+          object.write(Bun.file(path), { partSize: partBytes, queueSize: concurrentParts }),
         )
       } finally {
-        await rm(aside, { force: true })
+        await rm(path, { force: true })
       }
       return content
     },
     async read(sha256, range) {
       const object = objectOf(sha256)
-      if (!(await asked(() => object.exists()))) {
-        throw new AppError('not_found', 'The content of this file is gone.')
+      if (!(await withStorageErrors(() => object.exists()))) {
+        throw new AppError('not_found', 'The content of this file no longer exists.')
       }
       return (range === undefined ? object : object.slice(range.start, range.end)).stream()
     },
-    has: (sha256) => asked(() => objectOf(sha256).exists()),
+    has: (sha256) => withStorageErrors(() => objectOf(sha256).exists()),
     async remove(sha256) {
-      await asked(() => objectOf(sha256).delete())
+      await withStorageErrors(() => objectOf(sha256).delete())
     },
     async ping() {
-      await asked(() => client.list({ maxKeys: 1 }))
+      await withStorageErrors(() => client.list({ maxKeys: 1 }))
     },
   }
 }
@@ -71,12 +71,12 @@ function clientOptions({ endpoint, bucket, region, accessKeyId, secretAccessKey 
   }
 }
 
-/** The errors of the client name buckets and addresses, which are nobody's business. */
-async function asked<T>(question: () => Promise<T>): Promise<T> {
+/** Hides errors of the client, which contain buckets and addresses. */
+async function withStorageErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return await question()
+    return await work()
   } catch (cause) {
-    throw new AppError('service_unavailable', 'The storage of files does not answer.', {
+    throw new AppError('service_unavailable', 'The file storage is unavailable.', {
       retryAfterS: 1,
       cause,
     })

@@ -3,15 +3,12 @@ import { join } from 'node:path'
 import { AppError } from '#lib/errors.ts'
 import type { StoredContent } from './storage.ts'
 
-/** What telling the kind of a file takes. */
+/** Enough for format detection. */
 const headBytesMax = 4_100
-/** An upload that was not finished for so long belongs to a process that died. */
+/** Older unfinished files were left by crashed processes. */
 const unfinishedMsMax = 86_400_000
 
-/**
- * Writes a content to a file of its own, at the speed of the disk, and makes it durable. Whatever
- * goes wrong, the file is gone then.
- */
+/** Streams a content to a new file with backpressure and syncs it. Removes the file on failure. */
 export async function spool(
   source: AsyncIterable<Uint8Array>,
   path: string,
@@ -26,11 +23,11 @@ export async function spool(
   } catch (error) {
     await file.close()
     await rm(path, { force: true })
-    throw isFull(error) ? noRoom(error) : error
+    throw isDiskFull(error) ? diskFull(error) : error
   }
 }
 
-/** Removes from a folder of contents that are on their way those that will never arrive. */
+/** Removes the files of uploads that crashed processes left unfinished. */
 export async function removeUnfinished(folder: string, now: Date): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
@@ -51,7 +48,7 @@ async function writeAll(
   for await (const chunk of source) {
     bytes += chunk.length
     if (bytes > bytesMax) {
-      throw new AppError('request_too_large', `A file may have ${bytesMax} bytes.`, {
+      throw new AppError('request_too_large', `The file exceeds the limit of ${bytesMax} bytes.`, {
         code: 'file_too_large',
       })
     }
@@ -61,20 +58,20 @@ async function writeAll(
       headBytes += part.length
     }
     hasher.update(chunk)
-    await writeWhole(file, chunk)
+    await writeFully(file, chunk)
   }
   return { sha256: hasher.digest('hex'), bytes, head: Buffer.concat(heads, headBytes) }
 }
 
-/** One call may write a part only. */
-async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+/** A single call may write only a part. */
+async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let written = 0; written < chunk.length; ) {
     const { bytesWritten } = await file.write(chunk, written)
     written += bytesWritten
   }
 }
 
-function isFull(error: unknown): boolean {
+function isDiskFull(error: unknown): boolean {
   return (
     error instanceof Error &&
     'code' in error &&
@@ -82,6 +79,6 @@ function isFull(error: unknown): boolean {
   )
 }
 
-function noRoom(cause: unknown): AppError {
-  return new AppError('insufficient_storage', 'There is no room for this file.', { cause })
+function diskFull(cause: unknown): AppError {
+  return new AppError('insufficient_storage', 'The storage is full.', { cause })
 }

@@ -1,22 +1,18 @@
-/**
- * Where contents are kept, each under the hash of its bytes, so that equal contents are kept once
- * and a content never changes. Disk and S3 keep this contract; what is above cannot tell which.
- */
+/** Stores contents by the hash of their bytes, so that equal contents are stored once. */
 export type Storage = {
   /**
-   * Takes a content at the speed at which it can be kept, with memory that does not grow with it.
-   * It is there, whole and durable, when this resolves; otherwise nothing of it is left.
+   * Streams a content with backpressure and bounded memory. Resolves when it is durable; a failure
+   * leaves nothing behind.
    *
-   * Throws `request_too_large` past `bytesMax`, `insufficient_storage` where there is no room, and
-   * what the source throws.
+   * Throws `request_too_large` above `bytesMax`, `insufficient_storage`, and errors of the source.
    */
   put(source: AsyncIterable<Uint8Array>, limits: { bytesMax: number }): Promise<StoredContent>
-  /** The bytes from `start` to before `end`; throws `not_found` where the content is gone. */
+  /** Bytes from `start` to before `end`; throws `not_found`. */
   read(sha256: string, range?: { start: number; end: number }): Promise<ReadableStream<Uint8Array>>
   has(sha256: string): Promise<boolean>
-  /** Harmless for what is not there. */
+  /** Succeeds for absent contents. */
   remove(sha256: string): Promise<void>
-  /** Resolves when it can be used, rejects when it cannot. */
+  /** Rejects if the storage cannot be used. */
   ping(): Promise<void>
 }
 
@@ -24,6 +20,6 @@ export type StoredContent = {
   /** In hex. */
   readonly sha256: string
   readonly bytes: number
-  /** The first bytes, as many as telling the kind of a file takes (4,100 at most). */
+  /** The first 4,100 bytes at most, for format detection. */
   readonly head: Uint8Array
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/words.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
-import { openStorage } from '#storage/open-storage.ts'
+import { openStorage } from '#storage/module.ts'
 
 const check = 'storage'
 

@@ -1,35 +1,30 @@
-/**
- * A program that reads one file, for `extraction.ts`, which gives it few rights and little time. Its
- * input is a line of JSON and the file; its output is a line that says that it runs, a line of JSON,
- * and the text.
- */
-import { type ChildReport, type ChildRequest, readyLine } from './child-messages.ts'
+/** The program that reads one file, with the limits of `extraction.ts`. See `child-protocol.ts`. */
+import { type ChildReport, type ChildRequest, readyLine } from './child-protocol.ts'
 import { readDocument } from './read-document.ts'
 import { UnreadableFile } from './unreadable.ts'
 
-// Who stops the whole group of processes means the one that started us, which will decide.
+// Signals to the process group are meant for the server, which ends its children itself.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 
 await write(readyLine)
-const input = await Bun.stdin.bytes()
-const { report, text } = await read(input)
+const { report, text } = await read(await Bun.stdin.bytes())
 await write(`${JSON.stringify(report)}\n`)
 await write(text)
 
-async function read(given: Uint8Array): Promise<{ report: ChildReport; text: Uint8Array }> {
-  const end = given.indexOf(0x0a)
-  const request: ChildRequest = JSON.parse(new TextDecoder().decode(given.subarray(0, end)))
+async function read(input: Uint8Array): Promise<{ report: ChildReport; text: Uint8Array }> {
+  const end = input.indexOf(0x0a)
+  const request: ChildRequest = JSON.parse(new TextDecoder().decode(input.subarray(0, end)))
   try {
-    const { text, pages } = await readDocument(given.subarray(end + 1), request)
-    const bytes = new TextEncoder().encode(text)
-    return { report: { type: 'read', pages, bytes: bytes.length }, text: bytes }
+    const document = await readDocument(input.subarray(end + 1), request)
+    const bytes = new TextEncoder().encode(document.text)
+    return { report: { type: 'read', pages: document.pages, bytes: bytes.length }, text: bytes }
   } catch (error) {
     return { report: { type: 'unreadable', code: codeOf(error) }, text: new Uint8Array() }
   }
 }
 
-/** Readers throw what they like at a file that is damaged. */
+/** Parsers throw errors of any kind for damaged files. */
 function codeOf(error: unknown) {
   if (error instanceof UnreadableFile) return error.code
   return error instanceof RangeError ? 'extraction_limit' : 'invalid_file'

@@ -1,8 +1,8 @@
 import { UnreadableFile } from './unreadable.ts'
 
-/** A text has hardly any of what stands for bytes that are no text. */
-const strangeShareMax = 0.1
-/** As far as an HTML or XML file may put the name of its encoding. */
+/** Share of control and replacement characters above which the file is not text. */
+const invalidShareMax = 0.1
+/** Where HTML and XML files declare their encoding. */
 const declarationBytesMax = 1_024
 
 const byteOrderMarks: readonly (readonly [encoding: Bun.Encoding, ...mark: number[]])[] = [
@@ -12,12 +12,13 @@ const byteOrderMarks: readonly (readonly [encoding: Bun.Encoding, ...mark: numbe
 ]
 
 /**
- * The text of a file without formatting: UTF-8, UTF-16 with a byte order mark, or what HTML and XML
- * declare. Where some bytes are not UTF-8, the rest is taken all the same and U+FFFD stands for
- * them; where they are more than a tenth, it is another encoding or no text, and is refused.
+ * Decodes UTF-8, UTF-16 with a byte order mark, or the declared encoding of HTML and XML. Invalid
+ * bytes become U+FFFD; a file with more than a tenth of them is refused.
  */
 export function decodeText(bytes: Uint8Array): string {
-  const marked = byteOrderMarks.find(([, ...mark]) => mark.every((byte, at) => bytes[at] === byte))
+  const marked = byteOrderMarks.find(([, ...mark]) =>
+    mark.every((byte, index) => bytes[index] === byte),
+  )
   if (marked !== undefined) return decodeAs(marked[0], bytes)
   try {
     return requireText(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
@@ -48,14 +49,14 @@ function isEncoding(label: string): label is Bun.Encoding {
 }
 
 function requireText(text: string): string {
-  let strange = 0
-  for (let at = 0; at < text.length; at++) {
-    if (isStrange(text.charCodeAt(at))) strange++
+  let invalid = 0
+  for (let index = 0; index < text.length; index++) {
+    if (isInvalid(text.charCodeAt(index))) invalid++
   }
-  if (strange > text.length * strangeShareMax) throw new UnreadableFile('unsupported_file')
+  if (invalid > text.length * invalidShareMax) throw new UnreadableFile('unsupported_file')
   return text
 }
 
-function isStrange(code: number): boolean {
+function isInvalid(code: number): boolean {
   return code === 0xfffd || (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d)
 }

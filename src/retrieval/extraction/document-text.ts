@@ -1,15 +1,14 @@
-/** What a document says, and where its pages begin in it. */
 export type DocumentText = {
   readonly text: string
-  /** Where each page begins, in characters; null where there are no pages. */
+  /** The start of each page in characters; null: no pages. */
   readonly pages: readonly number[] | null
 }
 
-/** Pages, slides and the like, one below the other. */
+/** Joins pages or slides. */
 export function joinPages(pages: readonly string[]): DocumentText {
   const starts: number[] = []
   let text = ''
-  for (const page of pages.map(tidyText)) {
+  for (const page of pages.map(normalizeText)) {
     if (text !== '' && page !== '') text += '\n\n'
     starts.push(text.length)
     text += page
@@ -18,10 +17,10 @@ export function joinPages(pages: readonly string[]): DocumentText {
 }
 
 /**
- * One way to write each text: composed characters, plain line ends, no control characters, halves of
- * characters or long gaps. What a database refuses is no longer in it.
+ * Composes characters, unifies line ends, and removes control characters, lone surrogates and empty
+ * lines in series, so that the database accepts every text.
  */
-export function tidyText(text: string): string {
+export function normalizeText(text: string): string {
   return text
     .toWellFormed()
     .normalize('NFC')
@@ -34,7 +33,7 @@ export function tidyText(text: string): string {
     .trim()
 }
 
-/** A row of a table, as Markdown has it. */
+/** A row of a Markdown table. */
 export function tableRow(cells: readonly string[]): string {
   return `| ${cells.map((cell) => cell.replace(/\s+/g, ' ').trim()).join(' | ')} |`
 }

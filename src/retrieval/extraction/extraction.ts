@@ -3,12 +3,15 @@ import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
 import { orAfter } from '#lib/time-limit.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type ChildAnswer, readAnswer } from './child-answer.ts'
-import type { ChildRequest } from './child-messages.ts'
+import {
+  type ChildOutput,
+  type ChildRequest,
+  readOutput,
+  type TextFormat,
+  textFormatOf,
+} from './child-protocol.ts'
 import type { DocumentText } from './document-text.ts'
-import { createJail } from './jail.ts'
-import { createPlaces } from './places.ts'
-import { type TextFormat, textFormatOf } from './text-format.ts'
+import { createSemaphore } from './semaphore.ts'
 import { UnreadableFile } from './unreadable.ts'
 
 type SourceFile = {
@@ -17,17 +20,11 @@ type SourceFile = {
   readonly bytes: number
 }
 
-/** Reads the text of files, each in a process of its own that may do little and not for long. */
+/** Extracts the text of files, each in a child process with limited rights, memory and time. */
 export type Extraction = {
-  /**
-   * Names how a file is read. What was read of a content by one extractor need not be read again;
-   * another name means that it may come out otherwise.
-   */
+  /** The key under which the extracted text of a content can be cached. */
   extractorOf(file: SourceFile): string
-  /**
-   * Throws `UnreadableFile` where the file is to blame, an `AppError` where we are, and what opening
-   * the content throws.
-   */
+  /** Throws `UnreadableFile` if the file is the cause, an `AppError` otherwise, and errors of `open`. */
   extract(
     file: SourceFile,
     open: () => Promise<ReadableStream<Uint8Array>>,
@@ -40,20 +37,20 @@ export type ExtractionLimits = Pick<
   'textCharsMax' | 'extractMs' | 'extractMemoryBytesMax' | 'extractionsMax'
 >
 
-/** Counts up with every release that may read a file otherwise. */
+/** Incremented when a release may extract another text. */
 const version = 1
-/** A file is held as a whole beside what it unpacks to. */
+/** The child holds the file and its unpacked content. */
 const memoryPerFileByte = 4
-/** How long a process whose output has ended may take to end. */
+/** How long a child may take to exit after the end of its output. */
 const exitWaitMaxMs = 1_000
-/** Threads count apart, so a process may take more of the processors' time than passes. */
-const processorTimePerTime = 2
+/** CPU time exceeds elapsed time, since threads count separately. */
+const cpuTimeFactor = 2
+const openFilesMax = 64
 
 const childEnvironment = {
-  // It may write no file.
+  // The child may not write files.
   BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
-  // The usual reservation for compiled code is beyond what a jailed process may have, and without
-  // any, everything takes thirty times as long.
+  // The default reservation exceeds the memory limit; without any, the child is thirty times slower.
   BUN_JSC_jitMemoryReservationSize: String(32 * 1024 * 1024),
 }
 
@@ -64,43 +61,39 @@ export function createExtraction(deps: {
   log: Pick<Log, 'warn'>
 }): Extraction {
   const { limits, log } = deps
-  const jail = createJail(log)
-  const places = createPlaces(limits.extractionsMax)
-  const command = jail([process.execPath, program], {
-    memoryBytesMax: limits.extractMemoryBytesMax,
-    processorSecondsMax: Math.ceil((limits.extractMs / 1000) * processorTimePerTime) + 1,
-  })
+  const semaphore = createSemaphore(limits.extractionsMax)
+  const command = limitedCommand(limits, log)
 
   async function run(format: TextFormat, content: ReadableStream<Uint8Array>, signal: AbortSignal) {
     const child = Bun.spawn(command, {
-      // Where no settings of a developer are found, with nothing of our environment.
+      // Outside of any project, whose settings Bun would load.
       cwd: '/',
       env: childEnvironment,
       stdio: ['pipe', 'pipe', 'ignore'],
     })
     const reader = content.getReader()
     const kill = () => child.kill('SIGKILL')
-    let isLate = false
+    let isTimedOut = false
     const timer = setTimeout(() => {
-      isLate = true
+      isTimedOut = true
       kill()
     }, limits.extractMs)
     signal.addEventListener('abort', kill, { once: true })
     if (signal.aborted) kill()
     const request: ChildRequest = { format, charsMax: limits.textCharsMax }
-    // What it waits for may never come where the child has ended, so it is not waited for.
+    // Not awaited: the source may never end if the child exits early.
     let sourceFailure: { error: unknown } | null = null
-    feed(child.stdin, request, reader).catch((error: unknown) => {
+    sendInput(child.stdin, request, reader).catch((error: unknown) => {
       sourceFailure = { error }
       kill()
     })
     try {
-      const answer = await readAnswer(child.stdout, limits.textCharsMax)
+      const output = await readOutput(child.stdout, limits.textCharsMax)
       signal.throwIfAborted()
       rethrow(sourceFailure)
-      if (answer.report === null && isLate) throw new UnreadableFile('extraction_limit')
-      if (answer.report === null) await orAfter(child.exited, exitWaitMaxMs, null)
-      return textOf(answer, String(child.signalCode ?? child.exitCode))
+      if (output.report === null && isTimedOut) throw new UnreadableFile('extraction_limit')
+      if (output.report === null) await orAfter(child.exited, exitWaitMaxMs, null)
+      return textOf(output, String(child.signalCode ?? child.exitCode))
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', kill)
@@ -118,34 +111,54 @@ export function createExtraction(deps: {
       if (file.bytes * memoryPerFileByte > limits.extractMemoryBytesMax) {
         throw new UnreadableFile('too_large')
       }
-      const leave = await places.enter(signal)
+      const release = await semaphore.acquire(signal)
       try {
         const format = textFormatOf(file.name, file.mimeType)
         return await run(format, await open(), signal)
       } finally {
-        leave()
+        release()
       }
     },
   }
 }
 
-type Child = Bun.Subprocess<'pipe', 'pipe', 'ignore'>
+/** Without `prlimit`, only time is limited. */
+function limitedCommand(limits: ExtractionLimits, log: Pick<Log, 'warn'>): string[] {
+  const command = [process.execPath, program]
+  const prlimit = Bun.which('prlimit')
+  if (prlimit === null) {
+    log.warn('prlimit not found, memory of text extraction is not limited')
+    return command
+  }
+  const cpuSeconds = Math.ceil((limits.extractMs / 1000) * cpuTimeFactor) + 1
+  return [
+    prlimit,
+    `--data=${limits.extractMemoryBytesMax}`,
+    `--cpu=${cpuSeconds}:${cpuSeconds + 1}`,
+    `--nofile=${openFilesMax}`,
+    '--fsize=0',
+    '--core=0',
+    ...command,
+  ]
+}
 
-/** Gives a child its input at its speed; rejects where the source fails. */
-async function feed(
-  input: Child['stdin'],
+type ChildInput = Bun.Subprocess<'pipe', 'pipe', 'ignore'>['stdin']
+
+/** Streams the request and the file with backpressure; rejects if the source fails. */
+async function sendInput(
+  input: ChildInput,
   request: ChildRequest,
   content: { read(): Promise<{ value?: Uint8Array | undefined }> },
 ): Promise<void> {
   let next: string | Uint8Array | undefined = `${JSON.stringify(request)}\n`
-  while (next !== undefined && (await give(input, next))) {
+  while (next !== undefined && (await tryWrite(input, next))) {
     next = (await content.read()).value
   }
   await Promise.resolve(input.end()).catch(() => {})
 }
 
-/** A child that has ended takes no more, and its answer says what became of it. */
-async function give(input: Child['stdin'], data: string | Uint8Array): Promise<boolean> {
+/** False if the child has exited; its output says why. */
+async function tryWrite(input: ChildInput, data: string | Uint8Array): Promise<boolean> {
   try {
     input.write(data)
     await input.flush()
@@ -159,18 +172,18 @@ function rethrow(failure: { error: unknown } | null): void {
   if (failure !== null) throw failure.error
 }
 
-/** Signals that others than ourselves and the limits end processes with. */
-const foreignSignals: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
+/** Not sent by the limits: the system or an operator has ended the child. */
+const externalSignals: ReadonlySet<string> = new Set(['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'])
 
-function textOf({ isReady, report, text }: ChildAnswer, end: string): DocumentText {
+function textOf({ isReady, report, text }: ChildOutput, exitStatus: string): DocumentText {
   if (report?.type === 'read') return { text, pages: report.pages }
   if (report?.type === 'unreadable') throw new UnreadableFile(report.code)
-  const cause = new Error(`the reading process ended with ${end}`)
+  const cause = new Error(`the extraction process ended with ${exitStatus}`)
   if (!isReady) {
-    throw new AppError('internal_error', 'The file cannot be read here at present.', { cause })
+    throw new AppError('internal_error', 'The text extraction failed to start.', { cause })
   }
-  if (foreignSignals.has(end)) {
-    throw new AppError('service_unavailable', 'Reading the file was interrupted.', { cause })
+  if (externalSignals.has(exitStatus)) {
+    throw new AppError('service_unavailable', 'The text extraction was interrupted.', { cause })
   }
   throw new UnreadableFile('extraction_limit', cause)
 }

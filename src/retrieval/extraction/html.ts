@@ -1,10 +1,10 @@
 import TurndownService from 'turndown'
 import { tableRow } from './document-text.ts'
 
-/** What a browser does not show as text. */
-const hidden = ['script', 'style', 'noscript', 'template', 'iframe', 'object'] as const
+/** Elements without visible text. */
+const hiddenElements = ['script', 'style', 'noscript', 'template', 'iframe', 'object'] as const
 
-/** What an HTML document says, as Markdown: headings, lists and tables stay what they are. */
+/** The text of an HTML document as Markdown. */
 export function htmlToText(html: string): string {
   const service = new TurndownService({
     headingStyle: 'atx',
@@ -12,9 +12,9 @@ export function htmlToText(html: string): string {
     bulletListMarker: '-',
     codeBlockStyle: 'fenced',
   })
-  service.remove([...hidden])
+  service.remove([...hiddenElements])
   service.addRule('drawings', { filter: (node) => isDrawing(node.nodeName), replacement: () => '' })
-  // An address within the page, or one that holds a whole picture, tells a reader nothing.
+  // Fragments and data URLs carry no meaning.
   service.addRule('links', { filter: 'a', replacement: linkText })
   service.addRule('images', {
     filter: 'img',
@@ -30,15 +30,15 @@ export function htmlToText(html: string): string {
     replacement: (text) => text,
   })
   service.addRule('tables', { filter: 'table', replacement: (text) => `\n\n${text}\n\n` })
-  // Marks before signs that mean something in Markdown would only be in the way of a search.
+  // Escapes would interfere with searches.
   service.escape = (text) => text
   return service.turndown(html.replaceAll('\u0000', ''))
 }
 
 function linkText(text: string, node: TurndownService.Node): string {
   const address = attributeOf(node, 'href')
-  const isTelling = /^https?:\/\//i.test(address) && text.trim() !== '' && text !== address
-  return isTelling ? `[${text}](${address})` : text
+  const isUseful = /^https?:\/\//i.test(address) && text.trim() !== '' && text !== address
+  return isUseful ? `[${text}](${address})` : text
 }
 
 function attributeOf(node: TurndownService.Node, name: string): string {

@@ -3,12 +3,12 @@ import { isRecord } from '#lib/json.ts'
 import { type DocumentText, joinPages } from './document-text.ts'
 import { UnreadableFile } from './unreadable.ts'
 
-/** A line that is further below the last one than this, in heights of its letters, is a new paragraph. */
+/** Distance of two lines, in line heights, above which a new paragraph begins. */
 const paragraphGap = 1.7
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>
 
-/** The text of each page. Nothing in the document is run, and nothing outside of it is asked for. */
+/** The text of each page. Runs no scripts and loads no external resources. */
 export async function readPdf(bytes: Uint8Array, charsMax: number): Promise<DocumentText> {
   const document = await openPdf(bytes)
   const pages: string[] = []
@@ -30,12 +30,12 @@ async function openPdf(bytes: Uint8Array): Promise<Pdf> {
       verbosity: 0,
     })
   } catch (error) {
-    const isLocked = isRecord(error) && error['name'] === 'PasswordException'
-    throw new UnreadableFile(isLocked ? 'encrypted' : 'invalid_file', error)
+    const isEncrypted = isRecord(error) && error['name'] === 'PasswordException'
+    throw new UnreadableFile(isEncrypted ? 'encrypted' : 'invalid_file', error)
   }
 }
 
-/** Lines as they stand, with an empty one between paragraphs, as far as the distances show them. */
+/** The lines of a page, with an empty one at each large vertical gap. */
 async function readPage(document: Pdf, number: number): Promise<string> {
   const page = await document.getPage(number)
   const { items } = await page.getTextContent()
@@ -45,8 +45,8 @@ async function readPage(document: Pdf, number: number): Promise<string> {
     if (!('str' in item)) continue
     const y = Number(item.transform[5])
     if (item.str.trim() !== '') {
-      const isApart = lineY !== null && lineY - y > paragraphGap * item.height
-      if (isApart && text.endsWith('\n')) text += '\n'
+      const isNewParagraph = lineY !== null && lineY - y > paragraphGap * item.height
+      if (isNewParagraph && text.endsWith('\n')) text += '\n'
       lineY = y
     }
     text += item.hasEOL ? `${item.str}\n` : item.str

@@ -1,12 +1,11 @@
 import { type DocumentText, joinPages, tableRow } from './document-text.ts'
-import { relatedParts, relationId } from './package-parts.ts'
+import { readXml, relatedParts, relationId } from './office-xml.ts'
 import { UnreadableFile } from './unreadable.ts'
-import { readXml } from './xml.ts'
 import type { ZipFile } from './zip.ts'
 
 const presentation = 'ppt/presentation.xml'
 
-/** The slides in their order, each a page, with the notes of the speaker below. */
+/** One page per slide, with the speaker notes after its text. */
 export function readPptx(zip: ZipFile): DocumentText {
   const parts = relatedParts(zip, presentation)
   const slides: string[] = []
@@ -23,13 +22,13 @@ export function readPptx(zip: ZipFile): DocumentText {
 
 function readSlide(zip: ZipFile, slide: string): string {
   const notes = [...relatedParts(zip, slide).values()].find(({ kind }) => kind === 'notesSlide')
-  const said = readShapes(zip.read(slide))
-  const noted = notes === undefined ? '' : readShapes(zip.read(notes.path))
-  return noted === '' ? said : `${said}\n\n${noted}`
+  const text = readShapes(zip.read(slide))
+  const noteText = notes === undefined ? '' : readShapes(zip.read(notes.path))
+  return noteText === '' ? text : `${text}\n\n${noteText}`
 }
 
-/** Placeholders that repeat on every slide and say nothing. */
-const dullPlaceholders: ReadonlySet<string> = new Set(['sldNum', 'dt', 'ftr', 'hdr', 'sldImg'])
+/** Placeholders repeated on every slide. */
+const ignoredPlaceholders: ReadonlySet<string> = new Set(['sldNum', 'dt', 'ftr', 'hdr', 'sldImg'])
 
 function readShapes(bytes: Uint8Array): string {
   const blocks: string[] = []
@@ -40,7 +39,7 @@ function readShapes(bytes: Uint8Array): string {
   const endParagraph = () => {
     const text = paragraph?.trim() ?? ''
     paragraph = null
-    if (text === '' || dullPlaceholders.has(placeholder)) return
+    if (text === '' || ignoredPlaceholders.has(placeholder)) return
     if (cells !== null && cells.length > 0) cells.push(`${cells.pop()} ${text}`)
     else blocks.push(/title$/i.test(placeholder) ? `## ${text}` : text)
   }

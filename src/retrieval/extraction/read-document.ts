@@ -1,30 +1,25 @@
 import { fileTypeFromBuffer } from 'file-type'
+import type { ChildRequest, TextFormat } from './child-protocol.ts'
 import { decodeText } from './decode.ts'
-import { type DocumentText, tidyText } from './document-text.ts'
+import { type DocumentText, normalizeText } from './document-text.ts'
 import { readPdf } from './pdf.ts'
 import { readPptx } from './pptx.ts'
-import type { TextFormat } from './text-format.ts'
 import { UnreadableFile } from './unreadable.ts'
 import { readXlsx } from './xlsx.ts'
 import { openZip } from './zip.ts'
 
-export type ReadingOptions = {
-  readonly format: TextFormat
-  readonly charsMax: number
-}
-
-/** The bytes that tell a kind; no more of them, since some kinds are unpacked to be told. */
+/** Enough for detection; `file-type` would unpack archives in more. */
 const headBytes = 4_100
-/** Where a PDF may begin. */
+/** A PDF header may follow other bytes. */
 const pdfHeadBytes = 1_024
 
 /**
- * The text of a file, by what its bytes are. Throws `UnreadableFile`, and what its readers throw. The
- * larger readers are loaded when they are needed, since all of this runs once for each file.
+ * The text of a file; its format is detected from the content. Throws `UnreadableFile` and errors of
+ * parsers. Large parsers are loaded on demand, since the process reads one file only.
  */
 export async function readDocument(
   bytes: Uint8Array,
-  options: ReadingOptions,
+  options: ChildRequest,
 ): Promise<DocumentText> {
   const { text, pages } = await readByKind(bytes, options)
   if (!/[\p{L}\p{N}]/u.test(text)) throw new UnreadableFile('no_text')
@@ -32,12 +27,12 @@ export async function readDocument(
   return { text, pages }
 }
 
-async function readByKind(bytes: Uint8Array, options: ReadingOptions): Promise<DocumentText> {
+async function readByKind(bytes: Uint8Array, options: ChildRequest): Promise<DocumentText> {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, headBytes))
   if (head.length === 0) throw new UnreadableFile('no_text')
   if (head.indexOf('PK\u0003\u0004', 0, 'latin1') === 0) return readOffice(bytes)
   if (head.subarray(0, pdfHeadBytes).includes('%PDF-')) return readPdf(bytes, options.charsMax)
-  await refuseOtherKinds(head, bytes)
+  await requireText(head, bytes)
   return withoutPages(await readPlain(bytes, options.format))
 }
 
@@ -52,20 +47,20 @@ async function readOffice(bytes: Uint8Array): Promise<DocumentText> {
   throw new UnreadableFile('unsupported_file')
 }
 
-/** Formats that are written in plain characters and are no text all the same. */
-const plainKinds: ReadonlySet<string> = new Set(['rtf', 'ps', 'eps'])
+/** Detected formats of printable characters that are not text. */
+const markupKinds: ReadonlySet<string> = new Set(['rtf', 'ps', 'eps'])
 const textKinds: ReadonlySet<string> = new Set(['xml', 'vcf', 'ics'])
 
-/** A text may begin with the letters that mark a binary kind, so those count with other bytes only. */
-async function refuseOtherKinds(head: Uint8Array, bytes: Uint8Array): Promise<void> {
+/** A text may begin with the magic number of a binary format, so the head must also have binary bytes. */
+async function requireText(head: Uint8Array, bytes: Uint8Array): Promise<void> {
   const kind = (await fileTypeFromBuffer(head))?.ext
   if (kind === undefined || textKinds.has(kind)) return
-  if (kind === 'cfb' && isLockedOffice(bytes)) throw new UnreadableFile('encrypted')
-  if (plainKinds.has(kind) || !isPlain(head)) throw new UnreadableFile('unsupported_file')
+  if (kind === 'cfb' && isEncryptedOffice(bytes)) throw new UnreadableFile('encrypted')
+  if (markupKinds.has(kind) || !isPlain(head)) throw new UnreadableFile('unsupported_file')
 }
 
-/** An office document with a password is an older kind of container, with this entry in it. */
-function isLockedOffice(bytes: Uint8Array): boolean {
+/** A compound file with this stream. */
+function isEncryptedOffice(bytes: Uint8Array): boolean {
   const entry = Buffer.from('EncryptedPackage', 'utf16le')
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(entry)
 }
@@ -86,5 +81,5 @@ async function readPlain(bytes: Uint8Array, format: TextFormat): Promise<string>
 }
 
 function withoutPages(text: string): DocumentText {
-  return { text: tidyText(text), pages: null }
+  return { text: normalizeText(text), pages: null }
 }

@@ -1,16 +1,16 @@
-/** Why no text comes out of a file, in words for whoever owns it. */
+/** Messages for the owner of the file. */
 const reasons = {
-  no_text: 'No text was found in the file; it may be empty, or hold pictures only.',
-  unsupported_file: 'Text cannot be read from files of this kind.',
+  no_text: 'The file has no text; it may be empty or contain images only.',
+  unsupported_file: 'Text cannot be extracted from files of this type.',
   encrypted: 'The file is protected by a password.',
-  invalid_file: 'The file is damaged, or is not what it seems to be.',
-  too_large: 'The file holds more than is read of one file.',
-  extraction_limit: 'Reading the file took more time or memory than it may.',
+  invalid_file: 'The file is damaged or has the wrong type.',
+  too_large: 'The content of the file exceeds the size limit.',
+  extraction_limit: 'Text extraction exceeded its time or memory limit.',
 }
 
 export type UnreadableCode = keyof typeof reasons
 
-/** The file itself is why there is no text: reading it again will not help. */
+/** The file is the cause; a retry would fail too. */
 export class UnreadableFile extends Error {
   override readonly name = 'UnreadableFile'
   readonly code: UnreadableCode

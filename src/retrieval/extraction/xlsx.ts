@@ -1,19 +1,17 @@
 import { tableRow } from './document-text.ts'
-import { relatedParts, relationId } from './package-parts.ts'
+import { readXml, relatedParts, relationId } from './office-xml.ts'
 import { UnreadableFile } from './unreadable.ts'
-import { readCellStyles } from './xlsx-dates.ts'
-import { readXml } from './xml.ts'
 import type { ZipFile } from './zip.ts'
 
 const workbook = 'xl/workbook.xml'
-/** In all sheets together. */
+/** Of all sheets. */
 const rowsMax = 200_000
-/** As many as a sheet can have. */
+/** The limit of the format. */
 const columnsMax = 16_384
-/** Empty cells between full ones that a row may have; beyond them its places mean nothing. */
+/** Empty cells kept between two cells; larger gaps carry no meaning. */
 const gapMax = 64
 
-/** Each sheet as a heading and a table, with what its cells show; dates are written as ISO 8601. */
+/** Renders each sheet as a heading and a table of displayed values; dates in ISO 8601. */
 export function readXlsx(zip: ZipFile): string {
   const parts = relatedParts(zip, workbook)
   const named = [...parts.values()]
@@ -26,7 +24,7 @@ export function readXlsx(zip: ZipFile): string {
       if (name === 'workbookPr') epoch1904 = isTrue(attributes['date1904'])
       if (name !== 'sheet') return
       const part = parts.get(relationId(attributes))
-      // Charts have a sheet to themselves, and no cells.
+      // Chart sheets have no cells.
       if (part?.kind !== 'worksheet') return
       sheets.push({ name: attributes['name'] ?? '', path: part.path })
     },
@@ -55,7 +53,7 @@ function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: She
   let cell = { type: 'n', style: 0 }
   let value = ''
   let isValue = false
-  const shown = (): string => {
+  const displayed = (): string => {
     if (cell.type === 's') return strings[Number(value)] ?? ''
     if (cell.type === 'b') return isTrue(value) ? 'TRUE' : 'FALSE'
     return cell.type === 'n' ? showNumber(value, cell.style) : value
@@ -67,7 +65,7 @@ function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: She
         cell = { type: attributes['t'] ?? 'n', style: Number(attributes['s'] ?? 0) }
         value = ''
         const gap = Math.min(columnOf(attributes['r']) - cells.length, gapMax)
-        for (let at = 0; at < gap; at++) cells.push('')
+        for (let index = 0; index < gap; index++) cells.push('')
       }
       isValue = name === 'v' || name === 't'
     },
@@ -76,7 +74,7 @@ function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: She
     },
     close(name) {
       isValue = false
-      if (name === 'c') cells.push(value === '' ? '' : shown())
+      if (name === 'c') cells.push(value === '' ? '' : displayed())
       if (name !== 'row' || cells.every((text) => text.trim() === '')) return
       if (rows.length === max) throw new UnreadableFile('too_large')
       rows.push(tableRow(cells))
@@ -85,7 +83,7 @@ function readSheet(bytes: Uint8Array, { strings, showNumber, rowsMax: max }: She
   return rows
 }
 
-/** `A1` is 0, `B7` is 1, `AA2` is 26; -1 where it is not said. */
+/** `A1` is 0, `B7` is 1, `AA2` is 26; -1 without a reference. */
 function columnOf(reference = ''): number {
   let column = 0
   for (const letter of /^[A-Z]{1,3}/.exec(reference)?.[0] ?? '') {
@@ -99,20 +97,20 @@ function readSharedStrings(zip: ZipFile, path: string | undefined): string[] {
   if (path === undefined) return strings
   let text = ''
   let isText = false
-  let isReading = false
+  let isPhonetic = false
   readXml(zip.read(path), {
     open({ name }) {
       if (name === 'si') text = ''
-      // How Japanese is read stands beside it, and would double it.
-      else if (name === 'rPh') isReading = true
-      else if (name === 't') isText = !isReading
+      // Phonetic readings of Japanese would duplicate the text.
+      else if (name === 'rPh') isPhonetic = true
+      else if (name === 't') isText = !isPhonetic
     },
-    text(piece) {
-      if (isText) text += piece
+    text(part) {
+      if (isText) text += part
     },
     close(name) {
       if (name === 't') isText = false
-      else if (name === 'rPh') isReading = false
+      else if (name === 'rPh') isPhonetic = false
       else if (name === 'si') strings.push(text)
     },
   })
@@ -121,4 +119,53 @@ function readSharedStrings(zip: ZipFile, path: string | undefined): string[] {
 
 function isTrue(text: string | undefined): boolean {
   return text === '1' || text === 'true'
+}
+
+/** Built-in number formats of dates. */
+const builtInDates: ReadonlySet<number> = new Set([14, 15, 16, 17, 22, 27, 30, 36, 50, 57])
+const dayMs = 86_400_000
+/** Day 0 of the two calendars; the usual one counts 29 February 1900, which did not exist. */
+const epoch1900Ms = Date.UTC(1899, 11, 30)
+const epoch1904Ms = Date.UTC(1904, 0, 1)
+/** The last day of the format. */
+const daysMax = 2_958_466
+
+/** Formats the number of a cell by its style: dates in ISO 8601, others unchanged. */
+function readCellStyles(
+  zip: ZipFile,
+  { path, epoch1904 }: { path: string | undefined; epoch1904: boolean },
+): (value: string, style: number) => string {
+  const isDate = path === undefined ? [] : dateStyles(zip.read(path))
+  const epochMs = epoch1904 ? epoch1904Ms : epoch1900Ms
+  return (value, style) => {
+    const days = Number(value)
+    if (isDate[style] !== true || !(days >= 1 && days < daysMax)) return value
+    const date = new Date(epochMs + Math.round(days * dayMs)).toISOString()
+    return Number.isInteger(days) ? date.slice(0, 10) : date.slice(0, 19).replace('T', ' ')
+  }
+}
+
+/** For each cell style, whether its numbers are dates. */
+function dateStyles(bytes: Uint8Array): boolean[] {
+  const customDates = new Set<number>()
+  const styles: boolean[] = []
+  let isCellStyle = false
+  readXml(bytes, {
+    open({ name, attributes }) {
+      const format = Number(attributes['numFmtId'])
+      if (name === 'numFmt' && isDateFormat(attributes['formatCode'] ?? '')) customDates.add(format)
+      if (name === 'cellXfs') isCellStyle = true
+      if (name === 'xf' && isCellStyle)
+        styles.push(builtInDates.has(format) || customDates.has(format))
+    },
+    close(name) {
+      if (name === 'cellXfs') isCellStyle = false
+    },
+  })
+  return styles
+}
+
+/** Has a year or day outside of quoted text, colours and conditions. */
+function isDateFormat(code: string): boolean {
+  return /[yd]/i.test(code.replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''))
 }

@@ -1,18 +1,18 @@
 import { inflateRawSync } from 'node:zlib'
 import { UnreadableFile } from './unreadable.ts'
 
-/** The files in a ZIP archive, by name; what they hold is inflated when it is asked for. */
+/** A ZIP archive; entries are inflated on access. */
 export type ZipFile = {
   readonly names: readonly string[]
   has(name: string): boolean
-  /** Throws `UnreadableFile`, also where there is more than the archive said. */
+  /** Throws `UnreadableFile`, also for content above the declared size. */
   read(name: string): Uint8Array
 }
 
 const entriesMax = 2_000
-/** What all files say that they hold. */
+/** Declared size of all entries. */
 const contentBytesMax = 200 * 1024 * 1024
-/** Long files must not be mostly repetition: documents are not, bombs are. */
+/** Compression ratio of large entries; only decompression bombs exceed it. */
 const ratioMax = 100
 const ratioFromBytes = 1024 * 1024
 
@@ -33,13 +33,13 @@ type Entry = {
   readonly method: number
   readonly packedBytes: number
   readonly bytes: number
-  /** Where its own header begins. */
+  /** Offset of its local header. */
   readonly start: number
 }
 
 /**
- * Reads the directory of an archive, and refuses what is made to overwhelm whoever unpacks it: too
- * many files, too much in them, too much of it repeated, or files that share their bytes.
+ * Reads the directory of an archive. Refuses decompression bombs: too many entries, too much content,
+ * extreme ratios, or overlapping entries.
  */
 export function openZip(archive: Uint8Array): ZipFile {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength)
@@ -47,7 +47,7 @@ export function openZip(archive: Uint8Array): ZipFile {
   const contentBytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
   if (contentBytes > contentBytesMax) throw new UnreadableFile('too_large')
   if (entries.some(isBomb)) throw new UnreadableFile('too_large')
-  requireApart(entries)
+  requireNoOverlap(entries)
   const byName = new Map(entries.map((entry) => [entry.name, entry]))
   if (byName.size < entries.length) throw new UnreadableFile('invalid_file')
   return {
@@ -83,12 +83,12 @@ function readDirectory(archive: Uint8Array, view: DataView): Entry[] {
     })
     at = nameEnd + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
   }
-  // A directory that says less than it holds would hide files from us that others unpack.
+  // A wrong entry count would hide files that other programs unpack.
   if (at !== end) throw new UnreadableFile('invalid_file')
   return entries
 }
 
-/** An archive ends with its directory's end, and a comment. ZIP64 says so in its sizes. */
+/** The end record precedes an optional comment. ZIP64 archives fail later, by their sizes. */
 function findEnd(view: DataView): number {
   const last = view.byteLength - endBytes
   for (let at = last; at >= Math.max(0, last - commentBytesMax); at--) {
@@ -102,12 +102,12 @@ function isBomb({ bytes, packedBytes }: Entry): boolean {
   return bytes > ratioFromBytes && bytes > packedBytes * ratioMax
 }
 
-/** Files that share bytes multiply what is in the archive without its being seen in a ratio. */
-function requireApart(entries: readonly Entry[]): void {
-  let free = 0
+/** Overlapping entries multiply the content without a high ratio. */
+function requireNoOverlap(entries: readonly Entry[]): void {
+  let nextFree = 0
   for (const { start, packedBytes } of entries.toSorted((a, b) => a.start - b.start)) {
-    if (start < free) throw new UnreadableFile('too_large')
-    free = start + localBytes + packedBytes
+    if (start < nextFree) throw new UnreadableFile('too_large')
+    nextFree = start + localBytes + packedBytes
   }
 }
 
@@ -135,7 +135,7 @@ function inflateUpTo(packed: Uint8Array, bytesMax: number): Uint8Array {
   try {
     return inflateRawSync(packed, { maxOutputLength: bytesMax })
   } catch (error) {
-    const isTooMuch = error instanceof RangeError
-    throw new UnreadableFile(isTooMuch ? 'too_large' : 'invalid_file', error)
+    const isTooLarge = error instanceof RangeError
+    throw new UnreadableFile(isTooLarge ? 'too_large' : 'invalid_file', error)
   }
 }

@@ -1,79 +1,78 @@
 import type { Citation, GenerationEvent } from '#inference/events.ts'
-import { createMarkedText, type MarkedText, type Piece } from './marked-text.ts'
-import type { PassageBook } from './passages.ts'
+import { createMarkedText, type MarkedText, type TextPart } from './marked-text.ts'
+import type { PassageRegistry } from './passages.ts'
 
-/** What the caller gets to see of the events of one response, in order. */
+/** Rewrites the events of one response, in order. */
 export type Citer = (events: readonly GenerationEvent[]) => readonly GenerationEvent[]
 
-/** More citations of one response are not told. */
+/** Further citations of a response are dropped. */
 const citationsMax = 1_024
 
 type CitedText = MarkedText & {
   readonly block: number
-  /** Citations so far, so that none is told twice for one place. */
-  readonly told: Set<string>
+  /** Position and number of each citation, to drop duplicates. */
+  readonly cited: Set<string>
 }
 
 /**
- * Makes citations of the marks that a model writes. Each comes right behind the text that it belongs
- * to. A response that was given no passages passes as it is.
+ * Turns the markers that a model writes into citations after the text they belong to. Responses
+ * without passages pass unchanged.
  */
-export function createCiter(book: Pick<PassageBook, 'find' | 'all'>): Citer {
+export function createCiter(registry: Pick<PassageRegistry, 'find' | 'all'>): Citer {
   let current: CitedText | null = null
   let citationsLeft = citationsMax
 
-  const cite = ({ told }: CitedText, number: number, index: number): Citation[] => {
-    const passage = book.find(number)
+  const cite = ({ cited }: CitedText, number: number, index: number): Citation[] => {
+    const passage = registry.find(number)
     const key = `${index} ${number}`
-    if (passage === undefined || citationsLeft === 0 || told.has(key)) return []
+    if (passage === undefined || citationsLeft === 0 || cited.has(key)) return []
     citationsLeft--
-    told.add(key)
+    cited.add(key)
     const { fileId, filename, text } = passage
     return [{ kind: 'file', fileId, filename, index, quoted: { number, text } }]
   }
-  const show = (cited: CitedText, piece: Piece): GenerationEvent[] => {
-    const { block } = cited
-    if ('text' in piece) return [{ type: 'text-delta', block, text: piece.text }]
-    const { numbers, index } = piece
+  const eventsOf = (text: CitedText, part: TextPart): GenerationEvent[] => {
+    const { block } = text
+    if ('text' in part) return [{ type: 'text-delta', block, text: part.text }]
+    const { numbers, index } = part
     return numbers
-      .flatMap((number) => cite(cited, number, index))
+      .flatMap((number) => cite(text, number, index))
       .map((citation) => ({ type: 'citation', block, citation }))
   }
-  const translate = (event: GenerationEvent): readonly GenerationEvent[] => {
+  const rewrite = (event: GenerationEvent): readonly GenerationEvent[] => {
     if (event.type === 'text-start') {
-      current =
-        event.form === 'answer' && book.all().length > 0 ? openText(event.block, book) : null
+      const isCited = event.form === 'answer' && registry.all().length > 0
+      current = isCited ? openText(event.block, registry) : null
     }
     if (current === null) return [event]
     const text = current
     switch (event.type) {
       case 'text-delta': {
-        const pieces = text.push(event.text)
-        const [only] = pieces
-        // Untouched, it goes out as it came, with its log probabilities.
-        const isSame = pieces.length === 1 && only !== undefined && 'text' in only
-        return isSame && only.text === event.text
-          ? [event]
-          : pieces.flatMap((piece) => show(text, piece))
+        const parts = text.push(event.text)
+        const [only] = parts
+        // An unchanged delta keeps its log probabilities.
+        const isUnchanged =
+          parts.length === 1 && only !== undefined && 'text' in only && only.text === event.text
+        return isUnchanged ? [event] : parts.flatMap((part) => eventsOf(text, part))
       }
       case 'citation':
         return [{ ...event, citation: moveCitation(event.citation, text) }]
       case 'text-end':
         current = null
-        return [...text.end().flatMap((piece) => show(text, piece)), event]
+        return [...text.end().flatMap((part) => eventsOf(text, part)), event]
       default:
         return [event]
     }
   }
-  return (events) => (book.all().length === 0 ? events : events.flatMap(translate))
+  return (events) => (registry.all().length === 0 ? events : events.flatMap(rewrite))
 }
 
-function openText(block: number, book: Pick<PassageBook, 'find'>): CitedText {
-  const text = createMarkedText((number) => book.find(number) !== undefined)
-  return { ...text, block, told: new Set() }
+function openText(block: number, registry: Pick<PassageRegistry, 'find'>): CitedText {
+  const text = createMarkedText((number) => registry.find(number) !== undefined)
+  return { ...text, block, cited: new Set() }
 }
 
-/** One of the upstream's own, which counts in the text as the model wrote it. */
+/** Citations of the upstream have positions in the original text. */
 function moveCitation(citation: Citation, text: MarkedText): Citation {
   if (citation.kind === 'file') return { ...citation, index: text.shownIndex(citation.index) }
   return {

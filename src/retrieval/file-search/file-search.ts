@@ -2,34 +2,34 @@ import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createCiter } from './cite.ts'
-import { createPassageBook } from './passages.ts'
+import { createPassageRegistry } from './passages.ts'
 import type { FileSearchChoice, FileSearchRequest } from './request.ts'
 import { type SearchCallDeps, searchFiles } from './search-call.ts'
 
-/** The tool with which a model searches files. */
+/** The hosted tool with which a model searches files. */
 export type FileSearch = {
-  /** For one request. `takenNames` are those of the caller's own tools. */
+  /** For one request. `takenNames` are the names of the caller's own tools. */
   open(
-    asked: FileSearchRequest,
+    request: FileSearchRequest,
     context: { caller: RequestPrincipal; takenNames: ReadonlySet<string> },
   ): HostedTools
 }
 
-/** The name under which calls of earlier turns are told as well. */
+/** Also the name of calls in earlier turns. */
 export const fileSearchName = 'file_search'
 
 export function createFileSearch(deps: SearchCallDeps): FileSearch {
   return {
     open({ tool, choice, found }, { caller, takenNames }) {
-      const book = createPassageBook(found)
+      const registry = createPassageRegistry(found)
       const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
       return {
         opening: [],
         definitions: () => (name === null ? [] : [describe(name)]),
         choose: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
         call: (called) =>
-          tool === null || called !== name ? null : searchFiles(deps, { tool, caller, book }),
-        show: createCiter(book),
+          tool === null || called !== name ? null : searchFiles(deps, { tool, caller, registry }),
+        show: createCiter(registry),
         close() {},
       }
     },
@@ -47,7 +47,7 @@ function describe(name: string): FunctionTool {
     type: 'function',
     name,
     description:
-      'Finds passages in the documents that belong to this conversation. Use it wherever the answer may stand in them.',
+      'Finds passages in the documents of this conversation. Use it whenever they may contain the answer.',
     parameters: {
       type: 'object',
       properties: {
@@ -55,7 +55,7 @@ function describe(name: string): FunctionTool {
           type: 'array',
           items: { type: 'string' },
           description:
-            'What to look for: a short question or a few words each, in the language of the documents. Several where the question has several sides.',
+            'Short questions or keywords in the language of the documents; several if the question has several aspects.',
         },
       },
       required: ['queries'],

@@ -1,87 +1,88 @@
-/** What comes of a text with marks: text to show, and the numbers that a mark stood for. */
-export type Piece =
+/** A part of a text: text to show, or the numbers of a marker. */
+export type TextPart =
   | { readonly text: string }
-  /** `index`: where in the shown text it stood. */
+  /** `index` is the position of the marker in the shown text. */
   | { readonly numbers: readonly number[]; readonly index: number }
 
-/** One text while it is written. */
+/** A text that is being streamed. */
 export type MarkedText = {
-  /** What can be shown by now. */
-  push(written: string): Piece[]
-  /** What was held back and is no mark. */
-  end(): Piece[]
-  /** Where a place of the text as it was written is in the text as it is shown. */
-  shownIndex(writtenIndex: number): number
+  /** Returns the parts that are complete. */
+  push(delta: string): TextPart[]
+  /** Returns withheld text that was no marker. */
+  end(): TextPart[]
+  /** Converts a position in the original text to the shown text. */
+  shownIndex(originalIndex: number): number
 }
 
-/** A mark with more than these is none: spaces before it, characters of its numbers, and of a note. */
+/** Limits of a marker: spaces before it, characters of its numbers, characters of a note. */
 const spacesMax = 4
 const numbersCharsMax = 32
 const noteCharsMax = 48
 
 const numbers = `[\\d\\s,;，、]{1,${numbersCharsMax}}`
-/** Some models add where in the passage: 【1†L3-L7】. */
+/** Some models add a position in the passage: 【1†L3-L7】. */
 const note = `[†:|][^【】\\n]{0,${noteCharsMax}}`
-const mark = new RegExp(` {0,${spacesMax}}【(${numbers})(?:${note})?】`, 'gu')
-/** The end of a text that may yet become a mark. */
-const begunMark = new RegExp(` {0,${spacesMax}}(?:【(?:${numbers}(?:${note})?)?)?$`, 'u')
-const begunCharsMax = spacesMax + numbersCharsMax + noteCharsMax + 2
+const marker = new RegExp(` {0,${spacesMax}}【(${numbers})(?:${note})?】`, 'gu')
+/** The beginning of a marker at the end of the text. */
+const partialMarker = new RegExp(` {0,${spacesMax}}(?:【(?:${numbers}(?:${note})?)?)?$`, 'u')
+const partialCharsMax = spacesMax + numbersCharsMax + noteCharsMax + 2
 
 /**
- * Takes the marks out of a text, together with the spaces before them, since readers want neither.
- * Only what may be the beginning of a mark is held back; a mark of nothing but unknown numbers is
- * text like any other. However the text is divided, the same comes of it.
+ * Removes markers and the spaces before them from a streamed text. Withholds only text that may begin
+ * a marker. A marker without known numbers stays in the text. The result is independent of how the
+ * text is divided into deltas.
  */
 export function createMarkedText(isKnown: (number: number) => boolean): MarkedText {
-  let held = ''
-  /** The spaces of the last mark, which are missing where a word follows it. */
-  let owed = ''
-  let writtenChars = 0
+  let withheld = ''
+  /** The spaces before the last marker, restored if a word follows it. */
+  let removedSpaces = ''
+  let originalChars = 0
   let shownChars = 0
-  /** Where the two texts run side by side again after a mark. */
-  const joints: { written: number; shown: number }[] = []
+  /** The positions after each marker in both texts. */
+  const offsets: { original: number; shown: number }[] = []
 
-  const give = (text: string): Piece[] => {
+  const show = (text: string): TextPart[] => {
     if (text === '') return []
-    const missing = /^[\p{L}\p{N}]/u.test(text) ? owed : ''
-    const joint = joints.at(-1)
-    if (joint !== undefined) joint.shown += missing.length
-    owed = ''
-    writtenChars += text.length
-    shownChars += missing.length + text.length
-    return [{ text: missing + text }]
+    const spaces = /^[\p{L}\p{N}]/u.test(text) ? removedSpaces : ''
+    const offset = offsets.at(-1)
+    if (offset !== undefined) offset.shown += spaces.length
+    removedSpaces = ''
+    originalChars += text.length
+    shownChars += spaces.length + text.length
+    return [{ text: spaces + text }]
   }
-  const takeOut = (found: string, known: readonly number[]): Piece => {
-    writtenChars += found.length
-    owed ||= found.slice(0, found.indexOf('【'))
-    joints.push({ written: writtenChars, shown: shownChars })
+  const remove = (match: string, known: readonly number[]): TextPart => {
+    originalChars += match.length
+    removedSpaces ||= match.slice(0, match.indexOf('【'))
+    offsets.push({ original: originalChars, shown: shownChars })
     return { numbers: known, index: shownChars }
   }
   return {
-    push(written) {
-      const text = held + written
-      const pieces: Piece[] = []
-      let done = 0
-      for (const match of text.matchAll(mark)) {
-        const known = readNumbers(match[1] ?? '').filter(isKnown)
+    push(delta) {
+      const text = withheld + delta
+      const parts: TextPart[] = []
+      let end = 0
+      for (const match of text.matchAll(marker)) {
+        const known = parseNumbers(match[1] ?? '').filter(isKnown)
         if (known.length === 0) continue
-        pieces.push(...give(text.slice(done, match.index)), takeOut(match[0], known))
-        done = match.index + match[0].length
+        parts.push(...show(text.slice(end, match.index)), remove(match[0], known))
+        end = match.index + match[0].length
       }
-      const rest = text.slice(done)
-      held = begunMark.exec(rest.slice(-begunCharsMax))?.[0] ?? ''
-      return [...pieces, ...give(rest.slice(0, rest.length - held.length))]
+      const rest = text.slice(end)
+      withheld = partialMarker.exec(rest.slice(-partialCharsMax))?.[0] ?? ''
+      return [...parts, ...show(rest.slice(0, rest.length - withheld.length))]
     },
-    end: () => give(held),
-    shownIndex(writtenIndex) {
-      const joint = joints.findLast(({ written }) => written <= writtenIndex)
-      return joint === undefined ? writtenIndex : joint.shown + writtenIndex - joint.written
+    end: () => show(withheld),
+    shownIndex(originalIndex) {
+      const offset = offsets.findLast(({ original }) => original <= originalIndex)
+      if (offset === undefined) return originalIndex
+      return offset.shown + originalIndex - offset.original
     },
   }
 }
 
-/** Each once. */
-function readNumbers(text: string): readonly number[] {
-  const words = text.split(/[\s,;，、]+/u).filter((word) => word !== '')
-  return [...new Set(words.map(Number))]
+/** Each number once. */
+function parseNumbers(text: string): readonly number[] {
+  const digits = text.split(/[\s,;，、]+/u).filter((part) => part !== '')
+  return [...new Set(digits.map(Number))]
 }

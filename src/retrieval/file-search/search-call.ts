@@ -4,9 +4,14 @@ import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { readQueryText } from '#retrieval/search/schema.ts'
-import type { Search, SearchResponse, SearchResult } from '#retrieval/search/search.ts'
+import type {
+  Search,
+  SearchRequest,
+  SearchResponse,
+  SearchResult,
+} from '#retrieval/search/search.ts'
 import type { Log } from '#telemetry/log.ts'
-import { type Passage, type PassageBook, tellPassages, withinReach } from './passages.ts'
+import { limitPassages, type Passage, type PassageRegistry, renderPassages } from './passages.ts'
 import type { FileSearchTool } from './request.ts'
 
 export type SearchCallDeps = {
@@ -14,21 +19,22 @@ export type SearchCallDeps = {
   readonly log: Pick<Log, 'error'>
 }
 
-type Asked = {
+type SearchCallParams = {
   readonly tool: FileSearchTool
   readonly caller: RequestPrincipal
-  readonly book: PassageBook
+  readonly registry: PassageRegistry
 }
 
-/** More questions of one call are left out. */
+/** Further queries of a call are ignored. */
 const queriesMax = 10
 
-/** A search as a `file_search_call` item, in the name of the caller. */
-export function searchFiles(deps: SearchCallDeps, asked: Asked): HostedCall {
+/** Runs a search with the rights of the caller, as a `file_search_call` item. */
+export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): HostedCall {
+  const { tool, caller, registry } = params
   const begin = (args: string): HostedToolItem => ({
     type: 'file_search_call',
     status: 'in_progress',
-    queries: askedQueries(args),
+    queries: parseQueries(args),
     results: null,
   })
   const fail = (args: string, reason: string): HostedOutcome => ({
@@ -45,8 +51,10 @@ export function searchFiles(deps: SearchCallDeps, asked: Asked): HostedCall {
     async run(args, signal) {
       try {
         const queries = readQueries(args)
-        const answer = await deps.search(asked.caller, requestOf(asked.tool, queries), signal)
-        const results = withinReach(answer.results.map(withPassage))
+        const response = await deps.search(caller, requestOf(tool, queries), signal)
+        const results = limitPassages(
+          response.results.map((result) => ({ ...result, page: result.chunk.page })),
+        )
         return {
           item: {
             ...begin(args),
@@ -55,21 +63,21 @@ export function searchFiles(deps: SearchCallDeps, asked: Asked): HostedCall {
             results: results.map(renderResult),
           },
           stage: 'completed',
-          result: tellAnswer(results, answer, asked),
+          result: renderForModel(results, response, { tool, registry }),
         }
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof AppError && error.kind !== 'internal_error') {
           return fail(args, error.message)
         }
-        deps.log.error('a search of files failed', { error })
-        return fail(args, 'something is wrong with it, and that was noted.')
+        deps.log.error('file search failed', { error })
+        return fail(args, 'an internal error occurred.')
       }
     },
   }
 }
 
-function requestOf(tool: FileSearchTool, queries: readonly string[]): Parameters<Search>[1] {
+function requestOf(tool: FileSearchTool, queries: readonly string[]): SearchRequest {
   return {
     collections: tool.collections,
     optionalCollections: tool.agentCollections,
@@ -82,57 +90,54 @@ function requestOf(tool: FileSearchTool, queries: readonly string[]): Parameters
   }
 }
 
-/** What the model wrote, as far as it is texts: one or several, whatever it was asked for. */
-function askedQueries(args: string): readonly string[] {
+/** Models also write `query`, or a single text. */
+function parseQueries(args: string): readonly string[] {
   const { queries, query } = asRecord(parseJson(args))
-  const given = [queries, query].flat()
-  return given.filter((text) => typeof text === 'string').slice(0, queriesMax)
+  const texts = [queries, query].flat()
+  return texts.filter((text) => typeof text === 'string').slice(0, queriesMax)
 }
 
-/** Throws an `AppError` whose message says to the model what is wrong. */
+/** Throws an `AppError` whose message the model reads. */
 function readQueries(args: string): readonly string[] {
-  const queries = askedQueries(args)
+  const queries = parseQueries(args)
   if (queries.length > 0) return queries.map((text) => readQueryText(text, 'queries'))
   throw new AppError('invalid_request', '"queries" must be a list of texts.')
 }
 
-type Found = SearchResult & Passage
+type FoundPassage = SearchResult & Passage
 
-function withPassage(result: SearchResult): Found {
-  return { ...result, page: result.chunk.page }
-}
-
-/** The last field is ours. */
-function renderResult({ attributes, fileId, filename, score, text, page }: Found): object {
+/** `page` is an extension of the protocol. */
+function renderResult(result: FoundPassage): object {
+  const { attributes, fileId, filename, score, text, page } = result
   return { attributes, file_id: fileId, filename, score, text, ...(page === null ? {} : { page }) }
 }
 
-/** The names of what an agent searches are not for everybody who calls it. */
-function tellAnswer(
-  results: readonly Found[],
+/** Does not name the collections of an agent, which are not public. */
+function renderForModel(
+  results: readonly FoundPassage[],
   { absent }: SearchResponse,
-  { tool, book }: Asked,
+  { tool, registry }: Pick<SearchCallParams, 'tool' | 'registry'>,
 ): string {
-  const told = tellPassages(results, book)
-  if (absent.length === 0) return told
+  const passages = renderPassages(results, registry)
+  if (absent.length === 0) return passages
   const count = tool.agentCollections.length
-  const missing = `${absent.length} of the ${count} collections that belong to this search are not there, or not for this user to see.`
-  return `${missing}\n\n${told}`
+  return `${absent.length} of the ${count} collections of this search do not exist or are not visible to this user.\n\n${passages}`
 }
 
-/** A search that an input holds, as the model was told of it. */
+/** The arguments and the result of a search in the input, as the model saw them. */
 export function readEarlierSearch(
   { queries, results }: { queries: readonly unknown[]; results: readonly unknown[] | undefined },
-  book: PassageBook,
+  registry: PassageRegistry,
 ): { args: string; result: string } {
   const passages = results?.filter(isRecord).flatMap(passageIn)
   return {
     args: JSON.stringify({ queries }),
-    result: passages === undefined ? notKept : tellPassages(withinReach(passages), book),
+    result:
+      passages === undefined
+        ? 'The results of this search are no longer available; search again if needed.'
+        : renderPassages(limitPassages(passages), registry),
   }
 }
-
-const notKept = 'What this search gave is not at hand any more; search again where you need it.'
 
 function passageIn(result: Readonly<Record<string, unknown>>): Passage[] {
   const { file_id: fileId, filename, text, page } = result

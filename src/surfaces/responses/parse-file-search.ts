@@ -1,7 +1,7 @@
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { fileSearchName } from '#retrieval/file-search/file-search.ts'
-import { createPassageBook, type Passage } from '#retrieval/file-search/passages.ts'
+import { createPassageRegistry, type Passage } from '#retrieval/file-search/passages.ts'
 import type { FileSearchChoice, FileSearchTool } from '#retrieval/file-search/request.ts'
 import { readEarlierSearch } from '#retrieval/file-search/search-call.ts'
 import type { Filter } from '#retrieval/search/search.ts'
@@ -66,7 +66,7 @@ export type FileSearchItems = {
 }
 
 export function createFileSearchItems(): FileSearchItems {
-  const book = createPassageBook()
+  const book = createPassageRegistry()
   return {
     take(callId, value, path) {
       const { queries = [], results } = readCall(value, path)

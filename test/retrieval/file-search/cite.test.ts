@@ -2,13 +2,13 @@ import { expect, test } from 'bun:test'
 import type { Citation, GenerationEvent } from '#inference/events.ts'
 import { checkEvents } from '#inference/grammar.ts'
 import { createCiter } from '#retrieval/file-search/cite.ts'
-import { createPassageBook, type Passage } from '#retrieval/file-search/passages.ts'
+import { createPassageRegistry, type Passage } from '#retrieval/file-search/passages.ts'
 
 /** Citations in the events of a response, in the place of the marks that the model wrote. */
 
 const leave: Passage = { fileId: 'f1', filename: 'leave.pdf', page: 4, text: 'Until March.' }
 const travel: Passage = { fileId: 'f2', filename: 'travel.txt', page: null, text: 'By train.' }
-const book = createPassageBook([leave, travel])
+const book = createPassageRegistry([leave, travel])
 
 const text = (pieces: readonly string[], form: 'answer' | 'refusal' = 'answer') =>
   [
@@ -78,14 +78,14 @@ test('neither refusals nor thoughts nor arguments are looked at', () => {
 
 test('a response that was given nothing keeps its marks', () => {
   const events = text(['so 【1】'])
-  expect(createCiter(createPassageBook())(events)).toBe(events)
+  expect(createCiter(createPassageRegistry())(events)).toBe(events)
 })
 
 test('what is found while the response goes on can be cited from then on', () => {
-  const growing = createPassageBook()
+  const growing = createPassageRegistry()
   const show = createCiter(growing)
   expect(show(text(['so 【1】'])).map(({ type }) => type)).not.toContain('citation')
-  growing.enter(leave)
+  growing.add(leave)
   expect(show(text(['so 【1】'])).map(({ type }) => type)).toContain('citation')
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createMarkedText, type Piece } from '#retrieval/file-search/marked-text.ts'
+import { createMarkedText, type TextPart } from '#retrieval/file-search/marked-text.ts'
 
 /** Marks in the text of a model, which may come divided anywhere. */
 
@@ -63,7 +63,7 @@ describe('a text with marks', () => {
   })
 })
 
-const textOf = (pieces: readonly Piece[]) =>
+const textOf = (pieces: readonly TextPart[]) =>
   pieces.map((piece) => ('text' in piece ? piece.text : '')).join('')
 
 test('nothing is held back but what may become a mark', () => {

@@ -112,7 +112,7 @@ describe('an agent with collections', () => {
       status: 'completed',
       files: ['menu.txt'],
     })
-    expect(told()).toStartWith('2 of the 3 collections that belong to this search are not there')
+    expect(told()).toStartWith('2 of the 3 collections of this search do not exist')
     expect(told()).not.toContain('bobs')
     const { files } = searchOf(await ask(bob, { model }))
     expect(files?.toSorted()).toEqual(['bob.txt', 'menu.txt'])
@@ -161,7 +161,7 @@ describe('a search that fails', () => {
       async () => {
         throw new Error('relation "secret" does not exist')
       },
-      'The search failed: something is wrong with it, and that was noted.',
+      'The search failed: an internal error occurred.',
     ],
   ]
   test.each(rows)(

@@ -202,7 +202,7 @@ describe('a search in the input', () => {
   test.each([null, undefined])('whose results are %p is reported as such', (results) => {
     const { request, hosted } = parseItems({ ...call, results })
     expect(request.items[1]).toMatchObject({
-      parts: [{ text: expect.stringContaining('not at hand any more') }],
+      parts: [{ text: expect.stringContaining('no longer available') }],
     })
     expect(hosted.fileSearch.found).toEqual([])
   })

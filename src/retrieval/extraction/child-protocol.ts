@@ -1,0 +1,117 @@
+import { isRecord, parseJson } from '#lib/json.ts'
+import { isUnreadableCode, type UnreadableCode } from './unreadable.ts'
+
+/** The messages between the server and the process that reads a file. */
+
+/** The first line of the output. If the child fails later, the file is the cause. */
+export const readyLine = 'ready\n'
+
+/** The first line of the input, before the file. */
+export type ChildRequest = {
+  readonly format: TextFormat
+  readonly charsMax: number
+}
+
+/** The second line of the output, before the text. */
+export type ChildReport =
+  | {
+      readonly type: 'read'
+      readonly pages: readonly number[] | null
+      /** The length of the text in UTF-8. */
+      readonly bytes: number
+    }
+  | { readonly type: 'unreadable'; readonly code: UnreadableCode }
+
+/** How to read a file without a magic number. */
+export type TextFormat = 'html' | 'svg' | 'text' | 'unknown'
+
+const formatsByExtension: Readonly<Record<string, TextFormat>> = {
+  htm: 'html',
+  html: 'html',
+  xhtml: 'html',
+  svg: 'svg',
+}
+
+/** By the extension; the declared type counts only if there is none. */
+export function textFormatOf(name: string, mimeType: string): TextFormat {
+  const extension = /\.([a-z0-9]{1,16})$/i.exec(name)?.[1]?.toLowerCase()
+  if (extension !== undefined) return formatsByExtension[extension] ?? 'text'
+  if (/^(text\/html|application\/xhtml\+xml)\b/i.test(mimeType)) return 'html'
+  return /^image\/svg/i.test(mimeType) ? 'svg' : 'unknown'
+}
+
+export type ChildOutput = {
+  /** Whether the child has started to read the file. */
+  readonly isReady: boolean
+  /** Null if there is no valid report. */
+  readonly report: ChildReport | null
+  readonly text: string
+}
+
+/** Maximum in UTF-8 per UTF-16 unit. */
+const bytesPerChar = 3
+/** The lines before the text; mostly the starts of pages. */
+const linesBytesMax = 8_388_608
+
+/**
+ * Reads the output of a child until it is complete, ends, or exceeds the limit. The child handles
+ * untrusted files, so its output is validated.
+ */
+export async function readOutput(
+  output: ReadableStream<Uint8Array>,
+  charsMax: number,
+): Promise<ChildOutput> {
+  const bytesMax = charsMax * bytesPerChar + linesBytesMax
+  const chunks: Uint8Array[] = []
+  let lines: OutputLines | null = null
+  let bytes = 0
+  for await (const chunk of output) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (lines === null || lines.textStart === 0) lines = parseLines(chunks, bytes)
+    if (bytes > bytesMax || isComplete(lines, bytes)) break
+  }
+  const { isReady, report, textStart } = lines ?? { isReady: false, report: null, textStart: 0 }
+  if (report?.type !== 'read') return { isReady, report, text: '' }
+  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(textStart))
+  const isValid =
+    bytes === textStart + report.bytes &&
+    text.length <= charsMax &&
+    (report.pages?.every((start) => start <= text.length) ?? true)
+  return { isReady, report: isValid ? report : null, text }
+}
+
+/** `textStart` is 0 until the report is complete. */
+type OutputLines = { isReady: boolean; report: ChildReport | null; textStart: number }
+
+function parseLines(chunks: readonly Uint8Array[], bytes: number): OutputLines | null {
+  const head = Buffer.concat(chunks, Math.min(bytes, linesBytesMax))
+  if (!head.toString('latin1', 0, readyLine.length).startsWith(readyLine)) return null
+  const end = head.indexOf(0x0a, readyLine.length)
+  if (end === -1) return { isReady: true, report: null, textStart: 0 }
+  const report = parseReport(parseJson(head.toString('utf8', readyLine.length, end)))
+  return { isReady: true, report, textStart: end + 1 }
+}
+
+function isComplete(lines: OutputLines | null, bytes: number): boolean {
+  if (lines === null || lines.textStart === 0) return false
+  const { report, textStart } = lines
+  return report?.type !== 'read' || bytes >= textStart + report.bytes
+}
+
+function parseReport(value: unknown): ChildReport | null {
+  if (!isRecord(value)) return null
+  const { type, code, bytes, pages } = value
+  if (type === 'unreadable' && isUnreadableCode(code)) return { type, code }
+  if (type !== 'read' || typeof bytes !== 'number') return null
+  if (pages !== null && !isPageStarts(pages)) return null
+  return { type, bytes, pages }
+}
+
+function isPageStarts(pages: unknown): pages is readonly number[] {
+  if (!Array.isArray(pages)) return false
+  return pages.every(
+    (start, index) =>
+      Number.isInteger(start) && start >= (index === 0 ? 0 : Number(pages[index - 1])),
+  )
+}
