@@ -6,16 +6,14 @@ import type { Fetch } from '#outbound/checked-fetch.ts'
 import type { Resolve } from '#outbound/resolve.ts'
 import type { FileSearch } from '#retrieval/file-search/file-search.ts'
 import { type FileSearchRequest, noFileSearch } from '#retrieval/file-search/request.ts'
-import { joinTools } from './join-tools.ts'
-import { createShow } from './mcp/calls.ts'
-import { createListCache } from './mcp/list-cache.ts'
+import { createSanitizer } from './mcp/calls.ts'
 import { createMcpTools, type RequestedServer } from './mcp/mcp-tools.ts'
 import type { McpChoice, McpHistory, McpToolRequest } from './mcp/request.ts'
 import { findServer } from './mcp/servers.ts'
 import { createMcpSession } from './mcp/session.ts'
-import { createToolList } from './mcp/tool-list.ts'
+import { createListCache, createToolList } from './mcp/tool-list.ts'
 
-/** What a request says about tools that run here. */
+/** The tools that a request wants the gateway to run. */
 export type HostedToolRequest = {
   readonly mcp: readonly McpToolRequest[]
   readonly mcpChoice: McpChoice
@@ -30,14 +28,14 @@ export const noHostedTools: HostedToolRequest = {
   fileSearch: noFileSearch,
 }
 
-/** The tools that this deployment runs for its callers. */
+/** The tools that this deployment runs. */
 export type HostedToolbox = {
   /**
-   * The hosted tools of one request, in the name of its caller; null where it asks for none. Nothing
-   * is connected yet. Throws `invalid_request` that names the field for what may not be used.
+   * The hosted tools of one request; null if it uses none. Connections are opened later. Throws
+   * `invalid_request` with the field for a server that the principal may not use.
    */
   open(
-    asked: HostedToolRequest,
+    request: HostedToolRequest,
     context: { caller: RequestPrincipal; tools: GenerationRequest['tools'] },
   ): Promise<HostedTools | null>
 }
@@ -52,45 +50,67 @@ export function createHostedTools(deps: {
   const cache = createListCache(limits.listCacheMs)
 
   const openServer = async (
-    asked: McpToolRequest,
+    request: McpToolRequest,
     history: McpHistory,
     groups: readonly string[],
   ): Promise<RequestedServer> => {
-    const found = await findServer(asked, groups, deps)
+    const found = await findServer(request, groups, deps)
     const server = {
-      label: asked.label,
+      label: request.label,
       session: createMcpSession({ ...found, listMs: limits.listMs, callMs: limits.callMs }),
-      show: createShow(found.secrets, limits.outputCharsMax),
+      sanitize: createSanitizer(found.secrets, limits.outputCharsMax),
     }
-    const known = knownTools(asked, history)
-    return { asked, server, list: createToolList(server, { server: found, cache, known }) }
+    const known = knownTools(request, history)
+    return { request, server, list: createToolList(server, { server: found, cache, known }) }
   }
   const openMcp = async (
     { mcp, mcpChoice, mcpHistory }: HostedToolRequest,
     { groups, takenNames }: { groups: readonly string[]; takenNames: ReadonlySet<string> },
   ) => {
-    const servers = await Promise.all(mcp.map((asked) => openServer(asked, mcpHistory, groups)))
+    const servers = await Promise.all(mcp.map((request) => openServer(request, mcpHistory, groups)))
     return createMcpTools({ servers, choice: mcpChoice, history: mcpHistory, takenNames })
   }
   return {
-    async open(asked, { caller, tools }) {
-      const { mcp, mcpHistory, fileSearch } = asked
-      const asksServers = mcp.length > 0 || mcpHistory.approved.length > 0
-      const asksFiles = fileSearch.tool !== null || fileSearch.found.length > 0
-      if (!asksServers && !asksFiles) return null
+    async open(request, { caller, tools }) {
+      const { mcp, mcpHistory, fileSearch } = request
+      const usesServers = mcp.length > 0 || mcpHistory.approved.length > 0
+      const usesFiles = fileSearch.tool !== null || fileSearch.found.length > 0
+      if (!usesServers && !usesFiles) return null
       const own = tools.filter(({ namespace }) => namespace === undefined)
       const takenNames = new Set(own.map(({ name }) => name))
       return joinTools([
-        ...(asksServers ? [await openMcp(asked, { groups: caller.groups, takenNames })] : []),
-        ...(asksFiles ? [deps.fileSearch.open(fileSearch, { caller, takenNames })] : []),
+        ...(usesServers ? [await openMcp(request, { groups: caller.groups, takenNames })] : []),
+        ...(usesFiles ? [deps.fileSearch.open(fileSearch, { caller, takenNames })] : []),
       ])
     },
   }
 }
 
-/** The list that the input holds, unless the request allows a tool that is not on it. */
+/** The tool list in the input; null if there is none or it lacks a tool that the request allows. */
 function knownTools({ label, allowed }: McpToolRequest, history: McpHistory) {
   const tools = history.lists.get(label) ?? null
   const isListed = (name: string) => tools?.some((tool) => tool.name === name) === true
   return (allowed?.names ?? []).every(isListed) ? tools : null
+}
+
+/** Combines the hosted tools of several kinds; null if there are none. */
+function joinTools([first, ...others]: readonly HostedTools[]): HostedTools | null {
+  return first === undefined ? null : others.reduce(joinTwo, first)
+}
+
+function joinTwo(one: HostedTools, other: HostedTools): HostedTools {
+  return {
+    opening: [...one.opening, ...other.opening],
+    definitions: () => [...one.definitions(), ...other.definitions()],
+    resolveToolChoice: (choice) => other.resolveToolChoice(one.resolveToolChoice(choice)),
+    call: (name) => one.call(name) ?? other.call(name),
+    show(events) {
+      const shown = one.show?.(events) ?? events
+      return other.show?.(shown) ?? shown
+    },
+    close() {
+      one.close()
+      other.close()
+    },
+  }
 }

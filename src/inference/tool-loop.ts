@@ -237,7 +237,7 @@ function requestOf(
   const isOffered = callsLeft > 0 && !isLast
   const tools = isOffered ? [...request.tools, ...hosted.definitions()] : request.tools
   const wanted = isFirst ? request.toolChoice : withoutDemand(request.toolChoice)
-  const choice = boundBy(isOffered ? hosted.choose(wanted) : wanted)
+  const choice = boundBy(isOffered ? hosted.resolveToolChoice(wanted) : wanted)
   return {
     ...request,
     items: [...items],

@@ -121,7 +121,7 @@ test('arguments that are no JSON object are told to the model, and none count as
 test('an output that is longer than may be is cut, and says so', async () => {
   const { opened } = await openListed({ tools: [docs] }, box({ outputCharsMax: 100 }))
   const { item, result } = await callTool(opened, 'mcp__docs__huge')
-  expect(result).toBe(`${'x'.repeat(100)}\n[Cut off: the output is longer than 100 characters.]`)
+  expect(result).toBe(`${'x'.repeat(100)}\n[Truncated: the output is longer than 100 characters.]`)
   expect(item['output']).toBe(result)
 })
 
@@ -166,7 +166,7 @@ test('tool_choice is put into the names of the offer', async () => {
   const choose = async (tool_choice: unknown, allowed_tools?: string[]) => {
     const tool = { ...docs, ...(allowed_tools === undefined ? {} : { allowed_tools }) }
     const { opened, toolChoice } = await openListed({ tools: [tool, own], tool_choice })
-    return { choice: opened.choose(toolChoice), offered: names(opened) }
+    return { choice: opened.resolveToolChoice(toolChoice), offered: names(opened) }
   }
   const server = { type: 'mcp', server_label: 'docs' }
   expect(await choose({ ...server, name: 'fail' })).toMatchObject({

@@ -43,7 +43,7 @@ test('a server for certain groups is not there for others', async () => {
   expect(await refusal({ mcpServer }, {}, ['users'])).toEqual([
     400,
     'tools[0].server_url',
-    'tools[0].server_url is required: no server with the label "docs" is offered here.',
+    'tools[0].server_url is required: no server with the label "docs" is configured.',
   ])
 })
 
@@ -138,7 +138,7 @@ test('a public server is asked by the caller’s word, at the address that was c
     { tools: [{ ...docs, server_url: 'https://a.example/mcp?x=1' }] },
   )
   expect(await runOpening(opened)).toMatchObject([
-    { type: 'mcp_list_tools', tools: [], error: 'The server answered with HTTP status 404.' },
+    { type: 'mcp_list_tools', tools: [], error: 'The server responded with HTTP status 404.' },
   ])
   expect(new Set(asked)).toEqual(new Set(['https://93.184.216.34:443/mcp?x=1 a.example']))
 })

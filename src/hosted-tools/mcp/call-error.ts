@@ -8,47 +8,47 @@ export type McpCallError =
 
 type Sdk = typeof import('@modelcontextprotocol/client')
 
-/** Servers explain at length, and quote what they were sent. */
+/** The longest error message that is kept; some servers quote the request in it. */
 const messageCharsMax = 2_000
-/** As JSON-RPC numbers them. */
+/** JSON-RPC error code. */
 const internalError = -32_603
 
-/** What went wrong between us and a server, without what is ours. */
+/** The error of a failed exchange with a server, without internal details. */
 export function describeFailure(error: unknown, sdk: Sdk): McpCallError {
-  const own = ownErrorIn(error)
+  const own = findAppError(error)
   if (own !== null) return { type: 'http_error', code: own.status, message: own.message }
   if (error instanceof sdk.UnauthorizedError) return httpError(401)
   if (error instanceof sdk.SdkHttpError && error.status !== undefined) {
     return httpError(error.status)
   }
   if (error instanceof sdk.SdkError && error.code === sdk.SdkErrorCode.RequestTimeout) {
-    return { type: 'http_error', code: 504, message: 'The server did not answer in time.' }
+    return { type: 'http_error', code: 504, message: 'The server did not respond in time.' }
   }
   if (error instanceof sdk.ProtocolError) {
     const message = error.message.slice(0, messageCharsMax)
     return { type: 'mcp_protocol_error', code: error.code, message }
   }
-  const message = 'The server did not answer in the way of the protocol.'
+  const message = 'The server violated the protocol.'
   return { type: 'mcp_protocol_error', code: internalError, message }
 }
 
-/** The text of an error as the model reads it, and as a list item shows it. */
+/** The text of an error for the model and for list items. */
 export function errorText(error: McpCallError): string {
   if (error.type !== 'mcp_tool_execution_error') return error.message
   return error.content.map(({ text }) => text).join('\n')
 }
 
 function httpError(status: number): McpCallError {
-  const message = `The server answered with HTTP status ${status}.`
+  const message = `The server responded with HTTP status ${status}.`
   return { type: 'http_error', code: status, message }
 }
 
-/** The library wraps what our fetch throws, sometimes more than once. */
-const wrappingsMax = 4
+/** The client library wraps the errors of `fetch`, sometimes several times. */
+const wrapDepthMax = 4
 
-function ownErrorIn(error: unknown): AppError | null {
+function findAppError(error: unknown): AppError | null {
   let inner = error
-  for (let depth = 0; depth < wrappingsMax; depth++) {
+  for (let depth = 0; depth < wrapDepthMax; depth++) {
     if (inner instanceof AppError) return inner
     if (!isRecord(inner)) return null
     const data = inner['data']

@@ -4,27 +4,26 @@ import { newId } from '#lib/id.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { errorText, type McpCallError } from './call-error.ts'
 import type { ApprovedCall, McpTool } from './request.ts'
-import { cutText } from './result.ts'
 import type { CallOutcome, McpSession } from './session.ts'
 
-/** A server in use by one response. */
-export type OpenServer = {
+/** A server that one response uses. */
+export type ServerConnection = {
   readonly label: string
   readonly session: McpSession
-  /** What the model, and the caller, may see of a text of the server. */
-  readonly show: (text: string) => string
+  /** Redacts secrets in a text of the server and truncates it. */
+  readonly sanitize: (text: string) => string
 }
 
-/** The call of a tool as an `mcp_call` item. */
-export function callTool(server: OpenServer, tool: McpTool): HostedCall {
+/** A tool call, represented by an `mcp_call` item. */
+export function callTool(server: ServerConnection, tool: McpTool): HostedCall {
   return mcpCall(server.label, tool.name, {
     run: (args, signal) => runTool(server, { tool, args, signal }),
   })
 }
 
-/** A call that was approved: which tool it means is known once the tools are. */
+/** An approved call; its tool is resolved when the tool list is loaded. */
 export function callApproved(
-  server: OpenServer,
+  server: ServerConnection,
   { requestId, name }: ApprovedCall,
   findTool: (signal: AbortSignal) => Promise<McpTool | string>,
 ): HostedCall {
@@ -38,8 +37,8 @@ export function callApproved(
   })
 }
 
-/** A call that waits for the caller, as an `mcp_approval_request` item; its answer names the id. */
-export function askApproval(label: string, { name }: McpTool): HostedCall {
+/** A call that needs approval, represented by an `mcp_approval_request` item. */
+export function requestApproval(label: string, { name }: McpTool): HostedCall {
   const id = newId('mcpr_')
   const begin = (args: string): HostedToolItem => ({
     id,
@@ -59,29 +58,29 @@ export function askApproval(label: string, { name }: McpTool): HostedCall {
   }
 }
 
-type McpCallWork = {
+type McpCallHandler = {
   requestId?: string
   run(args: string, signal: AbortSignal): Promise<CallOutcome>
 }
 
-function mcpCall(label: string, name: string, work: McpCallWork): HostedCall {
+function mcpCall(label: string, name: string, handler: McpCallHandler): HostedCall {
   const begin = (args: string) => ({
     type: 'mcp_call',
     server_label: label,
     name,
     arguments: args,
     status: 'in_progress',
-    approval_request_id: work.requestId ?? null,
+    approval_request_id: handler.requestId ?? null,
     output: null,
     error: null,
   })
   const end = (args: string, outcome: CallOutcome): HostedOutcome => {
-    const isDone = 'text' in outcome
-    const status = isDone ? 'completed' : 'failed'
+    const isCompleted = 'text' in outcome
+    const status = isCompleted ? 'completed' : 'failed'
     return {
-      item: { ...begin(args), status, ...(isDone ? { output: outcome.text } : outcome) },
+      item: { ...begin(args), status, ...(isCompleted ? { output: outcome.text } : outcome) },
       stage: status,
-      result: isDone ? outcome.text : `The call failed: ${errorText(outcome.error)}`,
+      result: isCompleted ? outcome.text : `The call failed: ${errorText(outcome.error)}`,
     }
   }
   return {
@@ -89,13 +88,13 @@ function mcpCall(label: string, name: string, work: McpCallWork): HostedCall {
     streamsArguments: true,
     stages: ['in_progress'],
     begin,
-    run: async (args, signal) => end(args, await work.run(args, signal)),
+    run: async (args, signal) => end(args, await handler.run(args, signal)),
     refuse: (args, reason) => end(args, { error: invalidParams(reason) }),
   }
 }
 
 async function runTool(
-  { session, show }: OpenServer,
+  { session, sanitize: show }: ServerConnection,
   { tool, args, signal }: { tool: McpTool; args: string; signal: AbortSignal },
 ): Promise<CallOutcome> {
   const values = args.trim() === '' ? {} : parseJson(args)
@@ -103,28 +102,42 @@ async function runTool(
   const outcome = await session.call(tool, values, signal)
   return 'text' in outcome
     ? { text: show(outcome.text) }
-    : { error: showError(outcome.error, show) }
+    : { error: sanitizeError(outcome.error, show) }
 }
 
-export function showError(error: McpCallError, show: OpenServer['show']): McpCallError {
+export function sanitizeError(
+  error: McpCallError,
+  show: ServerConnection['sanitize'],
+): McpCallError {
   if (error.type !== 'mcp_tool_execution_error') return { ...error, message: show(error.message) }
   const content = error.content.map(({ text }) => ({ type: 'text' as const, text: show(text) }))
   return { ...error, content }
 }
 
-/** As JSON-RPC numbers it. */
+/** A JSON-RPC "invalid params" error. */
 function invalidParams(message: string): McpCallError {
   return { type: 'mcp_protocol_error', code: -32_602, message }
 }
 
-/** Shorter ones are words that a text may hold by chance. */
+/** Shorter secrets would match unrelated text. */
 const secretCharsMin = 8
 
-/** Cuts texts to their limit, and takes out what was sent to the server in confidence. */
-export function createShow(secrets: readonly string[], charsMax: number): OpenServer['show'] {
-  const long = secrets.filter((secret) => secret.length >= secretCharsMin)
+/** Redacts the secrets that were sent to the server, and truncates texts. */
+export function createSanitizer(
+  secrets: readonly string[],
+  charsMax: number,
+): ServerConnection['sanitize'] {
+  const redactable = secrets.filter((secret) => secret.length >= secretCharsMin)
   return (text) => {
-    const clean = long.reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text)
-    return cutText(clean, charsMax)
+    const redacted = redactable.reduce(
+      (rest, secret) => rest.replaceAll(secret, '[redacted]'),
+      text,
+    )
+    return truncateText(redacted, charsMax)
   }
+}
+
+function truncateText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text
+  return `${text.slice(0, charsMax)}\n[Truncated: the output is longer than ${charsMax} characters.]`
 }

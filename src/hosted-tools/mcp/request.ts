@@ -1,54 +1,54 @@
+import { createHash } from 'node:crypto'
 import type { JsonObject } from '#lib/json.ts'
 
 /** A remote server as a request names it: an entry of `tools` of type `mcp`. */
 export type McpToolRequest = {
-  /** Where it stands in the request: `tools[2]`. */
+  /** Its path in the request: `tools[2]`. */
   readonly path: string
   readonly label: string
-  /** Null where the label alone says which server is meant. */
+  /** Null where the server is identified by its label. */
   readonly url: string | null
   readonly description: string | null
-  /** Credentials of the caller for this server; never logged, shown or kept. */
+  /** The client's credential for this server; never logged, displayed or stored. */
   readonly authorization: string | null
   readonly headers: Readonly<Record<string, string>>
-  /** Null: every tool. */
+  /** Null: every tool is allowed. */
   readonly allowed: ToolFilter | null
   readonly approval: ApprovalRule
 }
 
-/** Tools that meet everything that is given here. */
+/** Matches tools that meet all conditions that are not null. */
 export type ToolFilter = {
   readonly names: readonly string[] | null
-  /** Whether the server says that the tool only reads. */
+  /** Whether the server declares the tool read-only. */
   readonly readOnly: boolean | null
 }
 
-/** Which calls wait for the caller. What neither filter names needs approval. */
+/** Which calls need approval. Tools that match neither filter do. */
 export type ApprovalRule =
   | 'always'
   | 'never'
   | { readonly always: ToolFilter | null; readonly never: ToolFilter | null }
 
-/** What `tool_choice` says about the tools of remote servers. */
+/** The part of `tool_choice` that concerns the tools of remote servers. */
 export type McpChoice =
   | { readonly type: 'any' }
   | ({ readonly type: 'forced' } & ServerTools)
-  /** Nothing but these. */
   | { readonly type: 'only'; readonly tools: readonly ServerTools[] }
 
 /** One tool of a server, or all of them. */
 export type ServerTools = { readonly label: string; readonly name: string | null }
 
-/** What the input says about remote servers. */
+/** The items of the input that concern remote servers. */
 export type McpHistory = {
-  /** The tools of servers whose list the input holds, by label. */
+  /** The tool lists in the input, by server label. */
   readonly lists: ReadonlyMap<string, readonly McpTool[]>
-  /** Calls that were approved and have not run yet. */
+  /** Approved calls without a result. */
   readonly approved: readonly ApprovedCall[]
 }
 
 export type ApprovedCall = {
-  /** The id of the approval request, and the call id under which the input holds the call. */
+  /** The id of the approval request, which is also the call id in the input. */
   readonly requestId: string
   readonly label: string
   readonly name: string
@@ -63,7 +63,10 @@ export type McpTool = {
   readonly annotations: JsonObject | null
 }
 
-export function meets(tool: Pick<McpTool, 'name' | 'annotations'>, filter: ToolFilter): boolean {
+export function matchesFilter(
+  tool: Pick<McpTool, 'name' | 'annotations'>,
+  filter: ToolFilter,
+): boolean {
   const { names, readOnly } = filter
   if (names !== null && !names.includes(tool.name)) return false
   return readOnly === null || (tool.annotations?.['readOnlyHint'] === true) === readOnly
@@ -71,6 +74,27 @@ export function meets(tool: Pick<McpTool, 'name' | 'annotations'>, filter: ToolF
 
 export function needsApproval(tool: McpTool, rule: ApprovalRule): boolean {
   if (typeof rule === 'string') return rule === 'always'
-  if (rule.always !== null && meets(tool, rule.always)) return true
-  return rule.never === null || !meets(tool, rule.never)
+  if (rule.always !== null && matchesFilter(tool, rule.always)) return true
+  return rule.never === null || !matchesFilter(tool, rule.never)
+}
+
+/** The longest function name that every upstream accepts. */
+const nameCharsMax = 64
+const hashChars = 8
+
+/**
+ * The function name of a remote server's tool. It is the same in every request, so calls of earlier
+ * turns keep their names.
+ */
+export function mcpToolName(label: string, tool: string): string {
+  const name = `mcp__${label}__${tool}`
+  const isLegal = name.length <= nameCharsMax && /^[a-zA-Z0-9_-]+$/.test(name)
+  return isLegal ? name : hashedMcpToolName(label, tool)
+}
+
+/** An alternative name for the tool, used where the first one is taken. */
+export function hashedMcpToolName(label: string, tool: string): string {
+  const name = `mcp__${label}__${tool}`.replace(/[^a-zA-Z0-9_-]/g, '_')
+  const hash = createHash('sha256').update(`${label}\n${tool}`).digest('hex').slice(0, hashChars)
+  return `${name.slice(0, nameCharsMax - hashChars - 1)}_${hash}`
 }

@@ -5,11 +5,11 @@ import { type CheckedFetch, createCheckedFetch, type Fetch } from '#outbound/che
 import type { Resolve } from '#outbound/resolve.ts'
 import type { McpToolRequest } from './request.ts'
 
-/** A server that a request may use, and how it is reached. */
+/** A server that a request may use, and how to reach it. */
 export type McpServer = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** What must not be seen in anything that the server says. */
+  /** Redacted in all texts of the server. */
   readonly secrets: readonly string[]
   readonly fetch: CheckedFetch
 }
@@ -23,26 +23,26 @@ export type ServerSources = {
 type Entry = Config['mcpServer'][number]
 
 /**
- * The server that a tool of a request means: one of the configuration, by URL or by label alone, or
- * any that the configured hosts let callers name. Throws `invalid_request` where there is none.
+ * The server of an `mcp` tool: a configured one, by URL or by label, or any server on the hosts that
+ * the configuration allows. Throws `invalid_request` if there is none.
  */
 export async function findServer(
-  asked: McpToolRequest,
+  request: McpToolRequest,
   groups: readonly string[],
   sources: ServerSources,
 ): Promise<McpServer> {
-  const { path, label } = asked
-  const url = asked.url === null ? null : parseUrl(asked.url, `${path}.server_url`)
+  const { path, label } = request
+  const url = request.url === null ? null : parseUrl(request.url, `${path}.server_url`)
   const entry = sources.config.mcpServer.find(
     (entry) =>
-      isMeant(entry, { url, label }) &&
+      matchesEntry(entry, { url, label }) &&
       (entry.groups.length === 0 || entry.groups.some((group) => groups.includes(group))),
   )
-  if (entry !== undefined) return configuredServer(entry, asked, sources)
-  if (url !== null) return namedServer(url, asked, sources)
+  if (entry !== undefined) return configuredServer(entry, request, sources)
+  if (url !== null) return unconfiguredServer(url, request, sources)
   throw new AppError(
     'invalid_request',
-    `${path}.server_url is required: no server with the label "${label}" is offered here.`,
+    `${path}.server_url is required: no server with the label "${label}" is configured.`,
     { param: `${path}.server_url` },
   )
 }
@@ -52,19 +52,23 @@ function parseUrl(text: string, param: string): URL {
   throw new AppError('invalid_request', `${param} must be a URL.`, { param })
 }
 
-function isMeant(entry: Entry, { url, label }: { url: URL | null; label: string }): boolean {
+function matchesEntry(entry: Entry, { url, label }: { url: URL | null; label: string }): boolean {
   return url === null ? entry.label === label : new URL(entry.url).href === url.href
 }
 
-/** What the administrator set goes before what the caller sent. */
-function configuredServer(entry: Entry, asked: McpToolRequest, sources: ServerSources): McpServer {
+/** Configured headers replace those of the client. */
+function configuredServer(
+  entry: Entry,
+  request: McpToolRequest,
+  sources: ServerSources,
+): McpServer {
   const { key, headers } = entry
   const url = new URL(entry.url)
   return {
     url,
     headers: {
-      ...callerHeaders(asked),
-      ...lowerCased(headers),
+      ...clientHeaders(request),
+      ...withLowerCaseNames(headers),
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
     },
     secrets: [...(key === undefined ? [] : [key]), ...Object.values(headers)],
@@ -75,13 +79,13 @@ function configuredServer(entry: Entry, asked: McpToolRequest, sources: ServerSo
   }
 }
 
-async function namedServer(
+async function unconfiguredServer(
   url: URL,
-  asked: McpToolRequest,
+  request: McpToolRequest,
   sources: ServerSources,
 ): Promise<McpServer> {
   const { hosts, ports } = sources.config.mcp
-  const param = `${asked.path}.server_url`
+  const param = `${request.path}.server_url`
   const policy = { hosts, portsAllowed: ports, private: false }
   try {
     await checkUrl(url, policy, { what: param, resolve: sources.resolve })
@@ -91,7 +95,7 @@ async function namedServer(
   }
   return {
     url,
-    headers: callerHeaders(asked),
+    headers: clientHeaders(request),
     secrets: [],
     fetch: createCheckedFetch({ ...policy, ...limitsOf(sources) }, sources),
   }
@@ -101,19 +105,21 @@ function limitsOf({ config: { mcp } }: ServerSources) {
   return { timeoutMs: mcp.listMs + mcp.callMs, bodyBytesMax: mcp.answerBytesMax }
 }
 
-/** Headers that say how a request travels, or are set by the protocol, are not the caller's to set. */
-const reserved =
+/** Headers of the transport and of the protocol, which clients cannot set. */
+const reservedHeaders =
   /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|keep-alive|proxy-.*|accept.*|mcp-.*|last-event-id)$/
 
-function callerHeaders({ headers, authorization }: McpToolRequest): Record<string, string> {
-  const given = Object.entries(lowerCased(headers)).filter(([name]) => !reserved.test(name))
-  if (authorization === null) return Object.fromEntries(given)
-  // It is meant to be the bare token, but not everybody sends that.
+function clientHeaders({ headers, authorization }: McpToolRequest): Record<string, string> {
+  const accepted = Object.entries(withLowerCaseNames(headers)).filter(
+    ([name]) => !reservedHeaders.test(name),
+  )
+  if (authorization === null) return Object.fromEntries(accepted)
+  // The field is the bare token, but some clients send the scheme with it.
   const token = authorization.replace(/^bearer /i, '')
-  return { ...Object.fromEntries(given), authorization: `Bearer ${token}` }
+  return { ...Object.fromEntries(accepted), authorization: `Bearer ${token}` }
 }
 
-function lowerCased(headers: Readonly<Record<string, string>>): Record<string, string> {
+function withLowerCaseNames(headers: Readonly<Record<string, string>>): Record<string, string> {
   const fields = Object.entries(headers)
   return Object.fromEntries(fields.map(([name, value]) => [name.toLowerCase(), value]))
 }

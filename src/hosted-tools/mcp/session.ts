@@ -1,15 +1,14 @@
 import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import type { JsonObject } from '#lib/json.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import type { CheckedFetch } from '#outbound/checked-fetch.ts'
 import { describeFailure, type McpCallError } from './call-error.ts'
 import type { McpTool } from './request.ts'
-import { readToolContent } from './result.ts'
 
-/** One server, for one response. It connects when it is first asked for something. */
+/** The session of one response with one server. It connects on first use. */
 export type McpSession = {
   list(signal: AbortSignal): Promise<ListOutcome>
   call(tool: McpTool, args: JsonObject, signal: AbortSignal): Promise<CallOutcome>
-  /** Ends what is under way at once, and the session at the server. */
+  /** Aborts running requests and ends the session at the server. */
   close(): void
 }
 
@@ -24,10 +23,10 @@ export type SessionOptions = {
   readonly callMs: number
 }
 
-/** The most tools of one server, and the most text that describes them, in characters. */
+/** The most tools of one server, and the longest list in characters. */
 const toolsMax = 512
 const listCharsMax = 1_048_576
-/** How often a stream that broke off is taken up again, and how long a server may put that off. */
+/** Reconnects of an interrupted stream, and the longest delay that a server may request. */
 const reconnectsMax = 2
 const reconnectMsMax = 5_000
 
@@ -38,7 +37,7 @@ export function createMcpSession(options: SessionOptions): McpSession {
   const closing = new AbortController()
   let connection: Promise<Connection> | null = null
 
-  /** One connection for all calls; a failed one is tried again by the next call. */
+  /** One connection for all calls; after a failure, the next call tries again. */
   const connected = (sdk: Sdk) => {
     connection ??= connect(sdk, options, closing.signal).catch((error: unknown) => {
       connection = null
@@ -46,13 +45,13 @@ export function createMcpSession(options: SessionOptions): McpSession {
     })
     return connection
   }
-  /** Failures are outcomes; only an abort is thrown. */
-  const attempt = async <T>(signal: AbortSignal, work: (client: Client) => Promise<T>) => {
-    // Most processes never need it, and it is large.
+  /** Returns failures as outcomes; only an abort is thrown. */
+  const attempt = async <T>(signal: AbortSignal, send: (client: Client) => Promise<T>) => {
+    // Loaded on demand, because it is large and rarely needed.
     const sdk = await import('@modelcontextprotocol/client')
     try {
       const { client } = await connected(sdk)
-      return await work(client)
+      return await send(client)
     } catch (error) {
       signal.throwIfAborted()
       return { error: describeFailure(error, sdk) }
@@ -69,7 +68,7 @@ export function createMcpSession(options: SessionOptions): McpSession {
       ),
     close() {
       closing.abort()
-      void connection?.then((open) => end(open, options)).catch(() => {})
+      void connection?.then((open) => closeSession(open, options)).catch(() => {})
     },
   }
 }
@@ -98,7 +97,7 @@ async function connect(
     { name: 'sluice', version: '1' },
     { versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.listMs } } },
   )
-  // What a request cannot be told is told to nobody: servers say much that is no answer.
+  // Errors outside a request are ignored: servers send unsolicited messages.
   client.onerror = () => {}
   try {
     await client.connect(transport, { signal, timeout: options.listMs })
@@ -138,7 +137,7 @@ async function callTool(
   const { name, inputSchema } = tool
   const result = await client.callTool(
     { name, arguments: args },
-    // The definition spares a list, and a check of the output that would run a foreign schema.
+    // The definition avoids a list request, and validation of the output by the server's schema.
     {
       signal,
       timeout,
@@ -151,8 +150,11 @@ async function callTool(
   return { error: { type: 'mcp_tool_execution_error', content: [{ type: 'text', text }] } }
 }
 
-/** The session at the server is ended by a request of its own, since the transport's are aborted. */
-async function end({ client, transport }: Connection, options: SessionOptions): Promise<void> {
+/** Ends the session at the server by a separate request, since those of the transport are aborted. */
+async function closeSession(
+  { client, transport }: Connection,
+  options: SessionOptions,
+): Promise<void> {
   const { sessionId, protocolVersion } = transport
   await client.close()
   if (sessionId === undefined) return
@@ -161,6 +163,34 @@ async function end({ client, transport }: Connection, options: SessionOptions): 
     'mcp-session-id': sessionId,
     ...(protocolVersion === undefined ? {} : { 'mcp-protocol-version': protocolVersion }),
   }
-  const answer = await options.fetch(options.url, { method: 'DELETE', headers })
-  await answer.body?.cancel()
+  const response = await options.fetch(options.url, { method: 'DELETE', headers })
+  await response.body?.cancel()
+}
+
+/** The result of a tool as text for the model, with a placeholder for other content. */
+function readToolContent(content: readonly unknown[], structured: unknown): string {
+  const texts = content.filter(isRecord).map(readBlock)
+  if (texts.length === 0 && structured !== undefined) return JSON.stringify(structured)
+  return texts.join('\n')
+}
+
+function readBlock(block: JsonObject): string {
+  const { type, text, mimeType } = block
+  switch (type) {
+    case 'text':
+      return String(text)
+    case 'image':
+    case 'audio':
+      return `[${type} of type ${String(mimeType)}, not shown]`
+    case 'resource':
+      return readResource(asRecord(block['resource']))
+    case 'resource_link':
+      return `[resource ${String(block['name'])}: ${String(block['uri'])}]`
+    default:
+      return `[content of type ${String(type)}, not shown]`
+  }
+}
+
+function readResource({ uri, text }: JsonObject): string {
+  return typeof text === 'string' ? text : `[resource ${String(uri)}, not shown]`
 }

@@ -12,7 +12,7 @@ export type HostedTools = {
   /** What the model may call, under names that no tool of the caller bears; known after the opening. */
   definitions(): readonly FunctionTool[]
   /** The tool choice of the request, in the names of `definitions`. */
-  choose(choice: ToolChoice): ToolChoice
+  resolveToolChoice(choice: ToolChoice): ToolChoice
   /** A call of one of `definitions`, by name; null for any other name. */
   call(name: string): HostedCall | null
   /**

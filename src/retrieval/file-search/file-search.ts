@@ -26,7 +26,7 @@ export function createFileSearch(deps: SearchCallDeps): FileSearch {
       return {
         opening: [],
         definitions: () => (name === null ? [] : [describe(name)]),
-        choose: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
+        resolveToolChoice: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
         call: (called) =>
           tool === null || called !== name ? null : searchFiles(deps, { tool, caller, registry }),
         show: createCiter(registry),

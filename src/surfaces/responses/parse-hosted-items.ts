@@ -1,5 +1,5 @@
-import { mcpToolName } from '#hosted-tools/mcp/names.ts'
 import type { ApprovedCall, McpHistory, McpTool } from '#hosted-tools/mcp/request.ts'
+import { mcpToolName } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Passage } from '#retrieval/file-search/passages.ts'

@@ -107,18 +107,18 @@ test('pages of a list are read to their end, but not for ever', async () => {
 const faults: Readonly<Record<string, { says: RawAnswer; error: object }>> = {
   'answers with an HTTP error': {
     says: () => new Response('the secret reason', { status: 503 }),
-    error: { type: 'http_error', code: 503, message: 'The server answered with HTTP status 503.' },
+    error: { type: 'http_error', code: 503, message: 'The server responded with HTTP status 503.' },
   },
   'wants other credentials': {
     says: () => new Response('', { status: 401 }),
-    error: { type: 'http_error', code: 401, message: 'The server answered with HTTP status 401.' },
+    error: { type: 'http_error', code: 401, message: 'The server responded with HTTP status 401.' },
   },
   redirects: {
     says: () => Response.redirect('http://127.0.0.1:1/', 307),
     error: {
       type: 'http_error',
       code: 502,
-      message: 'The server answered with a redirect, which is not followed.',
+      message: 'The server responded with a redirect, which is not followed.',
     },
   },
   'answers with an error of the protocol': {
@@ -143,7 +143,7 @@ const faults: Readonly<Record<string, { says: RawAnswer; error: object }>> = {
     error: {
       type: 'http_error',
       code: 502,
-      message: 'The server sent more than 50000 bytes, which is the limit.',
+      message: 'The server sent more than the limit of 50000 bytes.',
     },
   },
 }
@@ -178,7 +178,7 @@ test('a server that answers wrongly from the start cannot be listed', async () =
   const page = () => new Response('<html>', { headers: { 'content-type': 'text/html' } })
   expect(await connect((await serveRaw(page)).url).list(signal)).toHaveProperty('error')
   expect(await connect('http://127.0.0.1:1/mcp').list(signal)).toEqual({
-    error: { type: 'http_error', code: 502, message: 'The server cannot be reached.' },
+    error: { type: 'http_error', code: 502, message: 'The server could not be reached.' },
   })
 })
 
@@ -186,7 +186,7 @@ test('a call that takes too long fails, and the next one does not', async () => 
   const server = await serve()
   const session = connect(server.url, { callMs: 100 })
   expect(await call(session, 'slow', { city: 'Oslo' })).toEqual({
-    error: { type: 'http_error', code: 504, message: 'The server did not answer in time.' },
+    error: { type: 'http_error', code: 504, message: 'The server did not respond in time.' },
   })
   expect(await call(session, 'get_weather', { city: 'Rome' })).toEqual({ text: 'rain in Rome' })
 })

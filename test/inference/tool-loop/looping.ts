@@ -73,7 +73,7 @@ export function hostedTools(
   return {
     opening: more.opening ?? [],
     definitions: () => Object.keys(tools).map(functionTool),
-    choose: (choice) => choice,
+    resolveToolChoice: (choice) => choice,
     call: (name) => tools[name]?.() ?? null,
     close: () => more.closed?.(),
   }

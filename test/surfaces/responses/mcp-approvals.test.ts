@@ -119,7 +119,7 @@ test('an approved call of a tool that is no longer allowed does not run', async 
   })
   expect(output(next).find(({ type }) => type === 'mcp_call')).toMatchObject({
     status: 'failed',
-    error: { message: 'There is no such tool.' },
+    error: { message: 'No such tool.' },
   })
   expect(world.server.calls.slice(before)).not.toContain('get_weather')
 })

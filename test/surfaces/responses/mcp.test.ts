@@ -158,7 +158,7 @@ test('a server that cannot be listed is reported, and the model answers without 
   })
   const response = await ask(world, { tools: [{ ...docs, server_label: 'gone' }] })
   expect(output(response)).toMatchObject([
-    { type: 'mcp_list_tools', tools: [], error: 'The server cannot be reached.' },
+    { type: 'mcp_list_tools', tools: [], error: 'The server could not be reached.' },
     { type: 'message' },
   ])
 })
