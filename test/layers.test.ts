@@ -127,6 +127,11 @@ const rules: readonly LayerRule[] = [
     reason: 'a hosted tool knows events, never a vendor',
   },
   {
+    files: 'src/rerank/**',
+    never: ['src/retrieval/**'],
+    reason: 'retrieval uses rerank, not the reverse',
+  },
+  {
     files: 'src/agents/**',
     never: ['src/models/**', 'src/inference/upstreams/**'],
     reason: 'an agent does not know who offers its model',

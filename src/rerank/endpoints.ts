@@ -3,7 +3,6 @@ import type { Config } from '#config/schema.ts'
 import type { RerankResult } from '#inference/rerank.ts'
 import { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
-import type { RetrievalSettings } from '#retrieval/settings.ts'
 import type { Rerankers } from './reranker.ts'
 import {
   type RerankRequest,
@@ -15,9 +14,13 @@ import {
 
 export type RerankEndpointsDeps = {
   rerankers: Rerankers
-  settings: RetrievalSettings
+  /** Read for each request. */
+  settings: () => RerankSettings
   config: Pick<Config, 'limits'>
 }
+
+/** What applies where a request does not say; null: no model, no limit. */
+type RerankSettings = { readonly rerankModel: string | null; readonly rerankTopN: number | null }
 
 /** Cohere bills a query with up to this many documents as one search. */
 const documentsPerSearchUnit = 100

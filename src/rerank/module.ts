@@ -1,7 +1,6 @@
 import type { Inference } from '#inference/inference.ts'
 import type { Catalogue } from '#models/catalogue.ts'
 import { type Foundation, module } from '#module.ts'
-import { retrievalSettings } from '#retrieval/settings.ts'
 import { rerankEndpoints } from './endpoints.ts'
 import { createRerankers, type Rerankers } from './reranker.ts'
 
@@ -12,5 +11,12 @@ export const rerankModule = module({
     services: { rerankers: createRerankers(services) },
   }),
   endpoints: (services: Foundation & { rerankers: Rerankers }) =>
-    rerankEndpoints({ ...services, settings: retrievalSettings(services.settings) }),
+    rerankEndpoints({
+      ...services,
+      settings() {
+        const { reranker_model: rerankModel, rerank_top_n: rerankTopN } =
+          services.settings.current()
+        return { rerankModel, rerankTopN }
+      },
+    }),
 })
