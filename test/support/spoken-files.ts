@@ -1,4 +1,4 @@
-import { wavFile } from '#test/speech/decoders/wav-writing.ts'
+import { wavFile } from '#test/speech/decoders/wav-builder.ts'
 import { type SpokenWord, speak } from './spoken-numbers.ts'
 
 /** A file that says numbers, and what it says. */

@@ -4,7 +4,7 @@ import { openAudioDecoder } from '#speech/decoders/open-decoder.ts'
 import { createDice } from '#test/support/dice.ts'
 import { type SpeechForm, speechFile, speechToolsExist } from '#test/support/speech-material.ts'
 import { bytesByDice, cutByDice, cutEvery, formatOf, joinBytes } from './decoding.ts'
-import { wavFile } from './wav-writing.ts'
+import { wavFile } from './wav-builder.ts'
 
 const forms: SpeechForm[] = ['wav', 'ogg', 'webm', 'mp3', 'pcm_int16', 'pcm_float32']
 

@@ -9,7 +9,7 @@ import {
   joinSamples,
   snrDb,
 } from './decoding.ts'
-import { readPackets, readPages, writePages, writeStream } from './ogg-writing.ts'
+import { readPackets, readPages, writePages, writeStream } from './ogg-builder.ts'
 
 const opus = { encoding: 'opus' } as const
 

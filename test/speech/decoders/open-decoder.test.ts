@@ -8,7 +8,7 @@ import {
   toolOutput,
 } from '#test/support/speech-material.ts'
 import { bytesByDice, cutEvery, decodeAll, decodingError, formatOf, joinBytes } from './decoding.ts'
-import { readPackets, writeStream } from './ogg-writing.ts'
+import { readPackets, writeStream } from './ogg-builder.ts'
 
 const opus = { encoding: 'opus' } as const
 const ffmpeg = ['ffmpeg', '-v', 'error', '-y', '-i', 'IN']

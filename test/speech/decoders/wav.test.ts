@@ -9,7 +9,7 @@ import {
   snrDb,
   tone,
 } from './decoding.ts'
-import { rf64File, type WavShape, wavFile } from './wav-writing.ts'
+import { rf64File, type WavShape, wavFile } from './wav-builder.ts'
 
 const wav = { encoding: 'wav' } as const
 const samples = Int16Array.from(tone(440, 16_000, 1600), (sample) => Math.round(sample * 32_768))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { speechFile, speechToolsExist, toolOutput } from '#test/support/speech-material.ts'
 import { bytesByDice, cutEvery, decodeAll, decodingError, joinBytes } from './decoding.ts'
-import { readPackets, writeStream } from './ogg-writing.ts'
+import { readPackets, writeStream } from './ogg-builder.ts'
 import {
   blockGroup,
   cluster,
@@ -11,7 +11,7 @@ import {
   simpleBlock,
   trackEntry,
   webmStart,
-} from './webm-writing.ts'
+} from './webm-builder.ts'
 
 const opus = { encoding: 'opus' } as const
 

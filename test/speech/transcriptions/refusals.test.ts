@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { wavFile } from '#test/speech/decoders/wav-writing.ts'
+import { wavFile } from '#test/speech/decoders/wav-builder.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
