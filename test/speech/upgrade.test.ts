@@ -6,7 +6,7 @@ import { createScriptedEngine } from '#test/support/scripted-engine.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
 
-/** Who gets a session, and how everybody else is told. */
+/** The upgrade of /v1/stt: query, credential and refusals. */
 
 let gateway: Gateway
 let server: SpeechServer
@@ -31,13 +31,13 @@ async function refusalOf(query: string, withToken = token) {
   const client = await openSpeech(server.port, { query, token: withToken })
   expect(client.head).toStartWith('HTTP/1.1 101')
   const refusal = await client.refusal()
-  await eventually('the socket is gone', client.isClosed)
+  await eventually('the socket is closed', client.isClosed)
   expect(client.frames().length).toBe(1)
   return refusal
 }
 
 describe('a query', () => {
-  test('with "language" is told the new name and the languages, before all else', async () => {
+  test('with "language" is refused first, naming the new parameter and the languages', async () => {
     for (const query of [
       `language=cs&lang=cs&${pcm}`,
       'language=xx&lang=xx&encoding=nothing',
@@ -66,7 +66,7 @@ describe('a query', () => {
   })
 
   test.each(['lang=en', 'encoding=', 'encoding=flac', 'encoding=PCM_INT16'])(
-    '"%s" is told which encodings there are',
+    '"%s" is refused with the supported encodings',
     async (query) => {
       expect(await refusalOf(query)).toMatchObject({
         code: 'unsupported_encoding',
@@ -77,7 +77,7 @@ describe('a query', () => {
     },
   )
 
-  test.each(['pcm_int16', 'pcm_float32'])('for %s must name a sample rate', async (encoding) => {
+  test.each(['pcm_int16', 'pcm_float32'])('for %s requires a sample rate', async (encoding) => {
     expect(await refusalOf(`encoding=${encoding}`)).toMatchObject({
       code: 'missing_parameter',
       closeCode: 1008,
@@ -97,7 +97,7 @@ describe('a query', () => {
     },
   )
 
-  test('that says a thing twice is refused', async () => {
+  test('with a repeated parameter is refused', async () => {
     expect(await refusalOf(`lang=en&lang=cs&${pcm}`)).toMatchObject({
       code: 'invalid_parameter',
       param: 'lang',
@@ -110,14 +110,14 @@ describe('a query', () => {
     ['encoding=opus', 'en', 'opus', null],
     ['encoding=pcm_float32&sample_rate_hz=8000', 'en', 'pcm_float32', 8_000],
     ['encoding=pcm_int16&sample_rate_hz=48000&lang=sk', 'sk', 'pcm_int16', 48_000],
-  ])('"%s" is taken', async (query, lang, encoding, rate) => {
+  ])('"%s" is accepted', async (query, lang, encoding, rate) => {
     const client = await openSpeech(server.port, { query, token })
     const ready = await client.start()
     expect(ready).toMatchObject({ lang, audio: { encoding, sample_rate_hz: rate } })
     await client.end()
   })
 
-  test('with parameters that mean nothing is warned of them, once and without the token', async () => {
+  test('with unknown parameters leads to one warning, which omits the token', async () => {
     const client = await openSpeech(server.port, { query: `${pcm}&model=x&language_=cs`, token })
     await client.start({ type: 'session_start', colour: 1, options: { speed: 2 } })
     const warning = await client.waitFor('warning')
@@ -131,7 +131,7 @@ describe('a query', () => {
 })
 
 describe('a credential', () => {
-  test('is taken from the query, from either header, and as an API key', async () => {
+  test('is accepted in the query, in either header, and as an API key', async () => {
     const made = Object(await (await gateway.post('/v1/api-keys', { name: 'stt' })).json())
     const ways = [
       { token },
@@ -147,7 +147,7 @@ describe('a credential', () => {
     }
   })
 
-  test('that is missing, wrong or without the permission is refused behind the upgrade', async () => {
+  test('that is missing, wrong or lacks the permission is refused after the upgrade', async () => {
     const none = await openSpeech(server.port)
     expect(await none.refusal()).toMatchObject({ code: 'unauthorized', closeCode: 1008 })
     for (const wrong of ['', 'a.b.c', 'sk-svc-v1-wrong']) {
@@ -160,7 +160,7 @@ describe('a credential', () => {
     })
   })
 
-  test('a bad one in the query is not made good by a header', async () => {
+  test('an invalid one in the query is not replaced by a header', async () => {
     const client = await openSpeech(server.port, {
       token: 'a.b.c',
       headers: { authorization: `Bearer ${token}` },
@@ -168,7 +168,7 @@ describe('a credential', () => {
     expect(await client.refusal()).toMatchObject({ code: 'unauthorized' })
   })
 
-  test('is in no line of the log, whatever becomes of it', async () => {
+  test('never appears in the log', async () => {
     const secret = `${await gateway.token(['strangers'], 'secret')}`
     const wrong = 'eyJhbGciOi.a-wrong-token.signature'
     await refusalOf(pcm, secret)
@@ -192,7 +192,7 @@ describe('without a WebSocket', () => {
   const ask = (headers: Record<string, string>) =>
     fetch(`http://127.0.0.1:${server.port}/v1/stt?${pcm}`, { headers })
 
-  test('a caller is told to upgrade', async () => {
+  test('an authorised client is told to upgrade', async () => {
     const answer = await ask({ authorization: `Bearer ${token}` })
     expect([answer.status, Object(await answer.json())['error']['code']]).toEqual([
       426,
@@ -200,20 +200,20 @@ describe('without a WebSocket', () => {
     ])
   })
 
-  test('nobody else is told anything', async () => {
+  test('other clients are refused first', async () => {
     expect((await ask({})).status).toBe(401)
     const stranger = await gateway.token(['strangers'], 'a-stranger')
     expect((await ask({ authorization: `Bearer ${stranger}` })).status).toBe(403)
   })
 })
 
-test('a handshake that is none is refused, and nothing is left of it', async () => {
+test('an invalid handshake is refused and leaves nothing behind', async () => {
   const socket = connect(server.port, '127.0.0.1')
-  let answer = ''
+  let httpResponse = ''
   socket.on('data', (piece) => {
-    answer += piece
+    httpResponse += piece
   })
-  // It has no key.
+  // Sec-WebSocket-Key is missing.
   const head = [
     `GET /v1/stt?${pcm}&token=${token} HTTP/1.1`,
     'Host: gateway',
@@ -222,13 +222,13 @@ test('a handshake that is none is refused, and nothing is left of it', async () 
     'Sec-WebSocket-Version: 13',
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
-  await eventually('it is answered', () => answer.includes('\r\n\r\n'))
-  expect(answer).toStartWith('HTTP/1.1 400')
+  await eventually('the server responds', () => httpResponse.includes('\r\n\r\n'))
+  expect(httpResponse).toStartWith('HTTP/1.1 400')
   expect(server.openSockets()).toBe(0)
   socket.destroy()
 })
 
-test('compression is not agreed on, and a subprotocol is answered', async () => {
+test('compression is not negotiated, and a subprotocol is confirmed', async () => {
   const client = await openSpeech(server.port, {
     token,
     headers: {
@@ -243,7 +243,7 @@ test('compression is not agreed on, and a subprotocol is answered', async () => 
   await client.end()
 })
 
-test('a browser learns code and reason from the close event alone', async () => {
+test('a browser receives code and reason in the close event', async () => {
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stt?language=cs`)
   const closed = await new Promise<CloseEvent>((resolve) => {
     socket.onclose = resolve

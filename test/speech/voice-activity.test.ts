@@ -7,7 +7,7 @@ import { joined } from '#test/support/write-audio.ts'
 
 const rate = 16_000
 
-test('speech begins and ends where it is, whatever the rate', () => {
+test('speech is located at any sample rate', () => {
   for (const rateHz of [8_000, 11_025, 16_000, 24_000, 48_000]) {
     const activity = createVoiceActivity(rateHz)
     const audio = joined(silence(600, rateHz), tone(900, rateHz), silence(800, rateHz))
@@ -21,7 +21,7 @@ test('speech begins and ends where it is, whatever the rate', () => {
   }
 })
 
-test('a click is not speech, and a short pause does not end it', () => {
+test('a click is not speech, and a short pause does not end speech', () => {
   const activity = createVoiceActivity(rate)
   expect(activity.push(joined(tone(20, rate), silence(500, rate)))).toEqual([])
   const changes = activity.push(
@@ -30,7 +30,7 @@ test('a click is not speech, and a short pause does not end it', () => {
   expect(changes.map(({ atMs }) => atMs)).toEqual([520, 1_420])
 })
 
-test('steady noise becomes silence, and speech above it is still recorder', () => {
+test('steady noise counts as silence, and louder speech is still detected', () => {
   const activity = createVoiceActivity(rate)
   // Around -37 dB.
   const noise = (ms: number) => noisy(ms, 800)
@@ -41,7 +41,7 @@ test('steady noise becomes silence, and speech above it is still recorder', () =
   expect(second.map(({ atMs }) => atMs)).toEqual([28_000, 29_000])
 })
 
-test('what is being said can be looked at, and cut off', () => {
+test('speech in progress can be read and cut', () => {
   const activity = createVoiceActivity(rate)
   expect(activity.current()).toBeNull()
   expect(activity.cut()).toBeNull()
@@ -53,7 +53,7 @@ test('what is being said can be looked at, and cut off', () => {
   expect(activity.push(tone(100, rate))).toMatchObject([{ speaking: true, atMs: 500 }])
 })
 
-test.skipIf(!speechToolsExist)('a spoken sentence is one stretch of speech', () => {
+test.skipIf(!speechToolsExist)('a spoken sentence is one span of speech', () => {
   const bytes = speechFile('fox', 'pcm_int16')
   const [begun, ended, ...more] = createVoiceActivity(rate).push(
     new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2),

@@ -4,13 +4,13 @@ import { cutByDice, cutEvery, decodeAll, formatOf, joinBytes } from './decoding.
 
 const forms: SpeechForm[] = ['wav', 'ogg', 'webm', 'mp3', 'pcm_int16', 'pcm_float32']
 
-describe.skipIf(!speechToolsExist)('however bytes are cut, the samples are the same', () => {
+describe.skipIf(!speechToolsExist)('the samples do not depend on the chunking', () => {
   for (const form of forms) {
     for (const engineRateHz of [16_000, 44_100]) {
       test(`${form} to ${engineRateHz} Hz`, async () => {
         const bytes = speechFile('fox', form)
         const whole = await decodeAll(formatOf(form), bytes, engineRateHz)
-        // All of the sentence and of the silence around it.
+        // The whole sentence with the surrounding silence.
         expect(whole.samples.length).toBe(Math.ceil((91_280 * engineRateHz) / 16_000))
         expect(whole.faults).toEqual({
           clippedSamples: 0,
@@ -27,7 +27,7 @@ describe.skipIf(!speechToolsExist)('however bytes are cut, the samples are the s
   }
 
   for (const form of ['ogg', 'webm', 'mp3'] as const) {
-    test(`${form}, where one recording follows another`, async () => {
+    test(`${form}, concatenated recordings`, async () => {
       const bytes = joinBytes(speechFile('fox', form), speechFile('door', form))
       const whole = await decodeAll(formatOf(form), bytes)
       for (const count of [1, 7, 997]) {

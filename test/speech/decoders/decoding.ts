@@ -16,7 +16,7 @@ export type Decoded = {
 
 type DeclaredFormat = Pick<AudioFormat, 'encoding'> & Partial<AudioFormat>
 
-/** Decodes bytes, cut as they are given, and holds every piece to its bound. */
+/** Decodes chunks and checks the size of every piece. */
 export async function decodeAll(
   format: DeclaredFormat,
   bytes: Uint8Array | readonly Uint8Array[],
@@ -46,7 +46,7 @@ export async function decodeAll(
   }
 }
 
-/** The error that decoding ends in; anything but an `AudioError` is thrown on. */
+/** The `AudioError` of decoding; other errors are rethrown. */
 export async function decodingError(
   format: DeclaredFormat,
   bytes: Uint8Array | readonly Uint8Array[],
@@ -60,7 +60,7 @@ export async function decodingError(
   throw new Error('it was decoded')
 }
 
-/** How the forms of the material are declared. */
+/** The declared formats of the test material. */
 export function formatOf(form: SpeechForm): DeclaredFormat {
   switch (form) {
     case 'ogg':
@@ -110,7 +110,7 @@ export function joinSamples(parts: readonly Int16Array[]): Int16Array {
   return joined
 }
 
-/** Bytes of PCM in 16 bit → samples. */
+/** 16-bit PCM bytes as samples. */
 export function int16Samples(bytes: Uint8Array): Int16Array {
   return new Int16Array(bytes.slice().buffer)
 }
@@ -119,7 +119,7 @@ export function int16Bytes(samples: ArrayLike<number>): Uint8Array {
   return new Uint8Array(Int16Array.from(samples).buffer)
 }
 
-/** A tone with the amplitude of a half. */
+/** A tone with amplitude 0.5. */
 export function tone(hz: number, rateHz: number, count: number): Float32Array {
   return Float32Array.from(
     { length: count },
@@ -127,7 +127,7 @@ export function tone(hz: number, rateHz: number, count: number): Float32Array {
   )
 }
 
-/** How far what differs is below what should be there, over the samples that both have. */
+/** The signal-to-difference ratio over the samples that both have. */
 export function snrDb(reference: ArrayLike<number>, samples: ArrayLike<number>): number {
   let signal = 0
   let noise = 0

@@ -8,7 +8,7 @@ import { wavFile } from './wav-builder.ts'
 
 const forms: SpeechForm[] = ['wav', 'ogg', 'webm', 'mp3', 'pcm_int16', 'pcm_float32']
 
-/** The beginnings after which each of them expects something. */
+/** Valid starts of each format. */
 const beginnings: Record<SpeechForm, Uint8Array> = {
   wav: wavFile(new Uint8Array()).slice(0, 12),
   ogg: new TextEncoder().encode('OggS\0\u0002'),
@@ -18,7 +18,7 @@ const beginnings: Record<SpeechForm, Uint8Array> = {
   pcm_float32: new Uint8Array(),
 }
 
-describe('bytes of any kind end in samples or in an AudioError, and cost no more than their length', () => {
+describe('arbitrary bytes give samples or an AudioError, at a cost proportional to their length', () => {
   for (const form of forms) {
     test(`noise as ${form}`, async () => {
       for (let seed = 1; seed <= 30; seed++) {
@@ -51,7 +51,7 @@ describe('bytes of any kind end in samples or in an AudioError, and cost no more
       const dice = createDice(17)
       for (let round = 0; round < 100; round++) {
         const broken = file.slice()
-        // The start of a file is where most of it is decided.
+        // The start of a file determines most of its interpretation.
         const reach = round % 2 === 0 ? 300 : broken.length
         for (let flips = 1 + dice.upTo(12); flips > 0; flips--) {
           const at = dice.upTo(reach)
@@ -61,22 +61,25 @@ describe('bytes of any kind end in samples or in an AudioError, and cost no more
       }
     })
 
-    test.skipIf(!speechToolsExist)(`${form} with pieces cut out, doubled and mixed`, async () => {
-      const file = speechFile('fox', form).slice(0, 12_000)
-      const dice = createDice(23)
-      for (let round = 0; round < 50; round++) {
-        const parts = cutEvery(file, 50 + dice.upTo(1000))
-        const mixed = parts.flatMap((part) => {
-          const fate = dice.upTo(8)
-          return fate === 0 ? [] : fate === 1 ? [part, part] : [part]
-        })
-        await survive(form, [file.subarray(0, 40), ...mixed])
-      }
-    })
+    test.skipIf(!speechToolsExist)(
+      `${form} with pieces removed, repeated and reordered`,
+      async () => {
+        const file = speechFile('fox', form).slice(0, 12_000)
+        const dice = createDice(23)
+        for (let round = 0; round < 50; round++) {
+          const parts = cutEvery(file, 50 + dice.upTo(1000))
+          const mixed = parts.flatMap((part) => {
+            const fate = dice.upTo(8)
+            return fate === 0 ? [] : fate === 1 ? [part, part] : [part]
+          })
+          await survive(form, [file.subarray(0, 40), ...mixed])
+        }
+      },
+    )
   }
 })
 
-/** No second of sound takes less than so many bytes of the most frugal encoding. */
+/** The minimum bytes per second of audio in the most efficient encoding. */
 const bytesPerSecondMin = 40
 
 async function survive(

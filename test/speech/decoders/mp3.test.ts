@@ -15,7 +15,7 @@ const mp3 = { encoding: 'mp3' } as const
 describe.skipIf(!speechToolsExist)('MP3', () => {
   const file = speechToolsExist ? speechFile('fox', 'mp3') : new Uint8Array()
 
-  test('plays from its first sound, whatever stands before it', async () => {
+  test('is decoded from its first audio, after any prefix', async () => {
     const { samples } = await decodeAll(mp3, file)
     const before = {
       'a tag with a picture': id3Tag(60_000),
@@ -31,11 +31,10 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     }
   })
 
-  test('plays from the middle as if it had been played from its beginning', async () => {
+  test('decoded from the middle gives the same samples', async () => {
     const whole = await decodeAll(mp3, file, 32_000)
     const joined = await decodeAll(mp3, file.slice(5000), 32_000)
-    // The first frames build on others that are not there; how much padding there is at the end is
-    // told at the beginning.
+    // The first frames depend on missing ones; the end padding is stated in the missing header.
     const lateBy = whole.samples.length - joined.samples.length
     const places = Array.from({ length: 2304 }, (_, at) => lateBy - 1152 + at)
     const part = joined.samples.slice(20_000, 40_000)
@@ -43,7 +42,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     expect(Math.max(...likeness)).toBeGreaterThan(60)
   })
 
-  test('changes its rate in the middle, and the time goes on', async () => {
+  test('may change its sample rate', async () => {
     const other = encoded(['-ar', '44100', '-b:a', '64k'])
     const parts = [file, other, file]
     const bytes = joinBytes(...parts)
@@ -52,7 +51,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
       parts.map(async (part) => (await decodeAll(mp3, part)).samples.length),
     )
     const expected = lengths.reduce((sum, length) => sum + length, 0)
-    // The later ones may keep the silence that their encoder put around them: 0.1 s each at most.
+    // Later files may keep their encoder's padding: at most 0.1 s each.
     expect(decoded.samples.length).toBeGreaterThanOrEqual(expected)
     expect(decoded.samples.length).toBeLessThan(expected + 3200)
     expect(await decodeAll(mp3, cutEvery(bytes, 7))).toEqual(decoded)
@@ -61,7 +60,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     expect(first.samples.slice(0, 80_000)).toEqual(decoded.samples.slice(0, 80_000))
   })
 
-  test('of a variable rate of bits, and of a few of them, has its whole length', async () => {
+  test('with variable and low bit rates has its full length', async () => {
     for (const options of [
       ['-q:a', '5'],
       ['-ar', '8000', '-b:a', '8k'],
@@ -74,14 +73,14 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     }
   })
 
-  test('plays on after corrupt bytes, and counts what was lost', async () => {
+  test('continues after corrupt bytes and counts them', async () => {
     const whole = await decodeAll(mp3, file)
     const broken = file.slice()
     broken.set(bytesByDice(1, 3000), 10_000)
     const decoded = await decodeAll(mp3, broken)
     expect(decoded.samples.length).toBeLessThan(whole.samples.length)
     expect(decoded.samples.length).toBeGreaterThan(whole.samples.length * 0.8)
-    // Not even of what is broken is more, or something else, made by other cuts.
+    // The result is the same for any chunking, even of corrupt bytes.
     for (let seed = 1; seed <= 8; seed++) {
       broken.set(bytesByDice(seed, 200), 1000 * seed)
       const whole = await decodeAll(mp3, broken)
@@ -91,7 +90,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     }
   })
 
-  test('passes over a tag between two files, however large, and plays on behind it', async () => {
+  test('skips a tag of any size between two files', async () => {
     const direct = await decodeAll(mp3, joinBytes(file, file))
     for (const bytes of [id3Tag(3_000_000), joinBytes(id3Tag(5), id3Tag(70))]) {
       const decoded = await decodeAll(mp3, cutEvery(joinBytes(file, bytes, file), 1013))
@@ -99,7 +98,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     }
   })
 
-  test('that is none ends in an error', async () => {
+  test('that is not MP3 fails', async () => {
     const garbage = bytesByDice(2, 1_000_000)
     expect((await decodingError(mp3, garbage)).code).toBe('bad_audio')
     const endless = id3Tag(10)
@@ -107,7 +106,7 @@ describe.skipIf(!speechToolsExist)('MP3', () => {
     expect((await decodingError(mp3, endless)).code).toBe('bad_audio')
   })
 
-  test('says nothing on the console, however broken it is', async () => {
+  test('never writes to the console', async () => {
     const script = `
       import { bytesByDice, decodeAll, joinBytes } from '#test/speech/decoders/decoding.ts'
       for (let seed = 1; seed <= 40; seed++) {

@@ -1,4 +1,4 @@
-/** Ogg pages taken apart and put together by hand, so that tests can break them in known ways. */
+/** Parses and builds Ogg pages, so that tests can corrupt them precisely. */
 export type Page = {
   /** 1 continued, 2 first, 4 last. */
   readonly flags: number
@@ -33,7 +33,7 @@ export function readPages(file: Uint8Array): Page[] {
   return pages
 }
 
-/** The packets of a file with one stream: the head, the tags and the sound. */
+/** The packets of a file with one stream: head, tags and audio. */
 export function readPackets(file: Uint8Array): Uint8Array[] {
   const packets: Uint8Array[] = []
   let open: Uint8Array[] = []
@@ -67,7 +67,7 @@ function pageBytes(page: Page): Uint8Array {
   return bytes
 }
 
-/** Bit by bit, as the standard defines it. */
+/** Bitwise, as the standard defines it. */
 function checksum(bytes: Uint8Array): number {
   let crc = 0
   for (const byte of bytes) {
@@ -83,11 +83,11 @@ export type Stream = {
   readonly tags?: Uint8Array
   readonly packets: readonly Uint8Array[]
   readonly granuleEnd?: bigint
-  /** How many segments stand on a page; a packet may go on on the next. */
+  /** Segments per page; a packet may continue on the next. */
   readonly segmentsMax?: number
 }
 
-/** One logical stream from its packets, each of 20 ms. */
+/** Builds a logical stream from packets of 20 ms. */
 export function writeStream(stream: Stream): Uint8Array {
   const { serial, head, packets, segmentsMax = 255 } = stream
   const tags = stream.tags ?? new Uint8Array(Buffer.from('OpusTags\0\0\0\0\0\0\0\0'))
@@ -118,7 +118,7 @@ export function writeStream(stream: Stream): Uint8Array {
   return writePages(pages)
 }
 
-/** Pages of one packet, which may need more than one of them. */
+/** Builds the pages of one packet. */
 function pagesOf(packets: readonly Uint8Array[], serial: number, sequence: number): Page[] {
   const segments = packets.flatMap(segmentsOf)
   return Array.from({ length: Math.ceil(segments.length / 255) }, (_, index) => {

@@ -18,11 +18,11 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
   const pages = readPages(file)
   const [head = new Uint8Array(), , ...packets] = readPackets(file)
 
-  test('is the same on pages of any size, with packets that span them', async () => {
+  test('does not depend on page sizes and packets that span pages', async () => {
     const { samples } = await decodeAll(opus, file)
     const granuleEnd = pages.at(-1)?.granule ?? 0n
     for (const segmentsMax of [1, 2, 7, 255]) {
-      // Packets of more than a segment: padding of code 3 makes any packet longer.
+      // Code 3 padding makes packets longer than a segment.
       const padded = packets.map((packet) => padPacket(packet, 600))
       const bytes = writeStream({ serial: 7, head, packets: padded, segmentsMax, granuleEnd })
       const decoded = await decodeAll(opus, cutEvery(bytes, 1000))
@@ -31,7 +31,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     }
   })
 
-  test('begins and ends where its header and its last page say', async () => {
+  test('is trimmed as its header and last page state', async () => {
     const preSkip = new DataView(head.buffer, head.byteOffset).getUint16(10, true)
     const whole = await decodeAll(opus, writeStream({ serial: 1, head, packets }))
     expect(whole.samples.length).toBe((packets.length * 960 - preSkip) / 3)
@@ -44,7 +44,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     expect(skipped.samples).toEqual(whole.samples.slice((9600 - preSkip) / 3))
   })
 
-  test('is as loud as its header says', async () => {
+  test('applies the gain of its header', async () => {
     const softer = head.slice()
     new DataView(softer.buffer).setInt16(16, -6 * 256, true)
     const plain = await decodeAll(opus, writeStream({ serial: 1, head, packets }))
@@ -53,7 +53,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     expect(snrDb(wanted, soft.samples)).toBeGreaterThan(50)
   })
 
-  test('may begin again, thousands of times, each as if it were the first', async () => {
+  test('may be chained thousands of times', async () => {
     const short = writeStream({ serial: 3, head, packets: packets.slice(40, 44) })
     const once = await decodeAll(opus, short)
     const fox = await decodeAll(opus, file)
@@ -67,7 +67,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     expect(both.samples).toEqual(joinSamples([fox.samples, door.samples]))
   })
 
-  test('plays on after bytes that are broken or missing, and counts them', async () => {
+  test('continues after corrupt or missing bytes and counts them', async () => {
     const { samples } = await decodeAll(opus, file)
     const lost = await decodeAll(opus, writePages(pages.toSpliced(4, 1)))
     expect(lost.faults).toMatchObject({ gaps: 1, corruptFrames: 0 })
@@ -91,7 +91,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     }
   })
 
-  test('passes over other streams beside it, and over tags of any length', async () => {
+  test('skips other streams and tags of any length', async () => {
     const { samples } = await decodeAll(opus, file)
     const video = {
       ...pages[0],
@@ -113,9 +113,9 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
     expect(tagged.faults).toMatchObject({ gaps: 0, corruptFrames: 0 })
   })
 
-  test('puts silence where a packet cannot be decoded, and drops empty ones', async () => {
+  test('replaces undecodable packets with silence and drops empty ones', async () => {
     const plain = await decodeAll(opus, writeStream({ serial: 1, head, packets }))
-    // It names the length of a frame that is not there, one of two.
+    // It states the length of a missing frame.
     const code2 = ((packets[50]?.[0] ?? 0) & 0xfc) | 2
     const broken = packets.with(50, Uint8Array.of(code2, 255))
     const decoded = await decodeAll(opus, writeStream({ serial: 1, head, packets: broken }))
@@ -128,7 +128,7 @@ describe.skipIf(!speechToolsExist)('Opus in Ogg', () => {
   })
 })
 
-describe.skipIf(!speechToolsExist)('an Ogg that cannot be played says why', () => {
+describe.skipIf(!speechToolsExist)('an unsupported Ogg stream is refused with a reason', () => {
   const ffmpeg = ['ffmpeg', '-v', 'error', '-y', '-i', 'IN']
 
   test('other codecs', async () => {
@@ -145,7 +145,7 @@ describe.skipIf(!speechToolsExist)('an Ogg that cannot be played says why', () =
     }
   })
 
-  test('no header, or a broken one', async () => {
+  test('a missing or damaged header', async () => {
     const pages = readPages(speechFile('fox', 'ogg'))
     expect((await decodingError(opus, writePages(pages.slice(1)))).code).toBe('bad_audio')
     const [head] = readPackets(speechFile('fox', 'ogg'))
@@ -169,10 +169,10 @@ describe.skipIf(!speechToolsExist)('an Ogg that cannot be played says why', () =
     expect((await decodingError(opus, many)).code).toBe('unsupported_audio')
   })
 
-  test('nothing but bytes that are no pages', async () => {
+  test('bytes without pages', async () => {
     const bytes = joinBytes(speechFile('fox', 'ogg'), bytesByDice(4, 500_000))
     expect((await decodingError(opus, bytes)).code).toBe('bad_audio')
-    // Each of these says that it is as long as a page can be.
+    // Each of these claims the maximum page length.
     const start = joinBytes(new TextEncoder().encode('OggS'), new Uint8Array(22))
     const head = joinBytes(start, new Uint8Array(256).fill(255))
     const heads = joinBytes(speechFile('fox', 'ogg'), ...Array<Uint8Array>(400).fill(head))
@@ -181,7 +181,7 @@ describe.skipIf(!speechToolsExist)('an Ogg that cannot be played says why', () =
   })
 })
 
-/** The same packet with padding behind it (RFC 6716, 3.2.5). */
+/** The same packet with padding (RFC 6716, 3.2.5). */
 function padPacket(packet: Uint8Array, bytes: number): Uint8Array {
   const [first = 0] = packet
   if ((first & 3) !== 0) return packet

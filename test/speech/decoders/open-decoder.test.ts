@@ -13,7 +13,7 @@ import { readPackets, writeStream } from './ogg-builder.ts'
 const opus = { encoding: 'opus' } as const
 const ffmpeg = ['ffmpeg', '-v', 'error', '-y', '-i', 'IN']
 
-describe.skipIf(!speechToolsExist)('bytes of another encoding are refused by name', () => {
+describe.skipIf(!speechToolsExist)('audio of another encoding is refused and named', () => {
   const files: SpeechForm[] = ['wav', 'ogg', 'webm', 'mp3']
   for (const declared of [...files, 'pcm_int16', 'pcm_float32'] as const) {
     test(`declared as ${declared}`, async () => {
@@ -30,7 +30,7 @@ describe.skipIf(!speechToolsExist)('bytes of another encoding are refused by nam
     })
   }
 
-  test('MP3 without a tag, where a container was declared', async () => {
+  test('MP3 without a tag when a container is declared', async () => {
     for (const declared of ['wav', 'ogg'] as const) {
       const error = await decodingError(formatOf(declared), speechFile('fox', 'mp3'))
       expect(error).toMatchObject({ code: 'wrong_encoding', details: { encoding: 'mp3' } })
@@ -45,7 +45,7 @@ describe.skipIf(!speechToolsExist)('bytes of another encoding are refused by nam
     }
   })
 
-  test('containers that nothing is taken in', async () => {
+  test('unsupported containers', async () => {
     const fox = speechFile('fox', 'wav')
     const mp4 = toolOutput([...ffmpeg, '-c:a', 'aac', '-f', 'mp4', 'OUT'], fox)
     const others = [
@@ -65,10 +65,10 @@ describe.skipIf(!speechToolsExist)('bytes of another encoding are refused by nam
   })
 })
 
-describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to', () => {
+describe.skipIf(!speechToolsExist)('Opus containers are detected or declared', () => {
   const [, , ...packets] = speechToolsExist ? readPackets(speechFile('fox', 'ogg')) : []
 
-  test('as Ogg or WebM, declared or not', async () => {
+  test('Ogg or WebM, declared or detected', async () => {
     for (const container of ['ogg', 'webm'] as const) {
       const auto = await decodeAll(opus, speechFile('fox', container))
       const declared = await decodeAll({ ...opus, container }, speechFile('fox', container))
@@ -76,7 +76,7 @@ describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to',
     }
   })
 
-  test('as another container than was declared', async () => {
+  test('another container than declared', async () => {
     for (const [container, form] of [
       ['ogg', 'webm'],
       ['webm', 'ogg'],
@@ -88,7 +88,7 @@ describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to',
     }
   })
 
-  test('as raw packets, which have to be declared', async () => {
+  test('raw packets must be declared', async () => {
     for (const container of ['auto', 'ogg', 'webm'] as const) {
       const error = await decodingError({ ...opus, container }, packets)
       expect(error.code).toBe('unsupported_container')
@@ -98,11 +98,11 @@ describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to',
     expect(error.details).toEqual({ container: 'raw' })
   })
 
-  test('raw packets, one a call, are what the container holds', async () => {
+  test('raw packets decode like those of the container', async () => {
     const fox = await decodeAll(opus, speechFile('fox', 'ogg'))
     const raw = { ...opus, container: 'raw' } as const
     const { samples, faults, sourceRateHz } = await decodeAll(raw, packets)
-    // Nothing tells how much of it is only there for the decoder to settle.
+    // Raw packets do not state the pre-skip.
     const preSkip = samples.length - packets.length * 320
     expect(preSkip).toBe(0)
     expect(samples.slice(104, 104 + fox.samples.length)).toEqual(Int16Array.from(fox.samples))
@@ -113,14 +113,14 @@ describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to',
     expect((await decodeAll(raw, withEmpty)).samples).toEqual(samples)
   })
 
-  test('a raw packet that is longer than any can be is refused', async () => {
+  test('an oversized raw packet is refused', async () => {
     const raw = { ...opus, container: 'raw' } as const
     const error = await decodingError(raw, [...packets.slice(0, 3), new Uint8Array(61_441)])
     expect(error.code).toBe('bad_audio')
     expect(error.message).toContain('message')
   })
 
-  test('raw packets that cannot be decoded are too many after a hundred', async () => {
+  test('more than a hundred undecodable raw packets fail', async () => {
     const raw = { ...opus, container: 'raw' } as const
     const bad = Uint8Array.of(0x0e, 255)
     const some = await decodeAll(raw, Array<Uint8Array>(100).fill(bad))
@@ -131,7 +131,7 @@ describe.skipIf(!speechToolsExist)('Opus says what it comes in, or is asked to',
 })
 
 describe('a decoder', () => {
-  test('gives nothing for nothing', async () => {
+  test('gives no samples without bytes', async () => {
     for (const encoding of ['pcm_int16', 'pcm_float32', 'wav', 'mp3', 'opus'] as const) {
       const format = { encoding, sampleRateHz: 16_000 }
       for (const parts of [[], [new Uint8Array()]]) {
@@ -158,7 +158,7 @@ describe('a decoder', () => {
     }
   })
 
-  test.skipIf(!speechToolsExist)('does not work ahead of whoever takes its pieces', async () => {
+  test.skipIf(!speechToolsExist)('decodes lazily as pieces are pulled', async () => {
     const pcm = joinBytes(speechFile('fox', 'pcm_float32'), new Uint8Array(4).fill(0xff))
     const packets = readPackets(speechFile('fox', 'ogg'))
     const [head = new Uint8Array(), , ...sound] = packets
@@ -174,7 +174,7 @@ describe('a decoder', () => {
       )
       const pieces = decoder.decode(bytes)[Symbol.iterator]()
       expect(pieces.next().done).toBe(false)
-      // What is wrong at the end has not been looked at, and then it has.
+      // The corrupt end is only decoded when it is pulled.
       expect(decoder.faults[fault]).toBe(0)
       while (!pieces.next().done);
       expect(decoder.faults[fault]).toBeGreaterThan(0)

@@ -5,7 +5,7 @@ const int16 = { encoding: 'pcm_int16', sampleRateHz: 16_000 } as const
 const float32 = { encoding: 'pcm_float32', sampleRateHz: 16_000 } as const
 
 describe('bare samples', () => {
-  test('of 16 bit pass unchanged at the rate of the engine, every value', async () => {
+  test('of 16 bit at the engine rate are unchanged', async () => {
     const all = Int16Array.from({ length: 65_536 }, (_, at) => at - 32_768)
     const decoded = await decodeAll(int16, cutEvery(int16Bytes(all), 1001))
     expect(decoded.samples).toEqual(all)
@@ -13,7 +13,7 @@ describe('bare samples', () => {
     expect(decoded.sourceRateHz).toBe(16_000)
   })
 
-  test('in float are brought into bounds, and what was wrong with them is counted', async () => {
+  test('of floats are clamped, and faults counted', async () => {
     const values = [0, 0.5, -1, 1, 1.5, -7, 1e38, Number.NaN, Number.POSITIVE_INFINITY, -0.25]
     const bytes = new Uint8Array(Float32Array.from(values).buffer)
     for (const count of [1, 3, bytes.length]) {
@@ -25,8 +25,8 @@ describe('bare samples', () => {
     }
   })
 
-  test('that no rate can bring out of bounds are clipped, and counted', async () => {
-    // A square wave swings over its edges when it is brought to another rate.
+  test('that overshoot in resampling are clipped and counted', async () => {
+    // A square wave overshoots at its edges when resampled.
     const square = Int16Array.from({ length: 8000 }, (_, at) => (at % 40 < 20 ? 32_767 : -32_768))
     const { samples, faults } = await decodeAll(
       { ...int16, sampleRateHz: 8000 },
@@ -45,23 +45,23 @@ describe('bare samples', () => {
     expect([...decoded.samples]).toEqual([12_288, 0])
   })
 
-  test('lose what is left of a sample at the end, and only that', async () => {
+  test('drop only an incomplete last sample', async () => {
     const { samples } = await decodeAll(int16, int16Bytes([1, 2, 3]).slice(0, 5))
     expect([...samples]).toEqual([1, 2])
   })
 
-  test('are taken at odd rates too', async () => {
+  test('are accepted at unusual rates', async () => {
     for (const sampleRateHz of [4000, 11_025, 15_999, 44_099, 192_000]) {
       const source = tone(300, sampleRateHz, sampleRateHz)
       const decoded = await decodeAll({ ...float32, sampleRateHz }, new Uint8Array(source.buffer))
       const wanted = tone(300, 16_000, 16_000).map((sample) => sample * 32_768)
       expect(decoded.samples.length).toBe(16_000)
-      // The tone begins and ends abruptly; there no filter can follow it.
+      // The tone starts and ends abruptly, which a filter cannot follow.
       expect(snrDb(wanted.slice(800, -800), decoded.samples.slice(800, -800))).toBeGreaterThan(80)
     }
   })
 
-  test('are refused at rates that no speech has', async () => {
+  test('are refused at unsupported rates', async () => {
     for (const sampleRateHz of [0, 1, 3999, 192_001, Number.NaN]) {
       const error = await decodingError({ ...int16, sampleRateHz }, new Uint8Array())
       expect(error.code).toBe('unsupported_audio')

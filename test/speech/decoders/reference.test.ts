@@ -4,10 +4,10 @@ import { decodeAll, int16Samples, snrDb } from './decoding.ts'
 
 const bare = ['-f', 's16le', 'OUT']
 const ffmpeg = ['ffmpeg', '-v', 'error', '-y', '-i', 'IN']
-/** ffmpeg has an Opus decoder of its own, which differs from the reference in all that is inaudible. */
+/** ffmpeg's own Opus decoder differs inaudibly from the reference. */
 const ffmpegOpus = ['ffmpeg', '-v', 'error', '-y', '-c:a', 'libopus', '-i', 'IN']
 
-describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', () => {
+describe.skipIf(!speechToolsExist)('decoded audio matches reference decoders', () => {
   test('MP3 at its own rate', async () => {
     const bytes = speechFile('fox', 'mp3')
     const { samples, sourceRateHz } = await decodeAll({ encoding: 'mp3' }, bytes, 32_000)
@@ -17,7 +17,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
     expect(snrDb(reference, samples)).toBeGreaterThan(60)
   })
 
-  test('MP3 in stereo, as the mean of its channels', async () => {
+  test('stereo MP3, mixed to mono', async () => {
     const stereo = toolOutput([...ffmpeg, ...panned, '-b:a', '128k', '-f', 'mp3', 'OUT'], fox())
     const { samples } = await decodeAll({ encoding: 'mp3' }, stereo, 44_100)
     const reference = meanOfPairs(int16Samples(toolOutput([...ffmpeg, ...bare], stereo)))
@@ -39,7 +39,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
     expect(snrDb(ofWebm, fromWebm.samples)).toBeGreaterThan(60)
   })
 
-  test('Opus at the rates that libopus gives out, in the same place of time', async () => {
+  test('Opus at every output rate of libopus, without time offset', async () => {
     const ogg = speechFile('fox', 'ogg')
     const original = int16Samples(speechFile('fox', 'pcm_int16'))
     for (const rateHz of [8000, 12_000, 16_000, 24_000, 44_100]) {
@@ -50,7 +50,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
     }
   })
 
-  test('Opus in stereo and in six channels, as the mean of them', async () => {
+  test('Opus in stereo and six channels, mixed to mono', async () => {
     for (const channels of [2, 6]) {
       const wav = toolOutput([...ffmpeg, ...spread(channels), '-f', 'wav', 'OUT'], fox())
       const ogg = toolOutput(['opusenc', '--quiet', '--bitrate', '256', 'IN', 'OUT'], wav)
@@ -62,7 +62,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
     }
   })
 
-  test('Opus in two streams that have nothing to do with each other', async () => {
+  test('Opus in two uncoupled streams', async () => {
     const wav = toolOutput([...ffmpeg, ...spread(2), '-f', 'wav', 'OUT'], fox())
     const separate = ['-c:a', 'libopus', '-mapping_family', '255', '-b:a', '128k', '-f', 'ogg']
     const ogg = toolOutput([...ffmpeg, ...separate, 'OUT'], wav)
@@ -71,7 +71,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
     expect(snrDb(meanOfPairs(int16Samples(decoded)), samples)).toBeGreaterThan(40)
   })
 
-  test('WAV that is brought to the rate of the engine', async () => {
+  test('WAV resampled to the engine rate', async () => {
     for (const rateHz of [8000, 22_050, 44_100, 48_000]) {
       const wav = toolOutput(
         [...ffmpeg, '-ar', String(rateHz), '-ac', '2', '-f', 'wav', 'OUT'],
@@ -82,7 +82,7 @@ describe.skipIf(!speechToolsExist)('decoded sound is that of other decoders', ()
         ['sox', '-t', 'wav', 'IN', '-t', 'raw', '-c', '1', '-b', '16', '-r', '16000', 'OUT'],
         wav,
       )
-      // What two filters make of the edge of the band is all that differs.
+      // The filters differ only at the band edge.
       expect(snrDb(int16Samples(reference), samples)).toBeGreaterThan(30)
     }
   })
@@ -94,7 +94,7 @@ function fox(): Uint8Array {
 
 const panned = ['-af', 'pan=stereo|c0=0.9*c0|c1=0.3*c0', '-ar', '44100']
 
-/** The same voice in every channel, each a little softer than the one before. */
+/** The same voice in every channel with decreasing level. */
 function spread(channels: number): string[] {
   const layout = channels === 2 ? 'stereo' : '5.1'
   const parts = Array.from({ length: channels }, (_, index) => `c${index}=${1 - index / 10}*c0`)

@@ -1,10 +1,10 @@
-/** WAV files with all the oddities that writers put into them, built by hand. */
+/** Builds WAV files with the peculiarities of real recorders. */
 export type WavShape = {
   readonly format?: number
   readonly channels?: number
   readonly rateHz?: number
   readonly bits?: number
-  /** The channel mask and GUID of an extensible format stand behind the format chunk. */
+  /** Appends the channel mask and GUID of an extensible format. */
   readonly extensible?: boolean
   readonly before?: readonly Chunk[]
   readonly after?: readonly Chunk[]
@@ -29,7 +29,7 @@ export function wavFile(sound: Uint8Array, shape: WavShape = {}): Uint8Array {
   return new Uint8Array(Buffer.concat([head, body]))
 }
 
-/** The 64-bit form, with the size of the sound in a chunk of its own. */
+/** RF64, with the audio size in a ds64 chunk. */
 export function rf64File(sound: Uint8Array, soundBytes: bigint, shape: WavShape = {}): Uint8Array {
   const sizes = Buffer.alloc(28)
   sizes.writeBigUInt64LE(soundBytes, 8)

@@ -17,7 +17,7 @@ const sound = int16Bytes(samples)
 const note = { name: 'LIST', content: new Uint8Array(26).fill(0x41) }
 const oddNote = { name: 'note', content: new Uint8Array(7).fill(0x42) }
 
-describe('a WAV is read whatever stands around its sound', () => {
+describe('WAV is read with any surrounding chunks', () => {
   const shapes: Record<string, Uint8Array> = {
     plain: wavFile(sound),
     'a list before the format': wavFile(sound, { before: [note] }),
@@ -39,7 +39,7 @@ describe('a WAV is read whatever stands around its sound', () => {
     })
   }
 
-  test('many chunks between the format and the sound', async () => {
+  test('many chunks between format and audio', async () => {
     const listed = wavFile(sound)
     const extra = wavFile(new Uint8Array(), { before: [note, oddNote, note] }).slice(12, -32)
     const bytes = joinBytes(listed.slice(0, 36), extra, listed.slice(36))
@@ -47,7 +47,7 @@ describe('a WAV is read whatever stands around its sound', () => {
   })
 })
 
-describe('every width of sample is taken', () => {
+describe('every sample width is supported', () => {
   const widths: [string, WavShape, (view: DataView, at: number, value: number) => void][] = [
     ['8 bits', { bits: 8 }, (view, at, value) => view.setUint8(at, Math.round(value * 128) + 128)],
     ['24 bits', { bits: 24 }, setInt24],
@@ -72,7 +72,7 @@ describe('every width of sample is taken', () => {
     })
   }
 
-  test('the channels are averaged, be they two or more', async () => {
+  test('channels are averaged', async () => {
     for (const channels of [2, 5]) {
       const frames = Array.from(samples).flatMap((sample) =>
         Array.from({ length: channels }, (_, channel) => (channel === 1 ? sample : 0)),
@@ -103,7 +103,7 @@ describe('every width of sample is taken', () => {
     }
   })
 
-  test.skipIf(!speechToolsExist)('what ffmpeg writes to a pipe', async () => {
+  test.skipIf(!speechToolsExist)('output of ffmpeg to a pipe', async () => {
     const piped = ['-f', 'wav', '-bitexact', 'pipe:1']
     const command = `ffmpeg -v error -i "$0" ${piped.join(' ')} > "$1"`
     const bytes = toolOutput(['sh', '-c', command, 'IN', 'OUT'], speechFile('fox', 'wav'))
@@ -112,7 +112,7 @@ describe('every width of sample is taken', () => {
   })
 })
 
-describe('a WAV that cannot be read says why', () => {
+describe('an unsupported WAV is refused with a reason', () => {
   test('other codecs', async () => {
     for (const format of [2, 0x11, 0x55]) {
       const error = await decodingError(wav, wavFile(sound, { format }))
@@ -120,7 +120,7 @@ describe('a WAV that cannot be read says why', () => {
     }
   })
 
-  test('widths, rates and channels that are not taken', async () => {
+  test('unsupported widths, rates and channels', async () => {
     const shapes: WavShape[] = [
       { bits: 64 },
       { bits: 0 },
@@ -134,7 +134,7 @@ describe('a WAV that cannot be read says why', () => {
     }
   })
 
-  test('a header that is damaged', async () => {
+  test('a damaged header', async () => {
     const noFormat = joinBytes(wavFile(sound).slice(0, 12), wavFile(sound).slice(36))
     const endless = wavFile(sound, { before: [{ name: 'junk', content: new Uint8Array(2 ** 20) }] })
     const longFormat = wavFile(sound).fill(0xff, 16, 20)
@@ -143,7 +143,7 @@ describe('a WAV that cannot be read says why', () => {
     }
   })
 
-  test('a header that is cut, wherever that is', async () => {
+  test('a header truncated anywhere', async () => {
     const bytes = wavFile(sound, { before: [note], extensible: true })
     const headerBytes = bytes.length - sound.length
     for (let length = 12; length < headerBytes; length++) {

@@ -1,4 +1,4 @@
-/** EBML elements put together by hand. */
+/** Builds EBML elements. */
 export const ids = {
   ebml: 0x1a45dfa3,
   docType: 0x4282,
@@ -26,7 +26,7 @@ export const ids = {
 
 type Size = 'known' | 'unknown' | 8
 
-/** One element; its size may be left open, or be written in eight bytes. */
+/** One element; its size may be unknown or written in eight bytes. */
 export function element(
   id: number,
   content: Uint8Array | readonly Uint8Array[],

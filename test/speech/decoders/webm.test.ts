@@ -23,7 +23,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
   const plain = async () =>
     (await decodeAll(opus, writeStream({ serial: 1, head, packets }))).samples
 
-  test('is the same in every layout of its elements', async () => {
+  test('does not depend on the layout of its elements', async () => {
     const samples = await plain()
     const start = webmStart([track])
     const index = [element(ids.void, new Uint8Array(3000)), element(ids.cues, bytesByDice(1, 99))]
@@ -49,7 +49,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     }
   })
 
-  test('is picked out from beside a picture, whatever the size of its blocks', async () => {
+  test('is extracted next to video blocks of any size', async () => {
     const samples = await plain()
     const picture = trackEntry({ number: 1, type: 1, codec: 'V_VP8' })
     const sound = trackEntry({ number: 2, type: 2, codec: 'A_OPUS', codecPrivate: head })
@@ -62,7 +62,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     expect(decoded.faults.corruptFrames).toBe(0)
   })
 
-  test('begins and ends where its delay and its padding say', async () => {
+  test('is trimmed as its delay and padding state', async () => {
     const samples = await plain()
     const delayed = trackEntry({
       number: 1,
@@ -79,12 +79,12 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     expect(cut.samples).toEqual(samples.slice(0, -200))
   })
 
-  test('goes on with the next cluster after bytes that are broken, and counts them', async () => {
+  test('continues with the next cluster after corrupt bytes and counts them', async () => {
     const samples = await plain()
     const start = joinBytes(webmStart([track]), cluster(blocks.slice(0, 100)))
     const rest = cluster(blocks.slice(100))
     for (const count of [1, 7, 100_000]) {
-      // A first byte that no element has.
+      // An invalid first byte.
       const garbage = joinBytes(Uint8Array.of(0), bytesByDice(3, 5000))
       const bytes = cutEvery(joinBytes(start, garbage, rest), count)
       const decoded = await decodeAll(opus, bytes)
@@ -95,7 +95,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     expect((await decodingError(opus, endless)).code).toBe('bad_audio')
   })
 
-  test('says why it cannot be played', async () => {
+  test('is refused with a reason', async () => {
     const unsupported = {
       'another codec': [trackEntry({ number: 1, type: 2, codec: 'A_VORBIS' })],
       'no audio track': [trackEntry({ number: 1, type: 1, codec: 'V_VP8' })],
@@ -119,7 +119,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     expect((await decodingError(opus, headless)).code).toBe('bad_audio')
   })
 
-  test('in Vorbis names the codec', async () => {
+  test('with Vorbis is refused, naming the codec', async () => {
     const bytes = toolOutput(
       [
         ...['ffmpeg', '-v', 'error', '-y', '-i', 'IN', '-c:a', 'libvorbis'],
@@ -133,7 +133,7 @@ describe.skipIf(!speechToolsExist)('Opus in WebM', () => {
     })
   })
 
-  test('written to a file, with sizes and an index, is the same as a live one', async () => {
+  test('from a file with sizes and an index equals a live recording', async () => {
     const bytes = toolOutput(
       ['ffmpeg', '-v', 'error', '-y', '-i', 'IN', '-c:a', 'copy', '-f', 'matroska', 'OUT'],
       speechFile('fox', 'webm'),

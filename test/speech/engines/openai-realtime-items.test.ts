@@ -28,7 +28,7 @@ function arrange(script: RealtimeScript = {}, given: Partial<EngineConfig> = {})
   return { peer, deps, engine: createOpenAiRealtimeEngine(config, deps) }
 }
 
-/** A session whose server says what the test lets it say. */
+/** A session whose server sends the frames of the test. */
 async function speakTo(frames: readonly JsonObject[]) {
   const arranged = arrange({ manual: true })
   const recorder = await openSession(arranged.engine)
@@ -217,16 +217,22 @@ test('an unanswered configuration times out', async () => {
   const { peer, engine } = arrange({ neverReady: true }, { openMs: 60 })
   await expect(openSession(engine)).rejects.toMatchObject({ kind: 'unreachable' })
   const connection = await peer.connection()
-  await eventually('the connection is gone', () => connection.closed !== null)
+  await eventually('the connection is closed', () => connection.closed !== null)
 })
 
 test('estimated progress never decreases', async () => {
   const { recorder, connection } = await speakTo([])
   recorder.session.write(tone(1_000, rate))
   connection.send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms: 900, item_id: 'a' })
-  await eventually('all is reckoned', () => recorder.of('progress').at(-1)?.processedMs === 1_000)
+  await eventually(
+    'all audio is counted as processed',
+    () => recorder.of('progress').at(-1)?.processedMs === 1_000,
+  )
   connection.send({ type: 'input_audio_buffer.speech_stopped', audio_end_ms: 50, item_id: 'b' })
   recorder.session.write(tone(100, rate))
-  await eventually('and goes on', () => recorder.of('progress').at(-1)?.processedMs === 1_100)
+  await eventually(
+    'progress continues',
+    () => recorder.of('progress').at(-1)?.processedMs === 1_100,
+  )
   recorder.session.abort()
 })

@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 test.skipIf(isMissing)(
-  'a real recogniser gives two sentences word for word, with the times of their words',
+  'a real recogniser transcribes two sentences with word times',
   async () => {
     const recorder = await openSession(recogniser())
     await writeAudio(recorder, joined(samplesOf('fox'), samplesOf('door')))
@@ -45,7 +45,7 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'finals asked for come before the speaker pauses, and later times stay where they are',
+  'finalize returns finals before a pause without shifting later times',
   async () => {
     for (const framed of [false, true]) {
       const recorder = await openSession(recogniser({ framed }))
@@ -70,7 +70,7 @@ test.skipIf(isMissing)(
 )
 
 test.skipIf(isMissing)(
-  'two sessions at once do not hear one another',
+  'concurrent sessions are isolated',
   async () => {
     const engine = recogniser({ warm: 2 })
     const spoken: Sentence[] = ['fox', 'door']
@@ -112,8 +112,8 @@ function samplesOf(sentence: Sentence): Int16Array {
 }
 
 /** Within a tenth of a second. */
-function expectNear(told: readonly (number | null | undefined)[], expected: readonly number[]) {
+function expectNear(actual: readonly (number | null | undefined)[], expected: readonly number[]) {
   for (const [at, ms] of expected.entries()) {
-    expect(Math.abs((told[at] ?? Number.NaN) - ms)).toBeLessThanOrEqual(100)
+    expect(Math.abs((actual[at] ?? Number.NaN) - ms)).toBeLessThanOrEqual(100)
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
-/** How sessions end that nobody asked to end, and who is not let in at all. */
+/** Deadlines, engine failures, capacity and shutdown. */
 
 let gateway: Gateway
 let token: string
@@ -42,22 +42,22 @@ async function begin(server: SpeechServer): Promise<SpeechClient> {
   return client
 }
 
-/** Says everything, and knows that it has arrived. */
+/** Sends everything and waits until it has arrived. */
 async function say(client: SpeechClient): Promise<void> {
   client.sendAudio(bytes)
   const received = () => client.of('audio_ack').at(-1)?.received_bytes
-  await eventually('it has arrived', () => received() === bytes.length)
+  await eventually('the audio has arrived', () => received() === bytes.length)
 }
 
 async function nothingIsLeft(server: SpeechServer): Promise<void> {
   const { metrics } = server.sessions
-  await eventually('nothing is left', () => metrics().connections + metrics().sessions === 0)
+  await eventually('everything is released', () => metrics().connections + metrics().sessions === 0)
   expect(metrics()).toMatchObject({ queuedBytes: 0, unreadBytes: 0 })
   expect(server.openSockets()).toBe(0)
 }
 
-describe('a limit of time', () => {
-  test('ends a session that is silent, behind the finals of what it said', async () => {
+describe('a deadline', () => {
+  test('ends an idle session after its finals', async () => {
     const engine = createScriptedEngine()
     const server = start({ engines: [engine], speech: { idleMs: 100 } })
     const client = await begin(server)
@@ -69,7 +69,7 @@ describe('a limit of time', () => {
     expect(engine.running()).toBe(0)
   })
 
-  test('is put off by keepalives', async () => {
+  test('is postponed by keepalives', async () => {
     const server = start({ speech: { idleMs: 400 } })
     const [silent, kept] = [await begin(server), await begin(server)]
     const keeping = setInterval(() => kept.send({ type: 'keepalive' }), 20)
@@ -81,7 +81,7 @@ describe('a limit of time', () => {
     expect(kept.finals()).toEqual([wordsSaid])
   })
 
-  test('ends the longest session, however busy it is', async () => {
+  test('ends a busy session at its maximum duration', async () => {
     const server = start({ speech: { sessionMsMax: 300 } })
     const client = await begin(server)
     const talking = setInterval(() => client.sendAudio(new Uint8Array(640)), 5)
@@ -96,7 +96,7 @@ describe('a limit of time', () => {
 describe('an engine', () => {
   const failing = (script: object) => createScriptedEngine({ scripts: Array(20).fill(script) })
 
-  test('that cannot be opened is told as such', async () => {
+  test('that cannot be opened fails the session', async () => {
     const server = start({ engines: [failing({ refusal: 'unreachable' })] })
     const client = await openSpeech(server.port, { token })
     client.send({})
@@ -105,7 +105,7 @@ describe('an engine', () => {
     await nothingIsLeft(server)
   })
 
-  test('that has no place is a matter of time', async () => {
+  test('at capacity is reported as retryable', async () => {
     const server = start({ engines: [createScriptedEngine({ sessionsMax: 1 })] })
     const first = await begin(server)
     const second = await openSpeech(server.port, { token })
@@ -119,7 +119,7 @@ describe('an engine', () => {
     await (await begin(server)).end()
   })
 
-  test('that breaks again and again ends the session with what is known of it', async () => {
+  test('that fails repeatedly ends the session with statistics', async () => {
     const engine = failing({ crashAtMs: 300 })
     const server = start({ engines: [engine], speech: { rolloversMax: 0 } })
     const client = await begin(server)
@@ -131,7 +131,7 @@ describe('an engine', () => {
     await nothingIsLeft(server)
   })
 
-  test('that stalls is given up, and its client told', async () => {
+  test('that stalls ends the session', async () => {
     const engine = failing({ stallAtMs: 300 })
     const speechSettings = { engineStallMs: 200, rolloversMax: 0 }
     const server = start({ engines: [engine], speech: speechSettings })
@@ -142,7 +142,7 @@ describe('an engine', () => {
     expect(engine.running()).toBe(0)
   })
 
-  test('that never says that it has ended is not waited for', async () => {
+  test('that never ends times out', async () => {
     const server = start({ engines: [failing({ isEndless: true })], speech: { finalizeMs: 200 } })
     const client = await begin(server)
     client.sendAudio(bytes)
@@ -152,8 +152,8 @@ describe('an engine', () => {
   })
 })
 
-describe('room', () => {
-  test('is for so many sessions in all, and comes back with each that ends', async () => {
+describe('capacity', () => {
+  test('is limited per worker and released by each ending', async () => {
     const server = start({ speech: { sessionsMax: 2 } })
     const [first, second] = [await begin(server), await begin(server)]
     const other = await gateway.token(['users'], 'another-user')
@@ -169,7 +169,7 @@ describe('room', () => {
     await nothingIsLeft(server)
   })
 
-  test('is for so many of one user', async () => {
+  test('is limited per user', async () => {
     const server = start({ speech: { sessionsPerUserMax: 1 } })
     const own = await begin(server)
     const second = await openSpeech(server.port, { token })
@@ -185,7 +185,7 @@ describe('room', () => {
     await own.end()
   })
 
-  test('is not taken for ever by those who say nothing at all', async () => {
+  test('is not held by clients that send nothing', async () => {
     const server = start({ speech: { sessionsPerUserMax: 2, handshakeMs: 300 } })
     const mute = [
       await openSpeech(server.port, { token }),
@@ -197,7 +197,7 @@ describe('room', () => {
     await (await begin(server)).end()
   })
 
-  test('is left behind by hundreds that come and go in every way', async () => {
+  test('is fully released by hundreds of sessions with different endings', async () => {
     const server = start({ speech: { resumeMs: 0 } })
     const leave = [
       (client: SpeechClient) => client.socket.destroy(),
@@ -214,17 +214,17 @@ describe('room', () => {
         leave[at % leave.length]?.(client)
       }),
     )
-    await eventually('all are over', () => server.sessions.metrics().sessions === 0)
+    await eventually('all sessions have ended', () => server.sessions.metrics().sessions === 0)
   })
 })
 
-describe('a process that stops', () => {
-  test('lets each session finish what was said, and closes it as going away', async () => {
+describe('a draining process', () => {
+  test('finishes the received audio of each session and closes with 1001', async () => {
     const engine = createGatedEngine(createScriptedEngine())
     const server = start({ engines: [engine] })
     const [busy, silent] = [await begin(server), await openSpeech(server.port, { token })]
     await say(busy)
-    await eventually('both are known', () => server.openSockets() === 2)
+    await eventually('both sockets are registered', () => server.openSockets() === 2)
     server.drain()
     expect(await silent.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
     expect(server.busySockets()).toBe(1)
@@ -239,7 +239,7 @@ describe('a process that stops', () => {
     await nothingIsLeft(server)
   })
 
-  test('does not wait for an engine beyond its time', async () => {
+  test('does not wait for an engine beyond the deadline', async () => {
     const engine = createGatedEngine(createScriptedEngine())
     const server = start({ engines: [engine], drain: { graceMs: 100 } })
     const client = await begin(server)
@@ -250,12 +250,15 @@ describe('a process that stops', () => {
     await nothingIsLeft(server)
   })
 
-  test('ends what waits for a client, and takes nobody in', async () => {
+  test('ends sessions without a client and accepts no new ones', async () => {
     const engine = createScriptedEngine()
     const server = start({ engines: [engine] })
     const client = await begin(server)
     client.socket.destroy()
-    await eventually('it waits', () => server.sessions.metrics().waiting === 1)
+    await eventually(
+      'the session waits for its client',
+      () => server.sessions.metrics().waiting === 1,
+    )
     server.drain()
     server.sessions.close()
     expect(server.sessions.metrics().sessions).toBe(0)

@@ -5,7 +5,7 @@ import { openSpeech, pcmBytes } from '#test/support/speech-client.ts'
 import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
-/** What the first message may be, and what every other may not. */
+/** Validation of the handshake and of later messages. */
 
 let gateway: Gateway
 let server: SpeechServer
@@ -24,7 +24,7 @@ afterAll(async () => {
 const open = (query?: string) =>
   openSpeech(server.port, { token, ...(query === undefined ? {} : { query }) })
 
-/** The refusal of what is sent first. */
+/** The error that a first message is refused with. */
 async function refusalOf(first: string | Uint8Array, query?: string) {
   const client = await open(query)
   client.sendFrame(typeof first === 'string' ? 1 : 2, first)
@@ -49,7 +49,7 @@ describe('the first message', () => {
   )
 
   test.each(['', 'hello', '[]', '"session_start"', 'null', '{"type":', '[['.repeat(20_000)])(
-    'that is no JSON object (%#) is refused',
+    'that is not a JSON object (%#) is refused',
     async (message) => {
       expect(await refusalOf(message)).toMatchObject({ code: 'invalid_handshake', closeCode: 1008 })
     },
@@ -66,13 +66,13 @@ describe('the first message', () => {
     [`{"options":{"vocabulary":${JSON.stringify(Array(257).fill('x'))}}}`, 'options.vocabulary'],
     ['{"metadata":{"k":1}}', 'metadata.k'],
     ['{"resume":{"session_id":"stt_1"}}', 'resume.token'],
-  ])('%s is refused with the place of the fault', async (message, param) => {
+  ])('%s is refused with the invalid field', async (message, param) => {
     const refusal = await refusalOf(message)
     expect(refusal).toMatchObject({ code: 'invalid_handshake', closeCode: 1008 })
     expect(String(refusal.param)).toStartWith(param.split('.')[0] ?? '')
   })
 
-  test('of Opus may name its container, but not that there is none', async () => {
+  test('for Opus may declare a container but not "none"', async () => {
     const opus = 'encoding=opus'
     expect(await refusalOf('{"audio":{"container":"none"}}', opus)).toMatchObject({
       code: 'invalid_handshake',
@@ -94,13 +94,13 @@ describe('the first message', () => {
     expect(await refusalOf(JSON.stringify({ type }))).toMatchObject({ code: 'handshake_required' })
   })
 
-  test('must come in time', async () => {
+  test('must arrive in time', async () => {
     const client = await open()
     expect(await client.refusal()).toMatchObject({ code: 'handshake_timeout', closeCode: 1008 })
-    await eventually('nothing is left', () => server.sessions.metrics().connections === 0)
+    await eventually('everything is released', () => server.sessions.metrics().connections === 0)
   })
 
-  test('and only it may be long text', async () => {
+  test('may be long text, unlike later messages', async () => {
     expect(await refusalOf(`{"x":"${'a'.repeat(70_000)}"}`)).toMatchObject({
       code: 'frame_too_large',
       closeCode: 1009,
@@ -108,7 +108,7 @@ describe('the first message', () => {
   })
 })
 
-test('audio that comes before the session is ready is kept, and recorder in full', async () => {
+test('audio sent before session_ready is queued and transcribed in full', async () => {
   const speech = speak([{ silenceMs: 200, words: 12 }], 400)
   const client = await open()
   client.send({ type: 'session_start' })
@@ -133,7 +133,7 @@ describe('a later message', () => {
     },
   )
 
-  test('that is too long is refused before the server itself would cut it off', async () => {
+  test('that is too long is refused before the limit of Bun', async () => {
     const client = await open()
     await client.start()
     client.sendAudio(new Uint8Array(262_144))

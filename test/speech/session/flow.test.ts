@@ -10,10 +10,10 @@ import {
   startSpeechServer,
 } from '#test/support/speech-server.ts'
 
-/** Clients that send more than an engine takes. */
+/** Clients that send more than the engine processes. */
 
 const queueBytesMax = 65_536
-/** What Bun may have read before it hears of a pause. */
+/** What Bun may have read before a pause takes effect. */
 const readBytesMax = 524_288
 
 let gateway: Gateway
@@ -39,7 +39,7 @@ function start(speech: SpeechServerOptions['speech'] = {}): SpeechServer {
   return server
 }
 
-/** Sends silence without asking whether anybody takes it. */
+/** Sends silence without regard to backpressure. */
 function flood(client: SpeechClient, bytes: number, frameBytes = 3_200): void {
   const frame = new Uint8Array(frameBytes)
   for (let sent = 0; sent < bytes; sent += frameBytes) {
@@ -47,13 +47,13 @@ function flood(client: SpeechClient, bytes: number, frameBytes = 3_200): void {
   }
 }
 
-/** A client is not read any more: what it has sent does not arrive. */
+/** Waits until the client is paused. */
 async function isHeldBack(server: SpeechServer): Promise<void> {
   await eventually('the queue is full', () => server.sessions.metrics().queuedBytes > queueBytesMax)
 }
 
-describe('a client that floods an engine that takes nothing', () => {
-  test('costs its queue and one read, and nothing is lost', async () => {
+describe('a client that floods a stalled engine', () => {
+  test('uses at most its queue and one read, without loss', async () => {
     const server = start()
     const client = await openSpeech(server.port, { token })
     await client.start()
@@ -76,7 +76,7 @@ describe('a client that floods an engine that takes nothing', () => {
     expect(server.sessions.metrics().queuedBytes).toBe(0)
   })
 
-  test('leaves room for the others, until all together have used up theirs', async () => {
+  test('does not affect others until the total budget is used up', async () => {
     const server = start({ queueTotalBytesMax: 4 * queueBytesMax })
     const clients: SpeechClient[] = []
     for (let count = 0; count < 4; count++) {
@@ -87,7 +87,7 @@ describe('a client that floods an engine that takes nothing', () => {
     const late = await openSpeech(server.port, { token })
     for (const client of clients) flood(client, 1_000_000)
     await eventually(
-      'all room is used up',
+      'the budget is used up',
       () => server.sessions.metrics().queuedBytes > 4 * queueBytesMax,
     )
     late.send({})
@@ -103,21 +103,21 @@ describe('a client that floods an engine that takes nothing', () => {
     for (const client of clients) expect((await client.end()).stats.received_bytes).toBe(1_000_000)
   })
 
-  test('and then vanishes is noticed, though nobody reads what it sent', async () => {
+  test('and disconnects is detected although it is paused', async () => {
     const server = start({ resumeMs: 300 })
     const client = await openSpeech(server.port, { token })
     await client.start()
     flood(client, 8_000_000)
     await isHeldBack(server)
     client.socket.destroy()
-    await eventually('its socket is gone', () => server.sessions.metrics().connections === 0)
-    await eventually('its session is over', () => server.sessions.metrics().sessions === 0)
+    await eventually('its socket is closed', () => server.sessions.metrics().connections === 0)
+    await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
     expect(server.sessions.metrics().queuedBytes).toBe(0)
     expect(inner.running()).toBe(0)
     expect(server.logLines.join()).toContain('"reason":"client_lost"')
   })
 
-  test('gets no more than its requests for finals either', async () => {
+  test('may only send a limited number of finalize requests', async () => {
     const client = await openSpeech(start().port, { token })
     await client.start()
     for (let count = 0; count < 40; count++) client.send({ type: 'finalize', id: `f${count}` })
@@ -125,10 +125,10 @@ describe('a client that floods an engine that takes nothing', () => {
   })
 })
 
-describe('a client that asks for credit', () => {
+describe('a client with credit', () => {
   const handshake = { options: { flow: 'credit' } }
 
-  /** Sends `bytes` as the credit allows, in frames of up to `frameBytes`. */
+  /** Sends `bytes` within the credit, in frames of up to `frameBytes`. */
   async function obey(client: SpeechClient, bytes: number, frameBytes: number): Promise<void> {
     const frame = new Uint8Array(frameBytes)
     const credit = () =>
@@ -143,19 +143,19 @@ describe('a client that asks for credit', () => {
     }
   }
 
-  test('and obeys is never paused, and nothing waits beyond its window', async () => {
+  test('that complies is never paused and queues at most its window', async () => {
     const server = start()
     const client = await openSpeech(server.port, { token })
     const { flow } = await client.start(handshake)
     expect(flow).toEqual({ mode: 'credit', credit_bytes: queueBytesMax, ack_interval_ms: 250 })
     const bytes = 2_000_000
     const sending = obey(client, bytes, 6_401)
-    await eventually('all of its credit is used up', () => {
+    await eventually('its credit is used up', () => {
       return server.sessions.metrics().queuedBytes === queueBytesMax
     })
     engine.release()
     await sending
-    await eventually('all of it is acknowledged', () => {
+    await eventually('everything is acknowledged', () => {
       const last = client.of('audio_ack').at(-1)
       return last?.credit_bytes === bytes + queueBytesMax && last.processed_ms === bytes / 32
     })
@@ -170,7 +170,7 @@ describe('a client that asks for credit', () => {
     }
   })
 
-  test('and has used up all of it is not idle while it waits for more', async () => {
+  test('that has used it up is not idle while waiting for more', async () => {
     const server = start({ idleMs: 100, finalizeMs: 100 })
     const client = await openSpeech(server.port, { token })
     await client.start(handshake)
@@ -187,7 +187,7 @@ describe('a client that asks for credit', () => {
     expect((await client.end()).stats.received_bytes).toBe(200_000)
   })
 
-  test('and sends far more is let go', async () => {
+  test('that exceeds it by far is disconnected', async () => {
     const client = await openSpeech(start().port, { token })
     await client.start(handshake)
     client.sendAudio(new Uint8Array(250_000))
@@ -195,7 +195,7 @@ describe('a client that asks for credit', () => {
   })
 })
 
-test('bare packets are counted with what they cost, and keep their bounds while they wait', async () => {
+test('raw packets are counted with their overhead and keep their boundaries', async () => {
   const server = start()
   const client = await openSpeech(server.port, { token, query: 'encoding=opus' })
   await client.start({ audio: { container: 'raw' } })
@@ -203,7 +203,7 @@ test('bare packets are counted with what they cost, and keep their bounds while 
   const packet = new Uint8Array([0xf8, 0xff, 0xfe])
   for (let count = 0; count < 20_000; count++) client.sendAudio(packet)
   await isHeldBack(server)
-  // Of a read of such packets, each takes nine bytes on the wire and seven in the queue.
+  // Each packet takes nine bytes on the wire and seven in the queue.
   expect(server.sessions.metrics().queuedBytesPeak).toBeLessThan(queueBytesMax + readBytesMax)
   engine.release()
   const { stats } = await client.end()

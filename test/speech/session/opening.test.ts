@@ -6,7 +6,7 @@ import { openSpeech, pcmBytes } from '#test/support/speech-client.ts'
 import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
-/** What happens while an engine is not ready yet. */
+/** Sessions whose engine is not ready yet. */
 
 let gateway: Gateway
 let token: string
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterEach(() => server.stop())
 afterAll(() => gateway.stop())
 
-/** Its engine is ready when a test says so. */
+/** A server whose engine becomes ready when the test says so. */
 function start(): void {
   opened = Promise.withResolvers<void>()
   inner = createScriptedEngine()
@@ -39,14 +39,14 @@ const speech = speak([{ silenceMs: 200, words: 9 }], 400)
 const readBytesMax = 524_288
 const frameBytes = 3_200
 
-test('audio that comes too early waits where it is, and is recorder in full', async () => {
+test('audio sent before the engine is ready waits and is transcribed in full', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})
   client.sendAudio(pcmBytes(speech.samples))
   const silence = new Uint8Array(frameBytes)
   for (let sent = 0; sent < 4_000_000; sent += frameBytes) client.sendAudio(silence)
-  await eventually('some of it has been read', () => server.sessions.metrics().queuedBytes > 0)
+  await eventually('some audio was read', () => server.sessions.metrics().queuedBytes > 0)
   expect(client.frames()).toEqual([])
   expect(inner.asked()).toBe(0)
   opened.resolve()
@@ -58,23 +58,29 @@ test('audio that comes too early waits where it is, and is recorder in full', as
   expect(stats.received_bytes).toBe(speech.samples.length * 2 + 4_000_000)
 })
 
-test('a client that goes away meanwhile leaves nothing behind', async () => {
+test('a client that disconnects meanwhile leaves nothing behind', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})
-  await eventually('it waits for its engine', () => server.sessions.metrics().sessions === 1)
+  await eventually(
+    'the session waits for its engine',
+    () => server.sessions.metrics().sessions === 1,
+  )
   client.socket.destroy()
-  await eventually('that is noticed', () => server.sessions.metrics().sessions === 0)
+  await eventually('the disconnect is detected', () => server.sessions.metrics().sessions === 0)
   opened.resolve()
-  await eventually('no engine is left', () => inner.running() === 0)
+  await eventually('no engine session is left', () => inner.running() === 0)
   expect(server.sessions.metrics().waiting).toBe(0)
 })
 
-test('a process that stops does not wait for it', async () => {
+test('a draining process does not wait for the engine', async () => {
   start()
   const client = await openSpeech(server.port, { token })
   client.send({})
-  await eventually('it waits for its engine', () => server.sessions.metrics().sessions === 1)
+  await eventually(
+    'the session waits for its engine',
+    () => server.sessions.metrics().sessions === 1,
+  )
   server.drain()
   expect(await client.refusal()).toMatchObject({ code: 'draining', closeCode: 1001 })
   opened.resolve()

@@ -9,7 +9,7 @@ import {
 } from '#test/support/speech-server.ts'
 import { createTalkativeEngine } from '#test/support/talkative-engine.ts'
 
-/** Clients that do not read what they are told. */
+/** Clients that do not read their frames. */
 
 const finalChars = 20_000
 const utteranceBytes = 19_200
@@ -36,14 +36,14 @@ function start(speech: NonNullable<SpeechServerOptions['speech']>): SpeechServer
 
 type Gauges = ReturnType<SpeechServer['sessions']['metrics']>
 
-/** Speaks and reads nothing, until the kernel holds what it can and enough waits beside that. */
+/** Sends speech without reading until the kernel's buffers are full and enough frames wait. */
 async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolean) {
   const client = await openSpeech(server.port, { token })
   await client.start({ options: { max_partial_hz: 50 } })
   client.socket.pause()
   let utterances = 0
-  await eventually('enough waits for it', () => {
-    // Its audio must not pile up either where it is not listened to.
+  await eventually('enough frames wait', () => {
+    // Its audio must not accumulate either.
     if (client.socket.writableLength > 1_000_000) return isEnough(server.sessions.metrics())
     for (let said = 0; said < 10; said++) client.sendAudio(new Uint8Array(utteranceBytes))
     utterances += 10
@@ -54,7 +54,7 @@ async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolea
 
 const isHeldBack = ({ queuedBytes, unreadBytes }: Gauges) => queuedBytes > 0 && unreadBytes > 65_536
 
-test('a reader that pauses loses no final, and of partials only those that were overtaken', async () => {
+test('a client that pauses reading loses no finals, only superseded partials', async () => {
   const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
   const { client, utterances } = await stall(server, isHeldBack)
   client.socket.resume()
@@ -70,43 +70,46 @@ test('a reader that pauses loses no final, and of partials only those that were 
   expect(stats.pauses).toBeGreaterThan(0)
 })
 
-test('of what a reader has not read, only the newest partial waits', async () => {
+test('of unread partials only the newest waits', async () => {
   const server = start({ readerBytesMax: 16_000_000, readerStallMs: 60_000 })
   const { client, utterances } = await stall(server, ({ unreadBytes }) => unreadBytes > 200_000)
-  const isHeard = () => server.sessions.metrics().queuedBytes === 0
-  await eventually('all of it is recorder', () => client.socket.writableLength === 0 && isHeard())
+  const isProcessed = () => server.sessions.metrics().queuedBytes === 0
+  await eventually(
+    'all audio was processed',
+    () => client.socket.writableLength === 0 && isProcessed(),
+  )
   const stalledFrom = utterances + 1
   for (let piece = 0; piece < 9; piece++) {
     client.sendAudio(new Uint8Array(utteranceBytes / 3))
-    // As many partials as may be told in a second.
+    // As many partials as may be sent in a second.
     await Bun.sleep(30)
   }
   client.socket.resume()
   const { stats } = await client.end()
   expect(stats.partials_dropped).toBeGreaterThan(0)
-  const told = client
+  const transcripts = client
     .of('transcript')
     .filter(({ text }) => Number.parseInt(text, 10) >= stalledFrom)
-  expect(told.map(({ is_final }) => is_final)).toEqual([true, true, true])
+  expect(transcripts.map(({ is_final }) => is_final)).toEqual([true, true, true])
 })
 
-test('what is not read waits within a limit, and what would become of it waits as audio', async () => {
+test('unread frames are limited; further audio waits undecoded', async () => {
   const server = start({ readerBytesMax: 65_536, readerStallMs: 60_000 })
   const { client } = await stall(server, isHeldBack)
-  // What the engine had been given already, one piece more, and the partials of it.
+  // The audio that the engine already has, one more piece, and their partials.
   const inFlight = Math.ceil(server.settings.inFlightMsMax / 600) + 1
   expect(server.sessions.metrics().unreadBytes).toBeLessThan(65_536 + 2 * inFlight * finalChars)
   client.socket.destroy()
 })
 
-test('a reader that does not go on is let go, and its engine with it', async () => {
+test('a client that does not resume reading is disconnected and its engine released', async () => {
   const server = start({ readerBytesMax: 65_536, readerStallMs: 300 })
   const { client } = await stall(server, isHeldBack)
-  await eventually('its session is over', () => server.sessions.metrics().sessions === 0)
-  await eventually('its socket is gone', () => server.sessions.metrics().connections === 0)
+  await eventually('its session has ended', () => server.sessions.metrics().sessions === 0)
+  await eventually('its socket is closed', () => server.sessions.metrics().connections === 0)
   expect(server.logLines.join()).toContain('"reason":"slow_consumer"')
   client.socket.resume()
-  await eventually('it finds out', client.isClosed)
+  await eventually('the client sees the close', client.isClosed)
   const numbers = client.finals().map((text) => Number.parseInt(text, 10))
   expect(numbers).toEqual(numbers.map((_, at) => at + 1))
 })

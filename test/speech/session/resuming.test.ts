@@ -11,7 +11,7 @@ import {
 } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
-/** Clients that lose their connection and come back. */
+/** Clients that disconnect and resume. */
 
 let gateway: Gateway
 let token: string
@@ -47,22 +47,22 @@ const claimOf = (ready: Ready, lastSeq: number) => ({
 const lastSeqOf = (client: SpeechClient) => client.frames().at(-1)?.seq ?? 0
 const open = (server: SpeechServer) => openSpeech(server.port, { token })
 
-/** The connection breaks, without a word. */
+/** Breaks the connection without a close frame. */
 async function lose(server: SpeechServer, client: SpeechClient): Promise<void> {
   client.socket.destroy()
-  await eventually('the server notices', () => server.sessions.metrics().waiting === 1)
+  await eventually('the server detects it', () => server.sessions.metrics().waiting === 1)
 }
 
-describe('a client that comes back', () => {
+describe('a client that resumes', () => {
   test.each([0, 1, 3_333, 40_000, 70_001, bytes.length])(
-    'after %d bytes goes on as if nothing had been',
+    'after %d bytes continues without loss',
     async (cut) => {
       const server = start()
       const first = await open(server)
       const ready = await first.start()
       if (cut > 0) first.sendAudio(bytes.subarray(0, cut))
       await eventually(
-        'some of it has arrived',
+        'some audio has arrived',
         () => cut === 0 || lastSeqOf(first) > 1 || cut < 40_000,
       )
       const lastSeq = lastSeqOf(first)
@@ -90,7 +90,7 @@ describe('a client that comes back', () => {
     },
   )
 
-  test('is told what it missed, in order, before it may speak again', async () => {
+  test('receives missed frames in order before session_ready', async () => {
     const server = start()
     const first = await open(server)
     const ready = await first.start()
@@ -107,7 +107,7 @@ describe('a client that comes back', () => {
     await second.end()
   })
 
-  test('in the middle of a sample and of a credit window loses nothing', async () => {
+  test('within a sample and a credit window loses nothing', async () => {
     const server = start()
     const first = await open(server)
     const handshake = { options: { flow: 'credit' } }
@@ -127,27 +127,27 @@ describe('a client that comes back', () => {
     expect((await second.end()).stats.audio_ms).toBe(bytes.length / 32)
   })
 
-  test('after the end still gets its last finals', async () => {
+  test('after the end still receives the last finals', async () => {
     const engine = createGatedEngine(createScriptedEngine())
     const server = start({ engines: [engine] })
     const first = await open(server)
     const ready = await first.start()
     first.sendAudio(bytes.subarray(0, 40_000))
     first.send({ type: 'session_end' })
-    await eventually('it has come', () => server.sessions.metrics().queuedBytes === 0)
+    await eventually('the audio has arrived', () => server.sessions.metrics().queuedBytes === 0)
     await lose(server, first)
     engine.release()
-    await eventually('it is over', () => server.sessions.metrics().sessions === 0)
+    await eventually('the session has ended', () => server.sessions.metrics().sessions === 0)
     const second = await open(server)
     second.send(claimOf(ready, 1))
     const { stats } = await second.waitFor('session_end')
     expect(second.finals().join(' ')).toBe(wordsSaid.slice(0, second.finals().join(' ').length))
     expect(second.finals().length).toBe(stats.finals)
     expect(second.of('session_ready')).toEqual([])
-    await eventually('it is closed in order', () => second.closeCode() === 1000)
+    await eventually('the socket is closed normally', () => second.closeCode() === 1000)
   })
 
-  test('while its old connection still stands takes the session over', async () => {
+  test('while the old connection is open takes the session over', async () => {
     const server = start()
     const first = await open(server)
     const ready = await first.start()
@@ -161,7 +161,7 @@ describe('a client that comes back', () => {
   })
 })
 
-describe('nobody goes on with', () => {
+describe('resuming fails for', () => {
   async function lost(options?: SpeechServerOptions) {
     const server = start(options)
     const client = await open(server)
@@ -170,7 +170,7 @@ describe('nobody goes on with', () => {
     return { server, ready }
   }
 
-  test('a session by a wrong token, from another account, or with other audio', async () => {
+  test('a wrong token, another user, or another audio format', async () => {
     const { server, ready } = await lost()
     const other = await gateway.token(['users'], 'another-user')
     const wrong = [
@@ -194,24 +194,24 @@ describe('nobody goes on with', () => {
     await right.end()
   })
 
-  test('one that has waited too long', async () => {
+  test('a session that has expired', async () => {
     const { server, ready } = await lost({ speech: { resumeMs: 300 } })
-    await eventually('it is given up', () => server.sessions.metrics().sessions === 0)
+    await eventually('the session has expired', () => server.sessions.metrics().sessions === 0)
     const client = await open(server)
     client.send(claimOf(ready, 0))
     expect(await client.refusal()).toMatchObject({ code: 'resume_failed' })
   })
 
-  test('any, where that is switched off', async () => {
+  test('every session if resuming is disabled', async () => {
     const server = start({ speech: { resumeMs: 0 } })
     const client = await open(server)
     expect((await client.start()).resume_token).toBe(null)
     client.socket.destroy()
-    await eventually('it is over at once', () => server.sessions.metrics().sessions === 0)
+    await eventually('the session has ended', () => server.sessions.metrics().sessions === 0)
   })
 })
 
-test('a session that waits counts as one, and its client is let in to it', async () => {
+test('a waiting session counts towards the limit, and its client may resume it', async () => {
   const server = start({ speech: { sessionsMax: 1 } })
   const client = await open(server)
   const ready = await client.start()
@@ -229,7 +229,7 @@ test('a session that waits counts as one, and its client is let in to it', async
   await back.end()
 })
 
-test('frames that could not be kept are told of', async () => {
+test('dropped frames are reported with a warning', async () => {
   const server = start({ speech: { resumeCharsMax: 1_024 } })
   const client = await open(server)
   const ready = await client.start()

@@ -5,7 +5,7 @@ import { openSpeech, pcmBytes, type SpeechClient } from '#test/support/speech-cl
 import { type SpeechServer, startSpeechServer } from '#test/support/speech-server.ts'
 import { speak } from '#test/support/spoken-numbers.ts'
 
-/** One session from its beginning to its end. */
+/** One session from start to end. */
 
 let gateway: Gateway
 let server: SpeechServer
@@ -37,7 +37,7 @@ async function begin(handshake?: object, query?: string): Promise<SpeechClient> 
   return client
 }
 
-/** In frames of so many bytes. */
+/** Sends the audio in frames of this size. */
 function say(client: SpeechClient, audio: Uint8Array, frameBytes: number): void {
   for (let at = 0; at < audio.length; at += frameBytes) {
     client.sendAudio(audio.subarray(at, at + frameBytes))
@@ -45,13 +45,13 @@ function say(client: SpeechClient, audio: Uint8Array, frameBytes: number): void 
 }
 
 async function isClosed(client: SpeechClient, code: number): Promise<void> {
-  await eventually('it is closed', () => client.closeCode() === code)
-  await eventually('nothing is left', () => server.sessions.metrics().connections === 0)
+  await eventually('the socket is closed', () => client.closeCode() === code)
+  await eventually('everything is released', () => server.sessions.metrics().connections === 0)
   expect(server.sessions.metrics()).toMatchObject({ sessions: 0, queuedBytes: 0 })
   expect(server.openSockets()).toBe(0)
 }
 
-test('what is said comes back in order, and the statistics add up', async () => {
+test('speech is transcribed in order, and the statistics add up', async () => {
   const client = await openSpeech(server.port, { token })
   const ready = await client.start({ type: 'session_start', metadata: { call: 'a-1' } })
   expect(ready).toMatchObject({
@@ -91,7 +91,7 @@ test('what is said comes back in order, and the statistics add up', async () => 
   })
 })
 
-test('a final has its words and times, in seconds from the first sample', async () => {
+test('a final has words and times in seconds from the first sample', async () => {
   const client = await begin()
   say(client, bytes, 3_200)
   await client.end()
@@ -109,7 +109,7 @@ test('a final has its words and times, in seconds from the first sample', async 
   expect(Object(first)['words'][1]).toEqual({ word: '2', start: 0.4, end: 0.5, confidence: null })
 })
 
-test('words and partials are left out where they are not wanted', async () => {
+test('words and partials are omitted if disabled', async () => {
   const client = await begin({ options: { words: false, partials: false } })
   say(client, bytes, 3_200)
   await client.end()
@@ -121,9 +121,9 @@ test('words and partials are left out where they are not wanted', async () => {
   }
 })
 
-describe('however audio is cut', () => {
+describe('chunking does not matter', () => {
   test.each([1, 7, 333, 65_537])(
-    'in frames of %d bytes, the same is recorder',
+    'frames of %d bytes give the same transcript',
     async (frameBytes) => {
       const client = await begin()
       say(client, bytes, frameBytes)
@@ -133,7 +133,7 @@ describe('however audio is cut', () => {
     },
   )
 
-  test('float32 of two channels gives the same words', async () => {
+  test('two-channel float32 gives the same words', async () => {
     const client = await begin(
       { audio: { channels: 2, container: 'none' } },
       'encoding=pcm_float32&sample_rate_hz=16000',
@@ -147,7 +147,7 @@ describe('however audio is cut', () => {
   })
 })
 
-test('finalize is answered behind the finals of all that was said before it', async () => {
+test('finalize is answered after the finals of all earlier audio', async () => {
   const client = await begin()
   const half = speak([{ silenceMs: 100, words: 4 }])
   client.sendAudio(pcmBytes(half.samples))
@@ -165,7 +165,7 @@ test('finalize is answered behind the finals of all that was said before it', as
   expect(client.finals()).toEqual(['1 2 3 4', '1 2 3 4'])
 })
 
-test('an empty frame ends the session, and what comes behind it is counted, not recorder', async () => {
+test('an empty frame ends the session; later audio is counted and discarded', async () => {
   const client = await begin()
   say(client, bytes, 3_200)
   client.sendAudio(new Uint8Array(0))
@@ -177,14 +177,14 @@ test('an empty frame ends the session, and what comes behind it is counted, not 
   expect(stats.received_bytes - stats.discarded_bytes).toBe(bytes.length)
 })
 
-test('a session without any audio ends in order as well', async () => {
+test('a session without audio ends normally', async () => {
   const client = await begin()
   const { stats } = await client.end()
   expect(stats).toMatchObject({ received_bytes: 0, audio_ms: 0, finals: 0, untranscribed_ms: 0 })
   await isClosed(client, 1000)
 })
 
-test('audio of another encoding is refused with the name of the right one', async () => {
+test('audio of another encoding is refused and the detected encoding named', async () => {
   const client = await begin({}, 'encoding=mp3')
   const header = Buffer.from('RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0', 'latin1')
   client.sendAudio(Buffer.concat([header, Buffer.alloc(4_000)]))
@@ -198,7 +198,7 @@ test('audio of another encoding is refused with the name of the right one', asyn
   await isClosed(client, 1008)
 })
 
-test('a client that leaves on purpose takes its session with it', async () => {
+test('a client that closes normally ends its session', async () => {
   const client = await begin()
   client.sendAudio(bytes)
   client.sendFrame(8, new Uint8Array([0x03, 0xe8]))

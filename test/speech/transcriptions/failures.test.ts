@@ -14,7 +14,7 @@ import {
   type TranscriptionServerOptions,
 } from '#test/support/transcription-server.ts'
 
-/** What happens to a file when its engine or its caller goes away. */
+/** Engine failures, deadlines, capacity and disconnects of file transcriptions. */
 
 let gateway: Gateway
 const servers: TranscriptionServer[] = []
@@ -38,7 +38,7 @@ async function start(
 }
 
 async function givenBack(server: TranscriptionServer, engine: ScriptedEngine): Promise<void> {
-  await eventually('all is given back', () => {
+  await eventually('everything is released', () => {
     const choice = { language: 'en', engineName: null, avoid: null } as const
     return server.transcriptions.running() === 0 && server.pool.hasCapacity(choice)
   })
@@ -46,59 +46,61 @@ async function givenBack(server: TranscriptionServer, engine: ScriptedEngine): P
   expect(server.filesLeft()).toEqual([])
 }
 
-async function codeOf(answer: Response): Promise<unknown> {
-  return Object(Object(await answer.json())['error'])['code']
+async function codeOf(response: Response): Promise<unknown> {
+  return Object(Object(await response.json())['error'])['code']
 }
 
 const model = 'stt'
 const talk = spokenFile([5, 20, 8, 12])
 const { file, words } = talk
-/** Ten seconds without a pause, so that nothing of it has a final. */
+/** Ten seconds without a pause, so that there is no final. */
 const monologue = spokenFile([100])
 
-test('a file goes on with a fresh engine where one breaks off', async () => {
+test('a file continues on a new engine after a failure', async () => {
   const { server, engine } = await start({ scripts: [{ crashAtMs: 1_500 }, { crashAtMs: 900 }] })
-  const answer = await server.post({ file, model })
-  expect(Object(await answer.json())['text']).toBe(said(words))
+  const response = await server.post({ file, model })
+  expect(Object(await response.json())['text']).toBe(said(words))
   expect(engine.asked()).toBe(3)
   await givenBack(server, engine)
 })
 
-test('speech that was lost with its engine is a failure, or is told', async () => {
+test('lost speech fails the request, or is listed with verbose_json', async () => {
   const options = { speech: { replayMsMax: 1_000 } }
   const scripts = [{ crashAtMs: 5_000 }]
   const asked = { file: monologue.file, model }
   for (const form of ['json', 'text', 'srt', 'vtt']) {
     const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
-    const answer = await server.post({ ...asked, response_format: form })
-    expect(answer.status).toBe(502)
-    expect(await codeOf(answer)).toBe('audio_lost')
+    const response = await server.post({ ...asked, response_format: form })
+    expect(response.status).toBe(502)
+    expect(await codeOf(response)).toBe('audio_lost')
     await givenBack(server, engine)
   }
   const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
-  const answer = await server.post({ ...asked, response_format: 'verbose_json' })
-  const told = Object(await answer.json())
-  expect(told.untranscribed_ms).toBeGreaterThan(1_000)
-  expect(answer.headers.get('x-untranscribed-ms')).toBe(String(told.untranscribed_ms))
-  const missing = told.gaps.map(({ start, end }: { start: number; end: number }) => end - start)
+  const response = await server.post({ ...asked, response_format: 'verbose_json' })
+  const transcript = Object(await response.json())
+  expect(transcript.untranscribed_ms).toBeGreaterThan(1_000)
+  expect(response.headers.get('x-untranscribed-ms')).toBe(String(transcript.untranscribed_ms))
+  const missing = transcript.gaps.map(
+    ({ start, end }: { start: number; end: number }) => end - start,
+  )
   const missingS = missing.reduce((sum: number, gap: number) => sum + gap, 0)
-  expect(missingS).toBeCloseTo(told.untranscribed_ms / 1000, 3)
-  expect(told.text).toEndWith(' 99 100')
-  expect(told.text).not.toStartWith('1 ')
+  expect(missingS).toBeCloseTo(transcript.untranscribed_ms / 1000, 3)
+  expect(transcript.text).toEndWith(' 99 100')
+  expect(transcript.text).not.toStartWith('1 ')
   await givenBack(server, engine)
 })
 
-test('without any engine left a file fails, and what was recorder is no answer', async () => {
+test('without an engine a file fails, and partial results are not returned', async () => {
   const scripts = [{ crashAtMs: 2_000 }]
   const { server, engine } = await start({ scripts }, { speech: { rolloversMax: 0 } })
-  const answer = await server.post({ file, model })
-  expect(answer.status).toBe(502)
-  expect(answer.headers.get('x-should-retry')).toBe('false')
-  expect(await codeOf(answer)).toBe('engine_failed')
+  const response = await server.post({ file, model })
+  expect(response.status).toBe(502)
+  expect(response.headers.get('x-should-retry')).toBe('false')
+  expect(await codeOf(response)).toBe('engine_failed')
   await givenBack(server, engine)
 })
 
-test('a stream that breaks off ends with an error, never with its last event', async () => {
+test('a failed stream ends with an error, never with done', async () => {
   const scripts = [{ crashAtMs: 4_000 }]
   const { server, engine } = await start({ scripts }, { speech: { rolloversMax: 0 } })
   const openai = await server.openai()
@@ -114,7 +116,7 @@ test('a stream that breaks off ends with an error, never with its last event', a
   await givenBack(server, engine)
 })
 
-test('an engine that stalls, or never ends, is given up in time', async () => {
+test('an engine that stalls or never ends times out', async () => {
   const stalling = await start(
     { scripts: [{ stallAtMs: 1_000 }] },
     { speech: { engineStallMs: 50, rolloversMax: 0 } },
@@ -131,22 +133,22 @@ test('an engine that stalls, or never ends, is given up in time', async () => {
   await givenBack(endless.server, endless.engine)
 })
 
-test('a file has its time and no more', async () => {
+test('a file has a deadline', async () => {
   const { server, engine } = await start(
     { scripts: [{ stallAtMs: 1_000 }] },
     { speech: { fileMs: 100 } },
   )
-  const answer = await server.post({ file, model })
-  expect(answer.status).toBe(504)
-  expect(await codeOf(answer)).toBe('transcription_timeout')
+  const response = await server.post({ file, model })
+  expect(response.status).toBe(504)
+  expect(await codeOf(response)).toBe('transcription_timeout')
   await givenBack(server, engine)
 })
 
-test('who cannot be served now is told when to come back', async () => {
+test('capacity errors include Retry-After', async () => {
   const { server, engine } = await start({ sessionsMax: 1, scripts: [{ stallAtMs: 500 }] })
   const controller = new AbortController()
   const first = server.post({ file, model }, { signal: controller.signal }).catch(() => null)
-  await eventually('the engine is taken', () => engine.running() === 1)
+  await eventually('the engine is in use', () => engine.running() === 1)
   const second = await server.post({ file, model })
   expect(second.status).toBe(503)
   expect(second.headers.get('retry-after')).toBe('1')
@@ -157,7 +159,7 @@ test('who cannot be served now is told when to come back', async () => {
   expect((await server.post({ file, model })).status).toBe(200)
 })
 
-test('one caller has so many files at once, and a server so many in all', async () => {
+test('concurrent files are limited per user and per server', async () => {
   for (const [limit, status] of [
     ['sessionsPerUserMax', 429],
     ['sessionsMax', 503],
@@ -168,7 +170,7 @@ test('one caller has so many files at once, and a server so many in all', async 
     )
     const controller = new AbortController()
     const first = server.post({ file, model }, { signal: controller.signal }).catch(() => null)
-    await eventually('one is going on', () => engine.running() === 1)
+    await eventually('one transcription is running', () => engine.running() === 1)
     const second = await server.post({ file, model })
     expect(second.status).toBe(status)
     expect(second.headers.get('retry-after')).toBe('1')
@@ -179,30 +181,30 @@ test('one caller has so many files at once, and a server so many in all', async 
   }
 })
 
-test('a caller who leaves frees the engine, before and within a stream', async () => {
+test('a disconnect releases the engine, before and during a stream', async () => {
   for (const stream of ['false', 'true']) {
     const { server, engine } = await start({ scripts: [{ stallAtMs: 2_500 }] })
     const controller = new AbortController()
     const { signal } = controller
-    const answer = server.post({ file, model, stream }, { signal })
+    const response = server.post({ file, model, stream }, { signal })
     if (stream === 'true') {
-      const reader = (await answer).body?.getReader()
+      const reader = (await response).body?.getReader()
       expect(new TextDecoder().decode((await reader?.read())?.value)).toContain('1 2 3 4 5')
-    } else await eventually('it is being done', () => engine.running() === 1)
+    } else await eventually('the transcription is running', () => engine.running() === 1)
     controller.abort()
-    await answer.catch(() => null)
+    await response.catch(() => null)
     await givenBack(server, engine)
   }
 })
 
-test('a stream with nothing to tell says that it is alive', async () => {
+test('an idle stream sends heartbeats', async () => {
   const { server, engine } = await start(
     { scripts: [{ stallAtMs: 300 }] },
     { stream: { heartbeatMs: 10 } },
   )
   const controller = new AbortController()
-  const answer = await server.post({ file, model, stream: 'true' }, { signal: controller.signal })
-  const reader = answer.body?.getReader()
+  const response = await server.post({ file, model, stream: 'true' }, { signal: controller.signal })
+  const reader = response.body?.getReader()
   const heartbeat = 'data: {"type":"transcript.text.delta","delta":""}\n\n'
   let wire = ''
   for (const decoder = new TextDecoder(); wire.length < heartbeat.length * 3; ) {
@@ -213,10 +215,10 @@ test('a stream with nothing to tell says that it is alive', async () => {
   await givenBack(server, engine)
 })
 
-test('a file is given to an engine at its pace, however long it is', async () => {
+test('a long file is decoded at the pace of the engine', async () => {
   const long = spokenFile(Array.from({ length: 60 }, () => 10))
   const { server, engine } = await start({ takeMs: 200 })
-  const answer = await server.post({ file: long.file, model })
-  expect(Object(await answer.json())['text']).toBe(said(long.words))
+  const response = await server.post({ file: long.file, model })
+  expect(Object(await response.json())['text']).toBe(said(long.words))
   expect(engine.inFlightMsMax()).toBeLessThanOrEqual(2_200)
 })

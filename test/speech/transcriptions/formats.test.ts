@@ -14,7 +14,7 @@ import {
   type TranscriptionServer,
 } from '#test/support/transcription-server.ts'
 
-/** The forms of an answer, as the openai package reads them. */
+/** The response formats, as the openai package reads them. */
 
 let gateway: Gateway
 let server: TranscriptionServer
@@ -38,16 +38,16 @@ const usage = { type: 'duration', seconds }
 const first = { start: 0.5, end: 0.8, text: said(words.slice(0, 3)) }
 const second = { start: 1.3, end: 2.5, text: said(words.slice(3)) }
 
-/** The package's types tell its forms apart; here all of them are values. */
+/** The package has a type per format; the tests treat all of them as values. */
 const create = (more: object = {}): Promise<unknown> =>
   openai.audio.transcriptions.create({ file, model: 'whisper-1', ...more })
 
-test('a file becomes text, and the seconds that it took are counted', async () => {
+test('a file is transcribed, with its duration as usage', async () => {
   expect(await create()).toEqual({ text, usage })
   expect(await create({ language: 'cs', response_format: 'json' })).toEqual({ text, usage })
 })
 
-test('a plain text ends with a line feed', async () => {
+test('plain text ends with a newline', async () => {
   expect(await create({ response_format: 'text' })).toBe(`${text}\n`)
 })
 
@@ -65,13 +65,13 @@ test('WebVTT captions have the times of the segments', async () => {
   )
 })
 
-describe('a verbose answer', () => {
+describe('verbose_json', () => {
   const head = { task: 'transcribe', language: 'en', duration: seconds, text, usage }
   const whole = { untranscribed_ms: 0, gaps: [] }
 
-  test('holds segments in the form of Whisper', async () => {
-    const answer = await create({ response_format: 'verbose_json' })
-    expect(answer).toEqual({
+  test('contains segments in the Whisper format', async () => {
+    const response = await create({ response_format: 'verbose_json' })
+    expect(response).toEqual({
       ...head,
       ...whole,
       segments: [first, second].map((segment, id) => ({
@@ -87,7 +87,7 @@ describe('a verbose answer', () => {
     })
   })
 
-  test('holds words, and segments beside them, as they are asked for', async () => {
+  test('contains words and segments as requested', async () => {
     const asked = { response_format: 'verbose_json' }
     const spans = words.map(({ word, startMs, endMs }) => ({
       word,
@@ -103,7 +103,7 @@ describe('a verbose answer', () => {
 })
 
 describe('a stream', () => {
-  test('tells each final once, then the whole', async () => {
+  test('sends each final once, then the complete text', async () => {
     const events: unknown[] = await Array.fromAsync(
       await openai.audio.transcriptions.create({ file, model: 'stt', stream: true }),
     )
@@ -114,7 +114,7 @@ describe('a stream', () => {
     ])
   })
 
-  test('of a verbose answer tells the segments with their times', async () => {
+  test('with verbose_json sends segments with times', async () => {
     const events = await Array.fromAsync(
       await openai.audio.transcriptions.create({
         file,
@@ -129,16 +129,16 @@ describe('a stream', () => {
     ])
   })
 
-  test('is plain events that end with the usual word', async () => {
-    const answer = await server.post({ file, model: 'stt', stream: 'True' })
-    expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-    const wire = await answer.text()
+  test('consists of unnamed events and ends with [DONE]', async () => {
+    const response = await server.post({ file, model: 'stt', stream: 'True' })
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const wire = await response.text()
     expect(wire).toMatch(/^(data: [^\n]+\n\n)+$/)
     expect(wire).toEndWith('}\n\ndata: [DONE]\n\n')
   })
 })
 
-test('each of them is as the route says', async () => {
+test('every format matches its documented schema', async () => {
   const post = (more: Record<string, string>) => server.post({ file, model: 'stt', ...more })
   checkDescribed(transcription, await (await post({ include: 'logprobs' })).json())
   const verbose = { response_format: 'verbose_json', timestamp_granularities: 'word' }
@@ -150,7 +150,7 @@ test('each of them is as the route says', async () => {
   for (const event of events) checkDescribed(transcriptionEvent, event)
 })
 
-test('the whole product serves it, with the engine that is built in', async () => {
+test('the gateway serves it with the built-in demo engine', async () => {
   const form = new FormData()
   for (const [name, value] of Object.entries({
     file,
@@ -159,12 +159,12 @@ test('the whole product serves it, with the engine that is built in', async () =
   })) {
     form.append(name, value)
   }
-  const answer = await gateway.request('/v1/audio/transcriptions', { method: 'POST', body: form })
-  expect(answer.status).toBe(200)
-  expect(await answer.text()).toMatch(/^(\[speech \d\.\d\d s, level -\d+ dBFS\] ?)+\n$/)
+  const response = await gateway.request('/v1/audio/transcriptions', { method: 'POST', body: form })
+  expect(response.status).toBe(200)
+  expect(await response.text()).toMatch(/^(\[speech \d\.\d\d s, level -\d+ dBFS\] ?)+\n$/)
 })
 
-test('what is done is given back, and nothing of a file stays', async () => {
+test('a finished transcription releases its capacity and file', async () => {
   expect(server.transcriptions.running()).toBe(0)
   expect(server.filesLeft()).toEqual([])
   const ends = server.logLines.filter((line) => line.includes('"transcription ended"'))

@@ -10,7 +10,7 @@ import {
   type TranscriptionServer,
 } from '#test/support/transcription-server.ts'
 
-/** What is no file that can be transcribed, and how its caller is told. */
+/** Invalid forms, models and files. */
 
 let gateway: Gateway
 let server: TranscriptionServer
@@ -37,18 +37,18 @@ const model = 'stt'
 type Fields = Parameters<TranscriptionServer['post']>[0]
 
 async function refusalOf(fields: Fields, init?: RequestInit) {
-  const answer = await server.post(fields, init)
-  const { error } = Object(await answer.json())
+  const response = await server.post(fields, init)
+  const { error } = Object(await response.json())
   const { message, type, param, code } = Object(error)
-  expect(message, String(answer.status)).toBeString()
+  expect(message, String(response.status)).toBeString()
   expect(type).toBeString()
-  await eventually('it is given back', () => server.transcriptions.running() === 0)
+  await eventually('the capacity is released', () => server.transcriptions.running() === 0)
   expect(server.filesLeft()).toEqual([])
-  return { status: answer.status, param, code, message }
+  return { status: response.status, param, code, message }
 }
 
 describe('a form', () => {
-  test('without a file, or with one in another field, is told where it belongs', async () => {
+  test('without a file, or with one in another field, is refused with the field name', async () => {
     const refusal = { status: 400, code: 'invalid_request', param: 'file' }
     expect(await refusalOf({ model })).toMatchObject(refusal)
     expect(await refusalOf({ model, file: 'a text' })).toMatchObject(refusal)
@@ -59,7 +59,7 @@ describe('a form', () => {
     expect(await refusalOf({ file, second: file, model })).toMatchObject({ status: 413 })
   })
 
-  test('that is none is refused', async () => {
+  test('that is not multipart is refused', async () => {
     const headers = {
       authorization: `Bearer ${await gateway.token()}`,
       'content-type': 'application/json',
@@ -74,14 +74,14 @@ describe('a form', () => {
     ['response_format', 'diarized_json', 'json, text, srt, verbose_json, vtt'],
     ['stream', 'perhaps', 'true, false'],
     ['timestamp_granularities[]', 'letter', 'word, segment'],
-  ])('with %s=%s is told what there is', async (name, value, words) => {
+  ])('with %s=%s is refused with the allowed values', async (name, value, words) => {
     const refusal = await refusalOf({ file, model, [name]: value })
     expect(refusal).toMatchObject({ status: 400, param: name.replace('[]', '') })
     expect(refusal.message).toContain(words)
   })
 
-  test('with fields of other services is taken', async () => {
-    const answer = await server.post({
+  test('with fields of other services is accepted', async () => {
+    const response = await server.post({
       file,
       model,
       temperature: '0.2',
@@ -89,12 +89,12 @@ describe('a form', () => {
       user: 'somebody',
       'include[]': 'anything',
     })
-    expect(answer.status).toBe(200)
+    expect(response.status).toBe(200)
   })
 })
 
 describe('a model', () => {
-  test('that nobody knows does not exist', async () => {
+  test('that is unknown does not exist', async () => {
     expect(await refusalOf({ file, model: 'gpt-4' })).toMatchObject({
       status: 404,
       code: 'model_not_found',
@@ -105,9 +105,9 @@ describe('a model', () => {
   test('serves the languages of its engine, or of all of them', async () => {
     const refusal = { status: 400, code: 'unsupported_language', param: 'language' }
     for (const language of ['xx', 'EN', 'english', 'de']) {
-      const told = await refusalOf({ file, model, language })
-      expect(told).toMatchObject(refusal)
-      expect(told.message).toContain('cs, en, sk')
+      const error = await refusalOf({ file, model, language })
+      expect(error).toMatchObject(refusal)
+      expect(error.message).toContain('cs, en, sk')
     }
     const ofEngine = await refusalOf({ file, model: 'czech' })
     expect(ofEngine).toMatchObject(refusal)
@@ -127,14 +127,14 @@ describe('a file', () => {
     ['FLAC', named(bytesOf(`fLaC\0\0\0\x22${'\0'.repeat(40)}`), 'a.flac')],
     ['is unknown', named(bytesOf('hello, this is a text'), 'notes.txt')],
     ['is unknown', named(bytesOf(''), 'empty.wav')],
-  ])('of another format (%s) is told which are taken', async (what, other) => {
+  ])('of another format (%s) is refused with the supported formats', async (what, other) => {
     const refusal = await refusalOf({ file: other, model })
     expect(refusal).toMatchObject({ status: 400, code: 'unsupported_file_format', param: 'file' })
     expect(refusal.message).toContain(what)
     expect(refusal.message).toContain('WAV, MP3, or Opus in Ogg or WebM')
   })
 
-  test('whose sound is of another encoding, or none, is refused', async () => {
+  test('whose audio has another encoding, or none, is refused', async () => {
     const adpcm = wavFile(new Uint8Array(4_000), { format: 2, bits: 4 })
     expect(await refusalOf({ file: named(adpcm, 'a.wav'), model })).toMatchObject({
       status: 400,
@@ -151,7 +151,7 @@ describe('a file', () => {
     expect(await refusalOf({ file: noise, model })).toMatchObject({ status: 400, param: 'file' })
   })
 
-  test('past the limit is refused, by its announced length or by its own', async () => {
+  test('above the limit is refused, by announced or actual size', async () => {
     const long = named(wavFile(new Uint8Array(fileBytesMax + 1)), 'long.wav')
     expect(await refusalOf({ file: long, model })).toMatchObject({
       status: 413,
@@ -164,7 +164,7 @@ describe('a file', () => {
     })
   })
 
-  test('that breaks off in the middle leaves nothing behind', async () => {
+  test('whose upload is aborted leaves nothing behind', async () => {
     const socket = connect(server.port, '127.0.0.1')
     const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
     const head = [
@@ -174,15 +174,15 @@ describe('a file', () => {
       `Authorization: Bearer ${await gateway.token()}`,
     ]
     socket.write(`${head.join('\r\n')}\r\n\r\n${part}RIFF`)
-    await eventually('it is on the disk', () => server.filesLeft().length === 1)
+    await eventually('the file is on disk', () => server.filesLeft().length === 1)
     socket.destroy()
-    await eventually('it is gone', () => server.filesLeft().length === 0)
-    await eventually('nothing of it runs', () => server.transcriptions.running() === 0)
+    await eventually('the file is removed', () => server.filesLeft().length === 0)
+    await eventually('nothing is running', () => server.transcriptions.running() === 0)
     expect(engine.running()).toBe(0)
   })
 })
 
-test('callers need a credential, and translations are not offered', async () => {
+test('a credential is required, and translations do not exist', async () => {
   const refusal = await server.post({ file, model }, { headers: {} })
   expect(refusal.status).toBe(401)
   const elsewhere = await fetch(`${server.url}/v1/audio/translations`, { method: 'POST' })
