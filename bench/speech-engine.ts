@@ -8,11 +8,15 @@
  * `{"port":…}` when it listens, and exits when its standard input closes.
  */
 import type { ServerWebSocket } from 'bun'
-import { createListener, type Listener, type SpokenWord } from '#test/support/spoken-numbers.ts'
+import {
+  createNumberRecogniser,
+  type NumberRecogniser,
+  type SpokenWord,
+} from '#test/support/spoken-numbers.ts'
 import { sampleRateHz } from './support/speech-plan.ts'
 
 type Recogniser = {
-  readonly listener: Listener
+  readonly numbers: NumberRecogniser
   words: SpokenWord[]
   /** Delayed replies. */
   readonly waiting: { readonly dueMs: number; readonly reply: string }[]
@@ -31,12 +35,12 @@ const sockets = new Set<Socket>()
 
 function hear(socket: Socket, bytes: Buffer): void {
   const recogniser = socket.data
-  const { listener, words } = recogniser
+  const { numbers, words } = recogniser
   // A copy, since the message may be unaligned.
   const samples = new Int16Array(new Uint8Array(bytes).buffer)
-  words.push(...listener.hear(samples))
+  words.push(...numbers.process(samples))
   const text = words.map(({ word }) => word).join(' ')
-  const isFinal = words.length > 0 && listener.silenceMs() >= endpointMs
+  const isFinal = words.length > 0 && numbers.silenceMs() >= endpointMs
   reply(socket, isFinal ? conclude(recogniser) : JSON.stringify({ partial: text }), samples.length)
 }
 
@@ -77,7 +81,7 @@ const server = Bun.serve<Recogniser>({
   hostname: '127.0.0.1',
   port: 0,
   fetch(request, own) {
-    const data = { listener: createListener(), words: [], waiting: [], dueMs: 0 }
+    const data = { numbers: createNumberRecogniser(), words: [], waiting: [], dueMs: 0 }
     if (own.upgrade(request, { data })) return undefined
     return new Response('a WebSocket is wanted', { status: 426 })
   },

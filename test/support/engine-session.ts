@@ -4,19 +4,19 @@ import type { EngineDeps } from '#speech/engines/engine-kind.ts'
 import { createLog } from '#telemetry/log.ts'
 import { eventually } from './eventually.ts'
 
-/** A session of an engine, and what it has said. */
+/** An engine session with all of its events. */
 export type SessionRecorder = {
   readonly session: EngineSession
   readonly events: readonly EngineEvent[]
   of<T extends EngineEvent['type']>(type: T): Extract<EngineEvent, { type: T }>[]
-  /** Resolves once there are so many events of the type; throws when the session failed before. */
+  /** Resolves after `count` events of the type; throws if the session fails first. */
   waitFor(type: EngineEvent['type'], count?: number): Promise<void>
   /** The texts of the finals. */
   finals(): string[]
 }
 
-/** The settings of an engine, without those that a test does not care about. */
-export function engineConfig(given: Partial<EngineConfig> & Pick<EngineConfig, 'kind'>) {
+/** An engine configuration with test defaults. */
+export function engineConfig(overrides: Partial<EngineConfig> & Pick<EngineConfig, 'kind'>) {
   const config: EngineConfig = {
     name: 'engine',
     command: [],
@@ -28,12 +28,12 @@ export function engineConfig(given: Partial<EngineConfig> & Pick<EngineConfig, '
     warm: 0,
     openMs: 5_000,
     paceMax: 1_000,
-    ...given,
+    ...overrides,
   }
   return config
 }
 
-/** What an engine is given; `lines` is what it wrote into the log. */
+/** Engine dependencies; `lines` are the logged lines. */
 export function engineDeps(): EngineDeps & { readonly lines: readonly string[] } {
   const lines: string[] = []
   const log = createLog({
@@ -77,7 +77,7 @@ export async function openSession(
   }
 }
 
-/** A tone, or silence, as samples. */
+/** Samples of a tone. */
 export function tone(ms: number, sampleRateHz: number, amplitude = 8_000): Int16Array {
   const samples = new Int16Array(Math.round((ms * sampleRateHz) / 1000))
   return samples.map((_, at) =>
@@ -98,17 +98,17 @@ function isOf<T extends EngineEvent['type']>(
 
 const endings = ['ended', 'failed']
 
-/** What holds for the events of every engine. */
+/** Checks the invariants of engine events. */
 function checkEvent(event: EngineEvent, before: readonly EngineEvent[]): void {
-  const fault = faultOf(event, before)
-  if (fault === null) return
-  // A throw inside a listener would be the adapter's to handle; this one fails the test.
+  const violation = violationIn(event, before)
+  if (violation === null) return
+  // Thrown outside the listener, so that it fails the test instead of reaching the adapter.
   queueMicrotask(() => {
-    throw new Error(`${fault}: ${JSON.stringify(event)}`)
+    throw new Error(`${violation}: ${JSON.stringify(event)}`)
   })
 }
 
-function faultOf(event: EngineEvent, before: readonly EngineEvent[]): string | null {
+function violationIn(event: EngineEvent, before: readonly EngineEvent[]): string | null {
   if (before.some(({ type }) => endings.includes(type))) return 'an event after the ending'
   if ((event.type === 'partial' || event.type === 'final') && event.text.trim() === '') {
     return 'an empty text'

@@ -1,16 +1,16 @@
 import type { Engine, EngineSession } from '#speech/engine.ts'
 
-/** An engine that takes audio only as far as a test lets it. */
+/** An engine that processes audio only while the test allows it. */
 export type GatedEngine = Engine & {
-  /** Takes everything from now on. */
+  /** Processes everything from now on. */
   release(): void
-  /** Takes nothing until it is released. */
+  /** Processes nothing until released. */
   hold(): void
 }
 
 type Job = (session: EngineSession) => void
 
-/** `inner` does the work; what it is given waits at the gate, in order. */
+/** Delays the calls of `inner` until released, in order. */
 export function createGatedEngine(inner: Engine): GatedEngine {
   const waiting: (() => void)[] = []
   let isOpen = false

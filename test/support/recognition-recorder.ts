@@ -15,7 +15,7 @@ import { eventually } from './eventually.ts'
 import type { ScriptedEngine } from './scripted-engine.ts'
 import { checkTranscripts } from './transcript-rules.ts'
 
-/** A recognition, and all that it has told. */
+/** A recognition with all of its events. */
 export type RecognitionRecorder = {
   readonly recognition: Recognition
   readonly events: readonly RecognitionEvent[]
@@ -25,9 +25,9 @@ export type RecognitionRecorder = {
   words(): string[]
   /** The codes of the warnings. */
   warnings(): string[]
-  /** Writes as there is room, in pieces of as many samples as `pieceOf` says. */
+  /** Writes as fast as accepted, in pieces of `pieceOf()` samples. */
   write(samples: Int16Array, pieceOf?: () => number): Promise<void>
-  /** Ends it and resolves with its ending. */
+  /** Ends it and resolves with the ending. */
   end(): Promise<Ending>
   ending(): Promise<Ending>
 }
@@ -86,7 +86,7 @@ export async function recordPool(
     warnings: () => of('warning').map(({ code }) => code),
     async write(samples, pieceOf = () => 1_600) {
       for (let from = 0; from < samples.length && !isOver(); ) {
-        await eventually('there is room', () => recognition.writableMs() > 0 || isOver())
+        await eventually('audio is writable', () => recognition.writableMs() > 0 || isOver())
         const piece = samples.subarray(from, from + pieceOf())
         recognition.write(piece)
         from += piece.length
@@ -107,7 +107,7 @@ function isOf<T extends RecognitionEvent['type']>(
   return event.type === type
 }
 
-/** What holds for the events of every recognition, with its ending as the last. */
+/** Checks the invariants of all recognition events; the last one is an ending. */
 function checkEvents(events: readonly RecognitionEvent[]): void {
   expect(events.filter(({ type }) => endings.includes(type))).toHaveLength(1)
   expect(endings.includes(events.at(-1)?.type ?? '')).toBe(true)

@@ -6,34 +6,34 @@ import {
   type EngineOpenOptions,
   type EngineSession,
 } from '#speech/engine.ts'
-import { createListener, type SpokenWord, sampleRateHz } from './spoken-numbers.ts'
+import { createNumberRecogniser, type SpokenWord, sampleRateHz } from './spoken-numbers.ts'
 
-/** How one session of a scripted engine goes; times are of its own audio. */
+/** The behaviour of one session of a scripted engine; times are of its own audio. */
 export type Script = {
   readonly crashAtMs?: number
   readonly crashKind?: EngineErrorKind
-  /** From here on it takes audio in and says nothing. */
+  /** From here on it processes audio and returns no text. */
   readonly muteFromMs?: number
-  /** From here on it takes nothing in. */
+  /** From here on it processes nothing. */
   readonly stallAtMs?: number
-  /** It cannot be opened. */
+  /** Opening fails. */
   readonly refusal?: EngineErrorKind
-  /** It never says that it has ended. */
+  /** It never emits `ended`. */
   readonly isEndless?: boolean
 }
 
 export type ScriptedEngineOptions = {
   readonly name?: string
-  /** Of its sessions in their order; all others go well. */
+  /** One per session, in order; further sessions succeed. */
   readonly scripts?: readonly Script[]
   readonly hasTimes?: boolean
   readonly hasPartials?: boolean
-  /** The last word of a partial is often another one at first. */
-  readonly wavers?: boolean
-  /** It takes so much audio in at once, after a pause; 0: with the next turn of the loop. */
+  /** The last word of a partial is often wrong at first. */
+  readonly isUnstable?: boolean
+  /** Audio processed at once, after a pause of `pauseMs`. */
   readonly takeMs?: number
   readonly pauseMs?: number
-  /** A longer utterance is cut. */
+  /** Longer utterances are split. */
   readonly wordsMax?: number
   readonly sessionsMax?: number
   readonly sessionMsMax?: number
@@ -41,10 +41,10 @@ export type ScriptedEngineOptions = {
 }
 
 export type ScriptedEngine = Engine & {
-  /** Sessions that were asked for, and those that are going on. */
-  readonly asked: () => number
+  /** Sessions requested and in progress. */
+  readonly opened: () => number
   readonly running: () => number
-  /** The most audio that a session was given and had not taken in. */
+  /** The peak of audio received but not processed. */
   readonly inFlightMsMax: () => number
 }
 
@@ -54,11 +54,11 @@ type Job = { readonly samples: Int16Array } | 'finalize' | 'end'
 const endpointMs = 300
 
 /**
- * An engine that understands spoken numbers, so that what is lost, doubled or out of order shows.
- * It answers when it gets to it, never within a call.
+ * An engine that recognises spoken numbers, so that lost, repeated or reordered words are detected.
+ * It never responds within a call.
  */
 export function createScriptedEngine(options: ScriptedEngineOptions = {}): ScriptedEngine {
-  const tally = { asked: 0, running: 0, inFlightMsMax: 0 }
+  const tally = { opened: 0, running: 0, inFlightMsMax: 0 }
   const { hasTimes = true, hasPartials = true, sessionsMax = 100 } = options
   return {
     name: options.name ?? 'scripted',
@@ -67,16 +67,16 @@ export function createScriptedEngine(options: ScriptedEngineOptions = {}): Scrip
     features: { partials: hasPartials, words: hasTimes, confidence: false, finalize: true },
     limits: { sessionsMax, sessionMsMax: options.sessionMsMax ?? 480_000 },
     async open({ signal, listener }) {
-      const script = options.scripts?.[tally.asked] ?? {}
-      tally.asked += 1
+      const script = options.scripts?.[tally.opened] ?? {}
+      tally.opened += 1
       await Bun.sleep(0)
-      if (script.refusal) throw new EngineError(script.refusal, 'so it is scripted')
-      if (signal.aborted) throw new EngineError('unreachable', 'nobody waits')
+      if (script.refusal) throw new EngineError(script.refusal, 'scripted failure')
+      if (signal.aborted) throw new EngineError('unreachable', 'cancelled')
       tally.running += 1
       return new ScriptedSession({ ...options, hasTimes, hasPartials }, script, listener, tally)
     },
     close: async () => {},
-    asked: () => tally.asked,
+    opened: () => tally.opened,
     running: () => tally.running,
     inFlightMsMax: () => tally.inFlightMsMax,
   }
@@ -87,7 +87,7 @@ class ScriptedSession implements EngineSession {
   readonly #script: Script
   readonly #listener: EngineOpenOptions['listener']
   readonly #tally: { running: number; inFlightMsMax: number }
-  readonly #ears = createListener()
+  readonly #recogniser = createNumberRecogniser()
   readonly #jobs: Job[] = []
   #words: SpokenWord[] = []
   #partials = 0
@@ -134,10 +134,11 @@ class ScriptedSession implements EngineSession {
   #work(): void {
     this.#timer = undefined
     for (let takenMs = 0; takenMs < (this.#options.takeMs ?? 500) && !this.#isOver; ) {
-      if (this.#ears.heardMs() >= (this.#script.stallAtMs ?? Number.POSITIVE_INFINITY)) return
+      if (this.#recogniser.processedMs() >= (this.#script.stallAtMs ?? Number.POSITIVE_INFINITY))
+        return
       const job = this.#jobs.shift()
       if (job === undefined) return
-      if (typeof job === 'string') this.#answer(job)
+      if (typeof job === 'string') this.#respond(job)
       else takenMs += this.#take(job.samples)
     }
     if (!this.#isOver && this.#jobs.length > 0) {
@@ -145,44 +146,44 @@ class ScriptedSession implements EngineSession {
     }
   }
 
-  /** In pieces, so that it can break off anywhere. */
+  /** In pieces, so that it can crash anywhere. */
   #take(samples: Int16Array): number {
     const pieceSamples = sampleRateHz / 100
     for (let at = 0; at < samples.length && !this.#isOver; at += pieceSamples) {
       const piece = samples.subarray(at, at + pieceSamples)
       this.#waitingSamples -= piece.length
-      this.#hear(piece)
-      if (this.#ears.heardMs() >= (this.#script.crashAtMs ?? Number.POSITIVE_INFINITY)) {
-        const error = new EngineError(this.#script.crashKind ?? 'broken', 'so it is scripted')
+      this.#process(piece)
+      if (this.#recogniser.processedMs() >= (this.#script.crashAtMs ?? Number.POSITIVE_INFINITY)) {
+        const error = new EngineError(this.#script.crashKind ?? 'broken', 'scripted failure')
         this.#close()
         this.#listener({ type: 'failed', error })
       }
     }
-    const processedMs = this.#ears.heardMs()
-    this.#tell({ type: 'progress', processedMs, estimated: false })
+    const processedMs = this.#recogniser.processedMs()
+    this.#emit({ type: 'progress', processedMs, estimated: false })
     return (samples.length * 1000) / sampleRateHz
   }
 
-  #hear(samples: Int16Array): void {
-    for (const word of this.#ears.hear(samples)) this.#understand(word)
-    if (this.#ears.silenceMs() >= endpointMs) this.#conclude(true)
+  #process(samples: Int16Array): void {
+    for (const word of this.#recogniser.process(samples)) this.#onWord(word)
+    if (this.#recogniser.silenceMs() >= endpointMs) this.#finishUtterance(true)
   }
 
-  #understand(word: SpokenWord): void {
+  #onWord(word: SpokenWord): void {
     if (word.startMs >= (this.#script.muteFromMs ?? Number.POSITIVE_INFINITY)) return
     this.#words.push(word)
-    if (this.#options.hasPartials) this.#tell({ type: 'partial', ...this.#span(this.#draft()) })
-    if (this.#words.length >= (this.#options.wordsMax ?? 50)) this.#conclude(false)
+    if (this.#options.hasPartials) this.#emit({ type: 'partial', ...this.#span(this.#draft()) })
+    if (this.#words.length >= (this.#options.wordsMax ?? 50)) this.#finishUtterance(false)
   }
 
   #draft(): string {
     const words = this.#words.map(({ word }) => word)
     this.#partials += 1
-    if (this.#options.wavers && this.#partials % 3 > 0) words.splice(-1, 1, 'hm')
+    if (this.#options.isUnstable && this.#partials % 3 > 0) words.splice(-1, 1, 'hm')
     return words.join(' ')
   }
 
-  #conclude(speechFinal: boolean): void {
+  #finishUtterance(speechFinal: boolean): void {
     if (this.#words.length === 0) return
     const text = this.#words.map(({ word }) => word).join(' ')
     const words = this.#options.hasTimes
@@ -190,7 +191,7 @@ class ScriptedSession implements EngineSession {
       : []
     const span = this.#span(text)
     this.#words = []
-    this.#tell({ type: 'final', ...span, words, confidence: null, speechFinal })
+    this.#emit({ type: 'final', ...span, words, confidence: null, speechFinal })
   }
 
   #span(text: string) {
@@ -199,16 +200,16 @@ class ScriptedSession implements EngineSession {
     return { text, startMs, endMs: this.#words.at(-1)?.endMs ?? null }
   }
 
-  #answer(job: 'finalize' | 'end'): void {
-    this.#conclude(true)
-    if (job === 'finalize') this.#tell({ type: 'finalized' })
+  #respond(job: 'finalize' | 'end'): void {
+    this.#finishUtterance(true)
+    if (job === 'finalize') this.#emit({ type: 'finalized' })
     else if (!this.#script.isEndless) {
       this.#close()
       this.#listener({ type: 'ended' })
     }
   }
 
-  #tell(event: EngineEvent): void {
+  #emit(event: EngineEvent): void {
     if (!this.#isOver) this.#listener(event)
   }
 

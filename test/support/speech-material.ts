@@ -11,15 +11,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Spoken sentences in every encoding of the interface, made with Debian's own tools when a test
- * asks for them and kept in the machine's temporary folder under a name that tells what they were
- * made from. Tests that need them say `test.skipIf(!speechToolsExist)`.
+ * Spoken sentences in every encoding of the API, generated with Debian packages on first use and cached
+ * in the temporary folder. Tests that need them use `test.skipIf(!speechToolsExist)`.
  */
 const tools = ['flite', 'sox', 'opusenc', 'opusdec', 'lame', 'ffmpeg']
 
 export const speechToolsExist = tools.every((tool) => Bun.which(tool) !== null)
 
-/** What the sentences say, word for word, in the voice that the recogniser of the tests understands. */
+/** The texts of the sentences; the voice is one that the test recogniser understands. */
 export const sentences = {
   fox: 'the quick brown fox jumps over the lazy dog today',
   door: 'go forward ten meters and then turn left at the door',
@@ -32,13 +31,13 @@ export type SpeechForm = 'wav' | 'ogg' | 'webm' | 'mp3' | 'pcm_int16' | 'pcm_flo
 /** The rate of `pcm_int16`, `pcm_float32` and `wav`; the compressed forms are made from 48 kHz. */
 export const speechRateHz = 16_000
 
-/** The silence that the sentence stands between, without which its first and last words are lost. */
+/** Silence around the sentence, without which its first and last words are lost. */
 const silenceBeforeS = 0.6
 const silenceAfterS = 1.2
 
 const raw = ['-t', 'raw', '-r', String(speechRateHz), '-b', '16', '-c', '1', '-e', 'signed']
 
-/** One sentence in one form, with silence before and after it. */
+/** One sentence in one format, with silence before and after. */
 export function speechFile(sentence: Sentence, form: SpeechForm): Uint8Array {
   switch (form) {
     case 'pcm_int16':
@@ -69,8 +68,8 @@ const made = new Map<string, Uint8Array>()
 const folder = join(tmpdir(), 'sluice-speech-material')
 
 /**
- * What a tool writes to `OUT` when it reads `input` from `IN`; both words stand for paths. It runs
- * once on a machine: the result is kept under the hash of command and input.
+ * Runs a tool that reads `input` from `IN` and writes to `OUT` (placeholders for paths). The result is
+ * cached under the hash of command and input.
  */
 export function toolOutput(command: readonly string[], input: Uint8Array): Uint8Array {
   const key = new Bun.CryptoHasher('sha256').update(command.join('\0')).update(input).digest('hex')
@@ -83,7 +82,7 @@ export function toolOutput(command: readonly string[], input: Uint8Array): Uint8
   return output
 }
 
-/** The file appears under its name only when it is whole, so that parallel tests may share it. */
+/** The file is renamed when complete, so that parallel tests can share it. */
 function runTool(command: readonly string[], input: Uint8Array, path: string) {
   mkdirSync(folder, { recursive: true })
   const work = mkdtempSync(join(folder, 'work-'))

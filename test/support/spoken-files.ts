@@ -1,10 +1,10 @@
 import { wavFile } from '#test/speech/decoders/wav-builder.ts'
 import { type SpokenWord, speak } from './spoken-numbers.ts'
 
-/** A file that says numbers, and what it says. */
+/** A file of spoken numbers, with its words. */
 export type SpokenFile = { readonly file: File; readonly words: readonly SpokenWord[] }
 
-/** A WAV file of utterances of so many words, each after half a second of silence. */
+/** A WAV file of utterances with these numbers of words, each after half a second of silence. */
 export function spokenFile(utterances: readonly number[], silenceMs = 500): SpokenFile {
   const { samples, words } = speak(
     utterances.map((count) => ({ silenceMs, words: count })),
@@ -14,7 +14,7 @@ export function spokenFile(utterances: readonly number[], silenceMs = 500): Spok
   return { file: new File([bytes.slice()], 'numbers.wav', { type: 'audio/wav' }), words }
 }
 
-/** Words as one utterance of an engine. */
-export function said(words: readonly SpokenWord[]): string {
+/** The words as the text of one utterance. */
+export function textOf(words: readonly SpokenWord[]): string {
   return words.map(({ word }) => word).join(' ')
 }

@@ -1,6 +1,6 @@
 /**
- * Speech that proves what became of it: each word is a number, said for 100 ms by the level of its
- * samples; between words may be silence.
+ * Synthetic speech whose words are verifiable: each word is a number, encoded for 100 ms as the level of
+ * the samples, with optional silence in between.
  */
 export const sampleRateHz = 16_000
 const wordMs = 100
@@ -11,7 +11,7 @@ export type SpokenWord = { readonly word: string; readonly startMs: number; read
 
 export type Speech = { readonly samples: Int16Array; readonly words: readonly SpokenWord[] }
 
-/** Utterances of so many words, each with so much silence before it, and some at the end. */
+/** Generates utterances with their number of words and the silence before each. */
 export function speak(
   utterances: readonly { readonly silenceMs: number; readonly words: number }[],
   endSilenceMs = 0,
@@ -36,37 +36,37 @@ export function speak(
   return { samples, words }
 }
 
-/** Understands such speech; a word that was not heard in whole is not understood. */
-export type Listener = {
-  /** Words that these samples complete. */
-  hear(samples: Int16Array): SpokenWord[]
-  heardMs(): number
-  /** For how long nothing has been said. */
+/** Recognises such speech; incomplete words are not recognised. */
+export type NumberRecogniser = {
+  /** Returns the words that these samples complete. */
+  process(samples: Int16Array): SpokenWord[]
+  processedMs(): number
+  /** The duration of the current silence. */
   silenceMs(): number
 }
 
-export function createListener(): Listener {
+export function createNumberRecogniser(): NumberRecogniser {
   let level = 0
   let since = 0
-  let heard = 0
+  let processed = 0
   const toMs = (samples: number) => (samples * 1000) / sampleRateHz
 
   return {
-    hear(samples) {
+    process(samples) {
       const words: SpokenWord[] = []
       for (const sample of samples) {
         if (Math.abs(sample) !== level) {
           level = Math.abs(sample)
-          since = heard
+          since = processed
         }
-        heard += 1
-        if (level === 0 || heard - since !== wordSamples) continue
+        processed += 1
+        if (level === 0 || processed - since !== wordSamples) continue
         const word = String(level - levelOfZero)
-        words.push({ word, startMs: toMs(since), endMs: toMs(heard) })
+        words.push({ word, startMs: toMs(since), endMs: toMs(processed) })
       }
       return words
     },
-    heardMs: () => toMs(heard),
-    silenceMs: () => (level === 0 ? toMs(heard - since) : 0),
+    processedMs: () => toMs(processed),
+    silenceMs: () => (level === 0 ? toMs(processed - since) : 0),
   }
 }

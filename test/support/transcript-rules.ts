@@ -1,7 +1,7 @@
 import { expect } from 'bun:test'
 import type { Transcript } from '#speech/recognition/recognition.ts'
 
-/** What holds for the transcripts of every session, in the order in which they came. */
+/** Checks the invariants of a session's transcripts, in order. */
 export function checkTranscripts(transcripts: readonly Transcript[]): void {
   let open: Transcript | null = null
   let segment = 1
@@ -24,7 +24,7 @@ export function checkTranscripts(transcripts: readonly Transcript[]): void {
 function checkPartial(partial: Transcript, before: Transcript | null): void {
   expect(partial.text).not.toBe(before?.text)
   expect(`${partial.text} `).toStartWith(partial.stableText === '' ? '' : `${partial.stableText} `)
-  // An empty text withdraws what was shown.
+  // An empty text withdraws the partial.
   if (partial.text !== '') expect(partial.stableText).toStartWith(before?.stableText ?? '')
 }
 

@@ -5,8 +5,8 @@ const pieceMs = 100
 const inFlightMsMax = 2_000
 
 /**
- * Writes samples in pieces of 100 ms with at most two seconds that the engine has not taken in, as
- * whoever holds a session does. `writtenMs` is what was written before.
+ * Writes samples in pieces of 100 ms with at most two unprocessed seconds, as a recognition does.
+ * `writtenMs`: audio written before.
  */
 export async function writeAudio(
   recorder: SessionRecorder,
@@ -18,14 +18,14 @@ export async function writeAudio(
   for (let from = 0; from < samples.length; from += pieceSamples) {
     const aheadMs = writtenMs + (from * 1000) / sampleRateHz - inFlightMsMax
     await eventually(
-      'there is room for audio',
+      'the engine accepts audio',
       () => processedMs() >= aheadMs || recorder.of('failed').length > 0,
     )
     recorder.session.write(samples.slice(from, from + pieceSamples))
   }
 }
 
-/** Several stretches of samples as one. */
+/** Concatenates samples. */
 export function joined(...parts: readonly Int16Array[]): Int16Array {
   const all = new Int16Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0

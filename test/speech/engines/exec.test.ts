@@ -106,7 +106,7 @@ test('a framed program receives the options and finalize frames', async () => {
   await recorder.waitFor('ended')
 
   const [options, ...finals] = recorder.of('final')
-  expect(JSON.parse(options?.text.replace('told ', '') ?? '')).toEqual({
+  expect(JSON.parse(options?.text.replace('options ', '') ?? '')).toEqual({
     language: 'cs',
     vocabulary: ['zmrzlina'],
     endpointing_ms: 450,

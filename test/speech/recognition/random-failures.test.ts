@@ -14,7 +14,7 @@ test('every word is transcribed once at its time despite random failures, limits
     const { samples, words } = randomSpeech(dice)
     const engine = createScriptedEngine({
       scripts: randomCrashes(dice),
-      wavers: dice.upTo(2) === 0,
+      isUnstable: dice.upTo(2) === 0,
       wordsMax: 3 + dice.upTo(20),
       takeMs: 50 + dice.upTo(800),
       sessionMsMax: dice.upTo(2) === 0 ? 4_000 + dice.upTo(4_000) : 480_000,

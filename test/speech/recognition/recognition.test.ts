@@ -73,7 +73,7 @@ test('partials and words are omitted if not requested', async () => {
 })
 
 test('unstable hypotheses appear in the text, never in its stable prefix', async () => {
-  const recorder = await recordEngines({ engines: [createScriptedEngine({ wavers: true })] })
+  const recorder = await recordEngines({ engines: [createScriptedEngine({ isUnstable: true })] })
   await recorder.write(speak([{ silenceMs: 200, words: 20 }], 400).samples)
   await recorder.end()
   const partials = recorder.of('transcript').filter(({ isFinal }) => !isFinal)

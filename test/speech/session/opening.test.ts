@@ -48,7 +48,7 @@ test('audio sent before the engine is ready waits and is transcribed in full', a
   for (let sent = 0; sent < 4_000_000; sent += frameBytes) client.sendAudio(silence)
   await eventually('some audio was read', () => server.sessions.metrics().queuedBytes > 0)
   expect(client.frames()).toEqual([])
-  expect(inner.asked()).toBe(0)
+  expect(inner.opened()).toBe(0)
   opened.resolve()
   const { stats } = await client.end()
   expect(server.sessions.metrics().queuedBytesPeak).toBeLessThanOrEqual(

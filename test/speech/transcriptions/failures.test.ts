@@ -7,7 +7,7 @@ import {
   type ScriptedEngine,
   type ScriptedEngineOptions,
 } from '#test/support/scripted-engine.ts'
-import { said, spokenFile } from '#test/support/spoken-files.ts'
+import { spokenFile, textOf } from '#test/support/spoken-files.ts'
 import {
   startTranscriptionServer,
   type TranscriptionServer,
@@ -59,8 +59,8 @@ const monologue = spokenFile([100])
 test('a file continues on a new engine after a failure', async () => {
   const { server, engine } = await start({ scripts: [{ crashAtMs: 1_500 }, { crashAtMs: 900 }] })
   const response = await server.post({ file, model })
-  expect(Object(await response.json())['text']).toBe(said(words))
-  expect(engine.asked()).toBe(3)
+  expect(Object(await response.json())['text']).toBe(textOf(words))
+  expect(engine.opened()).toBe(3)
   await givenBack(server, engine)
 })
 
@@ -112,7 +112,7 @@ test('a failed stream ends with an error, never with done', async () => {
   const failure = await reading.catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(APIError)
   expect(failure).toMatchObject({ code: 'engine_failed', type: 'upstream_error' })
-  expect(deltas.join('')).toBe(said(words.slice(0, 25)))
+  expect(deltas.join('')).toBe(textOf(words.slice(0, 25)))
   await givenBack(server, engine)
 })
 
@@ -219,6 +219,6 @@ test('a long file is decoded at the pace of the engine', async () => {
   const long = spokenFile(Array.from({ length: 60 }, () => 10))
   const { server, engine } = await start({ takeMs: 200 })
   const response = await server.post({ file: long.file, model })
-  expect(Object(await response.json())['text']).toBe(said(long.words))
+  expect(Object(await response.json())['text']).toBe(textOf(long.words))
   expect(engine.inFlightMsMax()).toBeLessThanOrEqual(2_200)
 })

@@ -8,7 +8,7 @@ import {
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { createScriptedEngine } from '#test/support/scripted-engine.ts'
-import { said, spokenFile } from '#test/support/spoken-files.ts'
+import { spokenFile, textOf } from '#test/support/spoken-files.ts'
 import {
   startTranscriptionServer,
   type TranscriptionServer,
@@ -32,11 +32,11 @@ afterAll(async () => {
 })
 
 const { file, words } = spokenFile([3, 12])
-const text = said(words)
+const text = textOf(words)
 const seconds = file.size > 44 ? (file.size - 44) / 32_000 : Number.NaN
 const usage = { type: 'duration', seconds }
-const first = { start: 0.5, end: 0.8, text: said(words.slice(0, 3)) }
-const second = { start: 1.3, end: 2.5, text: said(words.slice(3)) }
+const first = { start: 0.5, end: 0.8, text: textOf(words.slice(0, 3)) }
+const second = { start: 1.3, end: 2.5, text: textOf(words.slice(3)) }
 
 /** The package has a type per format; the tests treat all of them as values. */
 const create = (more: object = {}): Promise<unknown> =>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const program = join(import.meta.dir, 'program.ts')
 
-/** Whether Debian's packages are here; tests that need them say `test.skipIf(!pocketsphinxExists)`. */
+/** Whether the Debian packages are installed; see `test.skipIf(!pocketsphinxExists)`. */
 export const pocketsphinxExists = existsSync('/usr/share/pocketsphinx/model/en-us') && loads()
 
 /** The command line of the real recogniser, for an engine of kind `exec`. */

@@ -1,6 +1,6 @@
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 
-/** What one utterance was, with times in seconds of the audio since the first sample. */
+/** One utterance, with times in seconds from the first sample. */
 type Utterance = {
   readonly text: string
   readonly words: readonly {
@@ -12,11 +12,11 @@ type Utterance = {
 }
 
 export type Recogniser = {
-  /** Takes samples in; says whether somebody speaks in them. */
+  /** Processes samples; returns whether they contain speech. */
   take(samples: Int16Array): boolean
-  /** The words so far of the utterance that is open. */
+  /** The words of the open utterance so far. */
   hypothesis(): string
-  /** Closes the utterance that is open, and opens the next. */
+  /** Ends the open utterance and starts the next. */
   closeUtterance(): Utterance
 }
 
@@ -33,7 +33,7 @@ const libraryOptions = {
 /** The recogniser of Debian's libpocketsphinx3 with the model of pocketsphinx-en-us. */
 export function createRecogniser(): Recogniser {
   const { base, sphinx } = openLibraries()
-  // It writes a page about its settings otherwise.
+  // Otherwise it logs all of its settings.
   base.err_set_logfile(text('/dev/null'))
   const words = ['sluice', ...Object.entries(libraryOptions).flat()].map(text)
   const list = new BigUint64Array(words.map((word) => BigInt(ptr(word))))
@@ -104,7 +104,7 @@ function openLibraries() {
   return { base: base.symbols, sphinx: sphinx.symbols }
 }
 
-/** Texts are kept for the life of the program: the library keeps pointers to them. */
+/** Texts are never freed, because the library keeps pointers to them. */
 const kept: Buffer[] = []
 
 function text(value: string): Buffer {
@@ -113,7 +113,7 @@ function text(value: string): Buffer {
   return bytes
 }
 
-/** Silences and noises have names in brackets. */
+/** Silence and noise have names in brackets. */
 function isWord({ word }: { word: string }): boolean {
   return word !== '' && !/^[<[]/.test(word)
 }

@@ -70,7 +70,7 @@ function takeRest() {
 }
 
 function takeBlock(bytes: Uint8Array) {
-  // A copy: a Buffer may lie anywhere in a larger one.
+  // Copied, because a Buffer may be an unaligned view.
   const samples = new Int16Array(new Uint8Array(bytes).buffer)
   const wasSpeaking = isSpeaking
   isSpeaking = recogniser.take(samples)

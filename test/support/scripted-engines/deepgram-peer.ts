@@ -2,8 +2,8 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
 
 /**
- * A server that speaks Deepgram's /v1/listen to the letter. It hears utterances of four words of
- * 250 ms each, whatever the audio is, and tells of each second word as an interim result.
+ * A server with Deepgram's exact /v1/listen protocol. It recognises utterances of four words of 250 ms
+ * each in any audio, with an interim result for each second word.
  */
 export type DeepgramPeer = Peer & { received(index?: number): DeepgramReceived }
 
@@ -14,25 +14,25 @@ type DeepgramReceived = {
 }
 
 export type DeepgramScript = {
-  /** Refused without it, as with a wrong one. */
+  /** Requests with another or no credential are refused. */
   readonly key?: string
   /** Silence after which the session is ended with NET-0001. */
   readonly idleMs?: number
   /** Finals are empty. */
   readonly deaf?: boolean
-  /** `Finalize` and audio are taken without a word. */
+  /** `Finalize` and audio are not answered. */
   readonly mute?: boolean
   /** It closes without the last `Metadata`. */
   readonly abrupt?: boolean
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
 
-type Listening = {
+type DeepgramSession = {
   audioMs: number
   rateHz: number
   frames: number[]
   commands: string[]
-  toldWords: number
-  /** Words that finals have told. */
+  sentWords: number
+  /** Words sent in finals. */
   finalWords: number
   idle: Timer
 }
@@ -42,7 +42,7 @@ const utteranceWords = 4
 const idleMsUsual = 10_000
 
 export function startDeepgramPeer(script: DeepgramScript = {}): DeepgramPeer {
-  const listenings = new Map<PeerConnection, Listening>()
+  const sessions = new Map<PeerConnection, DeepgramSession>()
   const peer = startPeer({
     ...script,
     refusal: ({ url, headers }) => {
@@ -53,39 +53,39 @@ export function startDeepgramPeer(script: DeepgramScript = {}): DeepgramPeer {
       return script.key === undefined || isKnown ? null : 401
     },
     opened(connection) {
-      listenings.set(connection, {
+      sessions.set(connection, {
         audioMs: 0,
         rateHz: Number(connection.request.url.searchParams.get('sample_rate')),
         frames: [],
         commands: [],
-        toldWords: 0,
+        sentWords: 0,
         finalWords: 0,
         idle: startIdle(connection, script),
       })
     },
     text(connection, text) {
-      const listening = listenings.get(connection)
-      if (listening !== undefined) takeCommand(connection, listening, { text, script })
+      const session = sessions.get(connection)
+      if (session !== undefined) takeCommand(connection, session, { text, script })
     },
     binary(connection, bytes) {
-      const listening = listenings.get(connection)
-      if (listening === undefined) return
-      restartIdle(connection, listening, script)
-      listening.frames.push(bytes.length)
-      listening.audioMs += (bytes.length / 2 / listening.rateHz) * 1000
-      if (script.mute !== true) tell(connection, listening, script)
+      const session = sessions.get(connection)
+      if (session === undefined) return
+      restartIdle(connection, session, script)
+      session.frames.push(bytes.length)
+      session.audioMs += (bytes.length / 2 / session.rateHz) * 1000
+      if (script.mute !== true) tell(connection, session, script)
     },
   })
   return {
     ...peer,
     received(index = 0) {
       const connection = peer.connections[index]
-      const listening = connection && listenings.get(connection)
-      if (listening === undefined) throw new Error(`no connection ${index}`)
-      return listening
+      const session = connection && sessions.get(connection)
+      if (session === undefined) throw new Error(`no connection ${index}`)
+      return session
     },
     async stop() {
-      for (const { idle } of listenings.values()) clearTimeout(idle)
+      for (const { idle } of sessions.values()) clearTimeout(idle)
       await peer.stop()
     },
   }
@@ -98,71 +98,71 @@ function startIdle(connection: PeerConnection, { idleMs = idleMsUsual }: Deepgra
   }, idleMs)
 }
 
-function restartIdle(connection: PeerConnection, listening: Listening, script: DeepgramScript) {
-  clearTimeout(listening.idle)
-  listening.idle = startIdle(connection, script)
+function restartIdle(connection: PeerConnection, session: DeepgramSession, script: DeepgramScript) {
+  clearTimeout(session.idle)
+  session.idle = startIdle(connection, script)
 }
 
 function takeCommand(
   connection: PeerConnection,
-  listening: Listening,
+  session: DeepgramSession,
   { text, script }: { text: string; script: DeepgramScript },
 ): void {
   const command = parseJson(text)
   const type = isRecord(command) ? command['type'] : undefined
-  listening.commands.push(String(type))
-  restartIdle(connection, listening, script)
+  session.commands.push(String(type))
+  restartIdle(connection, session, script)
   if (type === 'KeepAlive' || script.mute === true) return
   if (type === 'Finalize') {
-    connection.send(resultsOf(listening, script, { isFinal: true, from_finalize: true }))
+    connection.send(resultsOf(session, script, { isFinal: true, from_finalize: true }))
   } else if (type === 'CloseStream') {
-    clearTimeout(listening.idle)
-    const isRest = wordsReceived(listening) > listening.finalWords
-    if (isRest) connection.send(resultsOf(listening, script, { isFinal: true }))
-    if (script.abrupt !== true) connection.send(metadataOf(listening))
+    clearTimeout(session.idle)
+    const isRest = wordsReceived(session) > session.finalWords
+    if (isRest) connection.send(resultsOf(session, script, { isFinal: true }))
+    if (script.abrupt !== true) connection.send(metadataOf(session))
     connection.close(1000)
   } else {
-    clearTimeout(listening.idle)
+    clearTimeout(session.idle)
     connection.close(1008, 'DATA-0000: the payload cannot be decoded as audio')
   }
 }
 
-function tell(connection: PeerConnection, listening: Listening, script: DeepgramScript): void {
-  const words = wordsReceived(listening)
-  for (; listening.toldWords < words; ) {
-    const before = listening.toldWords
-    listening.toldWords += 1
-    const inUtterance = listening.toldWords - listening.finalWords
-    if (before === listening.finalWords && script.deaf !== true) {
+function tell(connection: PeerConnection, session: DeepgramSession, script: DeepgramScript): void {
+  const words = wordsReceived(session)
+  for (; session.sentWords < words; ) {
+    const before = session.sentWords
+    session.sentWords += 1
+    const inUtterance = session.sentWords - session.finalWords
+    if (before === session.finalWords && script.deaf !== true) {
       connection.send({ type: 'SpeechStarted', channel: [0], timestamp: (before * wordMs) / 1000 })
     }
     if (inUtterance === utteranceWords) {
-      connection.send(resultsOf(listening, script, { isFinal: true, speech_final: true }))
-      const last_word_end = (listening.toldWords * wordMs) / 1000
+      connection.send(resultsOf(session, script, { isFinal: true, speech_final: true }))
+      const last_word_end = (session.sentWords * wordMs) / 1000
       connection.send({ type: 'UtteranceEnd', channel: [0, 1], last_word_end })
     } else if (inUtterance % 2 === 0) {
-      connection.send(resultsOf(listening, script, { isFinal: false }))
+      connection.send(resultsOf(session, script, { isFinal: false }))
     }
   }
 }
 
-function wordsReceived({ audioMs }: Listening): number {
+function wordsReceived({ audioMs }: DeepgramSession): number {
   return Math.floor(audioMs / wordMs)
 }
 
-/** The words since the final before, up to those already sent or, in a last final, received. */
+/** The words since the previous final, up to those sent or, in a last final, received. */
 function resultsOf(
-  listening: Listening,
+  session: DeepgramSession,
   script: DeepgramScript,
   { isFinal, ...flags }: { isFinal: boolean; speech_final?: boolean; from_finalize?: boolean },
 ): object {
-  const from = listening.finalWords
+  const from = session.finalWords
   const isLast = isFinal && flags.speech_final !== true
-  const until = isLast ? wordsReceived(listening) : listening.toldWords
+  const until = isLast ? wordsReceived(session) : session.sentWords
   const start = (from * wordMs) / 1000
-  const endMs = isLast ? listening.audioMs : until * wordMs
-  if (isFinal) listening.finalWords = until
-  listening.toldWords = Math.max(listening.toldWords, until)
+  const endMs = isLast ? session.audioMs : until * wordMs
+  if (isFinal) session.finalWords = until
+  session.sentWords = Math.max(session.sentWords, until)
   const count = script.deaf === true ? 0 : until - from
   const words = Array.from({ length: count }, (_, at) => ({
     word: `w${from + at + 1}`,
@@ -186,6 +186,6 @@ function resultsOf(
   }
 }
 
-function metadataOf({ audioMs }: Listening): object {
+function metadataOf({ audioMs }: DeepgramSession): object {
   return { type: 'Metadata', request_id: 'r', duration: audioMs / 1000, channels: 1 }
 }

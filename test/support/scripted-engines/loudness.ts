@@ -1,9 +1,9 @@
-/** Pieces of audio are loud or silent as a whole; test audio is a tone or zeros. */
+/** Whether a piece of audio is loud; test audio is a tone or zeros. */
 const pieceMs = 10
 
 export type Piece = { readonly endMs: number; readonly isLoud: boolean }
 
-/** PCM of 16 bit in pieces of 10 ms, however it was cut on its way. */
+/** Splits 16-bit PCM of any chunking into pieces of 10 ms. */
 export function createPieces(rateHz: number) {
   const pieceBytes = Math.round((rateHz * pieceMs) / 1000) * 2
   let rest = Buffer.alloc(0)

@@ -3,9 +3,9 @@ import { createPieces } from './loudness.ts'
 import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
 
 /**
- * A server that speaks NeMo-Speech's realtime dialect to the letter: binary audio, no item ids, a
- * commit that ends its stream, so that times begin anew. It hears a word "s2w3" in each 200 ms of
- * loud audio: the third of its second utterance.
+ * A server with NeMo-Speech's exact realtime protocol: binary audio, no item ids, and commits that end
+ * its stream, after which times restart. It recognises a word per 200 ms of loud audio, such as "s2w3":
+ * the third of its second utterance.
  */
 export type NemoPeer = Peer & { received(index?: number): NemoReceived }
 
@@ -18,9 +18,9 @@ type NemoReceived = {
 
 export type NemoScript = {
   readonly key?: string
-  /** Whether the server was started so that it finds the end of utterances. */
+  /** Whether the server was started with endpointing. */
   readonly endpointing?: boolean
-  /** The bytes of audio that one stream may have. */
+  /** The maximum audio of one stream, in bytes. */
   readonly bytesMax?: number
 } & Pick<PeerScript, 'refuse' | 'silent'>
 
@@ -139,14 +139,14 @@ function append(connection: PeerConnection, state: Recognising, bytes: Buffer): 
   for (const { endMs, isLoud } of stream.pieces.push(bytes)) {
     stream.audioMs = endMs
     stream.quietMs = isLoud ? 0 : stream.quietMs + 10
-    if (isLoud) hear(connection, state, stream)
+    if (isLoud) recognise(connection, state, stream)
     const pauseMs = Number(state.session?.['endpointing_ms'] ?? 800)
     const isOver = stream.quietMs >= pauseMs && stream.words.length > 0
     if (state.script.endpointing === true && isOver) complete(connection, state, stream)
   }
 }
 
-function hear(connection: PeerConnection, state: Recognising, stream: Stream): void {
+function recognise(connection: PeerConnection, state: Recognising, stream: Stream): void {
   stream.loudMs += 10
   if (stream.loudMs % wordMs !== 0) return
   const word = `s${state.utterance}w${stream.words.length + 1}`

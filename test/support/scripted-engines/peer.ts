@@ -1,15 +1,15 @@
 import type { Server, ServerWebSocket } from 'bun'
 import { eventually } from '#test/support/eventually.ts'
 
-/** A WebSocket server on loopback that plays a speech server; what it says is its script's. */
+/** A scripted WebSocket server on loopback that simulates a speech server. */
 export type Peer = {
   /** ws://127.0.0.1:port, without a path. */
   readonly url: string
-  /** Every connection so far, oldest first, those that have ended too. */
+  /** All connections so far, including closed ones. */
   readonly connections: readonly PeerConnection[]
-  /** The requests to upgrade, refused ones too. */
+  /** All upgrade requests, including refused ones. */
   readonly requests: readonly PeerRequest[]
-  /** Resolves with the connection of this index once it is there. */
+  /** Resolves with the connection of this index once it is open. */
   connection(index?: number): Promise<PeerConnection>
   stop(): Promise<void>
 }
@@ -23,23 +23,23 @@ export type PeerConnection = {
   /** Null while it is open. */
   readonly closed: { readonly code: number; readonly reason: string } | null
   send(frame: unknown): void
-  /** As it is, not as JSON. */
+  /** Sends data unencoded. */
   sendRaw(frame: string | Uint8Array): void
-  /** Several frames that the client gets in one read. */
+  /** Sends several frames that arrive in one read. */
   sendTogether(frames: readonly unknown[]): void
   close(code?: number, reason?: string): void
-  /** Without a closing handshake. */
+  /** Closes without a closing handshake. */
   vanish(): void
   stopReading(): void
 }
 
 export type PeerScript = {
-  /** The status that every upgrade is refused with. */
+  /** The status for every upgrade. */
   readonly refuse?: number | undefined
-  /** Whether upgrades are left without an answer. */
+  /** Whether upgrades stay unanswered. */
   readonly silent?: boolean | undefined
   readonly upgradeDelayMs?: number | undefined
-  /** The status that this request is refused with; null: it is not. */
+  /** The status for this request; null: accepted. */
   refusal?(request: PeerRequest): number | null
   opened?(connection: PeerConnection): void
   text?(connection: PeerConnection, text: string): void

@@ -3,9 +3,8 @@ import { createPieces } from './loudness.ts'
 import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
 
 /**
- * A server that speaks OpenAI's realtime transcription to the letter, the present one or the one
- * before. It finds turns in audio that is loud and then silent, and calls the n-th one
- * "item n", in two deltas.
+ * A server with OpenAI's exact realtime transcription protocol, GA or beta. It detects turns in loud
+ * audio followed by silence and transcribes the n-th one as "item n", in two deltas.
  */
 export type RealtimePeer = Peer & { received(index?: number): RealtimeReceived }
 
@@ -14,7 +13,7 @@ type RealtimeReceived = {
   /** Decoded appends, in bytes. */
   readonly appends: readonly number[]
   readonly commits: number
-  /** Commits that were refused for want of audio. */
+  /** Commits refused because of too little audio. */
   readonly emptyCommits: number
   readonly fault: string | null
 }
@@ -22,11 +21,11 @@ type RealtimeReceived = {
 export type RealtimeScript = {
   readonly dialect?: 'ga' | 'beta'
   readonly key?: string
-  /** Its model has no turn detection, and says so. */
+  /** Its model does not support turn detection. */
   readonly refusesTurns?: boolean
   /** Never answers the configuration. */
   readonly neverReady?: boolean
-  /** Items are told of and not transcribed; the test does it. */
+  /** Items are announced but transcribed by the test. */
   readonly manual?: boolean
   readonly sessionError?: JsonObject
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
@@ -122,7 +121,7 @@ function take(connection: PeerConnection, hearing: Hearing, frame: JsonObject): 
   }
 }
 
-/** What a configuration is answered with. */
+/** The response to a configuration. */
 function configure(hearing: Hearing, session: JsonObject): JsonObject {
   const { script } = hearing
   const isBeta = script.dialect === 'beta'

@@ -3,16 +3,16 @@ import { createPieces } from './loudness.ts'
 import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
 
 /**
- * A server that speaks vLLM's realtime dialect to the letter: a commit starts a generation, a final
- * commit ends its audio, and what comes between that and `done` is thrown away. It hears a word
- * "g2w3" in each 200 ms of loud audio: the third of its second generation.
+ * A server with vLLM's exact realtime protocol: a commit starts a generation, a final commit ends its
+ * audio, and audio until `done` is discarded. It recognises a word per 200 ms of loud audio, such as
+ * "g2w3": the third of its second generation.
  */
 export type VllmPeer = Peer & { received(index?: number): VllmReceived }
 
 type VllmReceived = {
   readonly model: unknown
   readonly audioMs: number
-  /** Audio that the server threw away. */
+  /** Audio that the server discarded. */
   readonly lostMs: number
   /** The audio of each generation. */
   readonly generations: readonly number[]
@@ -20,11 +20,11 @@ type VllmReceived = {
 }
 
 export type VllmScript = {
-  /** Between the final commit and `done`. */
+  /** The delay from the final commit to `done`. */
   readonly doneMs?: number
   /** The generation of this number fails. */
   readonly failAt?: number
-  /** The generation of this number ends by itself after so much audio. */
+  /** The generation of this number ends by itself after this much audio. */
   readonly endAfterMs?: number
 } & Pick<PeerScript, 'refuse' | 'silent'>
 
@@ -135,7 +135,7 @@ function append(connection: PeerConnection, state: Generating, bytes: Buffer): v
   const number = state.generations.length
   state.generations[number - 1] = (state.generations[number - 1] ?? 0) + ms
   for (const { isLoud } of state.pieces.push(bytes)) {
-    if (isLoud) hear(connection, state)
+    if (isLoud) recognise(connection, state)
   }
   const { endAfterMs } = state.script
   if (endAfterMs !== undefined && (state.generations[number - 1] ?? 0) >= endAfterMs) {
@@ -143,7 +143,7 @@ function append(connection: PeerConnection, state: Generating, bytes: Buffer): v
   }
 }
 
-function hear(connection: PeerConnection, state: Generating): void {
+function recognise(connection: PeerConnection, state: Generating): void {
   state.loudMs += 10
   if (state.loudMs % wordMs !== 0) return
   state.words.push(`g${state.generations.length}w${state.words.length + 1}`)

@@ -2,12 +2,12 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import { type Peer, type PeerConnection, type PeerScript, startPeer } from './peer.ts'
 
 /**
- * A server that speaks Vosk's protocol to the letter: a silent configuration, then one reply for
- * each frame of audio. It hears an utterance of `utteranceWords` words in every
- * `utteranceWords * wordMs` of audio, whatever is in it: "u1w1 u1w2 …", then "u2w1 …".
+ * A server with Vosk's exact protocol: an unanswered configuration, then one reply per frame of audio.
+ * It recognises an utterance of `utteranceWords` words in every `utteranceWords * wordMs` of any audio:
+ * "u1w1 u1w2 …", then "u2w1 …".
  */
 export type VoskPeer = Peer & {
-  /** What came over one connection. */
+  /** What one connection received. */
   received(index?: number): VoskReceived
 }
 
@@ -17,40 +17,40 @@ type VoskReceived = {
   readonly frames: readonly number[]
   readonly audioMs: number
   readonly repliesSent: number
-  /** What the real server could not have taken; it has thrown then, and closed with 1011. */
+  /** A protocol violation, at which the real server closes with 1011. */
   readonly fault: string | null
 }
 
 export type VoskScript = VoskFaults & {
   readonly replyDelayMs?: number
-  /** Only the first so many connections have the faults; the others are well. */
+  /** Only this many first connections have the faults. */
   readonly faultyConnections?: number
   readonly utteranceWords?: number
   readonly wordMs?: number
-  /** Whether nothing is understood: every text is empty. */
+  /** Whether every text is empty. */
   readonly deaf?: boolean
-  /** Answers of the form that `max_alternatives` brings. */
+  /** Replies in the format of `max_alternatives`. */
   readonly alternatives?: boolean
-  /** Whether times are from the last reset; servers in use count from the first sample. */
+  /** Whether times restart at a reset; current servers count from the first sample. */
   readonly timesRestart?: boolean
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
 
 /** Frames are counted from 1. */
 type VoskFaults = {
-  /** From this frame on nothing is answered any more. */
+  /** From this frame on nothing is answered. */
   readonly stallAfterFrames?: number
-  /** At this frame the connection is gone, without a close frame. */
+  /** At this frame the connection is lost without a close frame. */
   readonly crashAfterFrames?: number
-  /** At this frame it is closed in order, with the code and reason of `close`. */
+  /** At this frame it closes with the code and reason of `close`. */
   readonly closeAfterFrames?: number
   readonly close?: { readonly code: number; readonly reason: string }
-  /** From this frame on nothing is read any more. */
+  /** From this frame on nothing is read. */
   readonly stopReadingAfterFrames?: number
-  /** This frame is answered with what is no JSON. */
+  /** This frame is answered with invalid JSON. */
   readonly garbageAtFrame?: number
   /** This frame is answered with binary. */
   readonly binaryAtFrame?: number
-  /** This frame is answered with a text of so many characters. */
+  /** This frame is answered with a text of this length. */
   readonly oversizeAtFrame?: { readonly frame: number; readonly chars: number }
 }
 
@@ -65,7 +65,7 @@ type Recogniser = {
   fault: string | null
   utterance: number
   utteranceStart: number
-  /** Where times are counted from. */
+  /** The origin of times. */
   timesFrom: number
   work: Promise<void>
 }
@@ -77,8 +77,8 @@ export function startVoskPeer(script: VoskScript = {}): VoskPeer {
   const receive = (connection: PeerConnection, message: string | Buffer) => {
     const recogniser = recognisers.get(connection)
     if (recogniser === undefined) return
-    // One after the other, as the server awaits each reply before it reads on.
-    recogniser.work = recogniser.work.then(() => answer(connection, recogniser, message))
+    // Sequentially, as the server awaits each reply before it reads on.
+    recogniser.work = recogniser.work.then(() => onMessage(connection, recogniser, message))
   }
   const peer = startPeer({
     ...script,
@@ -117,7 +117,7 @@ function createRecogniser(script: VoskScript, faults: VoskFaults): Recogniser {
   }
 }
 
-async function answer(
+async function onMessage(
   connection: PeerConnection,
   recogniser: Recogniser,
   message: string | Buffer,
@@ -181,7 +181,7 @@ function isStalled({ faults, frames }: Recogniser): boolean {
 
 function reply(connection: PeerConnection, recogniser: Recogniser, value: object): void {
   recogniser.repliesSent += 1
-  // The real server's JSON has line breaks and blanks in it.
+  // The real server's JSON contains whitespace.
   connection.sendRaw(JSON.stringify(value, null, 2))
 }
 
@@ -226,7 +226,7 @@ function wordsOf(recogniser: Recogniser) {
   }))
 }
 
-/** What was said since the final before; the next utterance begins here. */
+/** The words since the previous final; starts the next utterance. */
 function finalOf(recogniser: Recogniser): object {
   const words = wordsOf(recogniser)
   const text = textOf(recogniser)

@@ -4,7 +4,7 @@ import { createExecEngine } from '#speech/engines/exec/engine.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { type StubScript, stubCommand } from './script.ts'
 
-/** An `exec` engine of the stub program; `lines` is what it wrote into the log. */
+/** An `exec` engine of the stub program; `lines` are the logged lines. */
 export function stubEngine(script: Partial<StubScript> = {}, given: Partial<EngineConfig> = {}) {
   const { log, lines } = engineDeps()
   const config = engineConfig({
@@ -21,7 +21,7 @@ export function stubEngine(script: Partial<StubScript> = {}, given: Partial<Engi
 
 const engines: { close(): Promise<void> }[] = []
 
-/** For `afterEach`: ends every program of every stub. */
+/** For `afterEach`: stops all programs of all stubs. */
 export async function closeStubs(): Promise<void> {
   await Promise.all(engines.splice(0).map((engine) => engine.close()))
 }

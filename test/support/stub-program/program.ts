@@ -3,8 +3,8 @@ import { readStubScript } from './script.ts'
 import { createUtterances } from './utterances.ts'
 
 /**
- * A program for engines of kind `exec` that does what its script says, good or bad. It hears an
- * utterance wherever samples are not zero, so every time that it tells is exact.
+ * A scripted program for engines of kind `exec`. It recognises an utterance wherever samples are not
+ * zero, so all of its times are exact.
  */
 const script = readStubScript(process.argv[2] ?? '{}')
 const bytesPerMs = (script.sampleRateHz * 2) / 1000
@@ -13,7 +13,7 @@ const headerBytes = 5
 
 const utterances = createUtterances(script.sampleRateHz, say)
 let audioMs = 0
-let toldMs = 0
+let reportedMs = 0
 let waiting = Buffer.alloc(0)
 
 if (script.startsFile !== '') appendFileSync(script.startsFile, `${process.pid}\n`)
@@ -45,7 +45,7 @@ async function readFrames() {
       const content = buffered.subarray(headerBytes, frameBytes)
       const type = buffered[4]
       buffered = buffered.subarray(frameBytes)
-      if (type === 0) say({ type: 'final', text: `told ${content}`, audio_s: 0 })
+      if (type === 0) say({ type: 'final', text: `options ${content}`, audio_s: 0 })
       if (type === 1) await takeBytes(content)
       if (type === 2) finalize()
       if (type === 3) return
@@ -76,12 +76,12 @@ function takeRest() {
 }
 
 function take(bytes: Uint8Array) {
-  // A copy: a Buffer may lie anywhere in a larger one.
+  // Copied, because a Buffer may be an unaligned view.
   const samples = new Int16Array(new Uint8Array(bytes).buffer)
   audioMs += (samples.length * 1000) / script.sampleRateHz
   utterances.take(samples)
-  if (audioMs - toldMs < 200) return
-  toldMs = audioMs
+  if (audioMs - reportedMs < 200) return
+  reportedMs = audioMs
   say({ type: 'progress', audio_s: audioMs / 1000 })
 }
 

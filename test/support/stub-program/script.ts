@@ -5,7 +5,7 @@ export type StubScript = {
   framed: boolean
   readyAfterMs: number
   atStart: 'ready' | 'exit' | 'silence' | 'refuse'
-  /** How long it thinks about a second of audio. */
+  /** The processing time per second of audio. */
   msPerSecond: number
   /** The audio after which it misbehaves, once. */
   breaksAtMs: number | null
@@ -22,7 +22,7 @@ export type StubScript = {
   atEnd: 'done' | 'exit' | 'crash' | 'hang' | 'done-and-stay'
   ignoresTerm: boolean
   errorLines: number
-  /** Gets a line with the process id of every program that starts. */
+  /** Every started program appends a line with its process id. */
   startsFile: string
 }
 
@@ -40,7 +40,7 @@ const wellBehaved: StubScript = {
   startsFile: '',
 }
 
-/** The command line of a program that follows the script. */
+/** The command line of a program with this script. */
 export function stubCommand(script: Partial<StubScript> = {}): string[] {
   return [process.execPath, join(import.meta.dir, 'program.ts'), JSON.stringify(script)]
 }

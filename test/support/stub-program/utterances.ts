@@ -1,15 +1,15 @@
-/** So much silence closes an utterance. */
+/** Silence that ends an utterance. */
 const pauseMs = 400
 const partialEveryMs = 200
 
 /**
- * Utterances of samples that are not zero: "utterance 1", "utterance 2" ..., each with one word for
- * the whole of it, partials while it lasts and a final once it is over.
+ * Utterances of non-zero samples: "utterance 1", "utterance 2" ..., each with one word, partials while
+ * it lasts and a final at its end.
  */
 export function createUtterances(sampleRateHz: number, say: (message: object) => void) {
   let samplesSeen = 0
   let count = 0
-  let open: { start: number; end: number; told: number } | null = null
+  let open: { start: number; end: number; reported: number } | null = null
   const seconds = (samples: number) => samples / sampleRateHz
 
   function close() {
@@ -23,7 +23,7 @@ export function createUtterances(sampleRateHz: number, say: (message: object) =>
   }
 
   function takeLoud(at: number) {
-    open ??= { start: at, end: at, told: at }
+    open ??= { start: at, end: at, reported: at }
     open.end = at + 1
   }
 
@@ -36,8 +36,8 @@ export function createUtterances(sampleRateHz: number, say: (message: object) =>
       samplesSeen += samples.length
       if (open === null) return
       if (seconds(samplesSeen - open.end) * 1000 >= pauseMs) close()
-      else if (seconds(samplesSeen - open.told) * 1000 >= partialEveryMs) {
-        open.told = samplesSeen
+      else if (seconds(samplesSeen - open.reported) * 1000 >= partialEveryMs) {
+        open.reported = samplesSeen
         say({ type: 'partial', text: `utterance ${count + 1}`, audio_s: seconds(samplesSeen) })
       }
     },
