@@ -4,26 +4,26 @@ import type { Log } from '#telemetry/log.ts'
 
 export type ChannelListener = {
   onMessage(payload: string): void
-  /** Messages may have been lost just now: whatever is kept up to date by them must be dropped. */
+  /** Messages may have been lost: caches that depend on them must be invalidated. */
   onGap(): void
 }
 
-/** Messages between the processes that share a database; what nobody listens to is lost. */
+/** Messages between the processes that share a database. Delivery is best effort. */
 export type MessageBus = {
   listen(channel: string, listener: ChannelListener): Promise<void>
   notify(channel: string, payload: string): Promise<void>
   notifyOnCommit(transaction: Executes, channel: string, payload: string): Promise<void>
 }
 
-/** A transaction, as far as it is needed to take a message along. */
+/** A transaction or the database. */
 export type Executes = { execute(query: SQL): PromiseLike<unknown> }
 
-/** PostgreSQL refuses 8,000 bytes, the channel's name included. */
+/** PostgreSQL's limit is 8,000 bytes, including the channel name. */
 const messageBytesMax = 7_999
-/** All channels share one of PostgreSQL's, so that one subscription is all there is to restore. */
+/** All channels share one PostgreSQL channel, so that one subscription has to be restored. */
 const sharedChannel = 'sluice'
 
-/** For the one process of an embedded database. */
+/** For an embedded database, which has one process. */
 export function createLocalBus(log: Pick<Log, 'error'>): MessageBus {
   const listeners = createListeners(log)
   return {
@@ -34,23 +34,23 @@ export function createLocalBus(log: Pick<Log, 'error'>): MessageBus {
       listeners.deliver(encodeMessage(channel, payload))
     },
     async notifyOnCommit(_transaction, channel, payload) {
-      // Whatever a listener asks has to wait for the one connection, so until the commit.
+      // Queries of listeners wait for the only connection, and so for the commit.
       listeners.deliver(encodeMessage(channel, payload))
     },
   }
 }
 
-/** LISTEN (on a connection that the client adds to its own) and NOTIFY of a server. */
+/** PostgreSQL LISTEN (on an extra connection) and NOTIFY. */
 export function createServerBus(client: Sql, log: Pick<Log, 'error' | 'info'>): MessageBus {
   const listeners = createListeners(log)
   let subscribed: Promise<unknown> | undefined
   let subscriptions = 0
   function subscribe() {
-    // The client subscribes again by itself after a lost connection, and calls back each time.
+    // The client resubscribes after a lost connection and calls back each time.
     return client.listen(sharedChannel, listeners.deliver, () => {
       subscriptions += 1
       if (subscriptions === 1) return
-      log.info('Listening to the database again.')
+      log.info('database subscription restored')
       listeners.reportGap()
     })
   }
@@ -76,7 +76,7 @@ function createListeners(log: Pick<Log, 'error'>) {
     try {
       call()
     } catch (error) {
-      log.error('A listener to the database failed.', { error })
+      log.error('database listener failed', { error })
     }
   }
   return {
@@ -98,7 +98,7 @@ function createListeners(log: Pick<Log, 'error'>) {
 function encodeMessage(channel: string, payload: string): string {
   const message = `${channel}:${payload}`
   if (Buffer.byteLength(message) > messageBytesMax) {
-    throw new Error(`a notification on ${channel} is longer than ${messageBytesMax} bytes`)
+    throw new Error(`a notification on ${channel} exceeds ${messageBytesMax} bytes`)
   }
   return message
 }

@@ -9,43 +9,43 @@ import {
   type Executes,
   type MessageBus,
 } from './bus.ts'
-import { connectEmbedded, connectServer, requireAnswer, withClient } from './connect.ts'
+import { connectEmbedded, connectServer, requireResponse, withClient } from './connect.ts'
 import { startEmbeddedServer } from './embedded.ts'
 import { migrateDatabase } from './migrate.ts'
 
-/** The database, embedded or a server; what is above cannot tell which, except by `kind`. */
+/** The database: an embedded one or a server, with the same interface. */
 export type Database = {
   readonly kind: 'pglite' | 'postgres'
   /**
-   * Never use this handle inside the callback of one of its transactions: with the one connection
-   * of the embedded database that waits for itself.
+   * Never use this handle inside the callback of one of its transactions: the embedded database has
+   * one connection, so that would deadlock.
    */
   readonly drizzle: PostgresJsDatabase
-  /** Hears what any process notifies on a channel from now on, this process included. */
+  /** Receives the notifications of all processes on a channel, including this one. */
   listen(channel: string, listener: ChannelListener): Promise<void>
-  /** Tells every process that listens. A payload may have 7,900 bytes. */
+  /** Notifies all listening processes. A payload may have 7,900 bytes. */
   notify(channel: string, payload: string): Promise<void>
-  /** The same once this transaction is committed; where it is not, at most a needless message. */
+  /** Notifies once the transaction commits; after a rollback a notification is possible. */
   notifyOnCommit(transaction: Executes, channel: string, payload: string): Promise<void>
-  /** Resolves when the database answers, rejects when it does not. */
+  /** Rejects if the database does not respond. */
   ping(): Promise<void>
   close(): Promise<void>
 }
 
 export type OpenDatabaseOptions = {
-  /** postgres://…; without it the embedded database of the data folder is opened. */
+  /** postgres://…; without it, the embedded database of the data folder is opened. */
   databaseUrl?: string | undefined
   dataFolder: string
-  /** Connections to a server. The embedded database has one. */
+  /** Connections to a server; the embedded database has one. */
   connectionsMax: number
   log: Log
 }
 
-/** How long work that is under way may take when the database is closed. */
+/** How long `close` waits for running queries. */
 const closeTimeoutS = 5
-/** The embedded engine has no checkpointer, so its log grows until somebody asks for one. */
-const logCheckEveryMs = 10_000
-const checkpointAfterLogBytes = 64 * 1024 * 1024
+/** The embedded engine has no checkpointer: its write-ahead log grows until an explicit one. */
+const walCheckEveryMs = 10_000
+const checkpointAfterWalBytes = 64 * 1024 * 1024
 
 /** Opens the database and brings its schema up to date; throws a `DatabaseStartError`. */
 export function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
@@ -63,7 +63,7 @@ async function openEmbedded({ dataFolder, log }: OpenDatabaseOptions): Promise<D
     throw error
   }
   const client = connectEmbedded(server)
-  const checkpoints = keepLogShort(client, log)
+  const checkpoints = startCheckpoints(client, log)
   return assemble('pglite', {
     client,
     bus: createLocalBus(log),
@@ -80,7 +80,7 @@ async function openServer(
   { connectionsMax, log }: OpenDatabaseOptions,
 ): Promise<Database> {
   await withClient(connectServer(url, 1), async (client) => {
-    await requireAnswer(client)
+    await requireResponse(client)
     await migrateDatabase(client)
   })
   const client = connectServer(url, connectionsMax)
@@ -113,17 +113,17 @@ function assemble(
   }
 }
 
-function keepLogShort(client: Sql, log: Log) {
+function startCheckpoints(client: Sql, log: Log) {
   let checkpointAt = '0/0'
   const check = async () => {
     const [row] = await client<{ position: string; due: boolean }[]>`
       select pg_current_wal_insert_lsn()::text as position,
-        pg_current_wal_insert_lsn() - ${checkpointAt}::pg_lsn > ${checkpointAfterLogBytes} as due`
+        pg_current_wal_insert_lsn() - ${checkpointAt}::pg_lsn > ${checkpointAfterWalBytes} as due`
     if (!row?.due) return
     await client`checkpoint`.simple()
     checkpointAt = row.position
   }
   return setInterval(() => {
-    check().catch((error: unknown) => log.warn('A checkpoint failed.', { error }))
-  }, logCheckEveryMs)
+    check().catch((error: unknown) => log.warn('checkpoint failed', { error }))
+  }, walCheckEveryMs)
 }

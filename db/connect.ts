@@ -6,10 +6,10 @@ import { DatabaseStartError } from './start-error.ts'
 type ClientOptions = Options<Record<string, never>>
 
 const connectTimeoutS = 5
-/** A server that comes back is noticed within this time. */
-const reconnectPauseMaxS = 1
+/** A restarted server is noticed within this time. */
+const reconnectBackoffMaxS = 1
 
-/** Two connections would share one session, down to the unnamed portal: results would mix. */
+/** One connection: several would share one session and its unnamed portal, and mix results. */
 export function connectEmbedded({ socketPath }: Pick<EmbeddedServer, 'socketPath'>): Sql {
   return postgres(
     clientOptions({
@@ -22,7 +22,7 @@ export function connectEmbedded({ socketPath }: Pick<EmbeddedServer, 'socketPath
   )
 }
 
-/** Connects when it is first asked; throws a `DatabaseStartError` for what is no URL. */
+/** Connects on the first query; throws a `DatabaseStartError` for an invalid URL. */
 export function connectServer(url: string, max: number): Sql {
   try {
     return postgres(url, clientOptions({ max }))
@@ -31,7 +31,7 @@ export function connectServer(url: string, max: number): Sql {
   }
 }
 
-/** Runs with a client of its own, because drizzle changes the client that it is given. */
+/** Closes the client afterwards. For a separate client, because drizzle modifies its client. */
 export async function withClient<T>(client: Sql, work: (client: Sql) => Promise<T>): Promise<T> {
   try {
     return await work(client)
@@ -40,17 +40,17 @@ export async function withClient<T>(client: Sql, work: (client: Sql) => Promise<
   }
 }
 
-/** Throws a `DatabaseStartError` that names the places, and no credential. */
-export async function requireAnswer(client: Sql): Promise<void> {
+/** Throws a `DatabaseStartError` with the addresses and no credential. */
+export async function requireResponse(client: Sql): Promise<void> {
   try {
     await withTimeLimit(client`select 1`.execute(), connectTimeoutS * 1000, () => {
-      return new Error(`no answer within ${connectTimeoutS} s`)
+      return new Error(`no response within ${connectTimeoutS} s`)
     })
   } catch (error) {
     const { host, port } = client.options
-    const places = host.map((name, index) => `${name}:${port[index]}`).join(', ')
+    const addresses = host.map((name, index) => `${name}:${port[index]}`).join(', ')
     const reason = error instanceof Error ? error.message : String(error)
-    throw new DatabaseStartError(`PostgreSQL at ${places} cannot be used: ${reason}`, {
+    throw new DatabaseStartError(`PostgreSQL at ${addresses} cannot be used: ${reason}`, {
       cause: error,
     })
   }
@@ -59,8 +59,8 @@ export async function requireAnswer(client: Sql): Promise<void> {
 function clientOptions(own: ClientOptions): ClientOptions {
   return {
     connect_timeout: connectTimeoutS,
-    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, reconnectPauseMaxS),
-    // Saves a query on every new connection; drizzle converts arrays by itself.
+    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, reconnectBackoffMaxS),
+    // Saves a query per connection; drizzle converts arrays itself.
     fetch_types: false,
     connection: { application_name: 'sluice' },
     onnotice: () => {},

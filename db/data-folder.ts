@@ -5,12 +5,12 @@ import { DatabaseStartError } from './start-error.ts'
 
 export type DataFolderLock = { release(): void }
 
-/** Kept from the collector, which would close the file, and so free the folder, under its holder. */
+/** Protects the locks from garbage collection, which would close the file and release the folder. */
 const heldLocks = new Set<Database>()
 
 /**
- * Makes this process the only one that uses the folder: two on one PGlite directory destroy it. The
- * lock is SQLite's on an empty file, so the kernel frees it however the process ends.
+ * Locks the folder for this process: two processes on one PGlite directory corrupt it. Uses SQLite's
+ * lock of an empty file, which the kernel releases however the process ends.
  */
 export function lockDataFolder(dataFolder: string): DataFolderLock {
   let lock: Database | undefined
@@ -39,7 +39,7 @@ export function lockDataFolder(dataFolder: string): DataFolderLock {
   }
 }
 
-/** Whether a process uses the folder, and which one as far as the kernel tells. Changes nothing. */
+/** The process that has locked the folder; `pid` is null if the kernel does not tell. Read-only. */
 export function findLockHolder(dataFolder: string): { pid: number | null } | null {
   const path = join(dataFolder, 'lock')
   if (!existsSync(path)) return null
@@ -49,15 +49,15 @@ export function findLockHolder(dataFolder: string): { pid: number | null } | nul
     lock.run('begin exclusive')
     return null
   } catch (error) {
-    if (hasCode(error, 'SQLITE_BUSY')) return { pid: findLocker(path) }
+    if (hasCode(error, 'SQLITE_BUSY')) return { pid: findLockPid(path) }
     throw error
   } finally {
     lock.close()
   }
 }
 
-/** Linux lists who holds a lock on which inode: `3: POSIX  ADVISORY  WRITE 1234 00:2d:5678 …`. */
-function findLocker(path: string): number | null {
+/** Linux lists the locks and their inodes: `3: POSIX  ADVISORY  WRITE 1234 00:2d:5678 …`. */
+function findLockPid(path: string): number | null {
   const locks = '/proc/locks'
   if (!existsSync(locks)) return null
   const { ino } = statSync(path)

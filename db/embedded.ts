@@ -16,28 +16,28 @@ import { lockDataFolder } from './data-folder.ts'
 import type { WorkerReport, WorkerRequest } from './pglite-worker.ts'
 import { DatabaseStartError } from './start-error.ts'
 
-/** The shortest limit among the systems we run on (macOS: 104 with the terminating zero). */
+/** The shortest limit of the supported systems (macOS: 104 with the terminating zero). */
 const socketPathBytesMax = 103
-/** A shutdown checkpoint takes milliseconds; without one, the log is replayed at the next start. */
+/** A shutdown checkpoint takes milliseconds; without it, the next start replays the log. */
 const closeTimeoutMs = 5_000
-const revivePauseMs = 1_000
-/** Code that runs once is not worth the compiler's best: making a cluster takes a third less CPU. */
+const restartBackoffMs = 1_000
+/** Without the optimising compiler, creating a cluster takes a third less CPU. */
 const creatorEnvironment = { BUN_JSC_useOMGJIT: '0' }
-/** Clusters that are being made are called so, and something of their own. */
+/** Folders of incomplete clusters have this suffix and a random one. */
 const unfinishedSuffix = '.new-'
 
-/** An embedded PostgreSQL that answers on a unix socket, for one connection at a time. */
+/** An embedded PostgreSQL on a unix socket, for one connection at a time. */
 export type EmbeddedServer = {
   readonly socketPath: string
   /**
-   * Ends the engine, whatever it is doing; it comes back by itself in less than a second. The only
-   * way to stop a query of PGlite, which cannot cancel one.
+   * Kills the engine, which restarts in less than a second. The only way to stop a query, because
+   * PGlite cannot cancel one.
    */
   restart(): void
   close(): Promise<void>
 }
 
-/** Starts the embedded PostgreSQL of a data folder; the first time, it is created there. */
+/** Starts the embedded PostgreSQL of a data folder, which is created on the first start. */
 export async function startEmbeddedServer(
   dataFolder: string,
   log: Pick<Log, 'info' | 'error'>,
@@ -47,7 +47,7 @@ export async function startEmbeddedServer(
   try {
     const clusterFolder = join(folder, 'pglite')
     if (!existsSync(join(clusterFolder, 'PG_VERSION'))) {
-      log.info('Creating the embedded database.', { folder: clusterFolder })
+      log.info('creating the embedded database', { folder: clusterFolder })
       await createCluster(clusterFolder)
     }
     const socketPath = makeSocketPath(folder)
@@ -67,7 +67,7 @@ export async function startEmbeddedServer(
   }
 }
 
-/** Creates the cluster beside its place and renames it: a half-made one is never opened. */
+/** Creates the cluster in a temporary folder and renames it, so that it is never incomplete. */
 async function createCluster(clusterFolder: string): Promise<void> {
   if (existsSync(clusterFolder)) removeEmptyFolder(clusterFolder)
   removeUnfinished(clusterFolder)
@@ -77,20 +77,20 @@ async function createCluster(clusterFolder: string): Promise<void> {
     env: creatorEnvironment,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  const [complaint, exitCode] = await Promise.all([new Response(child.stderr).text(), child.exited])
+  const [stderr, exitCode] = await Promise.all([new Response(child.stderr).text(), child.exited])
   if (exitCode !== 0) {
-    const reason = /^error: (.+)$/m.exec(complaint)?.[1] ?? `exit code ${exitCode}`
+    const reason = /^error: (.+)$/m.exec(stderr)?.[1] ?? `exit code ${exitCode}`
     throw new DatabaseStartError(
       `The embedded database cannot be created in ${clusterFolder}: ${reason}`,
-      { cause: new Error(complaint) },
+      { cause: new Error(stderr) },
     )
   }
-  // PGlite leaves its files open to everybody.
+  // PGlite creates world-readable files.
   chmodSync(unfinished, 0o700)
   renameSync(unfinished, clusterFolder)
 }
 
-/** What killed tries left. The program of one may still be writing; then the next start removes it. */
+/** Deletes what killed attempts left. One may still be writing; then the next start deletes it. */
 function removeUnfinished(clusterFolder: string): void {
   const stem = basename(clusterFolder) + unfinishedSuffix
   for (const name of readdirSync(dirname(clusterFolder))) {
@@ -98,7 +98,7 @@ function removeUnfinished(clusterFolder: string): void {
     try {
       rmSync(join(dirname(clusterFolder), name), { recursive: true, force: true })
     } catch {
-      // Each try has a folder of its own, so what is left here disturbs nobody.
+      // Attempts use separate folders, so leftovers are harmless.
     }
   }
 }
@@ -111,7 +111,7 @@ function removeEmptyFolder(folder: string): void {
   }
 }
 
-/** A path in a folder that only this user can enter; a socket file of an earlier run is removed. */
+/** A path in a private folder; deletes the socket of an earlier run. */
 function makeSocketPath(dataFolder: string): string {
   const own = join(dataFolder, 'run', 'postgres.sock')
   if (Buffer.byteLength(own) > socketPathBytesMax) {
@@ -123,57 +123,57 @@ function makeSocketPath(dataFolder: string): string {
   return own
 }
 
-type EnginePlace = { clusterFolder: string; socketPath: string }
+type EngineFiles = { clusterFolder: string; socketPath: string }
 
-/** Keeps an engine thread running until it is closed; clients reconnect to the same path. */
-async function superviseEngine(place: EnginePlace, log: Pick<Log, 'error'>) {
+/** Restarts the engine thread when it ends; clients reconnect to the same path. */
+async function superviseEngine(files: EngineFiles, log: Pick<Log, 'error'>) {
   let closing = false
-  let worker = await startWorker(place)
-  reviveAfterEnd()
+  let worker = await startWorker(files)
+  restartOnEnd()
 
-  function reviveAfterEnd() {
-    worker.addEventListener('close', revive)
+  function restartOnEnd() {
+    worker.addEventListener('close', restart)
   }
-  async function revive() {
+  async function restart() {
     if (closing) return
-    log.error('The embedded database stopped and is started again.')
+    log.error('embedded database stopped, restarting')
     try {
-      worker = await startWorker(place)
+      worker = await startWorker(files)
       if (closing) worker.terminate()
-      else reviveAfterEnd()
+      else restartOnEnd()
     } catch (error) {
-      log.error('The embedded database does not start again.', { error })
-      setTimeout(revive, revivePauseMs).unref()
+      log.error('embedded database restart failed', { error })
+      setTimeout(restart, restartBackoffMs).unref()
     }
   }
   return {
     restart: () => worker.terminate(),
     async close() {
       closing = true
-      const closed = ask(worker, { type: 'close' })
+      const closed = send(worker, { type: 'close' })
       await withTimeLimit(closed, closeTimeoutMs, () => new Error('too slow')).catch(
-        (error: unknown) => log.error('The embedded database did not close by itself.', { error }),
+        (error: unknown) => log.error('embedded database shutdown failed', { error }),
       )
       worker.terminate()
     },
   }
 }
 
-async function startWorker(place: EnginePlace): Promise<Worker> {
-  // A socket file that nobody listens on makes the server spin.
-  rmSync(place.socketPath, { force: true })
+async function startWorker(files: EngineFiles): Promise<Worker> {
+  // A stale socket file makes the server spin.
+  rmSync(files.socketPath, { force: true })
   const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url))
-  const answer = await ask(worker, { type: 'open', ...place })
-  if (answer.type === 'open') return worker
+  const report = await send(worker, { type: 'open', ...files })
+  if (report.type === 'open') return worker
   worker.terminate()
-  const reason = answer.type === 'failed' ? answer.reason : 'the engine ended'
+  const reason = report.type === 'failed' ? report.reason : 'the engine ended'
   throw new DatabaseStartError(
-    `The embedded database in ${place.clusterFolder} does not open: ${reason}`,
+    `The embedded database in ${files.clusterFolder} does not open: ${reason}`,
   )
 }
 
-/** Sends one request and resolves with its report, also when the thread ends instead. */
-function ask(worker: Worker, request: WorkerRequest): Promise<WorkerReport> {
+/** Sends a request and resolves with its report, also if the thread ends. */
+function send(worker: Worker, request: WorkerRequest): Promise<WorkerReport> {
   return new Promise((resolve) => {
     worker.addEventListener('message', ({ data }: MessageEvent<WorkerReport>) => resolve(data), {
       once: true,

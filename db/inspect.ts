@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Sql } from 'postgres'
 import type { Log } from '#telemetry/log.ts'
-import { connectEmbedded, connectServer, requireAnswer, withClient } from './connect.ts'
+import { connectEmbedded, connectServer, requireResponse, withClient } from './connect.ts'
 import { startEmbeddedServer } from './embedded.ts'
 import { type MigrationState, readMigrationState } from './migrate.ts'
 
-/** What a database says of itself. */
+/** The state of a database, for the doctor. */
 export type DatabaseFacts = {
   readonly serverVersion: string
-  /** In this database; null: it is not there yet. */
+  /** Installed in this database; null: not yet. */
   readonly vectorVersion: string | null
-  /** What the server could put there; null: nothing. */
-  readonly vectorOffered: string | null
+  /** Available on the server; null: none. */
+  readonly vectorAvailable: string | null
   readonly migrations: MigrationState
   readonly connections: { readonly usable: number; readonly used: number }
-  /** How far its clock is before ours. */
+  /** Difference of its clock to that of this machine. */
   readonly clockAheadMs: number
 }
 
@@ -26,17 +26,17 @@ export type InspectOptions = {
   now: () => Date
 }
 
-/** Whether there is an embedded database in a data folder. */
+/** Whether a data folder holds an embedded database. */
 export function hasCluster(dataFolder: string): boolean {
   return existsSync(join(dataFolder, 'pglite', 'PG_VERSION'))
 }
 
-/** Looks at a database and changes nothing; throws a `DatabaseStartError`. */
+/** Reads the state without changes; throws a `DatabaseStartError`. */
 export async function inspectDatabase(options: InspectOptions): Promise<DatabaseFacts> {
   const { databaseUrl, dataFolder, log, now } = options
   if (databaseUrl !== undefined) {
     return withClient(connectServer(databaseUrl, 1), async (client) => {
-      await requireAnswer(client)
+      await requireResponse(client)
       return readFacts(client, now)
     })
   }
@@ -53,16 +53,16 @@ async function readFacts(client: Sql, now: () => Date): Promise<DatabaseFacts> {
   const [row] = await client<Row[]>`
     select current_setting('server_version') as server,
       (select extversion from pg_extension where extname = 'vector') as vector,
-      (select default_version from pg_available_extensions where name = 'vector') as offered,
+      (select default_version from pg_available_extensions where name = 'vector') as available,
       current_setting('max_connections')::int
         - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true), '0')::int as usable,
       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used`
-  if (row === undefined) throw new Error('the database answered nothing')
+  if (row === undefined) throw new Error('the database returned no row')
   return {
     serverVersion: row.server,
     vectorVersion: row.vector,
-    vectorOffered: row.offered,
+    vectorAvailable: row.available,
     migrations: await readMigrationState(client),
     connections: { usable: row.usable, used: row.used },
     clockAheadMs,
@@ -72,16 +72,16 @@ async function readFacts(client: Sql, now: () => Date): Promise<DatabaseFacts> {
 type Row = {
   server: string
   vector: string | null
-  offered: string | null
+  available: string | null
   usable: number
   used: number
 }
 
-/** Against the middle of the question. */
+/** Compares with the middle of the query's duration. */
 async function readClock(client: Sql, now: () => Date): Promise<number> {
-  const askedAt = now().getTime()
+  const startedAt = now().getTime()
   const [row] = await client<{ ms: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as ms`
-  const answeredAt = now().getTime()
-  return (row?.ms ?? answeredAt) - (askedAt + answeredAt) / 2
+  const endedAt = now().getTime()
+  return (row?.ms ?? endedAt) - (startedAt + endedAt) / 2
 }

@@ -6,24 +6,24 @@ import type { Sql } from 'postgres'
 import { DatabaseStartError } from './start-error.ts'
 
 const migrationsFolder = join(import.meta.dir, 'migrations')
-/** Any number will do, as long as every version of this program uses the same one. */
+/** Arbitrary; the same in every version of this program. */
 const migrationLock = 7_420_136_559
-/** How long a start waits for another process that is migrating. */
+/** How long a start waits for the migration of another process. */
 const lockWaitMaxMs = 300_000
 
 /**
- * Brings the database to the program's schema. Takes a client with a single connection, because the
- * advisory lock belongs to a session (the migrator takes none, and two at once fail).
+ * Migrates the database to the schema of this version. Requires a client with a single connection,
+ * because the advisory lock belongs to the session. The migrator itself takes no lock.
  */
 export async function migrateDatabase(client: Sql): Promise<void> {
   try {
     await client`select set_config('lock_timeout', ${`${lockWaitMaxMs}ms`}, false)`
     await client`select pg_advisory_lock(${migrationLock})`
     await createVectorExtension(client)
-    await refuseOldVectors(client)
-    await refuseUnknownMigrations(client)
+    await requireVectorVersion(client)
+    await rejectUnknownMigrations(client)
     await migrate(drizzle(client), { migrationsFolder })
-    // Also releases the lock. The embedded engine has one session for all clients to come.
+    // Also releases the lock: all clients of the embedded engine share one session.
     await client`discard all`.simple()
   } catch (error) {
     if (error instanceof DatabaseStartError) throw error
@@ -33,7 +33,7 @@ export async function migrateDatabase(client: Sql): Promise<void> {
   }
 }
 
-/** What the database itself said, without the statement that drizzle puts before it. */
+/** The message of the database, without the statement that drizzle adds. */
 function rootMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause === undefined ? error.message : rootMessage(error.cause)
@@ -44,28 +44,28 @@ async function createVectorExtension(client: Sql): Promise<void> {
     await client`create extension if not exists vector`
   } catch (error) {
     throw new DatabaseStartError(
-      'The database needs the extension pgvector: install it on the PostgreSQL server (0.8 or later) and run "create extension vector" as its administrator.',
+      'The database requires the extension pgvector: install it on the PostgreSQL server (0.8 or later) and run "create extension vector" as its administrator.',
       { cause: error },
     )
   }
 }
 
-/** Before 0.8 a search through a filter finds a part of what is there, and nothing says so. */
-async function refuseOldVectors(client: Sql): Promise<void> {
+/** Filtered searches of older versions silently miss results. */
+async function requireVectorVersion(client: Sql): Promise<void> {
   const [found] = await client<{ version: string }[]>`
     select extversion as version from pg_extension where extname = 'vector'`
   const [major = 0, minor = 0] = (found?.version ?? '').split('.').map(Number)
   if (major > 0 || minor >= 8) return
   throw new DatabaseStartError(
-    `The database has pgvector ${found?.version}, and 0.8 or later is needed: install it on the PostgreSQL server and run "alter extension vector update" as its administrator.`,
+    `The database has pgvector ${found?.version}; 0.8 or later is required: install it on the PostgreSQL server and run "alter extension vector update" as its administrator.`,
   )
 }
 
-/** How the migrations of a database stand to those of this program. */
+/** The migrations of a database compared to those of this version. */
 export type MigrationState = {
   readonly applied: number
   readonly pending: number
-  /** Of a newer program. */
+  /** Applied by a newer version. */
   readonly unknown: number
 }
 
@@ -80,12 +80,12 @@ export async function readMigrationState(client: Sql): Promise<MigrationState> {
   return { applied, pending: known.size - applied, unknown: rows.length - applied }
 }
 
-/** A migration that we do not have was applied by a newer program, whose tables we would misread. */
-async function refuseUnknownMigrations(client: Sql): Promise<void> {
+/** The tables of a newer version might be misread. */
+async function rejectUnknownMigrations(client: Sql): Promise<void> {
   const { unknown } = await readMigrationState(client)
   if (unknown > 0) {
     throw new DatabaseStartError(
-      'The database was migrated by a newer version of this program; start that version instead.',
+      'The database was migrated by a newer version of this program; start that version.',
     )
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A program: creates an embedded cluster in the folder that is its argument. It is a process of its
- * own because it needs up to 0.9 GB for two seconds, which a thread would not give back.
+ * Creates an embedded cluster in the folder given as argument. A separate process, because it needs
+ * up to 0.9 GB for two seconds, which a thread would not return.
  */
 import { openEngine } from './pglite-engine.ts'
 

@@ -1,6 +1,6 @@
 /**
- * A worker thread that serves an embedded cluster on a unix socket in PostgreSQL's own protocol.
- * PGlite runs each statement synchronously, so on the serving thread it would stop every stream.
+ * A worker thread that serves an embedded cluster on a unix socket in the PostgreSQL protocol. PGlite
+ * runs statements synchronously, so on the main thread it would block every stream.
  */
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
 import { openEngine } from './pglite-engine.ts'
@@ -13,7 +13,7 @@ export type WorkerReport =
   | { type: 'closed' }
   | { type: 'failed'; reason: string }
 
-/** One client at a time holds a connection; the next may connect before the last has quite gone. */
+/** One client is active at a time; the next may connect before the last has disconnected. */
 const connectionsMax = 4
 
 declare const self: Worker

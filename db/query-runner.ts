@@ -1,20 +1,73 @@
 import { AppError } from '#lib/errors.ts'
-import { createCircuit, DatabaseUnavailableError } from './circuit.ts'
+import { withTimeLimit } from '#lib/time-limit.ts'
 
-/** Runs a question that a request waits for; fails with `service_unavailable`, soon. */
-export type QueryRunner = <T>(question: () => Promise<T>) => Promise<T>
+/** Runs a query on the path of a request; fails fast with `service_unavailable`. */
+export type QueryRunner = <T>(query: () => Promise<T>) => Promise<T>
 
-export function createQueryRunner(answerWaitMaxMs?: number): QueryRunner {
-  const circuit = createCircuit(answerWaitMaxMs)
-  return async (question) => {
+/** The database is unreachable, overloaded or slow; the query itself is valid. */
+class DatabaseUnavailableError extends Error {
+  override readonly name = 'DatabaseUnavailableError'
+}
+
+const defaultTimeoutMs = 2_000
+/** After a failure, queries fail at once for this long; the client would queue them without limit. */
+const openMs = 1_000
+const pendingMax = 1_000
+
+/** A circuit breaker, so that requests stay short during a database outage. */
+export function createQueryRunner(timeoutMs = defaultTimeoutMs): QueryRunner {
+  let pending = 0
+  let openUntil = Number.NEGATIVE_INFINITY
+
+  /** A query stays pending until it ends, also after its timeout. */
+  async function counted<T>(query: () => Promise<T>): Promise<T> {
+    pending += 1
     try {
-      return await circuit(question)
+      return await query()
+    } finally {
+      pending -= 1
+    }
+  }
+  async function run<T>(query: () => Promise<T>): Promise<T> {
+    if (performance.now() < openUntil) {
+      throw new DatabaseUnavailableError('the database failed a moment ago')
+    }
+    if (pending >= pendingMax) {
+      throw new DatabaseUnavailableError(`${pendingMax} database queries are pending`)
+    }
+    try {
+      return await withTimeLimit(counted(query), timeoutMs, () => {
+        return new DatabaseUnavailableError(`no response within ${timeoutMs} ms`)
+      })
+    } catch (error) {
+      if (!isUnavailability(error)) throw error
+      openUntil = performance.now() + openMs
+      throw new DatabaseUnavailableError('the database is unavailable', { cause: error })
+    }
+  }
+  return async (query) => {
+    try {
+      return await run(query)
     } catch (cause) {
       if (!(cause instanceof DatabaseUnavailableError)) throw cause
-      throw new AppError('service_unavailable', 'The database cannot be reached just now.', {
+      throw new AppError('service_unavailable', 'The database is temporarily unavailable; retry.', {
         retryAfterS: 1,
         cause,
       })
     }
   }
+}
+
+/** SQLSTATE classes: 08 connection, 53 out of resources, 57P0x shutting down or starting up. */
+const unavailableState = /^(08|53|57P)/
+
+function isUnavailability(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  if (error instanceof DatabaseUnavailableError) return true
+  if (error.name === 'PostgresError') {
+    return 'code' in error && unavailableState.test(String(error.code))
+  }
+  // Errors with a code that PostgreSQL did not send come from the connection or its client.
+  if ('code' in error && typeof error.code === 'string') return true
+  return isUnavailability(error.cause)
 }

@@ -1,4 +1,4 @@
-/** Why the database cannot be used, in one sentence for the operator. No secret in it. */
+/** Why the database cannot be started, in one sentence for the operator, without secrets. */
 export class DatabaseStartError extends Error {
   override readonly name = 'DatabaseStartError'
 }

@@ -8,9 +8,9 @@ export const agent = pgTable(
   {
     /** UUIDv7: sorting by id is sorting by age. */
     id: uuid('id').primaryKey(),
-    /** No reference to `app_user`: a user is known by a token before their row is there. */
+    /** Not a foreign key: users are known by their tokens before they have a row. */
     ownerId: uuid('owner_id').notNull(),
-    /** The agent as JSON. What follows is taken from it, so that the database can tell who sees it. */
+    /** The agent as JSON. The columns below are derived from it, for queries by visibility. */
     definition: text('definition').notNull(),
     visibility: text('visibility', { enum: ['owner', 'groups', 'users', 'everyone'] }).notNull(),
     groups: text('groups').array().notNull(),

@@ -1,6 +1,6 @@
 import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
 
-/** What was done to users, groups and the like; rows are only ever added. */
+/** The audit log, append-only. */
 export const auditEntry = pgTable(
   'audit_entry',
   {
@@ -9,13 +9,13 @@ export const auditEntry = pgTable(
     at: timestamp('at', { withTimezone: true, mode: 'date' }).notNull(),
     /** Null: the system itself. */
     actorId: uuid('actor_id'),
-    /** The API key that was used, if one was. */
+    /** The API key of the request, if any. */
     actorKeyId: uuid('actor_key_id'),
     /** `group.update`, `user.disable` … */
     action: text('action').notNull(),
     resourceType: text('resource_type').notNull(),
     resourceId: text('resource_id').notNull(),
-    /** JSON: what it was and what it became, without secrets. */
+    /** JSON: the state before and after, without secrets. */
     changes: text('changes').notNull(),
     requestId: text('request_id'),
   },

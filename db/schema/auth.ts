@@ -15,52 +15,51 @@ import {
 const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' })
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
-/** Everybody who was ever seen with a token. */
+/** Users and service accounts that have presented a token. */
 export const appUser = pgTable(
   'app_user',
   {
-    /** Derived from the subject, so that it is known without asking the database. */
+    /** Derived from the subject, so that it is known without a query. */
     id: uuid('id').primaryKey(),
     subject: text('subject').notNull().unique(),
     kind: text('kind', { enum: ['user', 'service'] })
       .notNull()
       .default('user'),
-    /** The `iat` of the token that the groups were taken from, in Unix seconds. */
+    /** The `iat` of the token that set the groups, in Unix seconds. */
     groupsSeenAtS: bigint('groups_seen_at_s', { mode: 'number' }).notNull().default(0),
-    /** As the token or the maker of a service account calls them. */
+    /** From the token, or given by the creator of a service account. */
     name: text('name'),
-    /** Since then nothing that they hold is accepted. */
+    /** Credentials are rejected from then on. */
     disabledAt: instant('disabled_at'),
     lastSeenAt: instant('last_seen_at'),
-    /** Of a service account: who made it. */
+    /** Of a service account. */
     createdBy: uuid('created_by'),
     createdAt: instant('created_at').notNull().defaultNow(),
   },
   (table) => [check('app_user_kind', sql`${table.kind} in ('user', 'service')`)],
 )
 
-/** What the members of a group may do. A group without a row here grants nothing. */
+/** The permissions of groups. A group without a row grants none. */
 export const appGroup = pgTable('app_group', {
   name: text('name').primaryKey(),
   permissions: text('permissions').array().notNull(),
   description: text('description').notNull().default(''),
-  /** The word in a token that stands for this group; null: the name of the group. */
+  /** The token claim value that maps to this group; null: the name of the group. */
   idpClaim: text('idp_claim').unique(),
   createdAt: instant('created_at').notNull().defaultNow(),
   updatedAt: instant('updated_at').notNull().defaultNow(),
 })
 
 /**
- * The permissions that this database has been started with. One that is not here yet is new, and is
- * granted to the shipped administrators.
+ * The permissions that earlier starts knew. A new one is granted to the shipped administrators.
  */
 export const knownPermission = pgTable('known_permission', {
   name: text('name').primaryKey(),
 })
 
 /**
- * No reference to `app_group`: an identity provider sends names that mean nothing here (yet). Rows
- * of source `idp` hold the words of the token; the view `user_group` says which groups they mean.
+ * Not a foreign key to `app_group`: an identity provider may send unknown names. Rows of source `idp`
+ * hold claim values of the token; the view `user_group` maps them to groups.
  */
 export const groupMember = pgTable(
   'group_member',
@@ -69,9 +68,9 @@ export const groupMember = pgTable(
       .notNull()
       .references(() => appUser.id, { onDelete: 'cascade' }),
     groupName: text('group_name').notNull(),
-    /** Only rows of source `idp` follow the tokens; what was given by hand stays. */
+    /** Tokens replace the rows of source `idp` only. */
     source: text('source', { enum: ['idp', 'manual'] }).notNull(),
-    /** Of a row given by hand: by whom. */
+    /** Of a manual row. */
     grantedBy: uuid('granted_by'),
     grantedAt: instant('granted_at').notNull().defaultNow(),
   },
@@ -82,7 +81,7 @@ export const groupMember = pgTable(
   ],
 )
 
-/** Who is in which group: given by hand, or as the words of the last token mean it. */
+/** Group memberships: manual ones and those of the last token. */
 export const userGroup = pgView('user_group', {
   userId: uuid('user_id').notNull(),
   groupName: text('group_name').notNull(),

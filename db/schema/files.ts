@@ -16,26 +16,26 @@ import {
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
-/** Files and folders: one tree for each owner, who owns everything that is put into it. */
+/** Files and folders: one tree per owner, who owns everything in it. */
 export const node = pgTable(
   'node',
   {
     /** UUIDv7: sorting by id is sorting by age. */
     id: uuid('id').primaryKey(),
     kind: text('kind', { enum: ['file', 'folder'] }).notNull(),
-    /** Null at the top of its owner's tree. */
+    /** Null: the root of the owner's tree. */
     parentId: uuid('parent_id').references((): AnyPgColumn => node.id, { onDelete: 'cascade' }),
-    /** No reference to `app_user`: a user is known by a token before their row is there. */
+    /** Not a foreign key: users are known by their tokens before they have a row. */
     ownerId: uuid('owner_id').notNull(),
     createdBy: uuid('created_by').notNull(),
-    /** As it was given, in Unicode form NFC. */
+    /** As given, in Unicode form NFC. */
     name: text('name').notNull(),
-    /** What may stand only once among the live children of a folder: the name without its case. */
+    /** The case-folded name, unique among the children of a folder outside the trash. */
     nameKey: text('name_key').notNull(),
-    /** In the trash since then; `trash_id` is the node whose deletion took it along. */
+    /** When it was moved to the trash; `trash_id` is the deleted node that contained it. */
     trashedAt: instant('trashed_at'),
     trashId: uuid('trash_id'),
-    /** 1, 2, 3 … with each change. */
+    /** 1, 2, 3 …; increases with each change. */
     version: integer('version').notNull().default(1),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
@@ -64,7 +64,7 @@ export const file = pgTable(
       .references(() => node.id, { onDelete: 'cascade' }),
     bytes: bigint('bytes', { mode: 'number' }).notNull(),
     mimeType: text('mime_type').notNull(),
-    /** In hex; also where the storage keeps the content. */
+    /** In hex; the key of the content in the storage. */
     sha256: text('sha256')
       .notNull()
       .references(() => blob.sha256),
@@ -79,15 +79,15 @@ export const file = pgTable(
   ],
 )
 
-/** A content that the storage holds; one that no file names any more is removed after a while. */
+/** Stored contents; unreferenced ones are deleted after a while. */
 export const blob = pgTable('blob', {
   sha256: text('sha256').primaryKey(),
   bytes: bigint('bytes', { mode: 'number' }).notNull(),
-  /** When it was last put, so that a content that is just being filed is not removed. */
+  /** When it was last uploaded, so that a new content is not deleted before its file exists. */
   putAt: instant('put_at').notNull(),
 })
 
-/** What was given to somebody on a file, a folder and all that is in it, or a collection. */
+/** Access to a file, a folder with its contents, or a collection. */
 export const share = pgTable(
   'share',
   {
@@ -97,7 +97,7 @@ export const share = pgTable(
     principalType: text('principal_type', { enum: ['user', 'group', 'everyone'] }).notNull(),
     /** A user's id, a group's name, or `*`. */
     principalId: text('principal_id').notNull(),
-    /** 1 viewer, 2 editor, 3 manager; the owner, who has no row, is 4. */
+    /** 1 viewer, 2 editor, 3 manager; the owner is 4 and has no row. */
     role: smallint('role').notNull(),
     grantedBy: uuid('granted_by').notNull(),
     createdAt: instant('created_at').notNull(),

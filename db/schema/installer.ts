@@ -15,7 +15,7 @@ import {
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const byteCount = (name: string) => bigint(name, { mode: 'number' })
 
-/** Models that are brought onto this machine, and how far that has come. */
+/** Installations and verifications of models. */
 export const download = pgTable(
   'download',
   {
@@ -23,9 +23,9 @@ export const download = pgTable(
     id: uuid('id').primaryKey(),
     /** The name under which the model is installed. */
     model: text('model').notNull(),
-    /** JSON, as it was asked for, without credentials. */
+    /** JSON: the task with its source, without credentials. */
     source: text('source').notNull(),
-    /** What the source calls the state of its files, once it is known. */
+    /** The revision of the source, once resolved. */
     revision: text('revision'),
     status: text('status', {
       enum: [
@@ -40,13 +40,13 @@ export const download = pgTable(
         'cancelled',
       ],
     }).notNull(),
-    /** What its people want of it; the process that does the work follows. */
+    /** The state that users requested; the running worker follows it. */
     wanted: text('wanted', { enum: ['run', 'pause', 'cancel'] }).notNull(),
     bytesTotal: byteCount('bytes_total'),
-    /** Of all its files; never less than it was. */
+    /** Of all files; never decreases. */
     bytesCompleted: byteCount('bytes_completed').notNull().default(0),
     bytesPerSecond: byteCount('bytes_per_second'),
-    /** JSON: each file, its size and how far it is. */
+    /** JSON: files with size and progress. */
     files: text('files').notNull(),
     /** JSON: code and message of the last failure. */
     error: text('error'),
@@ -62,13 +62,13 @@ export const download = pgTable(
       sql`${table.status} in ('queued', 'resolving', 'downloading', 'verifying', 'committing', 'paused', 'completed', 'failed', 'cancelled')`,
     ),
     check('download_wanted', sql`${table.wanted} in ('run', 'pause', 'cancel')`),
-    // One at a time for each model.
+    // One active download per model.
     uniqueIndex('download_model').on(table.model).where(sql`${table.finishedAt} is null`),
     index('download_finished_at').on(table.finishedAt),
   ],
 )
 
-/** The last lines of the log of a download that is not over. */
+/** The last log lines of active downloads. */
 export const downloadLine = pgTable(
   'download_line',
   {

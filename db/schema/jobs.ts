@@ -11,23 +11,23 @@ import {
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
-/** Work that survives its process: added in the transaction of what it follows from. */
+/** Durable jobs, added in the transaction of their cause. */
 export const job = pgTable(
   'job',
   {
-    /** UUIDv7: older work comes first. */
+    /** UUIDv7: older jobs come first. */
     id: uuid('id').primaryKey(),
     queue: text('queue').notNull(),
-    /** Of work that need not be done twice: while it waits, adding it again changes nothing. */
+    /** Deduplicates waiting jobs of a queue. */
     key: text('key'),
     /** JSON. */
     payload: text('payload').notNull(),
     runAt: instant('run_at').notNull(),
-    /** How often it was begun. */
+    /** Started attempts. */
     attempts: integer('attempts').notNull().default(0),
-    /** Added again while it was being done, so it is to be done once more. */
+    /** It was added again while it ran, and runs once more. */
     again: boolean('again').notNull().default(false),
-    /** The claim that holds it, and until when others leave it alone; null: nobody works on it. */
+    /** The claim that holds the lease, and its expiry; null: the job is not running. */
     lockedBy: uuid('locked_by'),
     lockedUntil: instant('locked_until'),
     lastError: text('last_error'),

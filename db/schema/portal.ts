@@ -3,23 +3,23 @@ import { customType, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core'
 const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' })
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
-/** Texts of the portal that stand in place of its own, one row a language; none: all as they came. */
+/** Replacement texts of the portal, one row per language. */
 export const translation = pgTable('translation', {
   language: text('language').primaryKey(),
-  /** JSON: namespace → key → text, in the order of their names. */
+  /** JSON: namespace → key → text, sorted by name. */
   texts: text('texts').notNull(),
-  /** Of `texts`; so it can be told cheaply that nothing has changed. */
+  /** Of `texts`, for cheap change detection. */
   sha256: text('sha256').notNull(),
   updatedBy: uuid('updated_by').notNull(),
   updatedAt: instant('updated_at').notNull(),
 })
 
-/** How the portal looks: the one row `theme`, and the one row `logo`; none: as it came. */
+/** The theme and logo of the portal, at most one row each; without rows, the defaults apply. */
 export const branding = pgTable('branding', {
   part: text('part', { enum: ['theme', 'logo'] }).primaryKey(),
-  /** JSON: the theme; of the logo its type, size and what was taken out of it. */
+  /** JSON: the theme; for the logo its type, size and removed content. */
   description: text('description').notNull(),
-  /** Of the logo: at most 512 KB, so that it needs no storage of its own. */
+  /** Of the logo: at most 512 KB, small enough for the database. */
   content: bytes('content'),
   sha256: text('sha256').notNull(),
   updatedBy: uuid('updated_by').notNull(),

@@ -14,8 +14,8 @@ import {
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
-// JSON is kept as text: `jsonb` refuses a NUL, which any text of a model or a client may hold. An
-// owner is no reference to `app_user`: a user is known by a token before their row is there.
+// JSON is stored as text: `jsonb` rejects NUL characters, which models and clients may send. An owner
+// is not a foreign key: users are known by their tokens before they have a row.
 
 export const response = pgTable(
   'response',
@@ -26,21 +26,21 @@ export const response = pgTable(
       enum: ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'],
     }).notNull(),
     background: boolean('background').notNull(),
-    /** In whose queue it was accepted; null for one that never stood in a queue. */
+    /** The key or user that the queue limit applies to; null for a foreground response. */
     keyId: text('key_id'),
-    /** May be gone: deleting a response leaves those that follow it. */
+    /** May not exist: later responses survive the deletion of earlier ones. */
     previousResponseId: text('previous_response_id'),
     conversationId: text('conversation_id'),
-    /** The process that runs it, or ran it. */
+    /** The worker that runs it, or ran it. */
     runnerId: text('runner_id'),
-    /** The object as JSON, its output left empty; `status` above is the true one. */
+    /** The object as JSON without output; the column `status` takes precedence. */
     object: text('object').notNull(),
-    /** The sealed body of the request, as long as it is queued. */
+    /** The encrypted request body of a queued response. */
     request: text('request'),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
     endedAt: instant('ended_at'),
-    /** When its log is to be dropped; null while it runs, and once that was done. */
+    /** When its log is deleted; null while it runs and after the deletion. */
     logExpiresAt: instant('log_expires_at'),
   },
   (table) => [
@@ -61,14 +61,14 @@ export const response = pgTable(
   ],
 )
 
-/** The own input and the output of a response. A client may send an id again, so none is unique. */
+/** Input and output items of responses. Ids are not unique, because clients may repeat them. */
 export const responseItem = pgTable(
   'response_item',
   {
     responseId: text('response_id')
       .notNull()
       .references(() => response.id, { onDelete: 'cascade' }),
-    /** In the order of the alphabet, so that input is read before output. */
+    /** Sorts input before output. */
     direction: text('direction', { enum: ['input', 'output'] }).notNull(),
     position: integer('position').notNull(),
     itemId: text('item_id').notNull(),
@@ -83,7 +83,7 @@ export const responseItem = pgTable(
   ],
 )
 
-/** The frames of a response, in pieces; `first` and `last` are sequence numbers. */
+/** Segments of the frames of a response; `first` and `last` are sequence numbers. */
 export const responseLog = pgTable(
   'response_log',
   {
@@ -97,7 +97,7 @@ export const responseLog = pgTable(
   (table) => [primaryKey({ columns: [table.responseId, table.first] })],
 )
 
-/** The processes that run responses, and when each last said that it lives, by the database's clock. */
+/** The workers that run responses, with the time of their last heartbeat by the database's clock. */
 export const responseRunner = pgTable('response_runner', {
   id: text('id').primaryKey(),
   seenAt: instant('seen_at').notNull(),
@@ -115,7 +115,6 @@ export const conversation = pgTable(
   (table) => [index('conversation_owner_id').on(table.ownerId)],
 )
 
-/** An item is in a conversation once. */
 export const conversationItem = pgTable(
   'conversation_item',
   {

@@ -17,8 +17,9 @@ import { node } from './files.ts'
 const instant = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 
 /**
- * One space of vectors: a model and a way of splitting. Its passages are in a table of their own,
- * `chunk_<id>`, that comes and goes with it. Collections of the same model and splitting share it.
+ * A vector space: an embedding model and a way of splitting. Its passages are in a separate table,
+ * `chunk_<id>`, which is created and dropped with it. Collections with the same model and splitting
+ * share it.
  */
 export const embeddingIndex = pgTable(
   'embedding_index',
@@ -28,7 +29,7 @@ export const embeddingIndex = pgTable(
     dims: integer('dims').notNull(),
     chunkTokensMax: integer('chunk_tokens_max').notNull(),
     chunkOverlapTokens: integer('chunk_overlap_tokens').notNull(),
-    /** `building`: the target of a reindex. `warm`: its former source, kept to go back. */
+    /** `building`: the target of a reindex. `warm`: its former source, kept for a revert. */
     state: text('state', { enum: ['building', 'active', 'warm', 'dropping'] }).notNull(),
     warmUntil: instant('warm_until'),
     createdAt: instant('created_at').notNull(),
@@ -46,22 +47,22 @@ export const collection = pgTable(
   {
     id: uuid('id').primaryKey(),
     name: text('name').notNull().unique(),
-    /** What clients of vector stores called it, who may use any words and the same ones twice. */
+    /** The name given by vector-store clients: any text, not unique. */
     title: text('title'),
     description: text('description'),
-    /** JSON: what those clients keep with it. */
+    /** JSON: the metadata of those clients. */
     metadata: text('metadata').notNull().default('{}'),
     ownerId: uuid('owner_id').notNull(),
-    /** Whether rights on the files decide who finds them, or rights on the collection. */
+    /** Whether searches check access to the files or to the collection. */
     accessMode: text('access_mode', { enum: ['files', 'collection'] }).notNull(),
     indexId: integer('index_id')
       .notNull()
       .references(() => embeddingIndex.id),
-    /** While a reindex runs, where new files go. */
+    /** The index of new files during a reindex. */
     targetIndexId: integer('target_index_id').references(() => embeddingIndex.id),
-    /** Everything in this folder is in the collection. */
+    /** The collection contains all files of this folder. */
     folderId: uuid('folder_id').references(() => node.id, { onDelete: 'set null' }),
-    /** Whose right to share the folder opens the files in it; null: the owner's. */
+    /** The user whose right to share the folder gives access to its files; null: the owner. */
     folderSharedBy: uuid('folder_shared_by'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
@@ -82,14 +83,14 @@ export const collectionFile = pgTable(
     fileId: uuid('file_id')
       .notNull()
       .references(() => node.id, { onDelete: 'cascade' }),
-    /** Over those of the file itself. */
+    /** Override the attributes of the file. */
     attributes: jsonb('attributes').notNull().$type<Record<string, string | number | boolean>>(),
-    /** Whether it is here since it is in the collection's folder. */
+    /** It was added because it is in the collection's folder. */
     followed: boolean('followed').notNull(),
     /** Files that one request added together. */
     batchId: uuid('batch_id'),
     addedBy: uuid('added_by').notNull(),
-    /** Whose right to share the file opens it to readers of the collection; null: `added_by`. */
+    /** The user whose right to share the file gives readers access; null: `added_by`. */
     sharedBy: uuid('shared_by'),
     addedAt: instant('added_at').notNull(),
   },
@@ -100,7 +101,7 @@ export const collectionFile = pgTable(
   ],
 )
 
-/** Files that a manager of the file has removed from a collection that follows their folder. */
+/** Files that were removed from a collection that follows their folder. */
 export const collectionExclusion = pgTable(
   'collection_exclusion',
   {
@@ -119,7 +120,7 @@ export const collectionExclusion = pgTable(
   ],
 )
 
-/** How far a file has come in an index. The row is there as long as a collection wants it so. */
+/** The progress of a file in an index. The row exists as long as a collection needs it. */
 export const fileIndex = pgTable(
   'file_index',
   {
@@ -130,15 +131,15 @@ export const fileIndex = pgTable(
       .notNull()
       .references(() => embeddingIndex.id, { onDelete: 'cascade' }),
     state: text('state', { enum: ['pending', 'done', 'failed', 'skipped'] }).notNull(),
-    /** What is being done: `waiting`, `parsing`, `splitting`, `embedding`, `indexing`. */
+    /** The current step: `waiting`, `parsing`, `splitting`, `embedding`, `indexing`. */
     stage: text('stage').notNull().default('waiting'),
-    /** The content that is in the index; another than the file's: the file has changed since. */
+    /** The indexed content; differs from the file's after a change. */
     sha256: text('sha256'),
     chunks: integer('chunks').notNull().default(0),
     attempts: integer('attempts').notNull().default(0),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
-    /** The reindex that has asked for it; null: whoever put the file into a collection. */
+    /** The reindex that requested it; null: the file was added to a collection. */
     reindexId: uuid('reindex_id'),
     updatedAt: instant('updated_at').notNull(),
   },
@@ -149,29 +150,29 @@ export const fileIndex = pgTable(
   ],
 )
 
-/** The text of a content, so that no content is read twice; shared by copies and by every index. */
+/** Extracted texts by content, shared by copies and by all indexes. */
 export const extractedText = pgTable(
   'extracted_text',
   {
     sha256: text('sha256').notNull(),
-    /** Another one for every release of the extraction that may read it differently. */
+    /** The version of the extraction; changes when its results may differ. */
     extractor: text('extractor').notNull(),
     text: text('text').notNull(),
-    /** JSON: where each page begins, in characters. Null where there are no pages. */
+    /** JSON: the start of each page, in characters; null without pages. */
     pages: text('pages'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.sha256, table.extractor] })],
 )
 
-/** A change from one index to another. What it has done is counted from `file_index`. */
+/** A move from one index to another. Its progress is counted in `file_index`. */
 export const reindex = pgTable(
   'reindex',
   {
     id: uuid('id').primaryKey(),
     sourceIndexId: integer('source_index_id').notNull(),
     targetIndexId: integer('target_index_id').notNull(),
-    /** JSON: what the two indexes are, for when one of them is gone. */
+    /** JSON: the specifications of the indexes, because one may be dropped. */
     sourceSpec: text('source_spec').notNull(),
     targetSpec: text('target_spec').notNull(),
     /** JSON: the ids of its collections. */
@@ -190,20 +191,20 @@ export const reindex = pgTable(
         'reverted',
       ],
     }).notNull(),
-    /** 1, 2, 3 … with each change of its course. */
+    /** 1, 2, 3 …; increases with each state change. */
     version: integer('version').notNull().default(1),
-    /** Whether it may end although files have failed. */
+    /** It may complete with failed files. */
     accepted: boolean('accepted').notNull().default(false),
-    /** Files that were in scope at the start; what came later is counted apart. */
+    /** Files in scope at the start; later ones are counted separately. */
     total: integer('total').notNull(),
-    /** The counters as they were at the end; before it, they are counted. */
+    /** The final counters; null while they are counted. */
     endCounters: text('end_counters'),
     lastError: text('last_error'),
     startedBy: uuid('started_by').notNull(),
     createdAt: instant('created_at').notNull(),
     startedAt: instant('started_at'),
     finishedAt: instant('finished_at'),
-    /** How long the source is kept to go back to; null: it is not, or not any more. */
+    /** How long the source index is kept for a revert; null: it is not kept. */
     warmUntil: instant('warm_until'),
     updatedAt: instant('updated_at').notNull(),
   },

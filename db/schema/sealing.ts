@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { check, pgTable, smallint, text, timestamp } from 'drizzle-orm/pg-core'
 
-/** The secret that seals are made with where none is configured. There is one row at most. */
+/** The generated secret of a deployment without configured keys; at most one row. */
 export const sealSecret = pgTable(
   'seal_secret',
   {

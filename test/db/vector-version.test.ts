@@ -27,7 +27,7 @@ test.each(['0.7.4', '0.5.0'])(
   async (version) => {
     expect(await startWith(version)).toMatch(
       new RegExp(
-        `has pgvector ${version}, and 0.8 or later is needed.*alter extension vector update`,
+        `has pgvector ${version}; 0.8 or later is required.*alter extension vector update`,
       ),
     )
   },

@@ -145,7 +145,7 @@ test('an idle gateway ends although the grace period is long and a connection is
 test('a gateway that is told to stop while it starts ends well, and starts again', async () => {
   const dataFolder = temporaryFolder()
   const first = await launchGateway({ dataFolder })
-  await first.logged('Creating the embedded database.')
+  await first.logged('creating the embedded database')
   first.signal('SIGTERM')
   expect(await first.exited).toBe(0)
   expect(first.stderr()).toBe('')

@@ -88,9 +88,9 @@ function migrationsFinding({ migrations }: DatabaseFacts): Finding {
   return warn(check, told, 'Make a copy of the database, then start this version.')
 }
 
-function vectorsFinding({ vectorVersion, vectorOffered }: DatabaseFacts): Finding {
+function vectorsFinding({ vectorVersion, vectorAvailable }: DatabaseFacts): Finding {
   const check = 'pgvector'
-  const version = vectorVersion ?? vectorOffered
+  const version = vectorVersion ?? vectorAvailable
   if (version === null) {
     return fail(
       check,

@@ -180,7 +180,7 @@ const requestErrors: Errors = {
   user_message_missing:
     'Send the conversation as input (a string or an array of items); messages is not supported.',
   invalid_encrypted_content:
-    'The encrypted content cannot be opened: it was altered, it was not made for this caller and this use, or its key is gone.',
+    'The encrypted content cannot be decrypted: it was altered, belongs to another user or use, or its key is no longer configured.',
   model_not_found: 'The model "llama-4" does not exist.',
   not_found: `Conversation with id "${exampleIds.conversation}" not found.`,
   conflict: {

@@ -159,7 +159,7 @@ describe('encrypted reasoning', () => {
         type: 'invalid_request_error',
         code: 'invalid_encrypted_content',
         param: 'input[1].encrypted_content',
-        message: expect.stringContaining('cannot be opened'),
+        message: expect.stringContaining('cannot be decrypted'),
       },
     }
     const body = (items: readonly Item[]) =>
