@@ -19,7 +19,7 @@ import {
   startClientGateway,
 } from '#test/support/client-gateway.ts'
 
-/** What users of the `@openai/agents` package see. */
+/** Agents of the `@openai/agents` package. */
 
 const said = 'My name is Ada and I like the sea and the wind.'
 
@@ -134,7 +134,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
     expect(items.map(({ type }) => type)).toContain('compaction')
     const second = await runner.run(talker, 'recall it', { session })
     const answer = { text: String(second.finalOutput), inputTokens: inputTokensOf(second) }
-    // The package sends what was condensed, and none of the messages that were kept beside it.
+    // The package sends the compaction without the messages that were kept beside it.
     expectRecall(kind, answer, [String(first.finalOutput)])
   })
 

@@ -13,7 +13,7 @@ import {
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** How the AI SDK sees answers that fail, are cut or given up, and those of which nothing is kept. */
+/** The AI SDK with failed, truncated, aborted and unstored responses. */
 
 const connect = async (gateway: Gateway) => {
   const apiKey = await gateway.token()
@@ -48,7 +48,7 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
       maxRetries: 0,
     }).catch((error) => error)
     expect(failure.statusCode).toBe(502)
-    // One of them shows the message itself only of errors that name a parameter.
+    // One of the providers shows the message only of errors with a `param`.
     expect(failure.responseBody).toContain('as it was asked to')
   })
 

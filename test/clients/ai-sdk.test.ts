@@ -11,7 +11,7 @@ import {
   startClientGateway,
 } from '#test/support/client-gateway.ts'
 
-/** What users of the AI SDK see, by each of its two providers. */
+/** The AI SDK with both of its providers. */
 
 const providers = ['@ai-sdk/openai', '@ai-sdk/open-responses'] as const
 const matrix = providers.flatMap((provider) => kinds.map((kind) => ({ provider, ...kind })))

@@ -8,7 +8,7 @@ import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { ann, fillCollection } from '#test/support/fill-collection.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** What users of other packages get of an answer that was looked up in files. */
+/** Responses with file search in other client packages. */
 
 let gateway: Gateway
 let openai: OpenAIProvider

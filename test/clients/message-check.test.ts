@@ -8,7 +8,7 @@ import {
 import { checkErrorBody, checkMessageBody } from '#test/support/message-objects.ts'
 import { messageWire, sampleMessage } from '#test/support/sample-message.ts'
 
-/** The check that runs over every stream of /compat in every test: it takes what is right alone. */
+/** The validation of every stream of /compat in all tests accepts valid streams only. */
 
 const whole = sampleMessage()
 const last = whole.length - 1
@@ -175,7 +175,7 @@ describe('the validation of message streams', () => {
   })
 })
 
-/** A whole block behind all others. */
+/** A complete block after all others. */
 const oneMore: MessageFrame[] = [
   { type: 'content_block_start', index: 6, content_block: { type: 'text', text: '' } },
   textDelta(6),

@@ -9,7 +9,7 @@ import {
 } from '#test/support/replay-upstream.ts'
 import { checkBody } from '#test/support/response-objects.ts'
 
-/** The checks that run over every object that a test gets, and where they run. */
+/** The validation of every object that a test receives. */
 
 const message = {
   id: 'msg_1',

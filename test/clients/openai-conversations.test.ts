@@ -8,7 +8,7 @@ import {
   startClientGateway,
 } from '#test/support/client-gateway.ts'
 
-/** Conversations as the `openai` package keeps them. */
+/** Conversations in the `openai` package. */
 
 describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tools }) => {
   let server: ClientGateway

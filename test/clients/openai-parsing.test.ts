@@ -4,7 +4,7 @@ import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { type ClientGateway, kinds, startClientGateway } from '#test/support/client-gateway.ts'
 
-/** What the `openai` package parses by a schema of zod. */
+/** Parsing by a zod schema in the `openai` package. */
 
 const answerFormat = zodTextFormat(z.object({ answer: z.number() }), 'answer')
 const weather = zodResponsesFunction({

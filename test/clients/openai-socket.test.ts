@@ -13,7 +13,7 @@ import {
 } from '#test/support/client-gateway.ts'
 import { checkErrorMessage, checkTurn } from '#test/support/response-frames.ts'
 
-/** `ResponsesWS` of the `openai` package: one connection, one turn after the other. */
+/** `ResponsesWS` of the `openai` package: one connection, one response after the other. */
 
 const weather = {
   type: 'function' as const,
@@ -31,7 +31,7 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
 
   type Ask = (body: Partial<ResponsesClientEvent.ResponseCreate>) => Promise<ResponsesServerEvent[]>
 
-  /** Runs over a connection of its own; `ask` gives the events of a turn. */
+  /** Runs with a connection of its own; `ask` returns the events of a response. */
   async function connected(run: (ask: Ask) => Promise<void>): Promise<void> {
     const socket = new ResponsesWS(await server.gateway.openai())
     const messages = socket.stream()

@@ -10,7 +10,7 @@ import {
 } from '#test/support/client-gateway.ts'
 import { eventually } from '#test/support/eventually.ts'
 
-/** What the `openai` package gets of responses that were stored, that run behind it, or ran on. */
+/** Stored and background responses in the `openai` package. */
 
 describe.each(kinds)('the openai package over a $kind upstream', ({ kind, model, slow }) => {
   let server: ClientGateway

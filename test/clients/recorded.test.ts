@@ -19,7 +19,7 @@ import {
 } from '#test/support/recordings.ts'
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 
-/** Answers of real servers, as users of each client see them. */
+/** Recorded responses of real servers in each client. */
 
 const recordings = (['chat-completions', 'responses'] as const).flatMap((protocol) =>
   recordedStreamNames(protocol).map((name) => {
@@ -31,7 +31,7 @@ const recordings = (['chat-completions', 'responses'] as const).flatMap((protoco
   }),
 )
 const answers = recordings.filter(({ content }) => content.text !== '' || content.calls.length > 0)
-/** Agents take an answer that was cut for a failure, and what calls tools would need those tools. */
+/** Agents treat truncated output as a failure, and calls of tools require those tools. */
 const texts = answers.filter(({ content, isWhole }) => isWhole && content.calls.length === 0)
 
 describe.skipIf(!recordingsExist)('recorded traffic', () => {
@@ -66,7 +66,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     await stopUpstreams()
   })
 
-  /** What the AI SDK makes of the parts of a stream. */
+  /** The parts of a stream as the AI SDK returns them. */
   async function readContent(model: LanguageModel): Promise<AnswerContent> {
     const content: AnswerContent = { text: '', reasoning: '', calls: [] }
     const { stream } = streamText({ model, prompt: 'x', maxRetries: 0, onError: () => {} })
@@ -89,7 +89,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
       upstream.answer({ body: recordedStream(protocol, name) })
       const seen = await readContent(models[provider](protocol))
       expect(seen.text).toBe(content.text)
-      // Custom tools that were not given are nobody's.
+      // Nothing can handle calls of undefined custom tools.
       for (const call of seen.calls)
         expect(content.calls.map((one) => one.name)).toContain(call.name)
     },

@@ -11,7 +11,7 @@ import {
 import { number, sampleFrames, wireOf } from '#test/support/sample-stream.ts'
 import { checkWithStrictClient } from '#test/support/strict-client.ts'
 
-/** The check that runs over every stream of every test: it takes what is right and nothing else. */
+/** The validation of every stream in all tests accepts valid streams only. */
 
 type Change = (frame: Frame) => JsonObject
 
@@ -161,7 +161,7 @@ const broken: [what: string, frames: () => Frame[]][] = [
   ],
 ]
 
-/** The frames with these fields in every appearance of one item. */
+/** The frames with these fields in every frame of one item. */
 function everywhere(index: number, fields: JsonObject): Frame[] {
   return whole.map((frame) => {
     const { item, response, output_index: at } = frame

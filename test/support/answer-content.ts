@@ -1,13 +1,13 @@
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 
-/** What an answer comes to, in the plainest terms, so that a recording and our answer compare. */
+/** The content of a response in a neutral form, to compare it with a recording. */
 export type AnswerContent = {
   text: string
   reasoning: string
   calls: { name: string; input: string }[]
 }
 
-/** Of a Response object, ours or another server's. */
+/** Of a Response object, of the gateway or of another server. */
 export function contentOfResponse(response: JsonObject): AnswerContent {
   const content: AnswerContent = { text: '', reasoning: '', calls: [] }
   for (const item of list(response['output'])) {
@@ -23,7 +23,7 @@ export function contentOfResponse(response: JsonObject): AnswerContent {
   return content
 }
 
-/** Of the payloads of a chat-completions answer, by no more than adding up their fields. */
+/** Of the payloads of a chat completions response, by joining their fields. */
 export function contentOfChat(payloads: readonly string[]): AnswerContent {
   const answer: AnswerContent = { text: '', reasoning: '', calls: [] }
   for (const payload of payloads) {
@@ -46,7 +46,7 @@ export function contentOfChat(payloads: readonly string[]): AnswerContent {
   return answer
 }
 
-/** Of a Responses stream: what its last event repeats. */
+/** Of a Responses stream: the content of its last event. */
 export function contentOfResponsesStream(payloads: readonly string[]): AnswerContent {
   const ends = payloads
     .map((payload) => object(parseJson(payload)))
@@ -54,7 +54,7 @@ export function contentOfResponsesStream(payloads: readonly string[]): AnswerCon
   return contentOfResponse(object(ends[0]?.['response']))
 }
 
-/** Ids of ours by the order in which they appear, and every time as 0: what may differ, made equal. */
+/** Replaces generated ids by their order and times by 0, to compare the rest. */
 export function normalise(text: string): string {
   const names = new Map<string, string>()
   return text

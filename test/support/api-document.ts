@@ -15,9 +15,9 @@ export type Operation = {
 export type ApiDocument = {
   readonly whole: JsonObject
   readonly operations: readonly Operation[]
-  /** What is wrong with a value, in the eyes of a schema of this document. */
+  /** Why a schema of this document rejects a value. */
   faultsOf(schema: unknown, value: unknown): string[]
-  /** What a `$ref` stands for; anything else as it is. */
+  /** Resolves a `$ref`; returns anything else unchanged. */
   resolve(part: unknown): unknown
 }
 
@@ -50,7 +50,7 @@ function listOperations({ paths }: JsonObject): Operation[] {
 const base = 'https://document/'
 
 function createChecker({ components }: JsonObject) {
-  // The names of the schemas are found from any schema that is checked.
+  // Every schema that is checked can refer to the named schemas.
   const { schemas } = structuredClone(asRecord(components))
   const known = dereference({ components: { schemas } }, {}, new URL(base))
   return (schema: unknown, value: unknown): string[] => {
@@ -61,7 +61,7 @@ function createChecker({ components }: JsonObject) {
   }
 }
 
-/** The faults that others follow from. */
+/** The faults that cause other ones. */
 function deepest(errors: readonly OutputUnit[]): string[] {
   const depth = Math.max(
     ...errors.map(({ instanceLocation }) => instanceLocation.split('/').length),

@@ -4,7 +4,7 @@ import type { ReplayAnswer } from './replay-upstream.ts'
 import { chunk } from './scripted-answers.ts'
 import { messageStart, messageWire } from './scripted-messages.ts'
 
-/** An answer of an upstream that has said this much, and does not come to its end. */
+/** A response of an upstream that has sent this much and does not end. */
 export function begunAnswer(
   kind: MessageKind,
   pieces: readonly string[] = ['Quiet '],

@@ -7,9 +7,9 @@ import { checkWithStrictClient } from './strict-client.ts'
 import { checkWithMessageClients } from './strict-message-clients.ts'
 
 /**
- * `fetch` for the routes of a gateway, that looks over what comes: every stream by the rules of the
- * strictest clients, every object by the published document. What is wrong is thrown into the body,
- * so the test that reads it fails. A body that its reader leaves is checked as far as it came.
+ * `fetch` for the gateway that validates every stream by the rules of the strictest clients and
+ * every object by the published document. A fault is thrown into the body, so the test that reads
+ * it fails. A body that is not read to its end is validated as far as it was received.
  */
 export async function checkedFetch(
   input: string | URL | Request,
@@ -36,7 +36,7 @@ export async function checkedFetch(
   })
 }
 
-/** The same of an answer of the Messages-compatible surface. */
+/** The same for a response of the Messages surface. */
 function checkedMessage(answer: Response): Response {
   const type = answer.headers.get('content-type') ?? ''
   if (type.startsWith('text/event-stream')) {
@@ -55,7 +55,9 @@ function checkedMessage(answer: Response): Response {
   })
 }
 
-/** Throws at what a stream has wrong; `startingAfter` is null for one from its beginning. */
+/**
+ * Throws on the first fault of a stream; `startingAfter` is null for a stream from its beginning.
+ */
 export async function checkEventStream(wire: string, startingAfter: number | null): Promise<void> {
   if (startingAfter !== null) {
     checkTail(wire, startingAfter).frames.forEach(checkEvent)

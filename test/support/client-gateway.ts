@@ -4,7 +4,7 @@ import { chatStream } from './recordings.ts'
 import { type ReplayAnswer, startReplayUpstream } from './replay-upstream.ts'
 import { chatAnswer, chunk, nativeAnswer } from './scripted-answers.ts'
 
-/** What stands behind the gateway that a client talks to, and the models that it has. */
+/** The upstream behind the gateway of a client, and its models. */
 export const kinds = [
   {
     kind: 'demo',
@@ -19,10 +19,10 @@ export const kinds = [
 
 export type Kind = (typeof kinds)[number]['kind']
 
-/** Some clients do certain things only for names like this one; the first model answers to it too. */
+/** Some clients enable features by model names like this one; it is an alias of the first model. */
 export const pickyName = 'gpt-house'
 
-/** A prompt to which the answer begins, and does not come to its end. */
+/** A prompt whose response begins and does not end. */
 export const slowPrompt = 'be quiet 3600'
 
 export type ClientGateway = { gateway: Gateway; stop(): Promise<void> }
@@ -48,8 +48,8 @@ export async function startClientGateway(kind: Kind): Promise<ClientGateway> {
 }
 
 /**
- * Throws unless the model got to see all of this when it was asked to recall it. The demo models
- * show it by their count of words.
+ * Throws unless the model got all of this when it was asked to recall it. The demo models prove it
+ * by their word count.
  */
 export function expectRecall(
   kind: Kind,

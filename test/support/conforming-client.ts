@@ -3,17 +3,20 @@ import type { ApiDocument, Operation } from './api-document.ts'
 import type { Gateway } from './gateway.ts'
 
 type Sent = {
-  /** For the names in the path. */
+  /** Values of the path parameters. */
   path?: Record<string, string>
   query?: Record<string, string>
   json?: unknown
   body?: FormData | Uint8Array<ArrayBuffer>
   headers?: Record<string, string>
-  /** What the answer must be; without it, any success. */
+  /** The expected status; by default any success. */
   status?: number
 }
 
-/** Calls operations by their place, and throws where the real traffic is not as the document says. */
+/**
+ * Calls operations by method and path, and throws where the traffic does not conform to the
+ * document.
+ */
 export type ConformingClient = {
   call(place: string, sent?: Sent): Promise<JsonObject>
 }
@@ -77,7 +80,7 @@ function answerFaults(
   return faultsWithin(document, asRecord(content)['schema'], parseJson(text))
 }
 
-/** What the schema refuses, or, where it takes everything, the fields of which it does not tell. */
+/** What the schema rejects, or the fields that it does not document. */
 function faultsWithin(document: ApiDocument, schema: unknown, value: unknown): string[] {
   const faults = document.faultsOf(schema, value)
   return faults.length > 0 ? faults : untoldFields(document, { schema, value, at: '#' })
@@ -95,7 +98,7 @@ function untoldFields(document: ApiDocument, { schema, value, at }: Place): stri
       untoldFields(document, { schema: { anyOf: items }, value: item, at: `${at}/${index}` }),
     )
   }
-  // A map of anything, or an object that is left open, tells of all fields.
+  // A map or an open object allows any field.
   if (shapes.some(isOpen)) return []
   return Object.entries(value).flatMap(([name, field]) => {
     const told = shapes.flatMap((shape) => asRecord(shape['properties'])[name] ?? [])
@@ -111,7 +114,7 @@ function isOpen(shape: JsonObject): boolean {
   return properties === undefined && type !== 'array'
 }
 
-/** The schemas without unions that a value has to do with. */
+/** The non-union schemas that apply to a value. */
 function shapesOf(document: ApiDocument, schema: unknown, value: unknown): JsonObject[] {
   const { anyOf, oneOf, allOf, ...own } = asRecord(document.resolve(schema))
   const union = [anyOf, oneOf].flatMap((branches) => (Array.isArray(branches) ? branches : []))

@@ -1,15 +1,15 @@
 import { type Schema, Validator } from '@cfworker/json-schema'
 import { asRecord, isRecord } from '#lib/json.ts'
 
-/** What a route was built with, as far as it says what it answers. */
+/** The document of a route, if it has one. */
 type Route = { method: string; path: string; hooks?: { detail?: unknown } }
 
 /**
- * Holds real answers against what their routes say of them: the status must be told of, and a JSON
- * body must have all that its schema demands and nothing that it does not name.
+ * Validates responses against the document of their routes: the status must be documented, and a
+ * JSON body must conform to its schema without further fields.
  */
 export function describedAnswers(routes: readonly Route[]) {
-  /** Throws where the answer is not as its route says; `how` is a method and a path. */
+  /** Throws unless the response conforms to its route; `how` is a method and a path. */
   return function holdAgainst(how: string, status: number, body: unknown): void {
     const faults = faultsOf(detailOf(routes, how), status, body)
     if (faults.length > 0) throw new Error(`${how} answers ${status}: ${faults.join('; ')}`)
@@ -20,13 +20,13 @@ function faultsOf(detail: unknown, status: number, body: unknown): string[] {
   const answer = asRecord(asRecord(detail)['responses'])[status]
   if (!isRecord(answer)) return ['a status that is not told of']
   const { schema } = asRecord(asRecord(answer['content'])['application/json'])
-  // A body in another form than JSON is not looked at.
+  // Only JSON bodies are validated.
   if (schema === undefined || body === undefined) return []
   if (status >= 400) return exampleFaults(asRecord(answer['content']), body)
   return schemaFaults(schema, body)
 }
 
-/** By the schema, with no field beside those that it names. */
+/** By the schema, without undocumented fields. */
 export function schemaFaults(schema: unknown, body: unknown): string[] {
   const validator = new Validator(closed(JSON.parse(JSON.stringify(schema))), '2020-12', false)
   return validator
@@ -34,7 +34,7 @@ export function schemaFaults(schema: unknown, body: unknown): string[] {
     .errors.map(({ instanceLocation, error }) => `${instanceLocation} ${error}`)
 }
 
-/** The code of a failure must be one of those that are told of. */
+/** The code of an error must be documented. */
 function exampleFaults(content: Record<string, unknown>, body: unknown): string[] {
   const { examples } = asRecord(content['application/json'])
   const { code } = asRecord(asRecord(body)['error'])

@@ -5,7 +5,7 @@ import { describedAnswers } from './described-answers.ts'
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
 
 type Sent = {
-  /** An administrator, unless another subject of the group `users` is named. */
+  /** An administrator, unless a subject of the group `users` is given. */
   readonly as?: string
   readonly json?: unknown
   readonly body?: NonNullable<RequestInit['body']>
@@ -14,13 +14,13 @@ type Sent = {
 
 export type DescribedAnswer = {
   readonly status: number
-  /** Empty where the answer is no JSON. */
+  /** Empty unless the response is JSON. */
   readonly body: JsonObject
   readonly text: string
   readonly headers: Headers
 }
 
-/** A gateway for the tests of a file, of which each answer must be as its route says. */
+/** A gateway for the tests of a file that validates each response against its route. */
 export function useDescribedGateway(options: GatewayOptions = {}) {
   const world: { gateway: Gateway; ask: typeof ask } = Object.create({ ask })
   let holdAgainst: ReturnType<typeof describedAnswers>

@@ -1,20 +1,20 @@
 import { expect } from 'bun:test'
 import { Kind, type TSchema } from '@sinclair/typebox'
-// Knows the formats of texts, which would be unknown otherwise, and so never met.
+// Registers the string formats, which are unknown otherwise.
 import 'elysia'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
 
-/** Holds what is on the wire against the schemas of the document. */
+/** Validates wire values against the schemas of the document. */
 
 const checkers = new Map<TSchema, Checker<TSchema>>()
 
 /**
- * Throws where a value is not as it is described, or has a field that the description does not name,
- * unless that says outright that there may be others.
+ * Throws if a value does not conform to the schema, or has an undocumented field that the schema
+ * does not explicitly allow.
  */
 export function checkDescribed(schema: TSchema, value: unknown): void {
-  // Of a union it is the variant of this very value, so that a fault is told in its words.
+  // The variant of a union that applies to the value, for a specific error message.
   const variant = meant(schema, value)
   const checker = checkers.get(variant) ?? compileChecker(closed(variant))
   checkers.set(variant, checker)
@@ -22,7 +22,7 @@ export function checkDescribed(schema: TSchema, value: unknown): void {
   if (fault !== null) throw new Error(`${fault.message} ${JSON.stringify(value)}`)
 }
 
-/** Of a union of objects, the variant that is told apart by its `type`. */
+/** The variant of a union of objects with the same `type`. */
 function meant(schema: TSchema, value: unknown): TSchema {
   const variants: readonly TSchema[] = Array.isArray(schema['anyOf']) ? schema['anyOf'] : []
   const type = asRecord(value)['type']
@@ -38,7 +38,7 @@ function closed<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(closed) as T
   if (!isRecord(schema)) return schema
   const { properties, allOf } = schema
-  // Each part of it names some of the fields.
+  // Each part names some of the fields.
   if (allOf !== undefined) return schema
   const inner = Object.entries(schema).map(([field, value]) => [field, closed(value)])
   const isOpen = !isRecord(properties) || Object.keys(properties).length === 0
@@ -49,7 +49,7 @@ function closed<T>(schema: T): T {
   }
 }
 
-/** What an operation says of an answer. */
+/** The response schema of an operation. */
 export function answerSchema(detail: unknown, status = 200, type = 'application/json'): TSchema {
   const { content } = asRecord(asRecord(asRecord(detail)['responses'])[status])
   const { schema } = asRecord(asRecord(content)[type])
@@ -61,7 +61,7 @@ function isSchema(value: unknown): value is TSchema {
   return isRecord(value) && Kind in value
 }
 
-/** What an operation says of a body that it takes. */
+/** The request body schema of an operation. */
 export function bodySchema(detail: unknown): TSchema {
   const { schema } = bodyOf(detail)
   if (!isSchema(schema)) throw new Error('nothing is said of the body')
@@ -77,7 +77,7 @@ function bodyOf(detail: unknown): JsonObject {
   return asRecord(asRecord(content)['application/json'])
 }
 
-/** Whether the description lets a value pass. */
+/** Whether the schema accepts a value. */
 export function isDescribed(schema: TSchema, value: unknown): boolean {
   try {
     checkDescribed(schema, value)
@@ -87,7 +87,7 @@ export function isDescribed(schema: TSchema, value: unknown): boolean {
   }
 }
 
-/** Every example of an operation against the schema beside it. */
+/** Validates every example of an operation against its schema. */
 export function checkExamples(detail: unknown): void {
   const { requestBody, responses } = asRecord(detail)
   const summary = String(asRecord(detail)['summary'])

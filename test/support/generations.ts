@@ -10,12 +10,12 @@ import { chatStream } from './recordings.ts'
 import { type ReplayAnswer, type ReplayUpstream, startReplayUpstream } from './replay-upstream.ts'
 import { openTransport } from './transport.ts'
 
-/** Generations over real sockets to an upstream that answers as a test says. */
+/** Generations over real sockets to a scripted upstream. */
 
 const chunk = (delta: object, finish: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 })
-/** A whole answer: "one two". */
+/** A complete response: "one two". */
 export const whole = chatStream([
   chunk({ content: 'one ' }),
   chunk({ content: 'two' }),
@@ -23,7 +23,7 @@ export const whole = chatStream([
 ])
 /** Its first event. */
 export const begun = `data: ${JSON.stringify(chunk({ content: 'one ' }))}\n\n`
-/** An answer that finishes twice. */
+/** A response with two finish reasons. */
 export const twice = chatStream([
   chunk({ content: 'one' }, 'stop'),
   chunk({ content: ' two' }, 'stop'),
@@ -32,7 +32,7 @@ export const json = { 'content-type': 'application/json' }
 
 const started: { stop(): Promise<void> }[] = []
 
-/** Gives its answers one after the other, and the last one for ever. */
+/** Returns the responses in order, and repeats the last one. */
 export async function upstreamThat(...answers: ReplayAnswer[]): Promise<ReplayUpstream> {
   const queue = [...answers]
   const upstream = await startReplayUpstream(

@@ -5,13 +5,13 @@ import { temporaryFolder } from './process.ts'
 import { chatStream } from './recordings.ts'
 import { chunk } from './scripted-answers.ts'
 
-/** A chat upstream whose answers begin at once, and end when they are told to. */
+/** A chat upstream whose responses begin at once and end on demand. */
 export type HeldUpstream = {
-  /** A configuration with this upstream alone, and its model `held`. */
+  /** A configuration with this upstream and its model `held` only. */
   readonly configFile: string
-  /** How many answers have begun and wait for their end. */
+  /** The number of responses that have begun and not ended. */
   readonly held: () => number
-  /** Ends those that wait; later ones end at once. */
+  /** Ends the pending responses; later ones end at once. */
   release(): void
   stop(): Promise<void>
 }
@@ -62,7 +62,7 @@ export async function startHeldUpstream(): Promise<HeldUpstream> {
   }
 }
 
-/** Before the second word, and from there. */
+/** Before and after the second word. */
 function halves(stream: string): string[] {
   const frames = stream.split('\n\n')
   const second = frames.findIndex((frame) => frame.includes('second'))

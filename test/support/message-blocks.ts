@@ -1,9 +1,9 @@
 import { expect } from 'bun:test'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 
-/** What the blocks of a message have to be, piece by piece and as a whole; knows nothing of the renderer. */
+/** Validates the blocks of a message, streamed and complete, independently of the renderer. */
 
-/** The blocks that clients know, each with the deltas that it may have. */
+/** The block types that clients know, with their delta types. */
 const deltasOf: Readonly<Record<string, readonly string[]>> = {
   text: ['text_delta', 'citations_delta'],
   thinking: ['thinking_delta', 'signature_delta'],
@@ -37,7 +37,7 @@ export type StreamedBlock = {
   readonly deltas: readonly JsonObject[]
 }
 
-/** The block that the pieces add up to. `mayBeCut`: whether its input may break off. */
+/** The block that the events add up to. `mayBeCut`: whether its input may be incomplete. */
 export function checkStreamedBlock(
   streamed: StreamedBlock,
   { mayBeCut }: { mayBeCut: boolean },
@@ -57,7 +57,7 @@ export function checkStreamedBlock(
   return block
 }
 
-/** A shell holds what never comes in a delta, and nothing of what does. */
+/** The start of a block contains the fields without deltas, and no others. */
 function checkShell({ shell, deltas }: StreamedBlock): void {
   const { type } = shell
   if (type === 'text') expect(shell['text']).toBe('')
@@ -95,7 +95,7 @@ function join(deltas: readonly JsonObject[], type: string, field: string): strin
     .join('')
 }
 
-/** A block as it stands in a whole message. */
+/** A block of a complete message. */
 export function checkBlock(block: JsonObject, { isEmptyAllowed = false } = {}): void {
   const type = String(block['type'])
   expect(Object.keys(deltasOf), 'clients fail at a block that they do not know').toContain(type)
@@ -134,12 +134,12 @@ function checkToolUse(block: JsonObject): void {
   if (block['type'] === 'mcp_tool_use') expect(block['server_name']).toBeString()
 }
 
-/** What holds over all blocks of a message. */
+/** The rules across all blocks of a message. */
 export function checkContent(content: readonly JsonObject[]): void {
   const calls = content.filter(({ type }) => String(type).endsWith('tool_use'))
   const ids = calls.map(({ id }) => id)
   expect(new Set(ids).size, 'every id of a call is unique').toBe(ids.length)
-  // Other results may be of a call in an earlier message; without these, clients fail.
+  // Results of other types may belong to an earlier message; clients fail without these.
   for (const { type, tool_use_id: id } of content) {
     const needsCall = type === 'mcp_tool_result' || type === 'web_search_tool_result'
     if (needsCall) expect(ids, 'a result has its call').toContain(id)

@@ -13,13 +13,13 @@ import {
 import { chatAnswer, nativeAnswer } from './scripted-answers.ts'
 import { messagesAnswer } from './scripted-messages.ts'
 
-/** The package at its two dialects. What the tests call of both is the same. */
+/** The package with its two dialects, whose methods have the same names. */
 export const sdks = [
   { sdk: '1.12', version: '2026-10-21', Sdk: Anthropic },
   { sdk: '0.137', version: '2023-06-01', Sdk: OlderAnthropic as unknown as typeof Anthropic },
 ] as const
 
-/** What stands behind the gateway, and the models that it has of each kind. */
+/** The upstream behind the gateway, and its models of each kind. */
 export const messageKinds = [
   {
     kind: 'demo',
@@ -54,15 +54,15 @@ type ClientOptions = ConstructorParameters<typeof Anthropic>[0]
 
 export type MessageClients = {
   gateway: Gateway
-  /** All three kinds of upstream at once, told apart by the path of a request. */
+  /** All three kinds of upstream, distinguished by the path of a request. */
   upstream: ReplayUpstream
-  /** What the upstream was asked last. */
+  /** The last upstream request. */
   asked(): JsonObject
-  /** How often an upstream was asked to generate. */
+  /** The number of generation requests. */
   asks(): number
-  /** With it the older package sends `x-api-key`, and the newer one a bearer. */
+  /** With this option the older package sends `x-api-key`, and the newer one a bearer token. */
   apiKey: string
-  /** A client that repeats nothing, unless it is told to. */
+  /** A client without retries, unless configured. */
   client(Sdk: typeof Anthropic, options?: ClientOptions): Anthropic
   stop(): Promise<void>
 }
@@ -75,7 +75,7 @@ function generationsOf({ requests }: ReplayUpstream): ReplayRequest[] {
   return requests.filter(({ path }) => generationPaths.test(path))
 }
 
-/** Answers by what it is asked, in the protocol in which it is asked. */
+/** A response to the content and in the protocol of the request. */
 export function scriptedAnswer({ path, body }: ReplayRequest): ReplayAnswer {
   if (path.endsWith('/models')) return { headers: json, body: '{"data":[]}' }
   if (!generationPaths.test(path)) return { status: 404, headers: json, body: '{}' }

@@ -6,27 +6,27 @@ import { checkContent, checkStreamedBlock } from './message-blocks.ts'
 import { checkEnd, checkErrorBody, checkMessageHead, checkUsage, isCut } from './message-objects.ts'
 
 /**
- * A second opinion on the streams of /compat: the order of frames that the strictest clients of the
- * Messages format demand, written without anything of the renderer.
+ * A second implementation of the frame order of /compat that the strictest clients require,
+ * independent of the renderer.
  */
 export type MessageFrame = JsonObject & { type: string }
 
 export type CheckedMessage = {
   frames: MessageFrame[]
-  /** What the frames add up to; null where an error came before the message began. */
+  /** The message of the frames; null if an error came before it began. */
   message: JsonObject | null
   /** The error that ended the stream, if one did. */
   error: JsonObject | null
 }
 
-/** Throws at the first thing that breaks the order, or that does not add up. */
+/** Throws at the first frame that is out of order or inconsistent. */
 export function checkMessageStream(wire: string): CheckedMessage {
   const frames = readMessageFrames(wire)
   expect(['message_stop', 'error'], 'the stream has an end').toContain(frames.at(-1)?.type ?? '')
   return checkFrames(frames)
 }
 
-/** Whatever there is of a stream that was cut: right as far as it goes. */
+/** The frames of an interrupted stream, valid so far. */
 export function checkMessageBeginning(wire: string): MessageFrame[] {
   const frames = wire.split('\n\n').slice(0, -1).map(readFrame)
   checkFrames(frames)
@@ -126,7 +126,7 @@ function takeInMessage(state: State, frame: MessageFrame): void {
   }
 }
 
-/** The message that clients have at the end, or as far as it came. */
+/** The message of a client at the end, or so far. */
 function addUp(state: State): JsonObject | null {
   if (state.message === null) return null
   const { end, reason } = endOf(state)
@@ -139,13 +139,13 @@ function addUp(state: State): JsonObject | null {
   return { ...end, content, usage: addUsage(state) }
 }
 
-/** Also the start tells it, where a message begins whole. */
+/** A complete message at the start of the stream contains it as well. */
 function endOf({ message, ends }: State): { end: JsonObject; reason: unknown } {
   const end: JsonObject = Object.assign({}, message, ...ends.map(({ delta }) => delta))
   return { end, reason: end['stop_reason'] ?? null }
 }
 
-/** Counts are of the whole message so far: they never fall, and what is null keeps what was told. */
+/** Counts are cumulative: they never decrease, and null keeps the previous value. */
 function addUsage({ message, ends }: State): JsonObject {
   const usage = { ...asRecord(message?.['usage']) }
   for (const { usage: counted } of ends) {

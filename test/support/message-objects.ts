@@ -4,9 +4,9 @@ import { messageObject } from '#surfaces/messages/schema/message-object.ts'
 import { checkDescribed } from './described-shapes.ts'
 import { checkBlock, checkContent } from './message-blocks.ts'
 
-/** What a message, its end and an error have to say, in a stream or as a body. */
+/** Validates a message, its end and errors, streamed or as a body. */
 
-/** `cut`: whether the last block may break off with such an end. */
+/** `cut`: whether the last block may be incomplete with this end. */
 const stopReasons: Readonly<Record<string, { cut: boolean }>> = {
   end_turn: { cut: false },
   tool_use: { cut: false },
@@ -39,7 +39,7 @@ const counts = [
   'cache_read_input_tokens',
 ]
 
-/** The message of `message_start`; returns the calls that it may begin with, which come whole. */
+/** The message of `message_start`; returns the complete calls that it may begin with. */
 export function checkMessageHead(message: JsonObject): JsonObject[] {
   checkHead(message)
   const { content } = message
@@ -53,7 +53,7 @@ export function checkMessageHead(message: JsonObject): JsonObject[] {
   return calls
 }
 
-/** A message that is over, as it is answered without streaming. */
+/** A complete message without streaming. */
 export function checkMessageBody(body: unknown): JsonObject {
   const message = asRecord(body)
   checkDescribed(messageObject, message)
@@ -76,7 +76,7 @@ function checkHead({ id, type, role, model }: JsonObject): void {
   expect(model, 'the name that the caller used').toMatch(/./)
 }
 
-/** Why a message ended, in the message itself or in the `delta` of its end. */
+/** Why a message ended, in the message or in the `delta` of its end. */
 export function checkEnd(end: JsonObject, content: readonly JsonObject[]): void {
   const { stop_reason: reason, stop_sequence: sequence = null, stop_details: details = null } = end
   expect(Object.keys(stopReasons)).toContain(String(reason))
@@ -95,7 +95,7 @@ export function isCut(stopReason: unknown): boolean {
   return stopReasons[String(stopReason)]?.cut === true
 }
 
-/** `isWhole`: also the input is counted, which the end of a stream may leave to its start. */
+/** `isWhole`: includes the input count, which the end of a stream may omit. */
 export function checkUsage(usage: JsonObject, { isWhole }: { isWhole: boolean }): void {
   expect(usage['output_tokens']).toBeNumber()
   if (isWhole) expect(usage['input_tokens']).toBeNumber()
@@ -109,7 +109,7 @@ export function checkUsage(usage: JsonObject, { isWhole }: { isWhole: boolean })
   }
 }
 
-/** An error in a stream, or of an HTTP answer; returns its inner object. */
+/** An error event or error response; returns its inner object. */
 export function checkErrorBody(body: unknown): JsonObject {
   expect(asRecord(body)['type']).toBe('error')
   const { error } = asRecord(body)

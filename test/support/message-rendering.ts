@@ -16,7 +16,7 @@ export const someUsage: Usage = {
   totalTokens: 29,
 }
 
-/** A renderer of an answer to a plain question, with seals that hide nothing. */
+/** A renderer for a plain request, with transparent seals. */
 export function openMessageRenderer(given: Partial<MessageRendererOptions> = {}): MessageRenderer {
   return createMessageRenderer({
     id: 'msg_test',
@@ -29,7 +29,7 @@ export function openMessageRenderer(given: Partial<MessageRendererOptions> = {})
   })
 }
 
-/** What a client receives of these batches, checked as every stream is. */
+/** The stream of these batches, validated. */
 export function renderMessage(
   batches: readonly EventBatch[],
   given: Partial<MessageRendererOptions> = {},
@@ -49,7 +49,7 @@ export function foldMessage(
   return renderer.result()
 }
 
-/** A whole generation with these blocks. */
+/** A complete generation with these blocks. */
 export function generationOf(
   blocks: readonly GenerationEvent[],
   finish: Partial<Extract<GenerationEvent, { type: 'finish' }>> = {},

@@ -1,14 +1,14 @@
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import type { ReplayAnswer } from './replay-upstream.ts'
 
-/** A native Messages upstream: as strict as its vendor about what it is asked, and as plain. */
+/** A native Messages upstream that validates requests as strictly as its vendor. */
 
 type Block = JsonObject & { type: string }
 type Message = { role: string; content: Block[] }
 
-/** What it signs its thoughts with. */
+/** The signature of its thinking. */
 export const signatureOf = (thinking: string) => `sig-${Bun.hash(thinking).toString(36)}`
-/** Thoughts that it shows to nobody. */
+/** Redacted thinking. */
 export const redactedThought = 'b3BhcXVl'
 
 export function messagesAnswer(body: string): ReplayAnswer {
@@ -27,7 +27,7 @@ export function errorAnswer(status: number, type: string, message: string): Repl
   }
 }
 
-/** Blocks as a message on the wire, with the events that their deltas come in. */
+/** Blocks on the wire, with the events of their deltas. */
 export function streamOf(content: readonly Block[]): string {
   const isCall = content.some(({ type }) => type === 'tool_use')
   const usage = { input_tokens: 7, cache_read_input_tokens: 4, cache_creation_input_tokens: 2 }
@@ -118,7 +118,7 @@ function think(thinking: string): Block[] {
   ]
 }
 
-/** Everything that was said, in one line, so that a test sees what a model gets to see. */
+/** The complete prompt in one line, so that tests see what the model got. */
 function recall(request: JsonObject, messages: readonly Message[]): string {
   const tell = ({ role, content }: Message) => `${role} said ${content.map(textOf).join(' ')}`
   return [`system said ${request['system'] ?? 'nothing'}`, ...messages.map(tell)].join('; ')
@@ -131,7 +131,7 @@ function textOf(block: Block): string {
   return String(text ?? thinking ?? `[${type}]`)
 }
 
-/** What the vendor refuses, in words like theirs; null for a request that may pass. */
+/** The message of a validation error, in the format of the vendor; null for a valid request. */
 export function faultOf(request: JsonObject, messages: readonly Message[]): string | null {
   const { max_tokens: max, thinking } = request
   if (typeof max !== 'number' || max < 1) return 'max_tokens: Field required'
@@ -181,7 +181,10 @@ function faultOfMessage(message: Message, before: Message | undefined, ids: Set<
   return null
 }
 
-/** Messages with their content as blocks, and neighbours of one role as one, as the vendor reads it. */
+/**
+ * Messages with content blocks, and consecutive messages of one role merged, as the vendor reads
+ * them.
+ */
 export function readMessages(value: unknown): Message[] {
   const list = Array.isArray(value) ? value.map(asRecord) : []
   return list.map(({ role, content }) => ({

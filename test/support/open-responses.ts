@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 
 /**
- * The published interface document of Open Responses, kept beside the project and never in it.
- * Tests that need it say `test.skipIf(!openResponsesExists)`.
+ * The published interface document of Open Responses, which is not part of the repository. Tests
+ * that need it use `test.skipIf(!openResponsesExists)`.
  */
 const path = join(import.meta.dir, '../../../shared/open-responses/openapi.json')
 
@@ -18,7 +18,7 @@ const eventSchemas = new Map(
     .map((schema) => [typeOf(schema), schema]),
 )
 
-/** What is wrong with a Response object, as `path: complaint`; empty where nothing is. */
+/** The faults of a Response object as `path: complaint`. */
 export function faultsOfResponse(response: unknown): string[] {
   return faultsOf(response, named('ResponseResource'), '')
 }
@@ -27,12 +27,12 @@ export function faultsOfCompaction(compaction: unknown): string[] {
   return faultsOf(compaction, named('CompactResource'), '')
 }
 
-/** Of an item as it is answered, in a list or in the output of a response. */
+/** Of an item in a list or in the output of a response. */
 export function faultsOfItem(item: unknown): string[] {
   return faultsOf(item, named('ItemField'), '')
 }
 
-/** What is wrong with an event of a stream; an event of a type that is not published is a fault. */
+/** The faults of a stream event; an unpublished event type is a fault. */
 export function faultsOfEvent(event: JsonObject): string[] {
   const schema = eventSchemas.get(event['type'])
   if (schema === undefined) return [`: no event is called ${event['type']}`]
@@ -81,7 +81,7 @@ function faultsOfFields(value: JsonObject, schema: JsonObject, at: string): stri
   ]
 }
 
-/** One variant must fit; of one that is told by its `type`, the faults are given in full. */
+/** One variant must match; a variant with the same `type` reports its faults. */
 function faultsOfUnion(value: unknown, variants: readonly JsonObject[], at: string): string[] {
   if (variants.some((variant) => faultsOf(value, variant, at).length === 0)) return []
   const said = isRecord(value) ? value['type'] : undefined
@@ -121,7 +121,7 @@ function isOfType(value: unknown, type: unknown): boolean {
   }
 }
 
-/** The one value that a schema's `type` field may have. */
+/** The constant of the `type` field of a schema. */
 function typeOf(schema: JsonObject): unknown {
   const { $ref: ref } = schema
   if (typeof ref === 'string') return typeOf(named(ref.replace('#/components/schemas/', '')))

@@ -1,18 +1,18 @@
 import { connect, type Socket } from 'node:net'
 import { checkEventStream } from './checked-fetch.ts'
 
-/** A request over a socket of its own: `fetch` has a limit on requests at a time, and reads ahead. */
+/** A request over its own socket: `fetch` limits concurrent requests, and reads ahead. */
 export type RawRequest = {
   readonly socket: Socket
-  /** What has arrived of the answer, head and all. */
+  /** The response so far, including its head. */
   readonly bytesReceived: () => number
-  /** The body once the connection ended, in the chunks of its coding; throws when it was cut. */
+  /** The chunks of the body after the connection ended; throws if the body is incomplete. */
   chunks(): Promise<string[]>
-  /** All of them; a stream is checked. */
+  /** All chunks; streams are validated. */
   body(): Promise<string>
 }
 
-/** `path` is /v1/responses unless given. */
+/** Default: /v1/responses. */
 export type RawQuestion = { port: number; token: string; body: object; path?: string }
 
 /** POSTs a body. A `paused` request reads nothing until its socket is resumed. */
@@ -53,7 +53,7 @@ export function sendRaw(question: RawQuestion, paused = false): RawRequest {
   }
 }
 
-/** The chunks of a whole answer. */
+/** The chunks of a complete response. */
 function readChunks(answer: Buffer): string[] {
   const chunks: string[] = []
   for (let at = answer.indexOf('\r\n\r\n') + 4; ; ) {

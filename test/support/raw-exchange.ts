@@ -1,19 +1,19 @@
 import { connect, type Socket } from 'node:net'
 
-/** Bytes to a port of ours, and back what was answered until the connection ended. */
+/** Sends bytes to a local port, and returns the response when the connection ends. */
 export function exchangeBytes(port: number, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = []
     const socket = connect(port, '127.0.0.1')
     socket.on('data', (piece: Buffer) => pieces.push(piece))
-    // A server that is fed nonsense may reset the connection; what it said before that counts.
+    // A server may reset the connection after invalid input; what it sent before counts.
     socket.on('error', () => {})
     socket.on('close', () => resolve(Buffer.concat(pieces).toString()))
     socket.write(bytes)
   })
 }
 
-/** A connection on which these bytes were sent and that stays open. */
+/** An open connection on which these bytes were sent. */
 export function openSocket(port: number, bytes: string | Uint8Array): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { isRecord, parseJson } from '#lib/json.ts'
 
 /**
- * Real traffic of inference servers, kept beside the project and never in it. Tests that need it
- * say `test.skipIf(!recordingsExist)`.
+ * Real traffic of inference servers, which is not part of the repository. Tests that need it use
+ * `test.skipIf(!recordingsExist)`.
  */
 const root = join(import.meta.dir, '../../../shared/recorded')
 
@@ -12,17 +12,17 @@ export const recordingsExist = existsSync(root)
 
 export type RecordedProtocol = 'chat-completions' | 'responses' | 'messages'
 
-/** The names of the recorded streams, to be read with `recordedStream`. */
+/** The names of the recorded streams, for `recordedStream`. */
 export function recordedStreamNames(protocol: RecordedProtocol): string[] {
   return listNames(protocol, /\.chunks\.txt$|\.sse$/)
 }
 
-/** The names of the recorded whole bodies, to be read with `recordedBody`. */
+/** The names of the recorded bodies, for `recordedBody`. */
 export function recordedBodyNames(protocol: RecordedProtocol): string[] {
   return listNames(protocol, /\.json$/)
 }
 
-/** The data payloads of a recorded stream in order, without a closing `[DONE]`. */
+/** The data payloads of a recorded stream in order, without the final `[DONE]`. */
 export function recordedPayloads(protocol: RecordedProtocol, name: string): string[] {
   const lines = readFileSync(join(root, protocol, name), 'utf8').split('\n')
   const payloads = name.endsWith('.sse')
@@ -31,7 +31,7 @@ export function recordedPayloads(protocol: RecordedProtocol, name: string): stri
   return payloads.filter((payload) => payload.trim() !== '' && payload !== '[DONE]')
 }
 
-/** A recorded stream as its server put it on the wire. */
+/** A recorded stream as its server sent it. */
 export function recordedStream(protocol: RecordedProtocol, name: string): string {
   const payloads = recordedPayloads(protocol, name)
   if (protocol === 'chat-completions') return chatStream(payloads)
@@ -42,7 +42,7 @@ export function recordedBody(protocol: RecordedProtocol, name: string): string {
   return readFileSync(join(root, protocol, name), 'utf8')
 }
 
-/** Payloads (JSON texts, or values to be made JSON) as a chat-completions stream. */
+/** Payloads (JSON strings, or values to be serialized) as a chat completions stream. */
 export function chatStream(payloads: readonly unknown[]): string {
   const texts = payloads.map((payload) =>
     typeof payload === 'string' ? payload : JSON.stringify(payload),
@@ -57,7 +57,7 @@ function listNames(protocol: RecordedProtocol, ending: RegExp): string[] {
     .sort()
 }
 
-/** One recording holds broken JSON, with its type in front. */
+/** One recording contains invalid JSON, preceded by its type. */
 function readType(payload: string): string {
   const parsed = parseJson(payload)
   const type = isRecord(parsed) ? parsed['type'] : /"type":"([^"]+)"/.exec(payload)?.[1]

@@ -27,7 +27,7 @@ const { echo } = parseCreateResponse(
 const toolNames = createToolNames(makeRequest())
 const limits = { eventBytesMax: 1_048_576, toolArgumentCharsMax: 1_048_576 }
 
-/** A renderer of an answer to a plain question. */
+/** A renderer for a plain request. */
 function openRenderer(): ResponseRenderer {
   return createResponseRenderer({
     id: 'resp_test',
@@ -43,14 +43,14 @@ function openRenderer(): ResponseRenderer {
 }
 
 /**
- * What a client receives of an upstream's bytes that arrive in these reads: parser, decoder and
- * renderer in memory, so that thousands of divisions can be tried.
+ * The stream of upstream bytes that arrive in these reads: parser, decoder and renderer in memory,
+ * so that thousands of splits can be tested.
  */
 export function renderReads(protocol: DecodedProtocol, reads: readonly Uint8Array[]): string {
   return renderDecoded(decodeReads(protocol, reads))
 }
 
-/** The same of events: the stream of a response. */
+/** The same for events: the stream of a response. */
 export function renderDecoded({ batches, failure }: Decoded): string {
   const renderer = openRenderer()
   let wire = batches.map(renderer.push).join('')
@@ -60,7 +60,7 @@ export function renderDecoded({ batches, failure }: Decoded): string {
 
 export type DecodedProtocol = 'chat-completions' | 'responses' | 'messages'
 
-/** The events of each read, and what ended them before their end. */
+/** The events of each read, and the failure that ended them early. */
 export type Decoded = { batches: GenerationEvent[][]; failure: AppError | null }
 
 export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Array[]): Decoded {

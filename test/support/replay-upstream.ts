@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net'
 
 /**
- * A real HTTP server that answers as an upstream would, byte for byte as it is told. Bodies of
- * recorded traffic come from `recordings.ts`.
+ * A real HTTP server that returns scripted upstream responses byte for byte. Bodies of recorded
+ * traffic come from `recordings.ts`.
  */
 export type ReplayUpstream = {
   /** `http://127.0.0.1:<port>/v1` */
@@ -10,22 +10,22 @@ export type ReplayUpstream = {
   /** Every request so far, in order. */
   readonly requests: readonly ReplayRequest[]
   readonly connections: {
-    /** Open now; a kept-alive idle connection counts. */
+    /** Open connections, including idle keep-alive ones. */
     open: number
-    /** Ended so far, by whichever side. */
+    /** Closed connections, by either side. */
     closed: number
-    /** Ended by the caller before its answer was complete. */
+    /** Closed by the client before the response was complete. */
     aborted: number
   }
-  /** Bytes of answer bodies that went out so far; stands still while the caller does not read. */
+  /** Sent bytes of response bodies; constant while the client does not read. */
   readonly bodyBytesSent: () => number
-  /** Changes the answer from the next request on. */
+  /** Replaces the response from the next request on. */
   answer(next: ReplayAnswer | ((request: ReplayRequest) => ReplayAnswer)): void
-  /** Resolves once the state is as asked; checked whenever a connection or request changes. */
+  /** Resolves when the condition holds; checked whenever a connection or request changes. */
   until(reached: (upstream: ReplayUpstream) => boolean): Promise<void>
-  /** Breaks off every answer that is under way; for a `hang` whose first part was read. */
+  /** Aborts every response in progress, including those with `hang`. */
   cut(): void
-  /** Ends every connection, and the server. */
+  /** Closes every connection, and the server. */
   stop(): Promise<void>
 }
 
@@ -39,18 +39,18 @@ export type ReplayRequest = {
 }
 
 export type ReplayAnswer = {
-  /** 200 unless given. */
+  /** Default: 200. */
   status?: number
-  /** `content-type: text/event-stream` unless given. */
+  /** Default: `content-type: text/event-stream`. */
   headers?: Readonly<Record<string, string>>
   body?: string | Uint8Array
-  /** Byte offsets at which the body is divided; each piece is a write of its own. */
+  /** Byte offsets at which the body is split; each piece is a separate write. */
   cutsAt?: readonly number[]
-  /** Pause before each piece after the first; a turn of the event loop unless given. */
+  /** The pause before each piece after the first; by default one turn of the event loop. */
   pauseMs?: number
   /**
-   * `whole`: the body is complete. `cut`: the connection ends where more body was announced.
-   * `hang`: nothing more comes, the connection stays. `silent`: not even a head is sent.
+   * `whole`: the body is complete. `cut`: the connection ends before the announced end of the body.
+   * `hang`: nothing more is sent, and the connection stays open. `silent`: not even a head is sent.
    */
   ending?: 'whole' | 'cut' | 'hang' | 'silent'
 }
@@ -131,7 +131,7 @@ export async function startReplayUpstream(
 
 type Connection = { socket: Socket; received: Buffer; answering: boolean }
 
-/** The request that has arrived as a whole, or null; its body must have a content-length. */
+/** The complete request, or null while it is incomplete; its body requires a content-length. */
 function takeRequest(connection: Connection): ReplayRequest | null {
   const headEnd = connection.received.indexOf('\r\n\r\n')
   if (headEnd === -1) return null
@@ -150,7 +150,7 @@ function takeRequest(connection: Connection): ReplayRequest | null {
   return { method, path, headers, body }
 }
 
-/** Resolves to whether the answer went out as a whole, or ended as it was told to. */
+/** Resolves to whether the response was sent completely, or ended as scripted. */
 async function send(
   socket: Socket,
   answer: ReplayAnswer,
@@ -193,7 +193,7 @@ function divide(answer: ReplayAnswer): Buffer[] {
     .filter((piece) => piece.length > 0)
 }
 
-/** Resolves when the caller's side has taken the bytes, or is gone. */
+/** Resolves when the bytes were sent, or the client disconnected. */
 function write(socket: Socket, data: string | Buffer): Promise<void> {
   return new Promise((resolve) => {
     if (socket.destroyed || socket.write(data)) return resolve()

@@ -4,18 +4,18 @@ import { checkItem, joinDeltas, textOfItem } from './response-items.ts'
 import { checkLifecycle, isOfLifecycle } from './response-lifecycle.ts'
 
 /**
- * A second opinion on the streams of responses: the order of frames as the published format and the
- * strictest clients have it, written without anything of the renderer.
+ * A second implementation of the frame order of responses, by the published format and the
+ * strictest clients, independent of the renderer.
  */
 export type Frame = JsonObject & { type: string }
 
 export type CheckedStream = {
   frames: Frame[]
-  /** The response of the closing frame. */
+  /** The response of the terminal frame. */
   response: JsonObject
 }
 
-/** Frames as they stand on the wire. Throws at whatever is neither a frame nor the end. */
+/** Frames on the wire. Throws on anything that is neither a frame nor the end. */
 export function readFrames(wire: string): Frame[] {
   const blocks = wire.split('\n\n')
   expect(blocks.splice(-2), 'the stream ends with [DONE] and nothing after it').toEqual([
@@ -25,7 +25,7 @@ export function readFrames(wire: string): Frame[] {
   return blocks.map(readFrame)
 }
 
-/** The frames of a stream that is still open, as far as they have arrived whole. */
+/** The complete frames of an open stream so far. */
 export function readOpenFrames(wire: string): Frame[] {
   return wire
     .split('\n\n')
@@ -34,12 +34,12 @@ export function readOpenFrames(wire: string): Frame[] {
     .map(readFrame)
 }
 
-/** Throws at the first thing that breaks the order, or that does not add up. */
+/** Throws at the first frame that is out of order or inconsistent. */
 export function checkStream(wire: string): CheckedStream {
   return checkWhole(readFrames(wire))
 }
 
-/** One turn over a WebSocket, from `response.created` to its end, as the messages that came. */
+/** The messages of one response over a WebSocket, from `response.created` to its end. */
 export function checkTurn(messages: readonly unknown[]): CheckedStream {
   return checkWhole(
     messages.map((message) => {
@@ -49,7 +49,7 @@ export function checkTurn(messages: readonly unknown[]): CheckedStream {
   )
 }
 
-/** The one message that refuses a turn over a WebSocket; returns its `error`. */
+/** The error frame of a refused request over a WebSocket; returns its `error`. */
 export function checkErrorMessage(message: unknown): JsonObject {
   expect(message).toMatchObject({ type: 'error', status: expect.any(Number) })
   const error = object(isRecord(message) ? message : {}, 'error')
@@ -57,7 +57,7 @@ export function checkErrorMessage(message: unknown): JsonObject {
   return error
 }
 
-/** What comes behind a frame that was seen already; the response is null where nothing came. */
+/** The frames after an already received one; the response is null if there are none. */
 export function checkTail(
   wire: string,
   startingAfter: number,
@@ -80,7 +80,7 @@ export function checkTail(
   return { frames, response }
 }
 
-/** Whatever there is of a stream that was cut: right as far as it goes. */
+/** The frames of an interrupted stream, valid so far. */
 export function checkBeginning(wire: string): Frame[] {
   const frames = readOpenFrames(wire)
   checkNumbers(frames, 0)
@@ -125,7 +125,7 @@ function isFrame(value: unknown): value is Frame {
 const added = 'response.output_item.added'
 const done = 'response.output_item.done'
 
-/** Only the last item may be incomplete, and nothing is in a response that was completed. */
+/** Only the last item may be incomplete, and none in a completed response. */
 function checkOutput(response: JsonObject): void {
   const output = list(response['output'])
   const statuses = output.map(({ status }) => status)
@@ -139,7 +139,7 @@ function checkOutput(response: JsonObject): void {
   expect(names.size, 'every call_id is unique').toBe(calls.length)
 }
 
-/** The frames of each item, from `added` to `done`, with one index and one id on all of them. */
+/** The frames of each item, from `added` to `done`, with the same index and id. */
 function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
   const items: Frame[][] = []
   let open: Frame[] | null = null
@@ -151,7 +151,7 @@ function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
       items.push(open)
     }
     if (open !== null && isBreakingOff(frame)) {
-      // Nobody was there to end the item; it is not part of the output.
+      // The item was never ended, so it is not part of the output.
       items.pop()
       open = null
     }
@@ -168,12 +168,12 @@ function splitItems(frames: readonly Frame[], firstIndex: number): Frame[][] {
   return items
 }
 
-/** Where the process that ran a response is gone, or somebody deleted it while it ran. */
+/** If the process of a response died, or the response was deleted while it ran. */
 function isBreakingOff({ type, code }: Frame): boolean {
   return type === 'error' && (code === 'worker_lost' || code === 'not_found')
 }
 
-/** The rest of an item whose beginning came before; returns its index, or null without any. */
+/** The rest of an item whose start was received before; returns its index, or null without any. */
 function checkRest(frames: readonly Frame[], output: readonly JsonObject[]): number | null {
   const rest = frames.filter(({ type }) => !isOfLifecycle(type))
   const end = rest.at(-1)
@@ -195,7 +195,7 @@ function idOf(frame: Frame | undefined): unknown {
   return isRecord(frame?.['item']) ? frame['item']['id'] : frame?.['item_id']
 }
 
-/** A heartbeat shows the items as far as they had come. */
+/** A heartbeat contains the items so far. */
 function checkHeartbeats(frames: readonly Frame[], output: readonly JsonObject[]): void {
   frames.forEach((frame, at) => {
     if (frame.type !== 'response.in_progress') return

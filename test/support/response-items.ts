@@ -2,9 +2,9 @@ import { expect } from 'bun:test'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { Frame } from './response-frames.ts'
 
-/** What the frames of one output item, from `added` to `done`, have to add up to. */
+/** Validates the frames of one output item, from `added` to `done`. */
 
-/** Returns the item as it ended. */
+/** Returns the final item. */
 export function checkItem(frames: readonly Frame[]): JsonObject {
   const added = object(frames[0] ?? {}, 'item')
   const done = object(frames.at(-1) ?? {}, 'item')
@@ -33,7 +33,7 @@ export function checkItem(frames: readonly Frame[]): JsonObject {
   return done
 }
 
-/** The text that the deltas of an item add up to, in whatever field it is kept. */
+/** The joined text of the deltas of an item, whichever field holds it. */
 export function textOfItem(item: JsonObject): string {
   const { arguments: args, input, summary, content } = item
   if (typeof args === 'string') return args
@@ -42,7 +42,7 @@ export function textOfItem(item: JsonObject): string {
   return parts.map((part) => part['text'] ?? part['refusal'] ?? '').join('')
 }
 
-/** What the deltas among these frames say. */
+/** The text of the deltas among these frames. */
 export function joinDeltas(frames: readonly Frame[]): string {
   return frames
     .filter(isDelta)
@@ -50,7 +50,7 @@ export function joinDeltas(frames: readonly Frame[]): string {
     .join('')
 }
 
-/** Items that are told apart by their `call_id` too. */
+/** Items with a unique `call_id`. */
 const answered = new Set(['function_call', 'custom_tool_call', 'shell_call', 'shell_call_output'])
 
 function checkIdentity(item: JsonObject): void {
@@ -138,7 +138,7 @@ function checkMcpCall(inner: readonly Frame[], added: JsonObject, done: JsonObje
   }
 }
 
-/** The events that strict clients know of each kind of item. */
+/** The events of each kind of item that strict clients know. */
 const stages: Readonly<Record<string, readonly string[]>> = {
   web_search_call: ['in_progress', 'searching', 'completed'],
   file_search_call: ['in_progress', 'searching', 'completed'],

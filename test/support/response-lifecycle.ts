@@ -2,9 +2,9 @@ import { expect } from 'bun:test'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { Frame } from './response-frames.ts'
 
-/** What the frames that speak of a response as a whole have to say, and in which order. */
+/** Validates the frames with the whole response, and their order. */
 
-/** What may follow each frame that speaks of the response; items are told while it is in progress. */
+/** The frames that may follow each lifecycle frame; items are sent while it is in progress. */
 const lifecycle: Readonly<Record<string, readonly string[]>> = {
   start: ['response.created'],
   'response.created': ['response.queued', 'response.in_progress', 'response.completed'],
@@ -21,7 +21,7 @@ const lifecycle: Readonly<Record<string, readonly string[]>> = {
   'response.failed': [],
 }
 
-/** The states of the response in the order in which they are told; the last one may be its end. */
+/** The states of the response in order; the last one may be final. */
 export function checkLifecycle(
   frames: readonly Frame[],
   expected: { from: 'start' | 'anywhere'; isOver: boolean },
@@ -56,7 +56,7 @@ function checkState(frame: Frame, next: string | undefined): void {
   const isOpen = name === 'created' || name === 'queued' || name === 'in_progress'
   if (name === 'created' && next === undefined) expect(status).toBeOneOf(['queued', 'in_progress'])
   else if (isOpen) expect(status).toBe(isQueued ? 'queued' : 'in_progress')
-  // The format has no event for a response that was cancelled.
+  // The format has no event for cancelled responses.
   else if (name === 'incomplete') expect(status).toBeOneOf(['incomplete', 'cancelled'])
   else expect(status).toBe(name)
   if (name === 'created' || name === 'queued') expect(output).toEqual([])
@@ -68,7 +68,9 @@ function checkState(frame: Frame, next: string | undefined): void {
   if (isOpen) expect(response['usage']).toBeNull()
 }
 
-/** What changes while a response runs; `store` says at its end whether it could be stored. */
+/**
+ * The fields that change while a response runs; `store` says at its end whether it could be stored.
+ */
 const changing = ['status', 'completed_at', 'output', 'error', 'incomplete_details', 'usage']
 
 function checkSameResponse(states: readonly JsonObject[]): void {

@@ -18,11 +18,11 @@ import {
 } from './open-responses.ts'
 
 /**
- * Every object of the Responses routes, against our own description, against the published document
- * and, where that is silent, against what the clients of OpenAI read.
+ * Validates every object of the Responses endpoints against the OpenAPI document, the published
+ * document and, where that is silent, the fields that the OpenAI clients read.
  */
 
-/** Throws where the body is not what an object of its kind has to be. */
+/** Throws if the body is not a valid object of its kind. */
 export function checkBody(body: unknown): void {
   if (!isRecord(body)) return
   checks[kindOf(body)]?.(body)
@@ -55,9 +55,9 @@ function kindOf(body: JsonObject): string {
   return 'error' in body && !('object' in body) ? 'error' : String(body['object'])
 }
 
-/** Throws where an event is not as the document has it, apart from what it does not know. */
+/** Throws if an event does not conform to the published document, except for unknown types. */
 export function checkEvent(event: JsonObject): void {
-  // Over a WebSocket the name of its request stands beside.
+  // Over a WebSocket it also has the stream id of its request.
   const { stream_id: _, ...own } = event
   checkDescribed(streamEvent, own)
   if (isForeignEvent(event) || isForeignItem(event['item'])) return
@@ -71,9 +71,9 @@ export function checkEvent(event: JsonObject): void {
   expectNone(() => faultsOfEvent(known), String(event['type']))
 }
 
-/** The pages of items; other lists are not of these routes. */
+/** The pages of items; other lists belong to other endpoints. */
 function checkList(list: JsonObject): void {
-  // Pages with a cursor of their own name no ids.
+  // Pages with their own cursor have no ids.
   if (!('has_more' in list) || 'next' in list || 'next_page' in list) return
   const data = Array.isArray(list['data']) ? list['data'].filter(isRecord) : []
   expect(list['data']).toHaveLength(data.length)
@@ -109,7 +109,7 @@ function isForeignItem(item: unknown): boolean {
   return isRecord(item) && !publishedItems.has(String(item['type']))
 }
 
-/** The events of items that the document does not know. */
+/** The events of items that the document does not define. */
 function isForeignEvent({ type, annotation }: JsonObject): boolean {
   if (isRecord(annotation)) return !isPublishedCitation(annotation)
   return /^response\.(custom_tool_call_input|\w+_call|mcp_call_arguments|mcp_list_tools)\./.test(
@@ -118,8 +118,8 @@ function isForeignEvent({ type, annotation }: JsonObject): boolean {
 }
 
 /**
- * The object as the document would have it. Where Open Responses and the clients of OpenAI disagree
- * the latter get what they need: this is the whole list of it.
+ * The object in the form of the document. This is the complete list of differences between Open
+ * Responses and the OpenAI clients, whose requirements take precedence.
  */
 function publishedResponse(response: JsonObject): JsonObject {
   const { text, reasoning, tools, tool_choice: choice } = response
@@ -151,14 +151,14 @@ function isPublishedCitation({ type }: JsonObject): boolean {
   return type === 'url_citation'
 }
 
-/** Tools of other types can be chosen, and be among those that are allowed. */
+/** Tools of other types can be chosen and allowed. */
 function publishedChoice(choice: JsonObject): unknown {
   if (choice['type'] === 'function') return choice
   if (choice['type'] !== 'allowed_tools') return 'auto'
   return { ...choice, tools: list(choice['tools']).filter(({ type }) => type === 'function') }
 }
 
-/** The document knows the schema of an answer only as null. */
+/** The document only allows null for the schema of an output format. */
 function publishedText(text: JsonObject): JsonObject {
   const { format } = text
   return isRecord(format) && isRecord(format['schema'])

@@ -1,7 +1,7 @@
 import type { JsonObject } from '#lib/json.ts'
 import type { MessageFrame } from './message-frames.ts'
 
-/** A stream with a block of every kind that changes, written by hand as the vendor's clients take it. */
+/** A stream with a block of every kind with deltas, written by hand in the format of the vendor. */
 export function sampleMessage(): MessageFrame[] {
   const usage = { input_tokens: 9, output_tokens: 1, cache_read_input_tokens: 0 }
   const citation = {

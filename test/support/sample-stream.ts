@@ -1,7 +1,7 @@
 import type { JsonObject } from '#lib/json.ts'
 import type { Frame } from './response-frames.ts'
 
-/** A stream with an item of every kind, written by hand as the published format has it. */
+/** A stream with an item of every kind, written by hand in the published format. */
 
 const head = {
   id: 'resp_1',
@@ -34,7 +34,7 @@ export function sampleFrames(): Frame[] {
   return number(sample.frames)
 }
 
-/** Numbers frames anew, from `first`. */
+/** Renumbers frames from `first`. */
 export function number(frames: readonly Frame[], first = 0): Frame[] {
   return frames.map((frame, at) => ({ ...frame, sequence_number: first + at }))
 }

@@ -1,6 +1,6 @@
 import { chatStream } from './recordings.ts'
 
-/** Answers of upstreams that look at what they are asked. */
+/** Upstream responses that depend on the request. */
 
 const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
 export const chunk = (delta: object, finish: string | null = null) => ({
@@ -15,7 +15,7 @@ const call = (index: number, id: string, name: string, args: string) => ({
 const oslo = '{"city":"Oslo"}'
 const rome = '{"city":"Rome"}'
 
-/** Everything that was said, in one line, so that a test sees what a model gets to see. */
+/** The complete prompt in one line, so that tests see what the model got. */
 function recall(messages: readonly Said[]): string {
   const tell = ({ role, type, content, reasoning_content: thought }: Said) => {
     const told = `${role ?? type} said ${readContent(content)}`
@@ -32,14 +32,14 @@ function readContent(content: unknown): string {
   return Array.isArray(content) ? content.map((part) => part.text ?? '').join('') : ''
 }
 
-/** The first tool that was given, with arguments that it takes. */
+/** A call of the first tool, with valid arguments. */
 function pickTool(tool: { name: string; parameters?: { properties?: object } }) {
   const properties = tool.parameters?.properties ?? {}
   if ('answer' in properties) return { name: tool.name, args: '{"answer":42}' }
   return { name: tool.name, args: 'city' in properties ? oslo : '{}' }
 }
 
-/** A chat upstream that answers by what it is asked. */
+/** A chat upstream whose response depends on the request. */
 export function chatAnswer(body: string): string {
   const request = JSON.parse(body)
   const last = request.messages.at(-1)
@@ -83,7 +83,7 @@ export function chatAnswer(body: string): string {
   ])
 }
 
-/** A native upstream that speaks as loosely as servers do: other ids, no sequence numbers. */
+/** A native upstream as lenient as real servers: other ids, no sequence numbers. */
 export function nativeAnswer(body: string): string {
   const request = JSON.parse(body)
   const last = request.input.at(-1)

@@ -8,7 +8,10 @@ import {
 } from './messages-answers.ts'
 import type { ReplayAnswer } from './replay-upstream.ts'
 
-/** A native Messages upstream that answers by what it is asked, as the others of the client tests do. */
+/**
+ * A native Messages upstream whose response depends on the request, like the other client test
+ * upstreams.
+ */
 
 export function messagesAnswer(body: string): ReplayAnswer {
   const request: JsonObject = JSON.parse(body)
@@ -42,7 +45,7 @@ export const messageStart = {
   },
 }
 
-/** The stream of a message that has these blocks, in small pieces. */
+/** The stream of a message with these blocks, in small pieces. */
 function messageStream(blocks: readonly JsonObject[], end: JsonObject): string {
   return messageWire([
     messageStart,
@@ -91,7 +94,7 @@ function answerTo(request: JsonObject, messages: readonly JsonObject[]): JsonObj
   const prompt = JSON.stringify(last)
   const tools = listOf(request['tools']).filter((tool) => 'input_schema' in tool)
   const [tool] = tools
-  // The vendor refuses an id that comes twice in a conversation.
+  // The vendor rejects an id that occurs twice in a conversation.
   const withTurn = (block: JsonObject) => ({ ...block, id: `${block['id']}${messages.length}` })
   const result = last.find(({ type }) => type === 'tool_result')
   if (result !== undefined) return [say(`It is ${readBlocks(result['content'])}.`)]

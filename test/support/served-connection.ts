@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { openDescriptors } from './process.ts'
 
-/** A connection that is kept, of which it is known which worker serves it. */
+/** A keep-alive connection with the worker that serves it. */
 export type ServedConnection = {
   readonly workerPid: number
   exchange(
@@ -11,11 +11,11 @@ export type ServedConnection = {
     headers: Readonly<Record<string, string>>,
     body?: string,
   ): Promise<{ status: number; body: string }>
-  /** POSTs, and gives all that comes until the connection ends, in order or not. */
+  /** POSTs, and returns everything until the connection ends, regularly or not. */
   readToEnd(path: string, headers: Readonly<Record<string, string>>, body: string): Promise<string>
 }
 
-/** The kernel deals connections out by chance: with this many, no worker goes without. */
+/** The kernel distributes connections at random: with this many, every worker gets one. */
 const triesMax = 200
 
 /** One connection to each of two workers that share a port. */
@@ -39,7 +39,7 @@ async function openConnection(port: number, workers: readonly number[]): Promise
     socket.once('connect', resolve)
     socket.once('error', reject)
   })
-  // A worker has the connection once it has answered on it.
+  // A worker has accepted the connection once it has responded on it.
   await exchange(socket, ['GET', '/livez', {}, ''])
   const inode = inodeOf({ serverPort: port, clientPort: socket.localPort ?? 0 })
   const workerPid = workers.find((pid) => openDescriptors(pid).includes(`socket:[${inode}]`))
@@ -52,7 +52,7 @@ async function openConnection(port: number, workers: readonly number[]): Promise
   }
 }
 
-/** The server's end of a connection, from the kernel's table. */
+/** The server end of a connection, from the table of the kernel. */
 function inodeOf(ends: { serverPort: number; clientPort: number }): string {
   const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, '0')
   const table = readFileSync('/proc/net/tcp', 'utf8').split('\n')
@@ -78,14 +78,14 @@ function readToEnd(socket: Socket, question: Question): Promise<string> {
     socket.on('data', (piece: Buffer) => {
       received += piece.toString()
     })
-    // A worker that is killed resets its connections.
+    // A killed worker resets its connections.
     socket.on('error', () => {})
     socket.once('close', () => resolve(received))
     socket.write(renderRequest(question))
   })
 }
 
-/** Answers here are short and have a content-length. */
+/** These responses are short and have a content-length. */
 function exchange(socket: Socket, question: Question) {
   return new Promise<{ status: number; body: string }>((resolve, reject) => {
     let received = ''

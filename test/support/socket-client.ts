@@ -5,30 +5,32 @@ import { checkEventStream } from './checked-fetch.ts'
 import { eventually } from './eventually.ts'
 
 /**
- * A WebSocket client that is byte for byte what a test wants: it can stop reading, vanish, send what
- * no library sends, and says what came back.
+ * A WebSocket client with byte-level control: it can stop reading, disconnect, send what no library
+ * sends, and record what it received.
  */
 export type SocketClient = {
   readonly socket: Socket
-  /** The head of the answer to the handshake. */
+  /** The head of the handshake response. */
   readonly head: string
   /** The text frames so far. */
   readonly texts: readonly string[]
   readonly bytesReceived: () => number
-  /** The code of the close frame that came, if one did. */
+  /** The code of the received close frame, if any. */
   readonly closeCode: () => number | null
   readonly isClosed: () => boolean
   send(value: unknown): void
   sendFrame(opcode: number, payload: string | Uint8Array, firstBits?: number): void
-  /** The text frames behind the first `after`, once there are `count` of them. */
+  /** The text frames after the first `after`, once there are `count` of them. */
   read(count: number, after?: number): Promise<JsonObject[]>
-  /** Asks for a response and reads the events until its end, which are checked, or one error frame. */
+  /**
+   * Requests a response and reads its events to the end, which are validated, or one error frame.
+   */
   turn(body: object): Promise<TurnAnswer>
 }
 
 export type TurnAnswer = {
   readonly events: readonly JsonObject[]
-  /** The response of the last event; nothing where an error frame came instead of events. */
+  /** The response of the last event; undefined after an error frame. */
   readonly response: JsonObject | undefined
   readonly failure: { status: unknown; code: unknown; message: unknown } | undefined
 }
@@ -105,7 +107,7 @@ export async function openSocket(
   return client
 }
 
-/** Checks the events of one turn as those of a stream are checked. */
+/** Validates the events of one response like those of a stream. */
 export async function readTurn(texts: readonly string[]): Promise<TurnAnswer> {
   const events = texts.map(readText)
   const [first] = events
@@ -119,7 +121,7 @@ export async function readTurn(texts: readonly string[]): Promise<TurnAnswer> {
   return { events, response: isRecord(response) ? response : undefined, failure: undefined }
 }
 
-/** An error frame, as against the error event of a stream. */
+/** An error frame, as opposed to the error event of a stream. */
 function isRefusal(text: string): boolean {
   return text.startsWith('{"type":"error","status":')
 }
@@ -130,7 +132,7 @@ function readText(text: string): JsonObject {
   return value
 }
 
-/** A masked frame; the mask is zero, so that the payload stays as it is. */
+/** A masked frame; the mask is zero, so the payload is unchanged. */
 function frameOf(first: number, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from([first]), lengthOf(payload), Buffer.alloc(4), payload])
 }
@@ -150,7 +152,7 @@ type ServerFrame = { opcode: number; payload: Buffer }
 
 const headEnd = '\r\n\r\n'
 
-/** What has arrived and was not taken yet; joined only when something whole is in it. */
+/** Received bytes that were not consumed; joined only when they contain a complete frame. */
 function createPieces() {
   let pieces: Buffer[] = []
   let length = 0
@@ -177,7 +179,7 @@ function createPieces() {
       drop(end + headEnd.length)
       return head
     },
-    /** A server sends its frames without a mask. */
+    /** Servers send frames without a mask. */
     takeFrame(): ServerFrame | null {
       if (length < Math.max(wanted, 2)) return null
       const bytes = joined()

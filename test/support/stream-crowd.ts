@@ -1,18 +1,18 @@
 /**
- * A program: opens many streams at once and reads them all, in a process of its own so that the
- * gateway's is not the one that waits. Prints one line of JSON, a `CrowdReport`, when each stream
- * has given a few events, or as soon as one has ended; then it leaves.
+ * A program that opens many streams at once and reads all of them, in its own process so that the
+ * process of the gateway does not wait for itself. Prints one line of JSON, a `CrowdReport`, when
+ * each stream has sent some events or one has ended.
  *
  *   bun stream-crowd.ts <port> <token> <model> <streams>
  */
 import type { Socket } from 'bun'
 
 export type CrowdReport = {
-  /** How many streams gave enough events. */
+  /** The number of streams with enough events. */
   served: number
-  /** How many answers began with each status line. */
+  /** The number of responses by status line. */
   statuses: Record<string, number>
-  /** How many streams ended, which none should. */
+  /** The number of streams that ended, which none should. */
   ended: number
 }
 
@@ -20,7 +20,7 @@ type Stream = { received: number; deltas: number; tail: string }
 
 const deltasWanted = 3
 const marker = 'event: response.output_text.delta'
-/** So many connections are made at a time, for the sake of the listen queue. */
+/** Concurrent connection attempts, limited by the listen queue. */
 const connectingMax = 100
 
 const [port = 0, token = '', model = '', count = 0] = readArguments(Bun.argv.slice(2))
@@ -58,7 +58,7 @@ function take({ data: stream }: Socket<Stream>, bytes: Buffer): void {
   if (stream.deltas >= deltasWanted) return
   const pieces = text.split(marker)
   stream.deltas += pieces.length - 1
-  // A marker may be cut by the end of what has arrived.
+  // A marker may be split at the end of the received data.
   stream.tail = (pieces.at(-1) ?? '').slice(1 - marker.length)
   if (stream.deltas < deltasWanted) return
   report.served++

@@ -4,15 +4,15 @@ import type { JsonObject } from '#lib/json.ts'
 import type { Frame } from './response-frames.ts'
 
 /**
- * The strictest client that there is, the stream helper of the `openai` package, given these frames
- * of a whole stream. Throws where it refuses them.
+ * The strictest client, the stream helper of the `openai` package, with the frames of a complete
+ * stream. Throws if it rejects them.
  */
 export async function checkWithStrictClient(
   frames: readonly Frame[],
   response: JsonObject,
 ): Promise<void> {
   const failed = frames.findIndex(({ type }) => type === 'error')
-  // It throws at an error that is told, and so does not get to see what comes after.
+  // It throws on an error event, and does not see later ones.
   const read = failed === -1 ? frames : frames.slice(0, failed)
   const lines = read.map((frame) => `${JSON.stringify(frame)}\n`).join('')
   const stream = ResponseStream.fromReadableStream(new Blob([lines]).stream())

@@ -5,12 +5,12 @@ import { MessageStream as OlderMessageStream } from '@anthropic-ai/sdk-0137/lib/
 import type { CheckedMessage } from './message-frames.ts'
 
 /**
- * The stream helpers of the `@anthropic-ai/sdk` package, given a whole stream. Throws where one of
- * them refuses it, or makes another message of it than it is.
+ * The stream helpers of the `@anthropic-ai/sdk` package with a complete stream. Throws if one of
+ * them rejects it, or builds a different message.
  */
 export async function checkWithMessageClients(checked: CheckedMessage): Promise<void> {
   const { frames, message, error } = checked
-  // They throw at an error that is told, and are checked by the tests that have one.
+  // They throw on an error event; tests with one check them.
   if (message === null || error !== null) return
   for (const helper of [MessageStream, OlderMessageStream, BetaMessageStream]) {
     const final = await readWhole(helper, frames)
@@ -45,7 +45,7 @@ async function readWhole(helper: Helper, frames: CheckedMessage['frames']) {
   return final
 }
 
-/** Plain objects: helpers keep more in theirs, and read what was cut off in their own way. */
+/** As plain objects: helpers keep further state, and parse incomplete input in their own way. */
 function contentOf(content: unknown): unknown {
   const blocks: unknown = JSON.parse(JSON.stringify(content))
   return Array.isArray(blocks) ? blocks.map(({ input: _, ...block }) => block) : blocks

@@ -13,7 +13,7 @@ import { defaultQuirks, makeRequest, userMessage } from './generation.ts'
 import { type ReplayAnswer, type ReplayRequest, startReplayUpstream } from './replay-upstream.ts'
 import { openTransport } from './transport.ts'
 
-/** Counts over real sockets, at upstreams that answer as a test says. */
+/** Counts over real sockets, with scripted upstreams. */
 
 const started: { stop(): Promise<void> | void }[] = []
 
@@ -81,7 +81,7 @@ export function countedTarget(baseUrl: string, options: TargetOptions = {}): Tar
   }
 }
 
-/** A target that nobody can reach and that has no counter. */
+/** An unreachable target without a token counter. */
 export const silentTarget = countedTarget('http://127.0.0.1:1/v1')
 
 export const saying = (text: string): GenerationRequest =>

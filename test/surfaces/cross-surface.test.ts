@@ -8,7 +8,7 @@ import { recordedStream, recordedStreamNames, recordingsExist } from '#test/supp
 import { type DecodedProtocol, decodeReads, renderDecoded } from '#test/support/rendering.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 
-/** The same bytes of an upstream come to the same answer on both surfaces, each in its own words. */
+/** The same upstream bytes have the same result on both surfaces, each in its own format. */
 
 type Answer = {
   text: string
@@ -21,7 +21,7 @@ type Answer = {
 
 const fixtures = join(import.meta.dir, '../fixtures/chat-completions')
 
-/** An answer that ends properly, or the failure that ends it. */
+/** A complete response, or the failure that ends it. */
 function expectSameAnswer(protocol: DecodedProtocol, bytes: Uint8Array): void {
   const decoded = decodeReads(protocol, [bytes])
   const { batches, failure } = decoded
@@ -73,7 +73,7 @@ function answerOfMessage(message: JsonObject, isCounted: boolean): Answer {
           thinking: asRecord(usage['output_tokens_details'])['thinking_tokens'],
         }
       : null,
-    // In the other format a model that refuses has completed its answer.
+    // In the other format a refusal completes the response.
     ending: refused ? 'completed' : (endings[String(message['stop_reason'])] ?? 'unknown'),
   }
 }

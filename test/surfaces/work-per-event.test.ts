@@ -4,13 +4,15 @@ import { sendRaw } from '#test/support/raw-client.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
 /**
- * What one event of a stream costs, counted and not timed: what one read brought leaves in one
- * write, and each event is read from JSON once and written as JSON once. A second of any of these
- * would be a large part of the whole.
+ * The cost of one event, counted and not timed: the events of one read leave in one write, and each
+ * event is parsed and serialized once. Each further step would be a large part of the whole.
  */
 
 const deltaCount = 400
-/** For the frames around the deltas: objects, items, usage; the token, the log, the pool. */
+/**
+ * For the frames around the deltas (objects, items, usage), authentication, log and connection
+ * pool.
+ */
 const besidesMax = 20
 
 const { parse, stringify } = JSON
@@ -75,7 +77,7 @@ function countJson() {
   return counts
 }
 
-/** Where each frame but the last ends, in bytes. */
+/** The end of each frame except the last, in bytes. */
 function endsOf(frames: readonly string[]): number[] {
   let end = 0
   return frames.slice(0, -1).map((frame) => (end += Buffer.byteLength(frame)))
@@ -86,7 +88,7 @@ const frame = (data: object) => `data: ${stringify(data)}\n\n`
 const named = (data: { type: string; [field: string]: unknown }) =>
   `event: ${data.type}\n${frame(data)}`
 
-/** The events of a stream of these words, as upstreams of each protocol send them. */
+/** The events of a stream of these words, in the protocol of each upstream. */
 const streams = {
   chat: () => [
     ...words.map((content) => frame(chunk({ delta: { content }, finish_reason: null }))),

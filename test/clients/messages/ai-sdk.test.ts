@@ -22,7 +22,7 @@ import {
 } from '#test/support/message-clients.ts'
 import { errorAnswer, signatureOf } from '#test/support/messages-answers.ts'
 
-/** What users of the AI SDK see by its provider of the Messages format. */
+/** The AI SDK with its provider of the Messages format. */
 
 let world: MessageClients
 let open: (model: string) => LanguageModel
@@ -33,7 +33,7 @@ beforeAll(async () => {
     apiKey: world.apiKey,
     fetch: checkedFetch as typeof fetch,
   })
-  // Without it the package warns at each call that it does not know the model.
+  // Otherwise the package warns at each call about an unknown model.
   const middleware = defaultSettingsMiddleware({ settings: { maxOutputTokens: 1_000 } })
   open = (name) => wrapLanguageModel({ model: provider(name), middleware })
 })

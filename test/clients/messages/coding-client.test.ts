@@ -16,7 +16,7 @@ import {
   tools,
 } from './coding-session.ts'
 
-/** What a coding client that is pointed at the gateway gets, and what each upstream is asked then. */
+/** A coding client with the gateway as its base URL, and the requests of each upstream. */
 
 let world: MessageClients
 let headers: Record<string, string>

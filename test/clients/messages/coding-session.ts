@@ -3,8 +3,8 @@ import type { Gateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
 
 /**
- * Requests as coding clients in a terminal send them to a gateway: every feature of the vendor that
- * they know, whatever the model is, and a conversation that grows.
+ * Requests of terminal coding clients: they use every feature of the vendor with any model, and
+ * send a growing conversation.
  */
 
 export const sessionId = '7b1c9d52-0f3a-4a8e-9d0c-2f5b6a7c8d9e'
@@ -35,7 +35,7 @@ export const betaHeader = betas.join(',')
 
 const cached = { cache_control: { type: 'ephemeral' } }
 
-/** What stands in front of the system prompt, another one in each request. */
+/** Precedes the system prompt, and changes with each request. */
 function billingNote(nonce: number): JsonObject {
   const text = `x-anthropic-billing-header: cc_version=2.3.0; cch=${nonce.toString(16)};`
   return { type: 'text', text }
@@ -76,7 +76,7 @@ export const tools: readonly JsonObject[] = [
   { type: 'web_search_20250305', name: 'web_search', max_uses: 8 },
 ]
 
-/** One request of the session, with all that was said so far. */
+/** One request of the session, with the conversation so far. */
 export function sessionBody(
   model: string,
   messages: readonly JsonObject[],
@@ -97,7 +97,7 @@ export function sessionBody(
   }
 }
 
-/** The last block has the mark up to which the vendor keeps the prompt; it moves with each turn. */
+/** The last block marks the end of the cached prompt; the mark moves with each turn. */
 function withMark(messages: readonly JsonObject[]): JsonObject[] {
   return messages.map((message, at) => {
     const { content } = message
@@ -109,7 +109,7 @@ function withMark(messages: readonly JsonObject[]): JsonObject[] {
   })
 }
 
-/** Sends one request of the session, and gives the message that its stream comes to. */
+/** Sends one request of the session, and returns the final message of its stream. */
 export async function sendTurn(
   gateway: Gateway,
   headers: Record<string, string>,

@@ -8,7 +8,7 @@ import {
   startMessageClients,
 } from '#test/support/message-clients.ts'
 
-/** Images and documents that users of the `@anthropic-ai/sdk` package send. */
+/** Images and documents sent by the `@anthropic-ai/sdk` package. */
 
 let world: MessageClients
 beforeAll(async () => {
@@ -116,7 +116,7 @@ const imagesIn: Record<'chat' | 'responses' | 'messages', unknown> = {
   messages: [image, linked, question],
 }
 
-/** The content of the last message that the upstream was sent. */
+/** The content of the last message in the last upstream request. */
 function sentParts(body: JsonObject): JsonObject[] {
   return Object([body['messages'] ?? body['input']].flat().at(-1)).content
 }

@@ -12,7 +12,7 @@ import {
 import { errorAnswer } from '#test/support/messages-answers.ts'
 import type { ReplayAnswer } from '#test/support/replay-upstream.ts'
 
-/** How failures look to users of the `@anthropic-ai/sdk` package, in each of its dialects. */
+/** Failures in the `@anthropic-ai/sdk` package, in each of its dialects. */
 
 let world: MessageClients
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const json = { 'content-type': 'application/json' }
 const upstreams = messageKinds.filter(({ kind }) => kind !== 'demo')
 const matrix = sdks.flatMap((row) => upstreams.map((kind) => ({ ...row, ...kind })))
 
-/** What both ways of asking fail with. */
+/** The failures of a streamed and of a complete request. */
 async function failures(client: Anthropic, params: Anthropic.MessageCreateParamsNonStreaming) {
   const whole = await client.messages.create(params).catch((error) => error)
   const streamed = await client.messages

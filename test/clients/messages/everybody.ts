@@ -6,8 +6,8 @@ import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { type MessageClients, sdks } from '#test/support/message-clients.ts'
 
 /**
- * What comes of an answer: a message, the status of a failure that is known before the first word,
- * or a failure that may also come in the middle.
+ * The result of a request: a message, the status of an early failure, or a failure that may also
+ * occur mid-stream.
  */
 export type Outcome = { text: string; calls: unknown[]; stop: string } | 'failure' | number
 
@@ -18,7 +18,7 @@ const params = {
   tools,
 }
 
-/** Asks by every package, streamed and whole, and expects of all that they see the same. */
+/** Sends a request with every package, streamed and not, and expects the same result. */
 export async function askEverybody(
   world: MessageClients,
   model: string,
@@ -58,7 +58,7 @@ function expectOutcome(answer: Anthropic.Message & { status?: unknown }, outcome
   expect(usage.output_tokens).toBeNumber()
 }
 
-/** The text, or that it failed. Events that it does not like are errors as well. */
+/** The text, or the failure. Unsupported events are failures as well. */
 async function readByAiSdk(world: MessageClients, model: string): Promise<string> {
   const provider = createAnthropic({
     baseURL: `${world.gateway.url}/compat/v1`,

@@ -11,7 +11,7 @@ import {
   startMessageClients,
 } from '#test/support/message-clients.ts'
 
-/** Where an answer ends and what form it has, as users of the `@anthropic-ai/sdk` package ask for it. */
+/** Stop sequences and output formats in the `@anthropic-ai/sdk` package. */
 
 let world: MessageClients
 beforeAll(async () => {
@@ -81,7 +81,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
   })
 })
 
-/** A native Messages upstream looks for the sequences and holds the form itself. */
+/** A native Messages upstream matches the sequences and validates the format itself. */
 const translated = sdkMatrix.filter(({ kind }) => kind === 'chat' || kind === 'responses')
 
 describe.each(translated)('the package $sdk over a $kind upstream', ({ Sdk, kind, model }) => {

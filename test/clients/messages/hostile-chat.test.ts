@@ -9,8 +9,8 @@ import { chunk } from '#test/support/scripted-answers.ts'
 import { askEverybody, type Outcome } from './everybody.ts'
 
 /**
- * What is known to break clients of the Messages format, as "this never reaches one", however a
- * chat upstream behaves. The streams themselves are checked by the fetch that everybody uses.
+ * What breaks clients of the Messages format never reaches them, however a chat upstream behaves.
+ * The shared fetch validates the streams.
  */
 
 let world: MessageClients

@@ -10,8 +10,8 @@ import { blockEvents, messageStart, messageWire } from '#test/support/scripted-m
 import { askEverybody, type Outcome } from './everybody.ts'
 
 /**
- * What is known to break clients of the Messages format, as "this never reaches one", however a
- * native upstream behaves. The streams themselves are checked by the fetch that everybody uses.
+ * What breaks clients of the Messages format never reaches them, however a native upstream behaves.
+ * The shared fetch validates the streams.
  */
 
 let world: MessageClients
@@ -260,7 +260,7 @@ test.each(scenarios)('no client receives %s', async (_, events, outcome) => {
   await askEverybody(world, 'messages', outcome)
 })
 
-/** The protocol grows, and who speaks to its vendor through us may know more of it than we do. */
+/** The protocol grows: clients may use features of the vendor that the gateway does not know. */
 const later: [what: string, events: JsonObject[]][] = [
   [
     'a delta',
@@ -282,7 +282,7 @@ const later: [what: string, events: JsonObject[]][] = [
 test.each(later)('%s that only the upstream and the client know is relayed', async (_, events) => {
   world.upstream.answer({ body: messageWire([messageStart, ...events]) })
   for (const { Sdk } of sdks) {
-    // The check of streams does not know it either.
+    // The stream validation does not know it either.
     const client = world.client(Sdk, { fetch })
     const answer = client.messages.stream({ model: 'messages', max_tokens: 10, messages: [user] })
     const seen: unknown[] = await Array.fromAsync(answer)

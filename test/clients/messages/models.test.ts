@@ -3,7 +3,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { ann, makeAgent } from '#test/agents/world.ts'
 import { type MessageClients, sdks, startMessageClients } from '#test/support/message-clients.ts'
 
-/** The models and agents that users of the `@anthropic-ai/sdk` package find, and call by name. */
+/** The models and agents that the `@anthropic-ai/sdk` package lists and calls. */
 
 let world: MessageClients
 let agent: string

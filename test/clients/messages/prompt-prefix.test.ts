@@ -8,8 +8,8 @@ import {
 import { sendTurn, sessionBody, sessionHeaders } from './coding-session.ts'
 
 /**
- * A server that infers keeps what it has read of a prompt and goes on from there, as long as the
- * next prompt begins with the same bytes. So a session that only grows must stay the same in front.
+ * Inference servers cache prompt prefixes byte for byte, so a session that only grows must keep its
+ * prefix.
  */
 
 let world: MessageClients
@@ -30,7 +30,7 @@ const callIds = ({ content }: JsonObject) =>
     .filter(isRecord)
     .flatMap(({ type, id }) => (type === 'tool_use' ? [id] : []))
 
-/** What the user's side adds in each turn, and whether the model may call tools then. */
+/** What the user adds in each turn, and whether the model may call tools. */
 type Turn = { callsTools: boolean; say: (answer: JsonObject) => JsonObject[] }
 
 const turns: Turn[] = [
@@ -73,7 +73,7 @@ const turns: Turn[] = [
   },
 ]
 
-/** What an upstream is asked over the turns of one session, as it came over the wire. */
+/** The upstream requests of the turns of one session, as sent. */
 async function askOver(model: string): Promise<string[]> {
   const headers = sessionHeaders(world.apiKey)
   const messages: JsonObject[] = []
@@ -92,7 +92,7 @@ async function askOver(model: string): Promise<string[]> {
   return asked
 }
 
-/** The conversation in a body, as text up to where more may come. */
+/** The conversation of a body as text, up to where it may continue. */
 function conversationIn(body: string, field: string): string {
   const parsed: unknown = JSON.parse(body)
   const { [field]: conversation } = asRecord(parsed)

@@ -17,7 +17,7 @@ import {
   recordingsExist,
 } from '#test/support/recordings.ts'
 
-/** Answers of real servers, as users of each package see them. */
+/** Recorded responses of real servers in each client package. */
 
 const contentOf = {
   'chat-completions': contentOfChat,
@@ -25,7 +25,7 @@ const contentOf = {
   messages: contentOfMessages,
 }
 const modelOf = { 'chat-completions': 'chat', responses: 'responses', messages: 'messages' }
-/** It begins anew in the middle, so it is no answer. */
+/** It restarts in the middle, so it is not a valid stream. */
 const broken = 'spliced-message-start.chunks.txt'
 
 const recordings = (['chat-completions', 'responses', 'messages'] as const).flatMap((protocol) =>
@@ -60,7 +60,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
         expect(seen.text).toBe(content.text)
         expect(seen.calls).toEqual(content.calls.map(({ name: tool }) => tool))
       }
-      // Seals, and ids of ours, are never the same twice.
+      // Seals and generated ids differ each time.
       expect(streamed.content.map(({ type }) => type)).toEqual(
         whole.content.map(({ type }) => type),
       )
@@ -104,7 +104,7 @@ function read(content: Content) {
   }
 }
 
-/** Of the first message in these payloads, by no more than adding up their fields. */
+/** The first message of these payloads, built by joining their fields. */
 function contentOfMessages(payloads: readonly string[]): AnswerContent {
   const content: AnswerContent = { text: '', reasoning: '', calls: [] }
   for (const payload of payloads) {

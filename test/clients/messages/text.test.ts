@@ -7,7 +7,7 @@ import {
   startMessageClients,
 } from '#test/support/message-clients.ts'
 
-/** What users of the `@anthropic-ai/sdk` package see of words alone, in each of its dialects. */
+/** Plain text in the `@anthropic-ai/sdk` package, in each of its dialects. */
 
 let world: MessageClients
 beforeAll(async () => {

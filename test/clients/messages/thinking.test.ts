@@ -9,7 +9,7 @@ import {
 } from '#test/support/message-clients.ts'
 import { redactedThought, signatureOf } from '#test/support/messages-answers.ts'
 
-/** What a model thinks, as users of the `@anthropic-ai/sdk` package get it and give it back. */
+/** Thinking in the `@anthropic-ai/sdk` package, received and replayed. */
 
 let world: MessageClients
 beforeAll(async () => {
@@ -26,7 +26,7 @@ const thoughtsOf = ({ content }: Message) => content.filter(({ type }) => type =
 const textOf = ({ content }: Message) =>
   content.map((block) => (block.type === 'text' ? block.text : '')).join('')
 
-/** All blocks that the upstream was sent, in the fields of any protocol. */
+/** All blocks of the upstream request, with the fields of any protocol. */
 function sentBlocks(body: JsonObject): JsonObject[] {
   const messages = Array.isArray(body['messages']) ? body['messages'] : []
   return messages.flatMap(({ content }) => (Array.isArray(content) ? content.filter(isRecord) : []))
@@ -53,7 +53,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
         const [block] = thoughtsOf(message)
         expect(block).toMatchObject({ thinking: 'Hm, yes.' })
         expect(block?.type === 'thinking' && block.signature).toMatch(/./)
-        // What the upstream signed is sealed, because it has to come back to this very upstream.
+        // The signature of the upstream is sealed, because it must return to the same upstream.
         expect(JSON.stringify(message)).not.toContain(signatureOf('Hm, yes.'))
       },
     )
@@ -137,7 +137,7 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
       }
       const request = client.messages.create({ ...base, messages: [prompt, turn, again] })
       if (kind === 'messages') {
-        // The upstream says itself that it did not sign them, in words that clients know.
+        // The upstream itself rejects the signature, with a message that clients parse.
         const failure = await request.catch((error) => error)
         expect(failure).toBeInstanceOf(Sdk.BadRequestError)
         expect(failure.message).toContain('Invalid `signature` in `thinking` block')
@@ -162,7 +162,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     const second = await client.messages.create({ ...base, model: to, messages })
     expect(second.stop_reason).toBe('end_turn')
     expect(textOf(second)).not.toBe('')
-    // Only its own maker is given what was signed.
+    // Only its maker gets the signed thinking.
     if (to === 'messages') {
       const blocks = sentBlocks(world.asked()).filter(({ type }) => type === 'thinking')
       expect(blocks).toHaveLength(from === to ? 1 : 0)

@@ -8,7 +8,7 @@ import {
   startMessageClients,
 } from '#test/support/message-clients.ts'
 
-/** How users of the `@anthropic-ai/sdk` package call tools, in each of its dialects. */
+/** Tool calls of the `@anthropic-ai/sdk` package, in each of its dialects. */
 
 let world: MessageClients
 beforeAll(async () => {

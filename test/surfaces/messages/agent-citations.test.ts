@@ -6,7 +6,7 @@ import { type MessageClients, sdks, startMessageClients } from '#test/support/me
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Agents that search collections, as callers of the Messages protocol get to see their answers. */
+/** Responses of agents that search collections, on the Messages surface. */
 
 let clients: MessageClients
 let fileIds: Readonly<Record<string, string>>
@@ -49,7 +49,7 @@ const citation = (number = 1) => ({
   end_block_index: 1,
 })
 
-/** The model searches first, and then says this. */
+/** The model searches first, and then sends this text. */
 function scriptChat(...pieces: readonly string[]): void {
   const args = JSON.stringify({ queries: ['holiday'] })
   const call = { index: 0, id: 'a', function: { name: 'file_search', arguments: args } }

@@ -4,7 +4,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 import { assistant, text, toolResult, toolUse, user } from './parsing.ts'
 
-/** What callers get wrong, over the wire. */
+/** Invalid requests over HTTP. */
 
 let gateway: Gateway
 beforeAll(async () => {

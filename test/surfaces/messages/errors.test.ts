@@ -5,7 +5,7 @@ import { checkMessageStream } from '#test/support/message-frames.ts'
 import { readFailure } from '#test/support/refusals.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
 
-/** Failures of a translated upstream, as callers of the Messages format are told of them. */
+/** Failures of a translated upstream on the Messages surface. */
 
 let upstream: ReplayUpstream
 let gateway: Gateway

@@ -3,7 +3,7 @@ import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json, stopUpstreams, upstreamThat } from '#test/support/generations.ts'
 
-/** `GET /compat/v1/models`: what clients of the Messages protocol see of the catalogue. */
+/** `GET /compat/v1/models`: the models that clients of the Messages protocol see. */
 
 let gateway: Gateway
 let agentId: string

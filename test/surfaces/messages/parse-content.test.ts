@@ -9,7 +9,7 @@ import {
   user,
 } from './parsing.ts'
 
-/** The parts that one user message is made of. */
+/** The parts of one user message. */
 function partsOf(...blocks: unknown[]): unknown {
   const [item] = itemsOf(user(...blocks))
   return item?.type === 'message' ? item.parts : item

@@ -15,7 +15,7 @@ import {
   user,
 } from './parsing.ts'
 
-/** What an earlier answer held beside its text: thinking, and tools that ran elsewhere. */
+/** Thinking and server tools of an earlier message. */
 
 const thinking = (words: string, signature?: string) => ({
   type: 'thinking',

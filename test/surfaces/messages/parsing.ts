@@ -5,7 +5,7 @@ import { createMessage } from '#surfaces/messages/schema/request.ts'
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
-/** Small, so that a test can pass them. */
+/** Small, so that tests can exceed them. */
 const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
 
 export function contextWith(headers: Record<string, string> = {}): ParseContext {
@@ -14,11 +14,11 @@ export function contextWith(headers: Record<string, string> = {}): ParseContext 
 
 const body = { model: 'demo', max_tokens: 100, messages: [{ role: 'user', content: 'Hello' }] }
 
-/** The least body there is with further fields, parsed; it has to be as it is described. */
+/** Parses the minimal body with further fields, which must conform to its schema. */
 export function parse(fields: object, headers: Record<string, string> = {}) {
   const whole = { ...body, ...fields }
   const parsed = parseCreateMessage(whole, contextWith(headers))
-  // The newer dialects take anything for fields that they do not know.
+  // The newer dialects accept any value of fields that they do not know.
   if (headers['anthropic-version'] === undefined) checkDescribed(createMessage, whole)
   return parsed
 }
@@ -36,7 +36,7 @@ export const assistant = (...content: unknown[]): Message => ({
   content: short(content),
 })
 
-/** One text is content of its own. */
+/** A single text is the content itself. */
 function short(content: unknown[]): unknown {
   return content.length === 1 && typeof content[0] === 'string' ? content[0] : content
 }
@@ -54,7 +54,7 @@ export const toolResult = (id: string, fields: object = {}) => ({
   ...fields,
 })
 
-/** Items, as short as tests can write them. */
+/** Items in a short notation. */
 export const said = (role: string, ...texts: string[]) => ({
   type: 'message',
   role,
@@ -74,7 +74,7 @@ export const returned = (callId: string, ...texts: string[]) => ({
   parts: texts.map(text),
 })
 
-/** The refusal of a body as a whole; all of them are ordinary ones. */
+/** The error of a complete body; all of them have status 400. */
 export function refusalOfBody(whole: unknown, headers: Record<string, string> = {}): string {
   try {
     parseCreateMessage(whole, contextWith(headers))

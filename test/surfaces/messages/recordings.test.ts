@@ -11,7 +11,7 @@ import {
 } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
-/** Answers of real servers of other protocols, as callers of /compat get them. */
+/** Recorded responses of servers with other protocols, on /compat. */
 
 const recordings = (['chat-completions', 'responses'] as const).flatMap((protocol) =>
   recordedStreamNames(protocol).map((name) => ({ protocol, name })),
@@ -60,7 +60,7 @@ describe.skipIf(!recordingsExist)('recorded traffic on /compat', () => {
       expect(await whole.json()).toMatchObject({ type: 'error', error })
       return
     }
-    // Nothing is sealed twice in the same way.
+    // Each seal is unique.
     const same = (given: unknown) =>
       JSON.parse(normalise(JSON.stringify(given)).replace(/"sluice1[^"]+"/g, '"sealed"'))
     expect(same(await whole.json())).toEqual(same(message))

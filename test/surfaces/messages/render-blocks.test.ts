@@ -11,7 +11,7 @@ import {
 } from '#test/support/message-rendering.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
-/** The blocks of the message that these events become, in a stream and without one. */
+/** The blocks of the message that these events become, streamed and not. */
 function contentOf(
   blocks: readonly GenerationEvent[],
   given: Parameters<typeof renderMessage>[1] = {},

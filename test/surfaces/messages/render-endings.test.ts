@@ -12,7 +12,7 @@ import {
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
-/** Why a message ends, and what it is said to have used. */
+/** The end of a message and its usage. */
 
 const answer = textBlock(0, 'Well then.')
 const call = callBlock(0, {})

@@ -13,7 +13,7 @@ import {
 } from '#test/support/message-rendering.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
-/** An upstream of the same protocol, whose own frames the caller gets. */
+/** Relayed frames of an upstream of the same protocol. */
 
 const { reasoning: reasoningSeal } = testSeals
 

@@ -20,7 +20,7 @@ const generations = 3_000
 
 type Dice = ReturnType<typeof createDice>
 
-/** Events in batches of any size, and signs of life between them, as a silent upstream causes. */
+/** Events in batches of any size, with heartbeats between them, as a silent upstream causes. */
 function write(
   dice: Dice,
   events: readonly GenerationEvent[],

@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
 import { surfaceOperations } from '#test/support/surface-operations.ts'
 
-/** What a gateway really answers under /compat, against what each route says of itself. */
+/** Responses of a gateway under /compat, against the documented schema of each endpoint. */
 
 const createOperation = surfaceOperations.at('POST /compat/v1/messages')
 
@@ -37,7 +37,7 @@ const create = (body: object) =>
 test('a message is returned complete', async () => {
   const message = await create(hello)
   expect(message['stop_reason']).toBe('end_turn')
-  // What an upstream of the same protocol may leave out.
+  // The fields that an upstream of the same protocol may omit.
   const optional = ['container', 'diagnostics', 'stop_details', 'stop_sequence']
   for (const field of Object.keys(message).filter((name) => !optional.includes(name))) {
     const { [field]: _, ...rest } = message

@@ -6,7 +6,7 @@ import { chatStream } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** What the protocol promises and few upstreams keep: where an answer ends, and after which call. */
+/** Guarantees of the protocol that few upstreams implement: stop sequences and single calls. */
 
 let upstream: ReplayUpstream
 let gateway: Gateway

@@ -6,7 +6,7 @@ import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chatAnswer, nativeAnswer } from '#test/support/scripted-answers.ts'
 import { assistant, text, toolResult, toolUse, user } from './parsing.ts'
 
-/** What a message is for the upstreams that speak another protocol. */
+/** The requests of upstreams with other protocols. */
 
 let chat: ReplayUpstream
 let native: ReplayUpstream
@@ -38,7 +38,7 @@ afterAll(async () => {
   await stopUpstreams()
 })
 
-/** The body that the upstream of a model is sent. */
+/** The request body of the upstream of a model. */
 async function sent(
   model: string,
   fields: object,
@@ -226,7 +226,7 @@ describe('a chat upstream', () => {
     const body = await sent('chat', {
       messages: [
         ...asked.messages,
-        // A client may blank the text; the signature holds it.
+        // A client may remove the text; the signature contains it.
         assistant({ ...own, thinking: '' }, said),
         user('And?'),
         assistant(foreign, altered, text('So.')),

@@ -4,7 +4,7 @@ import { chatStream } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Upstreams that call what they were told not to call. */
+/** Upstreams that call a tool that is not allowed. */
 
 const find = { type: 'function', name: 'find', parameters: { type: 'object', properties: {} } }
 const tools = [
@@ -17,7 +17,7 @@ const onlyPeople = {
   tools: [{ type: 'function', name: 'find', namespace: 'people' }],
 }
 
-/** Says `Hm.` first where it is asked to, and then calls `find` in the namespace that it is told. */
+/** Sends `Hm.` first if requested, then calls `find` in the requested namespace. */
 const answers = {
   chat: (namespace: string, speaks: boolean) =>
     chatStream([

@@ -3,12 +3,12 @@ import { connect } from 'node:net'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { logOf, readFailure } from '#test/support/refusals.ts'
 
-/** Requests that nobody can answer, over HTTP: status, code, and the field at fault. */
+/** Invalid requests over HTTP: status, code and invalid field. */
 
 const inputCharsMax = 10 * 1024 * 1024
 
 let gateway: Gateway
-/** Takes no body of more than 64 KiB. */
+/** Limits bodies to 64 KiB. */
 let narrow: Gateway
 
 beforeAll(async () => {
@@ -234,7 +234,7 @@ test('two Host headers are refused', async () => {
   expect(JSON.parse(sent)).toMatchObject({ error: { code: 'invalid_request', param: null } })
 })
 
-/** Sends bytes and resolves with everything that comes until the connection ends. */
+/** Sends bytes and resolves with everything received until the connection ends. */
 function exchangeRaw(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = ''

@@ -7,7 +7,7 @@ import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-u
 import { checkStream } from '#test/support/response-frames.ts'
 import { chatAnswer, chunk } from '#test/support/scripted-answers.ts'
 
-/** Compactions over a live gateway: asked for, at a threshold, and brought back as input. */
+/** Compactions with a running gateway: requested, at a threshold, and replayed as input. */
 
 const summary = chatStream([chunk({ content: 'They like tea.' }), chunk({}, 'stop')])
 

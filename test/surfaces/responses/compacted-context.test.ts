@@ -37,7 +37,7 @@ const textsOf = (items: readonly RequestItem[]) => items.map(textOf)
 
 const roomy = 1_000
 
-/** Divided, sealed, opened and put in the place of what was before. */
+/** Split, sealed, opened and inserted into the context. */
 function compacted(items: readonly RequestItem[], after: readonly RequestItem[] = items) {
   const { instructions, questions, tail } = divide(items, roomy)
   const opened = readCompaction(

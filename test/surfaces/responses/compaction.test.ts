@@ -38,7 +38,7 @@ const says = (text: string): ReplayAnswer => ({
   body: chatStream([chunk({ content: text }), chunk({}, 'stop'), { choices: [], usage }]),
 })
 
-/** An upstream that sums up when it is asked to, and answers everything else. */
+/** An upstream that summarizes on request, and otherwise responds normally. */
 async function upstreamThat(answers: { summary?: ReplayAnswer; answer?: ReplayAnswer } = {}) {
   const { summary = says('SUMMARY'), answer = says('Answer.') } = answers
   const upstream = await startReplayUpstream(({ body }) =>

@@ -7,7 +7,7 @@ import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-u
 let upstream: ReplayUpstream
 let gateway: Gateway
 let client: OpenAI
-/** The bodies of the requests that the model was given. */
+/** The request bodies of the model. */
 const asked: string[] = []
 
 beforeAll(async () => {

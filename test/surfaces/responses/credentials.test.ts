@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 
-/** Who may ask for a response, by which header, and what the others are told. */
+/** The credentials of a request by header, and the errors without them. */
 
 let gateway: Gateway
-/** Behaves as the platform did before it took API keys in Authorization. */
+/** Behaves like the platform version that did not accept API keys in Authorization. */
 let older: Gateway
 let token: string
 let key: string
@@ -28,7 +28,7 @@ async function createKey(of: Gateway): Promise<string> {
   return String(Object(created).key)
 }
 
-/** Asks with these headers alone. */
+/** Sends a request with these headers only. */
 const ask = (of: Gateway, headers: Record<string, string>, body: string = question) =>
   fetch(`${of.url}/v1/responses`, { method: 'POST', headers, body })
 const question = JSON.stringify({ model: 'demo-fast', input: 'x' })

@@ -11,7 +11,7 @@ import { chatStream } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Freeform tools through the `openai` package: called, answered, and sent back with the history. */
+/** Freeform tools in the `openai` package: called, answered, and replayed with the history. */
 
 const definition = 'start: "*** Begin" /.+/s "*** End"'
 const patch: CustomTool = {
@@ -20,7 +20,7 @@ const patch: CustomTool = {
   description: 'Changes files.',
   format: { type: 'grammar', syntax: 'lark', definition },
 }
-/** Text that JSON has to escape, so that a double wrapping would show. */
+/** Text that JSON must escape, so that double encoding would be visible. */
 const input = '*** Begin\n+ say("hi") \\ 字\n*** End'
 
 const answers = {

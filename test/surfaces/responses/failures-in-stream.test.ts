@@ -6,7 +6,7 @@ import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream
 import { checkStream, readOpenFrames } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Failures after the first output: told inside the stream, or as a status where nothing was sent. */
+/** Failures after the first output: an event of the stream, or a status if nothing was sent. */
 
 const upstreamKey = 'an-upstream-credential'
 const error = { message: 'gone', code: 'ill' }
@@ -31,7 +31,7 @@ type Case = {
   model?: 'native'
   by?: () => Gateway
   told: [status: number, code: string]
-  /** The items that are kept, all of them but the last complete. */
+  /** The stored items, all of them complete except the last. */
   kept?: object[]
 }
 

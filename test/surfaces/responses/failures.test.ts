@@ -5,7 +5,7 @@ import { logOf, readFailure } from '#test/support/refusals.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 
-/** Failures of an upstream before its first output: the client is given an HTTP status. */
+/** Failures of an upstream before its first output are an HTTP status. */
 
 const upstreamKey = 'an-upstream-credential'
 const ways = [
@@ -15,9 +15,9 @@ const ways = [
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-/** Waits for nothing. */
+/** Short deadlines. */
 let hasty: Gateway
-/** Waits for everything, but not for long. */
+/** Long deadlines with short waits. */
 let brief: Gateway
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ function expectNothingInternal(seen: string): void {
   expect(seen).not.toContain('127.0.0.1')
 }
 
-/** Answers one after the other, and the last one for ever. */
+/** Returns the responses in order, and repeats the last one. */
 function script(...answers: ReplayAnswer[]): { asked: () => number } {
   const before = upstream.requests.length
   const queue = [...answers]
@@ -58,10 +58,10 @@ const refused = (status: number, error: object, headers: object = {}): ReplayAns
 type Case = {
   what: string
   answer: ReplayAnswer
-  /** The gateway that is asked; it has other deadlines. */
+  /** The gateway under test; it has other deadlines. */
   by?: () => Gateway
   told: [status: number, code: string]
-  /** `x-should-retry`; null where an SDK would not repeat anyway. */
+  /** `x-should-retry`; null if SDKs would not retry anyway. */
   retry: string | null
   asked: number
 }

@@ -3,7 +3,7 @@ import { makeDocx, makePdf } from '#test/support/documents.ts'
 import { ann, fillCollection } from '#test/support/fill-collection.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** Real documents, from their upload to an answer that cites them. */
+/** Real documents, from their upload to a response that cites them. */
 
 let gateway: Gateway
 let fileIds: Readonly<Record<string, string>>

@@ -11,7 +11,7 @@ import {
 } from '#test/support/replay-upstream.ts'
 import { chunk, nativeAnswer } from '#test/support/scripted-answers.ts'
 
-/** Models of other servers that search files, and what they are told. */
+/** File search with models of other servers, and what they get. */
 
 let gateway: Gateway
 let upstream: ReplayUpstream
@@ -60,7 +60,7 @@ function saying(...pieces: readonly string[]): string {
   return chatStream([...pieces.map((content) => chunk({ content })), chunk({}, 'stop')])
 }
 
-/** The answers of the turns of one response, in order. */
+/** The responses to the turns of one request, in order. */
 function script(...answers: readonly (string | ReplayAnswer)[]): void {
   const left = [...answers]
   upstream.answer(() => {
@@ -80,7 +80,7 @@ const output = (response: JsonObject): JsonObject[] =>
 const types = (response: JsonObject) => output(response).map(({ type }) => type)
 const textPart = (response: JsonObject) =>
   output(response).flatMap(({ content }) => (Array.isArray(content) ? content : []))[0]
-/** What the model was asked, turn by turn. */
+/** The requests of the model, turn by turn. */
 const asks = () =>
   upstream.requests.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body))
 

@@ -5,7 +5,9 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { chatStream, recordedPayloads, recordingsExist } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 
-/** Recorded servers: their own calls, of our tool, and their own words, with a mark in them. */
+/**
+ * Recorded servers: their own calls of the search tool, and their own text with a citation marker.
+ */
 
 let gateway: Gateway
 let upstream: ReplayUpstream
@@ -22,7 +24,7 @@ afterAll(async () => {
 
 const tools = [{ type: 'file_search' as const, vector_store_ids: ['docs'] }]
 
-/** The chunks of a call, and of an answer. */
+/** The chunks of a call, and of a message. */
 const recorded = (name: string) => ({
   call: recordedPayloads('chat-completions', `${name}-tool-call.chunks.txt`).map((payload) =>
     payload.replaceAll('"weather"', '"file_search"').replaceAll('location', 'query'),
@@ -30,7 +32,7 @@ const recorded = (name: string) => ({
   answer: recordedPayloads('chat-completions', `${name}-text.chunks.txt`),
 })
 
-/** With a mark before the first full stop. */
+/** With a marker before the first full stop. */
 function marked(payloads: readonly string[]): string[] {
   const at = payloads.findIndex((payload) => /"content":"[^"]*\./.test(payload))
   return payloads.map((payload, index) =>

@@ -15,7 +15,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chatAnswer } from '#test/support/scripted-answers.ts'
 
-/** Who finds what: every search is made in the name of its caller, whoever made the agent. */
+/** Rights of file search: every search runs as the caller, whoever created the agent. */
 
 let gateway: Gateway
 let upstream: ReplayUpstream
@@ -62,7 +62,7 @@ function searchOf({ output }: Response) {
   return { status: call.status, files: call.results?.map(({ filename }) => filename) ?? null }
 }
 
-/** What the model was told of its last call. */
+/** The result of the last call, as the model got it. */
 function told(): string {
   const { messages } = JSON.parse(upstream.requests.at(-1)?.body ?? '{}')
   return messages.at(-1).content

@@ -12,7 +12,7 @@ import { ann, fillCollection } from '#test/support/fill-collection.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { openSocket } from '#test/support/socket-client.ts'
 
-/** What the `openai` package gets of a demo model that searches files. */
+/** File search of a demo model in the `openai` package. */
 
 let gateway: Gateway
 let client: OpenAI
@@ -46,7 +46,7 @@ const annotation = () => ({
   index: answerText.indexOf('\n'),
 })
 
-/** Without what differs from one response to the next. */
+/** Without the fields that differ between responses. */
 function plain(output: readonly ResponseOutputItem[]): object[] {
   return output.map(({ id: _, ...item }) => item)
 }

@@ -18,7 +18,7 @@ const said = (id: string, role: string, text: string): StoredItem => ({
 const question = said('msg_q', 'user', 'What is it?')
 const answer = said('msg_a', 'assistant', 'It is a sluice.')
 
-/** Sources that know one conversation, one chain and one item, all of `alice`. */
+/** Sources with one conversation, one chain and one item, all of `alice`. */
 const sources: HistorySources = {
   chain: async (owner, id) => {
     if (owner !== 'alice') return undefined

@@ -11,7 +11,7 @@ import {
 } from '#test/support/recordings.ts'
 import { readOpenFrames } from '#test/support/response-frames.ts'
 
-/** Whoever leaves, and whenever: nothing stays open behind it. */
+/** A disconnected client leaves nothing open, whenever it disconnects. */
 
 afterEach(stopUpstreams)
 
@@ -25,7 +25,7 @@ const streams = (['chat-completions', 'responses'] as const)
   .map((recording) => ({ ...recording, wire: recordedStream(recording.protocol, recording.name) }))
   .filter(({ wire }) => Buffer.byteLength(wire) <= bytesMax)
 
-/** Where each message of the stream ends, in bytes. */
+/** The end of each message of the stream, in bytes. */
 function messageEnds(wire: string): number[] {
   return [...wire.matchAll(/\n\n/g)].map(({ index }) => Buffer.byteLength(wire.slice(0, index + 2)))
 }
@@ -37,7 +37,7 @@ function targetOf(protocol: RecordedProtocol, baseUrl: string): Target {
     : chat
 }
 
-/** Takes events until there are `count`, then leaves in the given way. */
+/** Receives `count` events, then disconnects in the given way. */
 async function leaveAfter(
   count: number,
   run: { way: string; leaving: AbortController; batches: AsyncGenerator<readonly unknown[]> },
@@ -65,7 +65,7 @@ describe.skipIf(!recordingsExist)('a client that disconnects after any event', (
       expect(events.length).toBeGreaterThan(2)
 
       upstream.answer({ body: wire, cutsAt: messageEnds(wire), ending: 'hang' })
-      // With the last event the generation is over, and nobody can leave it.
+      // The generation has ended with the last event and cannot be aborted.
       const counts = [...events.keys()].slice(1)
       await Promise.all(
         counts.map((count) => {
@@ -78,7 +78,7 @@ describe.skipIf(!recordingsExist)('a client that disconnects after any event', (
       await upstream.until(({ connections }) => connections.open === 0)
       expect(records).toHaveLength(1 + counts.length)
       expect(upstream.requests).toHaveLength(1 + counts.length)
-      // Once the model is done, losing interest in its usage does not undo that.
+      // Once the model has finished, a disconnect during its usage does not change that.
       expect(records.slice(1).filter(({ outcome }) => outcome === 'failed')).toEqual([])
     },
     slowMs,

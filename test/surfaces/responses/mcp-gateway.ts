@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type ServedMcp, serveMcp } from '#test/hosted-tools/served-mcp.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 
-/** A gateway with a real MCP server behind it, under the label `docs`. */
+/** A gateway with a real MCP server, with the label `docs`. */
 export type McpGateway = { gateway: Gateway; server: ServedMcp; stop(): Promise<void> }
 
 /** `toml` is added to the configuration file. */

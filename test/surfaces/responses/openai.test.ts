@@ -6,7 +6,7 @@ import { chatStream } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chatAnswer, chunk, nativeAnswer } from '#test/support/scripted-answers.ts'
 
-/** What the `openai` package does with each kind of upstream, over real HTTP. */
+/** The `openai` package with each kind of upstream, over real HTTP. */
 
 const weather = {
   type: 'function' as const,
@@ -21,7 +21,9 @@ const weather = {
   },
 }
 
-/** The package's own types do not let its output be its input under strict optional fields. */
+/**
+ * The types of the package do not accept its output as input under exact optional property types.
+ */
 const replay = (items: unknown[]) => items as ResponseInput
 
 const kinds = [

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** What belongs to somebody else is answered, on every verb, as what does not exist. */
+/** Objects of other users are not found, with every method. */
 
 let gateway: Gateway
 let alice: Record<string, string>
@@ -43,7 +43,7 @@ function ask(headers: Record<string, string>, body: object) {
 
 type Row = [what: string, method: string, path: string, body: object | null]
 
-/** `R`, `I` and `C` stand for the ids. */
+/** `R`, `I` and `C` are placeholders of the ids. */
 const rows: Row[] = [
   ['a response', 'GET', '/v1/responses/R', null],
   ['its stream', 'GET', '/v1/responses/R?stream=true', null],

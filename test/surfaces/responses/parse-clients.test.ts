@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { parse } from './parsing.ts'
 
-/** Bodies as clients of today send them, cut down to one of each kind of thing. */
+/** Bodies of current clients, reduced to one of each kind of object. */
 
 describe('Codex CLI', () => {
   const lark =

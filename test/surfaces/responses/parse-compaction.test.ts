@@ -18,7 +18,7 @@ const compaction = (parts: Partial<Compaction> = {}, seals = testSeals) => ({
   encrypted_content: seals.compaction.seal(plainOf(parts)),
 })
 
-/** What a model is given, as one line an item. */
+/** The items for the model, one line each. */
 const linesOf = (...input: object[]) =>
   parse({ input }).request.items.map((item) => {
     if (!('parts' in item)) return item.type

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { expectInvalid, parse, parseOdd, refusalOf } from './parsing.ts'
 
-/** Tools of type `file_search`, and the searches that an input holds. */
+/** Tools of the type `file_search`, and searches in an input. */
 
 const plain = { type: 'file_search', vector_store_ids: ['docs'] }
 const toolOf = (fields: object) =>

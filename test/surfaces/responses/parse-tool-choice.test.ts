@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { expectInvalid, parse, refusalOf } from './parsing.ts'
 
-/** Allowed tools among equal names; everything else about choices is in `parse-tools.test.ts`. */
+/** Allowed tools of the same name; other choices are in `parse-tools.test.ts`. */
 
 const find = { type: 'function', name: 'find' }
 const tools = [

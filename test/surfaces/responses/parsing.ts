@@ -6,19 +6,19 @@ import { createResponse } from '#surfaces/responses/schema/request.ts'
 import { checkDescribed } from '#test/support/described-shapes.ts'
 import { testSeals } from '#test/support/sealing.ts'
 
-/** Small, so that a test can pass them. */
+/** Small, so that tests can exceed them. */
 const limits = { inputCharsMax: 1000, inputItemsMax: 20, toolsMax: 10 }
 
 export const context = { limits, history: noHistory, seals: testSeals }
 
-/** The body `{model, input}` with further fields, parsed; it has to be as it is described. */
+/** Parses the body `{model, input}` with further fields, which must conform to its schema. */
 export function parse(fields: object) {
   const parsed = parseOdd(fields)
   checkDescribed(createResponse, bodyOf(fields))
   return parsed
 }
 
-/** The same of fields that are taken, and that nobody is told to send. */
+/** Parses fields that are accepted but undocumented. */
 export function parseOdd(fields: object) {
   return parseCreateResponse(bodyOf(fields), context)
 }
@@ -41,12 +41,12 @@ export function refusalOf(fields: object): AppError {
   return refusalOfBody({ model: 'demo', input: 'Hello', ...fields })
 }
 
-/** What was understood, without what is stored of it, whose ids are new each time. */
+/** The parsed request without its stored input, whose ids differ each time. */
 export function understood({ storedInput: _, ...parsed }: ParsedCreate) {
   return parsed
 }
 
-/** That the error is an ordinary 400 about `param`, in exactly these words. */
+/** Expects a 400 `invalid_request` about `param` with this message. */
 export function expectInvalid(error: AppError, param: string | null, message: string): void {
   const { status, type, wireCode } = error
   expect({ status, type, code: wireCode, param: error.param, message: error.message }).toEqual({

@@ -10,23 +10,23 @@ import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream
 import { checkStream } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Clients that leave, that do not read, and that come in numbers. */
+/** Clients that disconnect, that do not read, and many at once. */
 
 const streamsAtOnce = 300
 const slowMs = 30_000
-/** What the kernel holds for both connections of a stream, and what we hold. */
+/** The buffers of the kernel for both connections of a stream, and those of the gateway. */
 const heldBytesMax = 24 * 1_048_576
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-/** Gives up on a reader that stalls for 200 ms. */
+/** Disconnects a client that stalls for 200 ms. */
 let strict: Gateway
 let token: string
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
   const offer = [{ url: upstream.baseUrl, models: ['m'] }]
-  // More than the kernel holds for a stalled reader, so that it is we who hold the upstream back.
+  // More than the kernel buffers for a stalled client, so that the gateway slows down the upstream.
   const limits = { outputCharsMax: 100_000_000 }
   gateway = await startGateway({ upstream: offer, limits })
   strict = await startGateway({ upstream: offer, limits, stream: { readerStallMs: 200 } })
@@ -38,7 +38,7 @@ afterAll(async () => {
   await stopUpstreams()
 })
 
-/** Not stored, so that the generation is its reader's alone. */
+/** Not stored, so that the generation depends on its client. */
 const question = (stream: boolean) => ({ model: 'm', input: 'x', stream, store: false })
 const ask = (stream: boolean) => sendRaw({ port: gateway.port, token, body: question(stream) })
 const running = () => gateway.deps.inference.running()
@@ -95,7 +95,7 @@ describe('a client that stalls', () => {
   const cutsAt = [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
   const long = { body, cutsAt }
 
-  /** Resolves once no more bytes leave the upstream, with how many did. */
+  /** Resolves with the number of bytes once the upstream sends no more. */
   async function standstill(): Promise<number> {
     const before = upstream.bodyBytesSent()
     for (let sent = -1; ; ) {

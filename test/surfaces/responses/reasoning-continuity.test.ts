@@ -5,12 +5,12 @@ import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-u
 import { checkStream } from '#test/support/response-frames.ts'
 import { chatAnswer } from '#test/support/scripted-answers.ts'
 
-/** Conversations whose client keeps everything, and the gateway nothing. */
+/** Conversations whose state is kept by the client only. */
 
 const payload = 'gAAA-what-the-upstream-sealed'
 const include = ['reasoning.encrypted_content']
 
-/** A native upstream that thinks, seals what it thought, and tells a summary of it. */
+/** A native upstream that reasons, encrypts its reasoning, and sends a summary of it. */
 function nativeAnswer(): string {
   const summary = [{ type: 'summary_text', text: 'In short.' }]
   const reasoning = { type: 'reasoning', id: 'r', summary, encrypted_content: payload }

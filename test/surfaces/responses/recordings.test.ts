@@ -21,13 +21,13 @@ import {
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { checkStream, type Frame, readFrames } from '#test/support/response-frames.ts'
 
-/** Real traffic of other servers, from an upstream's socket to the client's, through all of it. */
+/** Real traffic of other servers, through the complete gateway. */
 
-/** An error and nothing else. */
+/** Only an error. */
 const failing = 'openai-error.1.chunks.txt'
-/** It was cut at the output limit. */
+/** It was cut off at the output limit. */
 const limited = 'deepseek-text.chunks.txt'
-/** Its first and its last payload lack the closing brace, so that it has no end. */
+/** Its first and last payloads lack the closing brace, so it has no end. */
 const truncated = 'parallel-tool-call-wrapper.1.chunks.txt'
 
 const protocols = ['chat-completions', 'responses'] as const
@@ -36,7 +36,7 @@ const streams = protocols.flatMap((protocol) =>
 )
 const whole = streams.filter(({ name }) => name !== failing && name !== truncated)
 
-/** Whole answers, as of an upstream that does not stream although it was asked to. */
+/** Complete responses, as of an upstream that does not stream although requested. */
 const errors = /error/
 const bodies = protocols.flatMap((protocol) =>
   recordedBodyNames(protocol)
@@ -110,7 +110,7 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
     const final: unknown = await stream.finalResponse()
     if (!isRecord(final) || !isRecord(closing)) throw new Error('no response')
     expect(closing['status']).toBeOneOf(['completed', 'incomplete'])
-    // The package adds fields of its own, and takes nothing away.
+    // The package adds fields, and removes none.
     expect(final).toMatchObject(closing)
   })
 
@@ -176,7 +176,7 @@ describe.skipIf(!recordingsExist)('recorded traffic through the gateway', () => 
   })
 })
 
-/** Whether the check refuses these frames, numbered anew. */
+/** Whether the validation rejects these frames, renumbered. */
 function isRefused(frames: readonly Frame[]): boolean {
   const blocks = frames.map((frame, at) => {
     const data = JSON.stringify({ ...frame, sequence_number: at })

@@ -3,7 +3,7 @@ import type { GenerationEvent } from '#inference/events.ts'
 import { renderDecoded } from '#test/support/rendering.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 
-/** Citations of files in the stream of a response. */
+/** File citations in the stream of a response. */
 
 const cite = (fileId: string, index: number, number: number): GenerationEvent => {
   const quoted = { number, text: `passage ${number}` }

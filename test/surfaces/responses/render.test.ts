@@ -12,7 +12,7 @@ import { checkStream } from '#test/support/response-frames.ts'
 import { rollGeneration } from '#test/support/rolled-events.ts'
 import { openSeal, testSeals } from '#test/support/sealing.ts'
 
-/** Whatever the grammar of events allows becomes a legal stream, with signs of life anywhere. */
+/** Every valid event sequence becomes a valid stream, with heartbeats at any place. */
 
 const generations = 3_000
 
@@ -37,7 +37,7 @@ const open = (stream: boolean, includeSealed: boolean) =>
     now: () => new Date(0),
   })
 
-/** Whether there is anything to seal: what a model itself thought, or the payload of its upstream. */
+/** Whether there is anything to seal: reasoning, or the payload of the upstream. */
 function isSealable(events: readonly GenerationEvent[]): boolean {
   const raw = new Set<number>()
   for (const event of events) {
@@ -52,7 +52,7 @@ function isSealable(events: readonly GenerationEvent[]): boolean {
 
 type Dice = ReturnType<typeof createDice>
 
-/** Events in batches of any size, and signs of life between them, as a silent upstream causes. */
+/** Events in batches of any size, with heartbeats between them, as a silent upstream causes. */
 function write(dice: Dice, events: readonly GenerationEvent[], includeSealed: boolean): string {
   const renderer = open(true, includeSealed)
   let wire = dice.upTo(2) === 0 ? renderer.open() : ''

@@ -9,7 +9,7 @@ import { readFrames } from '#test/support/response-frames.ts'
 import { openSocket } from '#test/support/socket-client.ts'
 import { surfaceOperations } from '#test/support/surface-operations.ts'
 
-/** What a gateway really answers, route by route, against what each route says of itself. */
+/** Responses of a gateway, against the documented schema of each endpoint. */
 
 let gateway: Gateway
 
@@ -21,7 +21,7 @@ afterAll(() => gateway.stop())
 const model = 'demo-fast'
 const hello = { model, input: 'Hello' }
 
-/** The body of an answer, which must be as the operation says. */
+/** The body of a response, which must conform to its endpoint. */
 async function ask(place: string, path: string, body?: object) {
   const method = place.split(' ')[0] ?? ''
   const answer = await gateway.request(path, {

@@ -11,7 +11,9 @@ import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { checkStream, readFrames } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Every event and every Response object against the published document of Open Responses. */
+/**
+ * Validates every event and every Response object against the published document of Open Responses.
+ */
 
 const usage = {
   choices: [],
@@ -151,7 +153,7 @@ const echoes: [what: string, request: object][] = [
   ['reasoning', { reasoning: { effort: 'high' } }],
 ]
 
-/** What OpenAI's clients need in another form than the document has it. */
+/** Where the OpenAI clients require another form than the document. */
 const exceptions: [what: string, request: object, faults: string[]][] = [
   [
     'the schema of the answer is repeated',
@@ -192,7 +194,7 @@ describe.skipIf(!openResponsesExists)('the schema of Open Responses', () => {
     gateway.post('/v1/responses', { model: 'm', input: 'x', stream, ...request })
 
   test.each(scenarios)('accepts $what', async ({ body, status, request = {} }) => {
-    // Pauses, so that signs of life show each item half done.
+    // Pauses, so that heartbeats contain partial items.
     const cutsAt = [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
     upstream.answer({ body, cutsAt, pauseMs: 25 })
     const wire = await (await ask(request, true)).text()

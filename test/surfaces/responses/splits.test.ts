@@ -6,11 +6,11 @@ import { createDice } from '#test/support/dice.ts'
 import { recordedStream, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
 import { renderReads } from '#test/support/rendering.ts'
 
-/** What the client receives does not depend on where reads divided the upstream's bytes. */
+/** The stream does not depend on where reads split the upstream bytes. */
 
 const fixtures = join(import.meta.dir, '../../fixtures/chat-completions')
 
-/** Streams up to this length are divided at every byte, longer ones at so many places. */
+/** Streams up to this length are split at every byte, longer ones at this many places. */
 const everyByteMax = 4_096
 const placesInLong = 400
 const slowMs = 60_000

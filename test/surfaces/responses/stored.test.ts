@@ -7,7 +7,7 @@ import { sendRaw } from '#test/support/raw-client.ts'
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { checkStream, readFrames, readOpenFrames } from '#test/support/response-frames.ts'
 
-/** Responses that are stored outlive their connections. */
+/** Stored responses survive their connections. */
 
 const abandonMs = 300
 let upstream: ReplayUpstream

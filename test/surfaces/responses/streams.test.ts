@@ -9,11 +9,11 @@ import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { checkStream, readFrames } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** What flows through a stream: silence, long pieces, and characters of every width. */
+/** Silence, long deltas and characters of every width. */
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-/** Gives a sign of life after 20 ms of silence. */
+/** Sends a heartbeat after 20 ms of silence. */
 let lively: Gateway
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const native = (...payloads: object[]) =>
 const search = { type: 'web_search_call', id: 'ws', status: 'in_progress' }
 const found = { ...search, status: 'completed', action: { type: 'search', query: 'x' } }
 
-/** Each is silent before, inside of and between its items. */
+/** Each is silent before, inside and between its items. */
 const silences = [
   {
     what: 'a text',

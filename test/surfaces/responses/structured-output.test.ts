@@ -7,13 +7,13 @@ import { chatStream } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** Answers that must have a form, as the `openai` package asks for them and reads them. */
+/** Structured output in the `openai` package. */
 
 const answer = z.object({ city: z.string(), degrees: z.number().int() })
 const format = zodTextFormat(answer, 'weather')
 const right = '{"city":"Oslo","degrees":7}'
 
-/** What servers give out in place of it. */
+/** What servers return instead. */
 const wrongs = {
   words: 'It is 7 degrees in Oslo.',
   'JSON in a fence': `\`\`\`json\n${right}\n\`\`\``,
@@ -47,7 +47,7 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
   let client: OpenAI
   let askedBefore = 0
 
-  /** Gives these texts one after the other, and the last one for ever. */
+  /** Returns these texts in order, and repeats the last one. */
   const answerWith = (...texts: string[]) => {
     const queue = [...texts]
     askedBefore = upstream.requests.length

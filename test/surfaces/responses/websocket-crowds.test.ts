@@ -7,23 +7,23 @@ import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream
 import { chunk } from '#test/support/scripted-answers.ts'
 import { openSocket } from '#test/support/socket-client.ts'
 
-/** Sockets that vanish, that do not read, and that come in numbers. */
+/** WebSockets that disconnect, that do not read, and many at once. */
 
 const socketsAtOnce = 200
 const slowMs = 30_000
-/** What the kernel holds for both connections of a turn, and what we hold. */
+/** The buffers of the kernel for both connections of a response, and those of the gateway. */
 const heldBytesMax = 24 * 1_048_576
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-/** Gives up on a reader that stalls for 200 ms. */
+/** Disconnects a client that stalls for 200 ms. */
 let strict: Gateway
 let token: string
 
 beforeAll(async () => {
   upstream = await upstreamThat({})
   const offer = [{ url: upstream.baseUrl, models: ['m'] }]
-  // More than the kernel holds for a stalled reader, so that it is we who hold the upstream back.
+  // More than the kernel buffers for a stalled client, so that the gateway slows down the upstream.
   const limits = { outputCharsMax: 100_000_000 }
   gateway = await startGateway({ upstream: offer, limits })
   strict = await startGateway({ upstream: offer, limits, stream: { readerStallMs: 200 } })
@@ -58,7 +58,7 @@ describe('a WebSocket that disconnects', () => {
     client.socket.destroy()
 
     const cutsAt = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
-    // With its last event the turn is over, and nobody can leave it.
+    // The response has ended with its last event and cannot be aborted.
     for (let events = 0; events < eventCount - 1; events++) {
       upstream.answer({ body: whole.replace('data: [DONE]\n\n', ''), cutsAt, ending: 'hang' })
       const [asked, over] = [upstream.requests.length, endings(gateway, 'cancelled')]
@@ -115,7 +115,7 @@ describe('a WebSocket client that stalls', () => {
   const cutsAt = [...body.matchAll(/\n\n/g)].map(({ index }) => index + 2)
   const long = { body, cutsAt }
 
-  /** Resolves once no more bytes leave the upstream, with how many did. */
+  /** Resolves with the number of bytes once the upstream sends no more. */
   async function standstill(): Promise<number> {
     const before = upstream.bodyBytesSent()
     for (let sent = -1; ; ) {
@@ -135,7 +135,7 @@ describe('a WebSocket client that stalls', () => {
       stalled.send(request)
       expect(await standstill()).toBeLessThan(heldBytesMax)
       expect(running()).toBe(1)
-      // What is refused in the meantime has to wait as well.
+      // Refusals in the meantime have to wait as well.
       for (let sent = 0; sent < 5; sent++) stalled.send({ type: 'nonsense' })
 
       upstream.answer({ body: whole })

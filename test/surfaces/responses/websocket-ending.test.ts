@@ -5,7 +5,7 @@ import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generat
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
-/** How connections end that nobody broke: of old age, in silence, and with their server. */
+/** How connections end regularly: at their maximum age, when idle, and when the server stops. */
 
 let upstream: ReplayUpstream
 const gateways: Gateway[] = []
@@ -35,7 +35,7 @@ const parsed = (client: SocketClient) => client.texts.map((text) => JSON.parse(t
 const own = (client: SocketClient, streamId: string) =>
   client.texts.filter((text) => JSON.parse(text).stream_id === streamId)
 
-/** A client whose first request runs until the upstream is cut, and whose second one waits. */
+/** A client whose first request runs until the upstream disconnects, and whose second one waits. */
 async function openBusy(open: () => Promise<SocketClient>): Promise<SocketClient> {
   upstream.answer({ body: begun, ending: 'hang' })
   const asked = upstream.requests.length
@@ -46,7 +46,10 @@ async function openBusy(open: () => Promise<SocketClient>): Promise<SocketClient
   return client
 }
 
-/** The running turn ends properly, the other one by `code`, and then the socket is closed. */
+/**
+ * The running response ends normally, the waiting request with `code`, and the connection is
+ * closed.
+ */
 async function expectOrderlyEnd(
   client: SocketClient,
   { code, closeCode }: { code: string; closeCode: number },
@@ -127,7 +130,7 @@ describe('a server that stops', () => {
 })
 
 test('a silent client stays connected while it answers pings, and is disconnected if it does not', async () => {
-  // The shortest time that Bun knows.
+  // The shortest idle timeout of Bun.
   const { open, gateway } = await start({ idleMs: 8_000 })
   upstream.answer({ body: whole })
   const [alive, dead] = [await open(), await open(false)]

@@ -6,7 +6,7 @@ import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generat
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
-/** What clients send: sense and nonsense, too much at once, and too much in one piece. */
+/** Frames of clients: valid and invalid, too many, and too long. */
 
 const requestBytesMax = 1_048_576
 const turnsQueuedMax = 3
@@ -146,7 +146,7 @@ test('a compressed frame is accepted', async () => {
   client.socket.destroy()
 })
 
-/** As RFC 7692 has it: without the empty block at the end. */
+/** As RFC 7692 defines it: without the empty block at the end. */
 function pack(message: string): Uint8Array {
   return deflateRawSync(message, { finishFlush: 2 }).subarray(0, -4)
 }

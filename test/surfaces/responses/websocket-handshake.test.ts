@@ -4,7 +4,7 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 import { openSocket } from '#test/support/socket-client.ts'
 
-/** Who gets a socket, and for how long they are who they were. */
+/** Authentication of WebSockets, and its revocation. */
 
 let gateway: Gateway
 let token: string

@@ -7,7 +7,7 @@ import { ResponsesWS } from 'openai/resources/responses/ws'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readTurn } from '#test/support/socket-client.ts'
 
-/** What the `openai` package does over a socket. */
+/** The `openai` package over a WebSocket. */
 
 let gateway: Gateway
 let socket: ResponsesWS
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 type Create = Omit<ResponsesClientEvent.ResponseCreate, 'type'>
 
-/** The events up to the last one of the response. */
+/** The events up to the terminal one. */
 function create(body: Create): Promise<ResponsesServerEvent[]> {
   return new Promise((resolve) => {
     const events: ResponsesServerEvent[] = []

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { openSocket, type SocketClient } from '#test/support/socket-client.ts'
 
-/** What belongs to somebody else does not exist, over a socket as over HTTP. */
+/** Objects of other users are not found, over a WebSocket as over HTTP. */
 
 let gateway: Gateway
 let ann: SocketClient

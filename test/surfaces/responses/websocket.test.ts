@@ -6,7 +6,7 @@ import type { ReplayRequest, ReplayUpstream } from '#test/support/replay-upstrea
 import { chatAnswer } from '#test/support/scripted-answers.ts'
 import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
-/** Turns over a socket; the events of each are checked as those of a stream. */
+/** Responses over a WebSocket; their events are validated like those of a stream. */
 
 let upstream: ReplayUpstream
 let gateway: Gateway
@@ -28,7 +28,7 @@ afterAll(async () => {
 const open = (bearer = token) =>
   openSocket(gateway.port, { headers: { authorization: `Bearer ${bearer}` } })
 const ask = (input: unknown, more: object = {}) => ({ model: 'm', input, store: false, ...more })
-/** The messages that the upstream was given last. */
+/** The messages of the last upstream request. */
 const lastPrompt = () => JSON.parse(upstream.requests.at(-1)?.body ?? '{}').messages
 const weather = { type: 'function', name: 'get_weather', parameters: { type: 'object' } }
 const notFound = { status: 400, code: 'previous_response_not_found' }
@@ -163,7 +163,7 @@ describe('an unstored response', () => {
     expect(second.response).toMatchObject({ previous_response_id: first.response?.['id'] })
     await client.turn(ask('and now?', { previous_response_id: second.response?.['id'] }))
     expect(lastPrompt()).toHaveLength(5)
-    // The first one is still there to branch off from.
+    // The first response is still available as a branch.
     await client.turn(ask('or else?', { previous_response_id: first.response?.['id'] }))
     expect(lastPrompt()).toHaveLength(3)
     client.socket.destroy()

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createOutbox } from '#surfaces/responses/socket/outbox.ts'
 import { eventually } from '#test/support/eventually.ts'
 
-/** A client that reads nothing, until its socket holds nothing any more. */
+/** A client that reads nothing until its socket buffer is full. */
 function openWire() {
   const wire = {
     sent: [] as string[],

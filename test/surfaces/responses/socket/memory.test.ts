@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import type { StoredItem } from '#responses/response.ts'
 import { createHistoryMemories } from '#surfaces/responses/socket/memory.ts'
 
-/** What connections remember of responses that are not stored. */
+/** The histories of unstored responses of a connection. */
 
-/** An item of so many characters of JSON. */
+/** An item with this many characters of JSON. */
 function itemOf(chars: number): StoredItem {
   const item = { id: 'msg_1', type: 'message', text: '' }
   return { ...item, text: 'x'.repeat(chars - JSON.stringify(item).length) }
