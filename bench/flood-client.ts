@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'bun'
-import { createApiKey } from '#auth/api-keys.ts'
+import { createApiKey } from '#auth/key-format.ts'
 import { AnswerReader } from './support/answer-reader.ts'
 import { cpuBetween, readCpu } from './support/cpu-use.ts'
 import type { FloodJob, FloodReport } from './support/flood-job.ts'

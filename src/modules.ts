@@ -1,4 +1,5 @@
 import { agentsModule } from './agents/module.ts'
+import { apiKeysModule } from './api-keys/module.ts'
 import { auditModule } from './audit/module.ts'
 import { authModule } from './auth/module.ts'
 import { brandingModule } from './branding/module.ts'
@@ -30,6 +31,7 @@ import { translationsModule } from './translations/module.ts'
 const list = [
   auditModule,
   authModule,
+  apiKeysModule,
   directoryModule,
   sealingModule,
   agentsModule,

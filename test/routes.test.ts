@@ -130,7 +130,7 @@ test('the table holds what is served', () => {
   const paths = listRoutes().map(({ method, path }) => `${method} ${path}`)
   expect(paths).toContain('POST /v1/responses')
   expect(paths).toContain('GET /v1/models')
-  expect(paths).toContain('POST /v1/api-keys/')
+  expect(paths).toContain('POST /v1/api-keys')
   expect(paths).toContain('POST /compat/v1/messages')
   expect(new Set(paths).size).toBe(paths.length)
 })

@@ -1,43 +1,44 @@
 import type { JsonObject } from '#lib/json.ts'
-import { type AuditDatabase, createAuditStore, type Recording } from './store.ts'
+import type { RequestContext } from '#lib/request-context.ts'
+import { type AuditDatabase, createAuditStore, type InsertHandle } from './store.ts'
 
-/** Who does something, and by which credential. */
+/** Who makes a change, and with which credential. */
 export type Actor = {
   readonly userId: string
   /** Null for a token. */
   readonly keyId: string | null
-  /** As in `x-request-id`; null where no request asked for it. */
+  /** As in `x-request-id`; null outside of a request. */
   readonly requestId: string | null
 }
 
-/** One thing that was done. Nothing secret may be in it. */
+/** One change. It must not contain secrets. */
 export type AuditEntry = {
   /** Null: the system itself. */
   readonly actor: Actor | null
-  /** What it was done to and what was done: `group.update`, `group.member.add`. */
+  /** Resource and verb: `group.update`, `group.member.add`. */
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string }
-  /** The fields that changed, as they were and as they became. */
+  /** The changed fields before and after. */
   readonly changes: { readonly before: JsonObject | null; readonly after: JsonObject | null }
 }
 
 export type RecordedEntry = AuditEntry & { readonly id: string; readonly at: Date }
 
-/** All that is given must hold. */
+/** All given conditions must hold. */
 export type AuditFilter = {
   readonly actorId: string | undefined
-  /** `group.update`, or `group` for all that begins so. */
+  /** `group.update`, or `group` for every action that starts with it. */
   readonly action: string | undefined
   readonly resource: { readonly type: string; readonly id: string | undefined } | undefined
 }
 
 export type AuditPage = { readonly limit: number; readonly after: string | undefined }
 
-/** The record of what administrators did; entries are only ever added. */
+/** The append-only record of administrative changes. */
 export type Audit = {
-  /** With a transaction, the entry is there if and only if the rest is. */
-  record(entry: AuditEntry, transaction?: Recording): Promise<void>
-  /** Newest first, from after the entry with the id `after`. */
+  /** With a transaction, the entry is committed if and only if the change is. */
+  record(entry: AuditEntry, transaction?: InsertHandle): Promise<void>
+  /** Newest first, after the entry with the id `after`. */
   list(
     filter: AuditFilter,
     page: AuditPage,
@@ -56,4 +57,9 @@ export function createAudit(deps: { database: AuditDatabase; now: () => Date }):
       return { entries: entries.slice(0, limit), hasMore: entries.length > limit }
     },
   }
+}
+
+/** The actor of a request. */
+export function actorOf({ principal, keyId, requestId }: RequestContext): Actor {
+  return { userId: principal.userId, keyId, requestId }
 }

@@ -6,15 +6,15 @@ import type { AuditFilter, AuditPage, RecordedEntry } from './audit.ts'
 
 export type AuditDatabase = Pick<Database, 'drizzle'>
 
-/** The database inside a transaction, as far as adding a row needs it. */
-export type Recording = Pick<Database['drizzle'], 'insert'>
+/** A transaction, or the database itself. */
+export type InsertHandle = Pick<Database['drizzle'], 'insert'>
 
 type Row = typeof auditEntry.$inferSelect
 
 export function createAuditStore({ drizzle }: AuditDatabase) {
   const ask = createQueryRunner()
   return {
-    async add(entry: RecordedEntry, transaction?: Recording): Promise<void> {
+    async add(entry: RecordedEntry, transaction?: InsertHandle): Promise<void> {
       if (transaction === undefined) {
         await ask(async () => drizzle.insert(auditEntry).values(rowOf(entry)))
         return
@@ -39,7 +39,7 @@ export function createAuditStore({ drizzle }: AuditDatabase) {
         return rows.map(entryOf)
       }),
 
-    /** Deletes some of the entries with smaller ids than this; says whether none was left. */
+    /** Deletes at most `rowsMax` entries with smaller ids; true if none is left. */
     async dropBefore(id: string, rowsMax: number): Promise<boolean> {
       const due = drizzle
         .select({ id: auditEntry.id })
@@ -61,13 +61,13 @@ function conditionsOf({ actorId, action, resource }: AuditFilter) {
     actorId === undefined ? undefined : eq(auditEntry.actorId, actorId),
     action === undefined
       ? undefined
-      : or(eq(auditEntry.action, action), like(auditEntry.action, `${escaped(action)}.%`)),
+      : or(eq(auditEntry.action, action), like(auditEntry.action, `${escapePattern(action)}.%`)),
     resource === undefined ? undefined : eq(auditEntry.resourceType, resource.type),
     resource?.id === undefined ? undefined : eq(auditEntry.resourceId, resource.id),
   ]
 }
 
-function escaped(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&')
 }
 

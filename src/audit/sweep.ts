@@ -12,22 +12,21 @@ export type AuditSweepDeps = {
 
 const sweepEveryMs = 600_000
 const rowsPerStatement = 1_000
-/** What is left after so many statements waits for the next sweep. */
+/** The rest is left to the next sweep. */
 const statementsMax = 500
 const dayMs = 86_400_000
 
-/** Deletes what is older than it is to be kept, again and again. */
+/** Deletes expired entries periodically. */
 export function startAuditSweep(deps: AuditSweepDeps): Repeated {
   const sweep = createAuditSweep(deps)
   const { log } = deps
-  return repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'old audit rows cannot be deleted' })
+  return repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'audit sweep failed' })
 }
 
-/** One sweep. */
 export function createAuditSweep({ database, settings, now }: Omit<AuditSweepDeps, 'log'>) {
   const store = createAuditStore(database)
   return async (): Promise<void> => {
-    // An id begins with its time, so that the ids alone say what is older.
+    // Ids start with their time, so comparing ids compares ages.
     const keptFrom = now().getTime() - settings.keepDays * dayMs
     const smallestKept = Bun.randomUUIDv7('hex', keptFrom)
     for (let statements = 0; statements < statementsMax; statements++) {

@@ -1,58 +1,94 @@
-import { randomBytes } from 'node:crypto'
+import type { Actor, Audit } from '#audit/audit.ts'
+import { AppError } from '#lib/errors.ts'
+import { createApiKey, hashApiKey, maskApiKey } from './key-format.ts'
+import type { KeyOwner, KeyRecord } from './key-store.ts'
+import type { AuthStore } from './store.ts'
 
-export const apiKeyPrefix = 'sk-svc-v1-'
-
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** 62^43 is a little more than 2^256. */
-const secretChars = 43
-/** 62^6 is more than 2^32: the CRC-32 of the secret, by which scanners and we know a real key. */
-const checksumChars = 6
-const shape = new RegExp(
-  `^${apiKeyPrefix}([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${checksumChars}})$`,
-)
-const visibleChars = 4
-
-export function createApiKey(): string {
-  const secret = randomBase62(secretChars)
-  return `${apiKeyPrefix}${secret}${checksum(secret)}`
+/** The API keys of users and service accounts. */
+export type ApiKeys = {
+  /**
+   * Returns the key itself, which is not stored. Throws `unprocessable` with the code
+   * `too_many_api_keys`, and `not_found` for a deleted service account.
+   */
+  create(
+    actor: Actor,
+    owner: KeyOwner,
+    key: { name: string; expiresAt: Date | null },
+  ): Promise<KeyRecord & { key: string }>
+  /** Newest first, after the key `after`. */
+  list(
+    userId: string,
+    page: { limit: number; after: string | undefined },
+  ): Promise<{ records: readonly KeyRecord[]; hasMore: boolean }>
+  /** Revokes a key on every replica; false if this user has no such key. */
+  revoke(actor: Actor, userId: string, keyId: string): Promise<boolean>
 }
 
-/** Whether a text can be a key of ours at all; says no to typing errors without the database. */
-export function isApiKey(text: string): boolean {
-  const [, secret, sum] = shape.exec(text) ?? []
-  return secret !== undefined && checksum(secret) === sum
-}
+/** Enough for the devices and programs of a person; a leaked token cannot fill the table. */
+const liveKeysMax = 100
 
-/**
- * What is stored and looked up in place of a key. A fast hash is right: with 256 random bits there
- * is nothing to guess. A pepper, kept outside the database, makes a stolen table useless.
- */
-export function hashApiKey(key: string, pepper: string | undefined): Buffer {
-  return new Bun.CryptoHasher('sha256', pepper).update(key).digest()
-}
-
-/** The form in which a key may be shown after its creation. */
-export function maskApiKey(key: string): string {
-  return `${apiKeyPrefix}${'*'.repeat(8)}${key.slice(-visibleChars)}`
-}
-
-function checksum(secret: string): string {
-  let rest = Bun.hash.crc32(secret)
-  let digits = ''
-  for (let index = 0; index < checksumChars; index++) {
-    digits = alphabet.charAt(rest % alphabet.length) + digits
-    rest = Math.floor(rest / alphabet.length)
+export function createApiKeys(options: {
+  store: Pick<AuthStore, 'addKey' | 'listKeys' | 'revokeKey'>
+  audit: Pick<Audit, 'record'>
+  now: () => Date
+  pepper: string | undefined
+  onRevoked: (keyId: string) => Promise<void>
+}): ApiKeys {
+  const { store, audit, now, pepper } = options
+  return {
+    async create(actor, owner, { name, expiresAt }) {
+      const key = createApiKey()
+      const id = Bun.randomUUIDv7()
+      const record = { id, name, masked: maskApiKey(key), createdAt: now(), expiresAt }
+      const { userId } = owner
+      const row = { ...record, userId, owner, hash: hashApiKey(key, pepper) }
+      const result = await store.addKey(row, liveKeysMax, (transaction) =>
+        audit.record(
+          {
+            actor,
+            action: 'api_key.create',
+            resource: { type: 'api_key', id },
+            changes: {
+              before: null,
+              after: { name, user_id: userId, expires_at: expiresAt?.toISOString() ?? null },
+            },
+          },
+          transaction,
+        ),
+      )
+      if (result === 'too-many') throw tooManyKeys(owner)
+      if (result === 'no-owner')
+        throw new AppError('not_found', 'This service account was deleted.')
+      return { ...record, lastUsedAt: null, key }
+    },
+    async list(userId, { limit, after }) {
+      const records = await store.listKeys(userId, { limit: limit + 1, after })
+      return { records: records.slice(0, limit), hasMore: records.length > limit }
+    },
+    async revoke(actor, userId, keyId) {
+      const revoked = { userId, keyId, revokedAt: now() }
+      const isRevoked = await store.revokeKey(revoked, (transaction, name) =>
+        audit.record(
+          {
+            actor,
+            action: 'api_key.revoke',
+            resource: { type: 'api_key', id: keyId },
+            changes: { before: { name, user_id: userId }, after: null },
+          },
+          transaction,
+        ),
+      )
+      if (isRevoked) await options.onRevoked(keyId)
+      return isRevoked
+    },
   }
-  return digits
 }
 
-function randomBase62(length: number): string {
-  let text = ''
-  while (text.length < length) {
-    for (const byte of randomBytes(length)) {
-      // 248 = 4 · 62; taking the remainder of the bytes above would favour the first digits.
-      if (byte < 248 && text.length < length) text += alphabet.charAt(byte % alphabet.length)
-    }
-  }
-  return text
+function tooManyKeys({ kind }: KeyOwner): AppError {
+  const whose = kind === 'user' ? 'You have' : 'This service account has'
+  return new AppError(
+    'unprocessable',
+    `${whose} ${liveKeysMax} API keys, which is the limit; delete one first.`,
+    { code: 'too_many_api_keys' },
+  )
 }

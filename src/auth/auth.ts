@@ -1,40 +1,40 @@
 import type { Audit } from '#audit/audit.ts'
-import type { Clock } from '#clock.ts'
 import type { Config } from '#config/schema.ts'
 import { assert, assertNever } from '#lib/assert.ts'
+import { AppError } from '#lib/errors.ts'
 import type { Log } from '#telemetry/log.ts'
+import { type ApiKeys, createApiKeys } from './api-keys.ts'
 import { type Credential, readCredential, readToken, takesBearerKeys } from './credentials.ts'
 import { createGroupRights, type GroupRights } from './groups.ts'
 import { createKeyPrincipals, type KeyPrincipals } from './key-principals.ts'
-import { createKeyRing, type KeyRing } from './key-ring.ts'
 import { shippedGroups } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import {
-  type Announcing,
   type AuthDatabase,
   type AuthStore,
   type Change,
   createAuthStore,
+  type NotifyHandle,
 } from './store.ts'
 import { createTokenPrincipals, type TokenPrincipals } from './token-principals.ts'
 import { createTokenVerifier } from './tokens.ts'
 
-/** Tells who is calling, and keeps the API keys of the users. */
+/** Authenticates requests and manages API keys. */
 export type Auth = {
-  /** The caller of a request; throws an `AppError` of status 401, or 503 when nobody can tell. */
+  /** Throws an `AppError` of status 401, or 503 if the credential cannot be verified. */
   authenticate(request: Request): Promise<Principal>
-  /** The bearer of a bare token, as a WebSocket brings it: a JWT or an API key. */
+  /** The principal of a bare token, as a WebSocket sends it: a JWT or an API key. */
   authenticateToken(token: string): Promise<Principal>
-  readonly keyRing: KeyRing
+  readonly keys: ApiKeys
   readonly changes: Changes
   close(): Promise<void>
 }
 
-/** For whoever changes users and groups, which are kept in memory here and in other processes. */
+/** Cache invalidation after changes of users and groups, in this and all other processes. */
 export type Changes = {
-  /** Tells every process once this transaction is committed. */
-  announceOnCommit(transaction: Announcing, change: Change): Promise<void>
-  /** Resolves when the change holds in this process; to be called after the commit. */
+  /** Notifies every process when this transaction is committed. */
+  notifyOnCommit(transaction: NotifyHandle, change: Change): Promise<void>
+  /** Applies a change to this process; to be called after the commit. */
   apply(change: Change): Promise<void>
 }
 
@@ -43,15 +43,16 @@ export type AuthDeps = {
   database: AuthDatabase
   audit: Pick<Audit, 'record'>
   log: Log
-  clock: Clock
+  now: () => Date
   fetch: typeof fetch
+  /** Called with the error kind of each failed authentication. */
+  onFailure?: (kind: string) => void
 }
 
-/** Starts what has a lifetime; one of `jwt.secret` and `jwt.jwksUrl` must be configured. */
+/** One of `jwt.secret` and `jwt.jwksUrl` must be configured. */
 export async function createAuth(deps: AuthDeps): Promise<Auth> {
-  const { config, database, log } = deps
-  const { now } = deps.clock
-  assert(config.jwt.secret ?? config.jwt.jwksUrl, 'tokens can be verified')
+  const { config, database, log, now, onFailure = () => {} } = deps
+  assert(config.jwt.secret ?? config.jwt.jwksUrl, 'a JWT secret or key set is configured')
   const store = createAuthStore(database)
   await store.seedGroups(shippedGroups, config.groups)
   const groups = await createGroupRights({ load: store.loadGroups, log })
@@ -64,31 +65,38 @@ export async function createAuth(deps: AuthDeps): Promise<Auth> {
     groups,
     now,
     log,
-    onWordsChanged: (userId) => announce({ what: 'words', id: userId }),
+    onIdpGroupsChanged: (userId) => notify({ what: 'idp_groups', id: userId }),
   })
   const apply = createChangeHandler({ groups, keys, tokens })
-  const announce = createAnnouncer({ store, apply, log })
-  await store.followChanges({
+  const notify = createNotifier({ store, apply, log })
+  await store.listen({
     onChange: (change) => void apply(change),
     onGap: () => void apply({ what: 'all', id: '' }),
   })
-  await announce({ what: 'groups', id: '' })
-  const principalOf = (credential: Credential) =>
-    credential.kind === 'jwt'
-      ? tokens.authenticate(credential.token)
-      : keys.authenticate(credential.key)
+  await notify({ what: 'groups', id: '' })
   const rules = { bearerKeys: takesBearerKeys(config.platformVersion) }
+  const authenticate = async (read: () => Credential): Promise<Principal> => {
+    try {
+      const credential = read()
+      return credential.kind === 'jwt'
+        ? await tokens.authenticate(credential.token)
+        : await keys.authenticate(credential.key)
+    } catch (error) {
+      if (error instanceof AppError) onFailure(error.kind)
+      throw error
+    }
+  }
   return {
-    authenticate: async (request) => principalOf(readCredential(request, rules)),
-    authenticateToken: async (token) => principalOf(readToken(token)),
-    keyRing: createKeyRing({
+    authenticate: (request) => authenticate(() => readCredential(request, rules)),
+    authenticateToken: (token) => authenticate(() => readToken(token)),
+    keys: createApiKeys({
       store,
       now,
       pepper,
       audit: deps.audit,
-      onRevoked: (keyId) => announce({ what: 'key', id: keyId }),
+      onRevoked: (keyId) => notify({ what: 'key', id: keyId }),
     }),
-    changes: { announceOnCommit: store.announceOnCommit, apply },
+    changes: { notifyOnCommit: store.notifyOnCommit, apply },
     async close() {
       verifier.close()
       await keys.close()
@@ -98,29 +106,29 @@ export async function createAuth(deps: AuthDeps): Promise<Auth> {
 
 type Caches = {
   groups: Pick<GroupRights, 'reload'>
-  keys: Pick<KeyPrincipals, 'forget'>
-  tokens: Pick<TokenPrincipals, 'forget'>
+  keys: Pick<KeyPrincipals, 'invalidate'>
+  tokens: Pick<TokenPrincipals, 'invalidate'>
 }
 
-/** Drops what is no longer so. */
+/** Invalidates the caches that a change affects. */
 function createChangeHandler({ groups, keys, tokens }: Caches) {
   return async ({ what, id }: Change): Promise<void> => {
     switch (what) {
       case 'key':
-        keys.forget({ keyId: id })
+        keys.invalidate({ keyId: id })
         return
-      case 'words':
-        keys.forget({ userId: id })
+      case 'idp_groups':
+        keys.invalidate({ userId: id })
         return
       case 'user':
-        keys.forget({ userId: id })
-        tokens.forget({ userId: id })
+        keys.invalidate({ userId: id })
+        tokens.invalidate({ userId: id })
         return
       case 'groups':
         return groups.reload()
       case 'all':
-        keys.forget()
-        tokens.forget()
+        keys.invalidate()
+        tokens.invalidate()
         return groups.reload()
       default:
         assertNever(what)
@@ -128,18 +136,18 @@ function createChangeHandler({ groups, keys, tokens }: Caches) {
   }
 }
 
-/** Tells this process at once, and the others; if they cannot be told, their caches run out. */
-function createAnnouncer(options: {
-  store: Pick<AuthStore, 'announce'>
+/** Applies a change here and notifies the other processes; if that fails, their caches expire. */
+function createNotifier(options: {
+  store: Pick<AuthStore, 'notify'>
   apply: (change: Change) => Promise<void>
   log: Pick<Log, 'error'>
 }) {
   return async (change: Change): Promise<void> => {
     await options.apply(change)
     try {
-      await options.store.announce(change)
+      await options.store.notify(change)
     } catch (error) {
-      options.log.error('A change of keys or groups could not be announced.', { change, error })
+      options.log.error('auth change notification failed', { change, error })
     }
   }
 }

@@ -1,25 +1,24 @@
 import { AppError } from '#lib/errors.ts'
-import { apiKeyPrefix } from './api-keys.ts'
+import { apiKeyPrefix } from './key-format.ts'
 
 export type Credential =
   | { readonly kind: 'api-key'; readonly key: string }
   | { readonly kind: 'jwt'; readonly token: string }
 
-/** The words of the gateway that platforms before 1.2.1 put in front; clients match on them. */
+/** The message of the gateway in front of platforms before 1.2.1; clients match it. */
 export const notThreeParts = 'Jwt is not in the form of Header.Payload.Signature'
 
 const howToSend =
   'Send a credential: "Authorization: Bearer <token or API key>" or "X-Api-Key: <API key>".'
 
 /**
- * The one credential of a request that counts. `X-Api-Key` comes first and there is no falling
- * back: a bad key next to a good token is a bad key. A WebSocket, whose client often cannot set
- * headers, may carry it in the query parameter `token`, or as the SDKs for browsers do, in the name
- * of a subprotocol.
+ * The credential of a request. `X-Api-Key` takes precedence without fallback: an invalid key beside
+ * a valid token is refused. A WebSocket client, which often cannot set headers, may send it in the
+ * query parameter `token` or, like browser SDKs, in the name of a subprotocol.
  */
 export function readCredential(request: Request, rules: { bearerKeys: boolean }): Credential {
   const { headers } = request
-  if (asksForSocket(request)) {
+  if (isUpgrade(request)) {
     const token = new URL(request.url).searchParams.get('token') ?? readProtocolToken(headers)
     if (token !== null) return readToken(token)
   }
@@ -34,7 +33,7 @@ export function readCredential(request: Request, rules: { bearerKeys: boolean })
   return readToken(bearer)
 }
 
-export function asksForSocket({ headers }: Request): boolean {
+export function isUpgrade({ headers }: Request): boolean {
   return headers.get('upgrade')?.toLowerCase() === 'websocket'
 }
 
@@ -46,8 +45,8 @@ function readProtocolToken(headers: Headers): string | null {
 }
 
 /**
- * The subprotocol to answer a handshake with, null where none was offered. A browser goes away when
- * none of its own is answered; the one that holds a key is repeated only where there is no other.
+ * The subprotocol of the handshake response, null if none was offered. Browsers disconnect if none
+ * of theirs is selected; the one that contains a key is repeated only if there is no other.
  */
 export function chooseProtocol({ headers }: Request): string | null {
   const offered = readProtocols(headers)
@@ -59,13 +58,13 @@ function readProtocols(headers: Headers): string[] {
   return offered.map((name) => name.trim()).filter((name) => name !== '')
 }
 
-/** What kind of credential a bare token is. */
+/** A bare token is an API key or a JWT. */
 export function readToken(token: string): Credential {
   if (token === '') throw new AppError('missing_credentials', howToSend)
   return token.startsWith(apiKeyPrefix) ? { kind: 'api-key', key: token } : { kind: 'jwt', token }
 }
 
-/** Before 1.2.1 the platform's gateway took every bearer value for a JWT. */
+/** Before 1.2.1 the platform's gateway treated every bearer value as a JWT. */
 export function takesBearerKeys(platformVersion: string): boolean {
   return Bun.semver.order(platformVersion, '1.2.1') >= 0
 }

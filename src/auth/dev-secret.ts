@@ -5,19 +5,19 @@ import { join } from 'node:path'
 const secretCharsMin = 32
 
 /**
- * The secret that development tokens are signed with, kept in the data folder so that tokens work
- * after a restart. For use without an identity provider only.
+ * The signing secret of development tokens, stored in the data folder so that tokens survive a
+ * restart. Only used without an identity provider.
  */
 export function loadOrCreateDevSecret(dataFolder: string): string {
   const path = join(dataFolder, 'dev-jwt-secret')
   const secret = readIfThere(path) ?? createSecret(dataFolder, path)
   if (secret.length < secretCharsMin) {
-    throw new Error(`${path} is damaged; delete it, and a new one will be made.`)
+    throw new Error(`${path} is damaged; delete it to create a new one.`)
   }
   return secret
 }
 
-/** Several processes may start at once: the first to put the whole file in place wins. */
+/** Processes may start concurrently: the first one to link its file wins. */
 function createSecret(dataFolder: string, path: string): string {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`

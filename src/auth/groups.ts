@@ -1,26 +1,26 @@
 import type { Log } from '#telemetry/log.ts'
 import { isPermission, type Permission } from './permissions.ts'
 
-/** Which groups somebody is in, as it is kept: what the words mean is asked anew each time. */
+/** The groups of a user as stored. Claim values are mapped to groups at each request. */
 export type Membership = {
-  /** Those of the newest token. */
-  readonly words: readonly string[]
-  /** Names of groups, given by hand. */
+  /** Claim values of the newest token. */
+  readonly idpGroups: readonly string[]
+  /** Names of groups that an administrator added the user to. */
   readonly manual: readonly string[]
 }
 
-/** What a membership comes to at this moment. */
+/** The groups and permissions of a membership at this moment. */
 type Rights = {
-  /** By name, sorted. Words that mean no known group are among them: shares and agents name them. */
+  /** Names, sorted, including claim values without a known group: shares and agents name them. */
   readonly groups: readonly string[]
-  /** The union over the groups; one that is not known grants nothing. */
+  /** The union over the groups; an unknown group grants nothing. */
   readonly permissions: ReadonlySet<Permission>
 }
 
-/** What groups are and may do, in memory. */
+/** The permissions of all groups, in memory. */
 export type GroupRights = {
   of(membership: Membership): Rights
-  /** Reads the table again; on failure the earlier state stays. */
+  /** Reads the table; on failure the previous state stays. */
   reload(): Promise<void>
 }
 
@@ -35,55 +35,55 @@ export async function createGroupRights(options: {
   log: Pick<Log, 'error'>
 }): Promise<GroupRights> {
   let resolve = resolverOf(await options.load())
-  // Keyed by the membership itself: a cached caller asks with the same one at each request.
-  let known = new WeakMap<Membership, Rights>()
+  // By identity: a cached principal has the same membership object at each request.
+  let resolved = new WeakMap<Membership, Rights>()
   let reloads = 0
   let latest = Promise.resolve()
 
-  async function readAgain(): Promise<void> {
+  async function reload(): Promise<void> {
     reloads += 1
     const own = reloads
     try {
       const rows = await options.load()
-      // A slower answer to an earlier question is older.
+      // A later reload has newer rows.
       if (own !== reloads) return latest
       resolve = resolverOf(rows)
-      known = new WeakMap()
+      resolved = new WeakMap()
     } catch (error) {
-      options.log.error('The permissions of the groups cannot be read again.', { error })
+      options.log.error('group permissions reload failed', { error })
     }
   }
   return {
     of(membership) {
-      const before = known.get(membership)
+      const before = resolved.get(membership)
       if (before !== undefined) return before
       const rights = resolve(membership)
-      known.set(membership, rights)
+      resolved.set(membership, rights)
       return rights
     },
     reload() {
-      latest = readAgain()
+      latest = reload()
       return latest
     },
   }
 }
 
 /**
- * The rule of the view `user_group`: a word means the group that claims it, and else the group of
- * that name, unless that group claims another word.
+ * The rule of the view `user_group`: a claim value maps to the group with that `idp_claim`,
+ * otherwise to the group of that name, unless that group has another `idp_claim`.
  */
 function resolverOf(rows: readonly GroupRow[]): (membership: Membership) => Rights {
   const byName = new Map(rows.map((row) => [row.name, row]))
   const byClaim = new Map(
     rows.flatMap((row) => (row.idpClaim === null ? [] : [[row.idpClaim, row.name] as const])),
   )
-  const meant = (word: string): string[] => {
-    const claiming = byClaim.get(word)
-    if (claiming !== undefined) return [claiming]
-    return (byName.get(word)?.idpClaim ?? null) === null ? [word] : []
+  const groupsFor = (claimValue: string): string[] => {
+    const mapped = byClaim.get(claimValue)
+    if (mapped !== undefined) return [mapped]
+    return (byName.get(claimValue)?.idpClaim ?? null) === null ? [claimValue] : []
   }
-  return ({ words, manual }) => {
-    const groups = [...new Set([...words.flatMap(meant), ...manual])].sort()
+  return ({ idpGroups, manual }) => {
+    const groups = [...new Set([...idpGroups.flatMap(groupsFor), ...manual])].sort()
     const granted = groups.flatMap((name) => byName.get(name)?.permissions ?? [])
     return { groups, permissions: new Set(granted.filter(isPermission)) }
   }

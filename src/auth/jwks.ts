@@ -3,11 +3,11 @@ import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Log } from '#telemetry/log.ts'
 
-/** The public keys of an identity provider, kept fresh. */
+/** The public keys of an identity provider, refreshed periodically. */
 export type KeySet = {
   /** The key that a token names; throws `invalid_token`, or `service_unavailable` without a set. */
   keyFor(header: JWTHeaderParameters): Promise<CryptoKey>
-  /** Rises whenever other keys are published: what was verified before must be verified again. */
+  /** Rises when the published keys change: tokens must be verified again. */
   version(): number
   close(): void
 }
@@ -16,9 +16,9 @@ export type KeySetOptions = {
   url: string
   fetch: typeof fetch
   log: Pick<Log, 'warn' | 'info'>
-  /** How long the last good set is used while the provider cannot be asked. */
+  /** How long the last set is used while the provider is unreachable. */
   ageMaxMs: number
-  /** How often the set is asked for; a key that was removed there is refused after that. */
+  /** The refresh interval; a removed key is refused after that. */
   refreshMs?: number
   /** Tokens with unknown key ids cause at most one request in this time. */
   cooldownMs?: number
@@ -26,10 +26,10 @@ export type KeySetOptions = {
 
 const defaultRefreshMs = 600_000
 const defaultCooldownMs = 30_000
-/** After a failure, the set is asked for again this soon in the background… */
+/** The background retry after a failure. */
 const retryMs = 10_000
-/** …and at most this often because of tokens that wait for a first set. */
-const askAgainMs = 1_000
+/** The least time between fetches for tokens that wait for a first set. */
+const refetchMs = 1_000
 const fetchTimeoutMs = 5_000
 const bodyBytesMax = 1_048_576
 
@@ -45,7 +45,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
   let refresher: ReturnType<typeof setTimeout> | undefined
   const closed = new AbortController()
 
-  /** Shared by all who ask while it runs; never rejects. */
+  /** Shared by concurrent callers; never rejects. */
   function load(): Promise<void> {
     loading ??= fetchKeySetText(options, closed.signal)
       .then(accept)
@@ -62,7 +62,7 @@ export function createKeySet(options: KeySetOptions): KeySet {
     failedAt = performance.now()
     scheduleRefresh()
     if (closed.signal.aborted) return
-    options.log.warn('The key set of the identity provider cannot be read.', { error })
+    options.log.warn('JWKS fetch failed', { error })
   }
   function accept(text: string) {
     const find = createLocalJWKSet(parseKeySet(text))
@@ -72,12 +72,12 @@ export function createKeySet(options: KeySetOptions): KeySet {
   async function current(): Promise<Loaded> {
     const isUsable = (set: Loaded | undefined): set is Loaded =>
       set !== undefined && performance.now() - set.loadedAt <= options.ageMaxMs
-    const mayAsk = loading !== undefined || performance.now() - failedAt >= askAgainMs
-    if (!isUsable(loaded) && mayAsk) await load()
+    const mayFetch = loading !== undefined || performance.now() - failedAt >= refetchMs
+    if (!isUsable(loaded) && mayFetch) await load()
     if (isUsable(loaded)) return loaded
     throw new AppError(
       'service_unavailable',
-      'The identity provider cannot be reached, so tokens cannot be verified.',
+      'The identity provider is unreachable, so tokens cannot be verified.',
       { retryAfterS: 5 },
     )
   }
@@ -121,7 +121,7 @@ async function findKey(set: Loaded, header: JWTHeaderParameters): Promise<Crypto
   }
 }
 
-/** The key set as it is published; throws where it cannot be had. */
+/** The published key set; throws if it cannot be fetched. */
 export async function fetchKeySetText(
   options: Pick<KeySetOptions, 'url' | 'fetch'>,
   closed: AbortSignal,
@@ -133,7 +133,7 @@ export async function fetchKeySetText(
   })
   if (!response.ok || response.body === null) {
     await response.body?.cancel()
-    throw new Error(`the key set answered with status ${response.status}`)
+    throw new Error(`the key set has status ${response.status}`)
   }
   const chunks: Uint8Array[] = []
   let length = 0
@@ -145,11 +145,11 @@ export async function fetchKeySetText(
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Throws where it holds no keys. */
+/** Throws for a set without keys. */
 export function parseKeySet(text: string): Parameters<typeof createLocalJWKSet>[0] {
   const value: unknown = JSON.parse(text)
   if (!isRecord(value) || !Array.isArray(value['keys']) || value['keys'].length === 0) {
-    throw new Error('the key set holds no keys')
+    throw new Error('the key set has no keys')
   }
   return { keys: value['keys'] }
 }

@@ -1,19 +1,19 @@
 import { AppError } from '#lib/errors.ts'
+import { createSingleFlight, setBounded } from '#lib/single-flight.ts'
 import type { Log } from '#telemetry/log.ts'
-import { hashApiKey, isApiKey } from './api-keys.ts'
-import { refuseDisabled } from './disabled.ts'
+import { userDisabled } from './errors.ts'
 import type { GroupRights, Membership } from './groups.ts'
+import { hashApiKey, isApiKey } from './key-format.ts'
 import type { StoredKey } from './key-store.ts'
 import { createKeyUsage } from './key-usage.ts'
 import type { Principal } from './principal.ts'
-import { createSingleFlight, remember } from './remember.ts'
 import type { AuthStore } from './store.ts'
 
-/** API key → principal, mostly from memory. */
+/** Authenticates API keys, with a cache. */
 export type KeyPrincipals = {
   authenticate(key: string): Promise<Principal>
-  /** Forgets a key, the keys of a user, or with nothing given all. */
-  forget(which?: { keyId: string } | { userId: string }): void
+  /** Drops a key, the keys of a user, or all keys from the cache. */
+  invalidate(which?: { keyId: string } | { userId: string }): void
   close(): Promise<void>
 }
 
@@ -21,20 +21,20 @@ export type KeyPrincipalsOptions = {
   store: Pick<AuthStore, 'findKey' | 'markUsed'>
   groups: Pick<GroupRights, 'of'>
   pepper: string | undefined
-  /** How long a found key is trusted without asking the database. */
+  /** How long a key is served from the cache. */
   cacheMs: number
   now: () => Date
   log: Pick<Log, 'warn'>
 }
 
-/** Keys found, and hashes found to be no keys, each about 1 KB. */
+/** Known keys and unknown hashes, about 1 KB each. */
 const entriesMax = 10_000
 const unknownKeyMs = 5_000
-/** While the database is away, a key that was found before goes on working for so long. */
+/** How long a cached key works while the database is unreachable. */
 const outageTrustMs = 300_000
 
-/** `confirmedAt` is when the database last said so. */
-type Found = {
+/** `confirmedAt`: when it was read from the database. */
+type CachedKey = {
   key: StoredKey
   bearer: Omit<Principal, 'groups' | 'permissions'>
   membership: Membership
@@ -43,43 +43,42 @@ type Found = {
 
 export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipals {
   const { store, groups, cacheMs } = options
-  const found = new Map<string, Found>()
+  const found = new Map<string, CachedKey>()
   const unknownUntil = new Map<string, number>()
-  const once = createSingleFlight<Found>()
+  const once = createSingleFlight<CachedKey>()
   const usage = createKeyUsage(options)
-  /** Rises whenever something is forgotten: an answer that was under way must not be kept. */
-  let forgotten = 0
+  /** Rises with each invalidation: a lookup that started before must not be cached. */
+  let generation = 0
 
-  async function lookUp(hash: Buffer, id: string): Promise<Found> {
-    const before = forgotten
+  async function lookUp(hash: Buffer, id: string): Promise<CachedKey> {
+    const before = generation
     const key = await store.findKey(hash)
     if (key === undefined) {
       const value = performance.now() + unknownKeyMs
-      remember(unknownUntil, { key: id, value, entriesMax })
+      setBounded(unknownUntil, id, value, entriesMax)
       throw unknownKey()
     }
     const { keyId, userId, subject, name, membership } = key
-    const value: Found = {
+    const value: CachedKey = {
       key,
       bearer: { userId, subject, name, credential: { kind: 'api-key', keyId } },
       membership,
       confirmedAt: performance.now(),
     }
-    if (before === forgotten) remember(found, { key: id, value, entriesMax })
+    if (before === generation) setBounded(found, id, value, entriesMax)
     return value
   }
 
-  async function find(hash: Buffer): Promise<Found> {
+  async function find(hash: Buffer): Promise<CachedKey> {
     const id = hash.toString('base64')
     if ((unknownUntil.get(id) ?? 0) > performance.now()) throw unknownKey()
     const known = found.get(id)
     if (known !== undefined && ageOf(known) < cacheMs) return known
     try {
-      // Nobody joins a question that was asked before something was forgotten.
-      return await once(`${forgotten} ${id}`, () => lookUp(hash, id))
+      return await once(`${generation} ${id}`, () => lookUp(hash, id))
     } catch (error) {
-      const isAway = error instanceof AppError && error.kind === 'service_unavailable'
-      const last = isAway ? found.get(id) : undefined
+      const isUnreachable = error instanceof AppError && error.kind === 'service_unavailable'
+      const last = isUnreachable ? found.get(id) : undefined
       if (last !== undefined && ageOf(last) < outageTrustMs) return last
       throw error
     }
@@ -95,24 +94,24 @@ export function createKeyPrincipals(options: KeyPrincipalsOptions): KeyPrincipal
       if (stored.expiresAt !== null && stored.expiresAt <= options.now()) {
         throw new AppError('invalid_api_key', 'This API key has expired.')
       }
-      if (stored.disabledAt !== null) throw refuseDisabled('invalid_api_key')
-      usage.note(stored.keyId)
+      if (stored.disabledAt !== null) throw userDisabled('invalid_api_key')
+      usage.record(stored.keyId)
       return { ...bearer, ...groups.of(membership) }
     },
-    forget(which) {
-      forgotten += 1
+    invalidate(which) {
+      generation += 1
       for (const [id, { key }] of found) {
-        const isMeant =
+        const matches =
           which === undefined ||
           ('keyId' in which ? key.keyId === which.keyId : key.userId === which.userId)
-        if (isMeant) found.delete(id)
+        if (matches) found.delete(id)
       }
     },
     close: usage.close,
   }
 }
 
-function ageOf({ confirmedAt }: Found): number {
+function ageOf({ confirmedAt }: CachedKey): number {
   return performance.now() - confirmedAt
 }
 

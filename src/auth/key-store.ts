@@ -20,7 +20,7 @@ export type KeyRecord = Pick<
   'id' | 'name' | 'masked' | 'createdAt' | 'expiresAt' | 'lastUsedAt'
 >
 
-/** Whose key it is. A service account must be there; a user may come in before they are noted. */
+/** The owner of a key. A service account must exist; a user may not be recorded yet. */
 export type KeyOwner = {
   readonly userId: string
   readonly subject: string
@@ -29,18 +29,18 @@ export type KeyOwner = {
 
 export type NewKey = typeof apiKey.$inferInsert & { owner: KeyOwner }
 
-export type Adding = 'added' | 'too-many' | 'no-owner'
+export type AddKeyResult = 'added' | 'too-many' | 'no-owner'
 
-/** Writes into the record, in the same transaction. */
-type Recording = (transaction: Transaction) => Promise<void>
+/** Writes the audit entry, in the same transaction. */
+type RecordAudit = (transaction: Transaction) => Promise<void>
 type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 type Handle = Database['drizzle']
 
-/** One statement marks at most so many keys as used. */
+/** Keys per statement. */
 const touchedKeysPerStatement = 1_000
-/** The time of the last use is exact to this, */
+/** The precision of the last use of a key, */
 export const lastUseGrainMs = 60_000
-/** and when its owner was last seen to this. */
+/** and of the last request of a user. */
 export const lastSeenGrainMs = 3_600_000
 
 const keyRecord = {
@@ -52,17 +52,17 @@ const keyRecord = {
   lastUsedAt: apiKey.lastUsedAt,
 }
 
-export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
+export function createKeyTable(drizzle: Handle, query: QueryRunner) {
   const findKey = prepareFindKey(drizzle)
   return {
-    findKey: (hash: Uint8Array): Promise<StoredKey | undefined> => ask(() => findKey(hash)),
+    findKey: (hash: Uint8Array): Promise<StoredKey | undefined> => query(() => findKey(hash)),
 
-    /** Adds a key, unless its owner has `liveKeysMax` that work or is not there. */
-    addKey(key: NewKey, liveKeysMax: number, record: Recording): Promise<Adding> {
-      return ask(() => addKey(drizzle, { key, liveKeysMax, record }))
+    /** Adds a key, unless its owner has `liveKeysMax` valid ones or does not exist. */
+    addKey(key: NewKey, liveKeysMax: number, record: RecordAudit): Promise<AddKeyResult> {
+      return query(() => addKey(drizzle, { key, liveKeysMax, record }))
     },
 
-    /** Newest first; revoked keys are gone, expired ones are there. */
+    /** Newest first, with expired and without revoked keys. */
     listKeys(
       userId: string,
       page: { limit: number; after: string | undefined },
@@ -72,7 +72,7 @@ export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
         isNull(apiKey.revokedAt),
         page.after === undefined ? undefined : lt(apiKey.id, page.after),
       )
-      return ask(async () =>
+      return query(async () =>
         drizzle
           .select(keyRecord)
           .from(apiKey)
@@ -82,13 +82,13 @@ export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
       )
     },
 
-    /** Says whether there was such a key of this user to revoke. */
+    /** False if this user has no such key. */
     revokeKey(
       { userId, keyId, revokedAt }: { userId: string; keyId: string; revokedAt: Date },
       record: (transaction: Transaction, name: string) => Promise<void>,
     ): Promise<boolean> {
       const isLive = and(eq(apiKey.id, keyId), eq(apiKey.userId, userId), isNull(apiKey.revokedAt))
-      return ask(() =>
+      return query(() =>
         drizzle.transaction(async (transaction) => {
           const [revoked] = await transaction
             .update(apiKey)
@@ -102,9 +102,9 @@ export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
       )
     },
 
-    /** For the background: waits as long as it takes. */
+    /** Runs in the background, without a deadline. */
     async markUsed(keyIds: readonly string[], usedAt: Date): Promise<void> {
-      // In one order everywhere, so that two replicas never wait for each other.
+      // The same order on every replica prevents deadlocks.
       const ordered = [...keyIds].sort()
       for (let start = 0; start < ordered.length; start += touchedKeysPerStatement) {
         await markUsed(drizzle, ordered.slice(start, start + touchedKeysPerStatement), usedAt)
@@ -113,10 +113,7 @@ export function createKeyTable(drizzle: Handle, ask: QueryRunner) {
   }
 }
 
-/**
- * Whoever invents keys has each of them looked up, so this is the one question that the database
- * parses and plans once for each connection: it is then answered in a tenth of the time.
- */
+/** Prepared, because every invalid key causes a lookup: a tenth of the time of an unprepared query. */
 function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKey | undefined> {
   const found = drizzle
     .select({
@@ -142,14 +139,17 @@ function prepareFindKey(drizzle: Handle): (hash: Uint8Array) => Promise<StoredKe
     const { group: _, source: __, ...key } = first
     const named = (source: 'idp' | 'manual') =>
       rows.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : []))
-    return { ...key, membership: { words: named('idp').sort(), manual: named('manual').sort() } }
+    return {
+      ...key,
+      membership: { idpGroups: named('idp').sort(), manual: named('manual').sort() },
+    }
   }
 }
 
 async function addKey(
   drizzle: Handle,
-  { key, liveKeysMax, record }: { key: NewKey; liveKeysMax: number; record: Recording },
-): Promise<Adding> {
+  { key, liveKeysMax, record }: { key: NewKey; liveKeysMax: number; record: RecordAudit },
+): Promise<AddKeyResult> {
   const { owner, ...row } = key
   return drizzle.transaction(async (transaction) => {
     // The row of the owner is the lock of the count.
@@ -169,7 +169,7 @@ async function addKey(
 async function lockOwner(transaction: Transaction, owner: KeyOwner): Promise<boolean> {
   const { userId, subject, kind } = owner
   if (kind === 'user') {
-    // They may not be there yet: the database was away.
+    // Not recorded yet if the database was unreachable at the login.
     await transaction
       .insert(appUser)
       .values({ id: userId, subject })
@@ -201,7 +201,7 @@ async function markUsed(drizzle: Handle, ids: readonly string[], usedAt: Date): 
     .select({ id: apiKey.userId })
     .from(apiKey)
     .where(inArray(apiKey.id, [...ids]))
-  // Another replica that writes the same row writes the same.
+  // Another replica that holds the row writes the same value.
   const due = drizzle
     .select({ id: appUser.id })
     .from(appUser)

@@ -2,16 +2,16 @@ import type { Log } from '#telemetry/log.ts'
 import { lastUseGrainMs } from './key-store.ts'
 import type { AuthStore } from './store.ts'
 
-/** Notes when keys are used, a minute apart and off the path of the requests. */
+/** Records the last use of keys, at most once a minute each, in the background. */
 export type KeyUsage = {
-  note(keyId: string): void
-  /** Writes what was noted. */
+  record(keyId: string): void
+  /** Writes pending records. */
   close(): Promise<void>
 }
 
-/** Notes of this time go into one write. */
+/** The interval of writes. */
 const flushMs = 1_000
-/** Beyond this, the time of a key's last use is not noted until the next flush. */
+/** Further keys are not recorded until the next flush. */
 const keysMax = 10_000
 
 export function createKeyUsage(options: {
@@ -19,8 +19,7 @@ export function createKeyUsage(options: {
   now: () => Date
   log: Pick<Log, 'warn'>
 }): KeyUsage {
-  /** When a key was noted last, so that a busy key costs one write a minute. */
-  const notedAt = new Map<string, number>()
+  const recordedAt = new Map<string, number>()
   const due = new Set<string>()
   let timer: ReturnType<typeof setTimeout> | undefined
 
@@ -33,16 +32,16 @@ export function createKeyUsage(options: {
     try {
       await options.store.markUsed(keyIds, options.now())
     } catch (error) {
-      options.log.warn('The last use of API keys could not be noted.', { error })
+      options.log.warn('API key usage write failed', { error })
     }
   }
   return {
-    note(keyId) {
+    record(keyId) {
       const now = performance.now()
-      const last = notedAt.get(keyId)
+      const last = recordedAt.get(keyId)
       if ((last !== undefined && now - last < lastUseGrainMs) || due.size >= keysMax) return
-      if (notedAt.size >= keysMax) notedAt.clear()
-      notedAt.set(keyId, now)
+      if (recordedAt.size >= keysMax) recordedAt.clear()
+      recordedAt.set(keyId, now)
       due.add(keyId)
       timer ??= setTimeout(flush, flushMs)
     },

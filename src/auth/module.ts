@@ -1,22 +1,17 @@
 import type { Audit } from '#audit/audit.ts'
 import { type Foundation, module } from '#module.ts'
-import { type Auth, createAuth } from './auth.ts'
-import { countRefusals } from './count-refusals.ts'
-import { apiKeyRoutes } from './routes.ts'
+import { createAuth } from './auth.ts'
 
-/** Who is calling, and the API keys of users. */
+/** Authentication of tokens and API keys, and the permissions of groups. */
 export const authModule = module({
   name: 'auth',
   async start(needs: Foundation & { audit: Audit }) {
-    const refusals = needs.metrics.counter({
+    const failures = needs.metrics.counter({
       name: 'sluice_auth_failures_total',
       help: 'Requests whose credential was refused.',
       labels: ['reason'],
     })
-    const auth = countRefusals(await createAuth(needs), (reason) => refusals.add(1, reason))
+    const auth = await createAuth({ ...needs, onFailure: (reason) => failures.add(1, reason) })
     return { services: { auth }, close: () => auth.close() }
   },
-  routes: (services: Pick<Foundation, 'config' | 'now'> & { auth: Auth }) => [
-    apiKeyRoutes(services),
-  ],
 })

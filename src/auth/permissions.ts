@@ -2,15 +2,15 @@ import { permissionNames } from '#config/schema.ts'
 
 export type Permission = (typeof permissionNames)[number]
 
-/** What every endpoint demands, whatever else it demands. */
+/** Required by every endpoint, in addition to its own permission. */
 export const basePermission = 'can_access_api' satisfies Permission
 
-/** Who has it says who may do what: there is always somebody. */
+/** At least one user must always have it. */
 export const groupsPermission = 'can_manage_groups' satisfies Permission
 
 export const shippedAdmins = 'admins'
 
-/** The groups that exist from the first start. */
+/** The built-in groups. */
 export const shippedGroups: Readonly<Record<string, readonly Permission[]>> = {
   [shippedAdmins]: permissionNames,
   users: [basePermission],
@@ -21,8 +21,8 @@ export function isPermission(name: string): name is Permission {
   return known.includes(name)
 }
 
-/** Each once, in the order in which they are documented. */
-export function inOrder(permissions: Iterable<Permission>): Permission[] {
+/** Without duplicates, in the order of their documentation. */
+export function sortPermissions(permissions: Iterable<Permission>): Permission[] {
   const held = new Set(permissions)
   return permissionNames.filter((name) => held.has(name))
 }

@@ -1,12 +1,12 @@
 import type { Permission } from './permissions.ts'
 
-/** Who is calling, and what they may do at this moment. */
+/** An authenticated caller with current permissions. */
 export type Principal = {
-  /** Ours, a UUID; the same for a person's tokens and API keys. */
+  /** A UUID, the same for the tokens and API keys of a person. */
   readonly userId: string
-  /** The `sub` of the identity provider; of a service account, what stands in its place. */
+  /** The `sub` of the identity provider, or the subject of a service account. */
   readonly subject: string
-  /** As the token, or the maker of a service account, calls them. */
+  /** From the token, or as the service account was named. */
   readonly name: string | null
   readonly groups: readonly string[]
   readonly permissions: ReadonlySet<Permission>
@@ -15,7 +15,7 @@ export type Principal = {
     | { readonly kind: 'api-key'; readonly keyId: string }
 }
 
-/** What the subjects of service accounts begin with; a token with such a subject is refused. */
+/** The prefix of subjects of service accounts; a token with such a subject is refused. */
 const servicePrefix = 'sluice-service:'
 const serviceSubject = /^sluice-service:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
@@ -28,9 +28,8 @@ export function isServiceSubject(subject: string): boolean {
 }
 
 /**
- * A subject's id. It is computed, not looked up, so that a token needs no database. The form is
- * that of a UUID of version 8 (RFC 9562: a hash of one's own). The subject of a service account
- * holds its id.
+ * The user id of a subject. It is computed, so that a token needs no database: a UUID of version 8
+ * (RFC 9562) from a hash. The subject of a service account contains its id.
  */
 export function userIdOf(subject: string): string {
   const [, serviceId] = serviceSubject.exec(subject) ?? []

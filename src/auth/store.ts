@@ -6,59 +6,62 @@ import { withTimeLimit } from '#lib/time-limit.ts'
 import { createKeyTable, lastSeenGrainMs } from './key-store.ts'
 import { groupsPermission, type Permission, shippedAdmins } from './permissions.ts'
 
-/** The tables of this feature. What a request waits for fails with `service_unavailable`, soon. */
+/** Queries on the path of a request fail fast with `service_unavailable`. */
 export type AuthStore = ReturnType<typeof createAuthStore>
 
 export type AuthDatabase = Pick<Database, 'drizzle' | 'listen' | 'notify' | 'notifyOnCommit'>
 
 /**
- * What has changed: a key; the words of a user's tokens; anything else about a user; what groups are
- * and may do; or so much that all is to be asked anew.
+ * A change that invalidates caches: of a key; of the claim values of a user; of another field of a
+ * user; of groups; or of everything, after missed notifications.
  */
 export type Change = { readonly what: ChangeKind; readonly id: string }
 type ChangeKind = (typeof changeKinds)[number]
 
-const changeKinds = ['key', 'words', 'user', 'groups', 'all'] as const
+const changeKinds = ['key', 'idp_groups', 'user', 'groups', 'all'] as const
 
-/** The database inside a transaction, as far as a message needs it. */
-export type Announcing = Parameters<Database['notifyOnCommit']>[0]
+/** A transaction that can send notifications. */
+export type NotifyHandle = Parameters<Database['notifyOnCommit']>[0]
 
-/** A person as a token describes them. */
-type Sighting = {
+/** A user as a token describes them. */
+type TokenUser = {
   readonly userId: string
   readonly subject: string
   readonly name: string | null
-  /** The words of the token. */
+  /** The claim values of the token. */
   readonly groups: readonly string[]
   readonly issuedAtS: number
   readonly seenAt: Date
 }
 
-/** What is known of somebody beside what their token says. */
-export type Seen = {
-  /** Whether the token brought other words than those that were known. */
+/** What the database knows of a user beyond the token. */
+export type RecordedUser = {
+  /** Whether the token lists other groups than the last one. */
   readonly isChanged: boolean
   readonly manual: readonly string[]
   readonly name: string | null
   readonly isDisabled: boolean
 }
 
-/** The messages between processes. */
 const channel = 'auth'
-const announceTimeoutMs = 2_000
+const notifyTimeoutMs = 2_000
 
 export function createAuthStore(database: AuthDatabase) {
   const { drizzle } = database
-  const ask = createQueryRunner()
-  return { ...changeFeed(database), ...groupTables(drizzle, ask), ...createKeyTable(drizzle, ask) }
+  const query = createQueryRunner()
+  return {
+    ...changeFeed(database),
+    ...groupTables(drizzle, query),
+    ...createKeyTable(drizzle, query),
+  }
 }
 
 type Handle = Database['drizzle']
 
 function changeFeed(database: AuthDatabase) {
   return {
-    /** Hears of every change in any process; `onGap` says that some may have been missed. */
-    async followChanges(listener: {
+    /** Receives the changes of every process; `onGap`: some may have been missed. */
+    async listen(listener: {
       onChange: (change: Change) => void
       onGap: () => void
     }): Promise<void> {
@@ -72,13 +75,13 @@ function changeFeed(database: AuthDatabase) {
       })
     },
 
-    async announce(change: Change): Promise<void> {
-      await withTimeLimit(database.notify(channel, messageOf(change)), announceTimeoutMs, () => {
-        return new Error(`no answer within ${announceTimeoutMs} ms`)
+    async notify(change: Change): Promise<void> {
+      await withTimeLimit(database.notify(channel, messageOf(change)), notifyTimeoutMs, () => {
+        return new Error(`no response within ${notifyTimeoutMs} ms`)
       })
     },
 
-    announceOnCommit: (transaction: Announcing, change: Change): Promise<void> =>
+    notifyOnCommit: (transaction: NotifyHandle, change: Change): Promise<void> =>
       database.notifyOnCommit(transaction, channel, messageOf(change)),
   }
 }
@@ -87,7 +90,7 @@ function messageOf({ what, id }: Change): string {
   return `${what}:${id}`
 }
 
-function groupTables(drizzle: Handle, ask: QueryRunner) {
+function groupTables(drizzle: Handle, query: QueryRunner) {
   return {
     /**
      * Adds missing shipped groups and overwrites configured ones. The shipped administrators get
@@ -132,9 +135,9 @@ function groupTables(drizzle: Handle, ask: QueryRunner) {
         .from(appGroup)
     },
 
-    /** Notes a user and their groups; an older token than the last one changes no group. */
-    recordSighting(sighting: Sighting): Promise<Seen> {
-      return ask(() => recordSighting(drizzle, sighting))
+    /** Records a user and their groups; a token older than the last one changes no group. */
+    recordUser(user: TokenUser): Promise<RecordedUser> {
+      return query(() => recordUser(drizzle, user))
     },
   }
 }
@@ -168,8 +171,8 @@ function rowsOf(groups: GroupList) {
   }))
 }
 
-async function recordSighting(drizzle: Handle, sighting: Sighting): Promise<Seen> {
-  const { userId, groups, issuedAtS, seenAt } = sighting
+async function recordUser(drizzle: Handle, tokenUser: TokenUser): Promise<RecordedUser> {
+  const { userId, groups, issuedAtS, seenAt } = tokenUser
   const known = await drizzle
     .select({
       seenAtS: appUser.groupsSeenAtS,
@@ -186,26 +189,25 @@ async function recordSighting(drizzle: Handle, sighting: Sighting): Promise<Seen
     known.flatMap((row) => (row.source === source && row.group !== null ? [row.group] : []))
   const [user] = known
   const isDisabled = user !== undefined && user.disabledAt !== null
-  const seen: Seen = {
+  const recorded: RecordedUser = {
     isChanged: false,
     manual: named('manual').sort(),
-    name: sighting.name ?? user?.name ?? null,
+    name: tokenUser.name ?? user?.name ?? null,
     isDisabled,
   }
-  // Nobody was let in, so nobody was seen.
-  if (isDisabled) return seen
+  if (isDisabled) return recorded
   const isSame = sameNames(named('idp'), groups)
   const isNewer =
     user === undefined || issuedAtS > user.seenAtS || (issuedAtS === user.seenAtS && !isSame)
   if (!isNewer) {
     await touchUser(drizzle, { userId, seenAt, lastSeenAt: user.lastSeenAt })
-    return seen
+    return recorded
   }
-  const isTaken = await replaceGroups(drizzle, sighting)
-  return { ...seen, isChanged: isTaken && user !== undefined && !isSame }
+  const isTaken = await replaceGroups(drizzle, tokenUser)
+  return { ...recorded, isChanged: isTaken && user !== undefined && !isSame }
 }
 
-/** A user who comes often costs one write an hour. */
+/** At most one write per user and hour. */
 async function touchUser(
   drizzle: Handle,
   { userId, seenAt, lastSeenAt }: { userId: string; seenAt: Date; lastSeenAt: Date | null },
@@ -219,9 +221,9 @@ async function touchUser(
     .where(and(eq(appUser.id, userId), isOlder))
 }
 
-/** The row of the user is the lock: of two tokens at once, the newer one has the last word. */
-async function replaceGroups(drizzle: Handle, sighting: Sighting): Promise<boolean> {
-  const { userId, subject, name, groups, issuedAtS, seenAt } = sighting
+/** The row of the user is the lock: of two concurrent tokens the newer one wins. */
+async function replaceGroups(drizzle: Handle, tokenUser: TokenUser): Promise<boolean> {
+  const { userId, subject, name, groups, issuedAtS, seenAt } = tokenUser
   return drizzle.transaction(async (transaction) => {
     const taken = await transaction
       .insert(appUser)

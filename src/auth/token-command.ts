@@ -1,4 +1,4 @@
-/** A program: `bun run token --sub NAME --groups a,b --expires 30d` prints a development token. */
+/** `bun run token --sub NAME --groups a,b --expires 30d` prints a development token. */
 import { parseArgs } from 'node:util'
 import { clock } from '#clock.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
@@ -44,7 +44,7 @@ function withSecret(config: Config): Config {
   if (jwt.secret !== undefined) return config
   if (jwt.jwksUrl !== undefined) {
     throw new Error(
-      'Tokens come from the identity provider of JWT_JWKS_URL; set JWT_SECRET as well to sign your own.',
+      'JWT_JWKS_URL is set, so the identity provider issues the tokens; set JWT_SECRET as well to sign your own.',
     )
   }
   return { ...config, jwt: { ...jwt, secret: loadOrCreateDevSecret(config.data) } }

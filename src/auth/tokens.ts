@@ -9,21 +9,21 @@ import { notThreeParts } from './credentials.ts'
 import { createKeySet } from './jwks.ts'
 import { isServiceSubject } from './principal.ts'
 
-/** What a verified token says about its bearer. */
+/** The claims of a verified token. */
 export type TokenClaims = {
   subject: string
-  /** What the bearer is called, where the token says it in a form that fits on a line. */
+  /** A display name on one line, if the token has one. */
   name: string | null
   groups: readonly string[]
-  /** Unix seconds; 0 where the token does not say. */
+  /** Unix seconds; 0 without the claim. */
   issuedAtS: number
   expiresAtS: number
 }
 
 export type TokenVerifier = {
-  /** Throws an `AppError`: `invalid_token`, or `service_unavailable` when nobody can tell. */
+  /** Throws an `AppError`: `invalid_token`, or `service_unavailable` without a key set. */
   verify(token: string): Promise<TokenClaims>
-  /** Rises when a token that was verified before may no longer be valid. */
+  /** Rises when verified tokens may have become invalid. */
   version(): number
   close(): void
 }
@@ -38,7 +38,7 @@ export type TokenVerifierOptions = {
 const tokenBytesMax = 16_384
 const groupsMax = 256
 const nameCharsMax = 255
-/** They make a verifier fetch keys, trust a key of the sender's, or honour what it does not know. */
+/** Headers that make verifiers fetch keys, trust embedded keys, or handle unknown extensions. */
 const refusedHeaders = ['jku', 'jwk', 'x5u', 'crit']
 
 /** The signer and verifier of tokens under a shared secret. */
@@ -46,12 +46,12 @@ function secretTokens(secret: string) {
   return jwt({ name: 'jwt', secret }).decorator.jwt
 }
 
-/** A token as an identity provider would issue it, under the configured secret. */
+/** A token like one of an identity provider, signed with the configured secret. */
 export async function signDevelopmentToken(
   { jwt: settings }: Pick<Config, 'jwt'>,
   bearer: { subject: string; groups: readonly string[]; validS: number; now: Date },
 ): Promise<string> {
-  assert(settings.secret, 'there is a secret to sign with')
+  assert(settings.secret, 'a JWT secret is configured')
   return secretTokens(settings.secret).sign({
     sub: bearer.subject,
     [settings.groupsClaim]: [...bearer.groups],
@@ -62,8 +62,8 @@ export async function signDevelopmentToken(
 }
 
 /**
- * HS256 tokens are checked against the secret, all others against the provider's key set, and never
- * the one against the other: a public key used as an HMAC secret would let anybody sign.
+ * HS256 tokens are verified with the secret, all others with the key set of the provider, never the
+ * other way round: with a public key as an HMAC secret anyone could sign.
  */
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
   const { settings } = options
@@ -132,7 +132,7 @@ function readHeader(token: string): { alg: string; kid?: string } {
   return kid === undefined ? { alg } : { alg, kid }
 }
 
-/** The reason why a token was refused, in the words of its own claims. */
+/** Why a token was refused, by its claims. */
 function refusal(token: string, { settings, now }: TokenVerifierOptions, cause?: unknown) {
   let claims: JWTPayload
   try {
@@ -147,7 +147,7 @@ function refusal(token: string, { settings, now }: TokenVerifierOptions, cause?:
     return notYetValid(cause)
   }
   if (settings.issuer !== undefined && claims.iss !== settings.issuer) {
-    return invalid("The token's issuer is not the one that is trusted here.", cause)
+    return invalid("The token's issuer is not trusted.", cause)
   }
   if (settings.audience !== undefined && ![claims.aud].flat().includes(settings.audience)) {
     return invalid("The token's audience is not this service.", cause)
@@ -159,9 +159,11 @@ function readClaims(payload: JWTPayload, { settings, now }: TokenVerifierOptions
   const issuedAtS = payload.iat ?? 0
   if (issuedAtS > now().getTime() / 1000 + settings.clockSkewS) throw notYetValid()
   if (!isName(payload.sub)) throw invalid('The token does not name its subject (sub).')
-  // Otherwise whoever can choose their subject could be any service account.
+  // Otherwise a user who can choose their subject could impersonate a service account.
   if (isServiceSubject(payload.sub)) {
-    throw invalid("The token's subject is that of a service account; those have API keys alone.")
+    throw invalid(
+      "The token's subject is that of a service account; service accounts have API keys only.",
+    )
   }
   return {
     subject: payload.sub,
@@ -172,7 +174,7 @@ function readClaims(payload: JWTPayload, { settings, now }: TokenVerifierOptions
   }
 }
 
-/** The claims that call a person something, the best first. */
+/** Claims with a display name, the preferred one first. */
 const nameClaims = ['name', 'preferred_username', 'email']
 
 function readName(payload: JWTPayload): string | null {
@@ -197,7 +199,7 @@ function isName(value: unknown): value is string {
     value.length > 0 &&
     value.length <= nameCharsMax &&
     value.isWellFormed() &&
-    // The database takes every character but this one.
+    // PostgreSQL text cannot contain NUL.
     !value.includes('\0')
   )
 }

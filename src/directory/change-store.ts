@@ -10,19 +10,19 @@ export type DirectoryDatabase = Pick<Database, 'drizzle'>
 
 export type Transaction = Parameters<Parameters<Database['drizzle']['transaction']>[0]>[0]
 
-/** What a change is made with: all of it takes effect, or none. */
+/** The transaction of a change, with its audit entries and notifications. */
 export type Changing = {
   readonly transaction: Transaction
   record(entry: Omit<AuditEntry, 'actor'>): Promise<void>
-  /** For the memory of every process. */
-  announce(change: Change): Promise<void>
+  /** Invalidates the caches of every process after the commit. */
+  notify(change: Change): Promise<void>
 }
 
 type Change = Parameters<Changes['apply']>[0]
 
 /**
- * Changes users and groups, one caller after the other. Throws `conflict` of code `last_admin_group`
- * for what would leave nobody who may manage groups, and what `work` throws.
+ * Changes users and groups under one lock. Throws `conflict` with the code `last_admin_group` if no
+ * user could manage groups afterwards, and the errors of `work`.
  */
 export type MakeChange = <T>(actor: Actor, work: (changing: Changing) => Promise<T>) => Promise<T>
 
@@ -33,11 +33,11 @@ export function createChangeMaker(deps: {
 }): MakeChange {
   const { audit } = deps
   const { drizzle } = deps.database
-  const { announceOnCommit, apply } = deps.auth.changes
-  const ask = createQueryRunner()
+  const { notifyOnCommit, apply } = deps.auth.changes
+  const query = createQueryRunner()
   return async (actor, work) => {
-    const announced: Change[] = []
-    const result = await ask(() =>
+    const changes: Change[] = []
+    const result = await query(() =>
       drizzle.transaction(async (transaction) => {
         await transaction.execute(
           sql`select pg_advisory_xact_lock(hashtextextended('directory', 0))`,
@@ -46,21 +46,21 @@ export function createChangeMaker(deps: {
         const done = await work({
           transaction,
           record: (entry) => audit.record({ ...entry, actor }, transaction),
-          async announce(change) {
-            announced.push(change)
-            await announceOnCommit(transaction, change)
+          async notify(change) {
+            changes.push(change)
+            await notifyOnCommit(transaction, change)
           },
         })
         if (hadAdmin && !(await hasAdmin(transaction))) throw lastAdmin()
         return done
       }),
     )
-    for (const change of announced) await apply(change)
+    for (const change of changes) await apply(change)
     return result
   }
 }
 
-/** Whether a person who is known here, and not disabled, may manage groups. */
+/** Whether an enabled person may manage groups. */
 async function hasAdmin(transaction: Transaction): Promise<boolean> {
   const [row] = await transaction.execute<{ found: boolean }>(sql`
     select exists (
@@ -78,11 +78,11 @@ function isGranted(permission: Permission): SQL {
     where held.user_id = app_user.id and ${permission}::text = any (granting.permissions))`
 }
 
-export const lastAdminFailure = {
+export const lastAdminError = {
   code: 'last_admin_group',
-  message: 'This would leave nobody who may manage groups.',
+  message: 'No user could manage groups after this change.',
 }
 
 function lastAdmin(): AppError {
-  return new AppError('conflict', lastAdminFailure.message, { code: lastAdminFailure.code })
+  return new AppError('conflict', lastAdminError.message, { code: lastAdminError.code })
 }

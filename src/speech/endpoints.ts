@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json, type PublicContext } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
-import { asksForSocket, chooseProtocol } from '#auth/credentials.ts'
+import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
 import { requirePermission } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
@@ -44,7 +44,7 @@ export function speechEndpoints({ auth, sessions, sockets }: SpeechEndpointsDeps
       errors: { invalid_request: invalidUpgrade, upgrade_required: upgradeRequired },
       handle({ query: parameters, context, request, server }) {
         const authorized = authorize(auth, request, context)
-        if (!asksForSocket(request)) {
+        if (!isUpgrade(request)) {
           return authorized.then(() => {
             throw new AppError('upgrade_required', upgradeRequired)
           })

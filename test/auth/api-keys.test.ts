@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createApiKey, hashApiKey, isApiKey, maskApiKey } from '#auth/api-keys.ts'
+import { createApiKey, hashApiKey, isApiKey, maskApiKey } from '#auth/key-format.ts'
 
 describe('an API key', () => {
   test('has the announced form and never comes twice', () => {

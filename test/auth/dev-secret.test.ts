@@ -115,7 +115,7 @@ describe('bun run token', () => {
       'an identity provider in charge',
       [],
       { JWT_JWKS_URL: 'https://idp.example/jwks', JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' },
-      'Tokens come from the identity provider',
+      'the identity provider issues the tokens',
     ],
   ])('refuses %s in words', async (_, args, environment, words) => {
     const { output, complaint, exitCode } = await run(args, environment)

@@ -58,7 +58,7 @@ test('a set that is too old is not used any more, and the first fresh one is', a
   start({ ageMaxMs: 0 })
   await keySet.keyFor(firstHeader).catch(() => {})
   await provider.goDown()
-  await expect(keySet.keyFor(firstHeader)).rejects.toThrow('cannot be reached')
+  await expect(keySet.keyFor(firstHeader)).rejects.toThrow('is unreachable')
 })
 
 test('callers who wait for the first set share one request', async () => {

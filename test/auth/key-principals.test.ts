@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { createApiKey, hashApiKey, maskApiKey } from '#auth/api-keys.ts'
 import { createGroupRights, type GroupRights } from '#auth/groups.ts'
+import { createApiKey, hashApiKey, maskApiKey } from '#auth/key-format.ts'
 import { createKeyPrincipals, type KeyPrincipals } from '#auth/key-principals.ts'
 import { userIdOf } from '#auth/principal.ts'
 import { createAuthStore } from '#auth/store.ts'
@@ -100,9 +100,9 @@ test('what is no key at all is never looked up', async () => {
 test('a key is forgotten by its id, by its owner, or with all others', async () => {
   const { id, key } = await addKey()
   const forgettings = [
-    () => keys.forget({ keyId: id }),
-    () => keys.forget({ userId: userIdOf('ann') }),
-    () => keys.forget(),
+    () => keys.invalidate({ keyId: id }),
+    () => keys.invalidate({ userId: userIdOf('ann') }),
+    () => keys.invalidate(),
   ]
   await keys.authenticate(key)
   for (const [index, forget] of forgettings.entries()) {
@@ -111,8 +111,8 @@ test('a key is forgotten by its id, by its owner, or with all others', async () 
     await keys.authenticate(key)
     expect(lookUps).toBe(index + 2)
   }
-  keys.forget({ keyId: Bun.randomUUIDv7() })
-  keys.forget({ userId: userIdOf('bob') })
+  keys.invalidate({ keyId: Bun.randomUUIDv7() })
+  keys.invalidate({ userId: userIdOf('bob') })
   await keys.authenticate(key)
   expect(lookUps).toBe(4)
 })
@@ -125,7 +125,7 @@ test('an answer of the database from before a revocation is not kept', async () 
   await eventually('the database has answered', () => answers === 1)
   const revoked = { userId: userIdOf('ann'), keyId: id, revokedAt: now() }
   await createAuthStore(database).revokeKey(revoked, async () => {})
-  keys.forget({ keyId: id })
+  keys.invalidate({ keyId: id })
   resolve()
   await early
   await expect(keys.authenticate(key)).rejects.toThrow('revoked')

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { createApiKey } from '#auth/api-keys.ts'
+import { createApiKey } from '#auth/key-format.ts'
 import { type Database, openDatabase } from '#db/client.ts'
 import { openTestDatabase, serverUrl, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'

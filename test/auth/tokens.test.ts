@@ -61,11 +61,7 @@ describe('a token of the identity provider', () => {
     ['issued in the future', { iat: 99_999_999_999 }, 'The token is not valid yet.'],
     ['for others', { aud: 'other' }, "The token's audience is not this service."],
     ['for nobody', { aud: undefined }, "The token's audience is not this service."],
-    [
-      'of another issuer',
-      { iss: 'https://evil.example' },
-      "The token's issuer is not the one that is trusted here.",
-    ],
+    ['of another issuer', { iss: 'https://evil.example' }, "The token's issuer is not trusted."],
     ['of no subject', { sub: undefined }, 'The token does not name its subject (sub).'],
     ['of an empty subject', { sub: '' }, 'The token does not name its subject (sub).'],
     ['of a numeric subject', { sub: 7 }, 'The token does not name its subject (sub).'],
@@ -225,7 +221,7 @@ describe('the keys of the identity provider', () => {
     worlds.push(world)
     const token = signToken(rsa, { claims: claims(world) })
     expect(await answerTo(world, token)).toBe(
-      '503 The identity provider cannot be reached, so tokens cannot be verified.',
+      '503 The identity provider is unreachable, so tokens cannot be verified.',
     )
   })
 

@@ -1,12 +1,12 @@
 import { Value } from '@sinclair/typebox/value'
-import { Elysia } from 'elysia'
+import type { ServerWebSocket } from 'bun'
+import { endpoint } from '#api/endpoint.ts'
+import { apiKeyEndpoints } from '#api-keys/endpoints.ts'
 import { createAudit } from '#audit/audit.ts'
 import { type Auth, createAuth } from '#auth/auth.ts'
-import { guard } from '#auth/guard.ts'
-import { apiKeyRoutes } from '#auth/routes.ts'
 import { type Config, configSchema } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { AppError, toAppError } from '#lib/errors.ts'
+import { createTestApp } from '#test/support/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
@@ -58,7 +58,7 @@ export async function startWorld(
     config,
     database,
     log: quietLog,
-    clock: { now },
+    now,
     fetch,
   })
   const app = smallApp(auth, config, now).listen({ hostname: '127.0.0.1', port: 0 })
@@ -94,26 +94,31 @@ export async function startWorld(
   }
 }
 
-/** The routes of the keys, and one route for each thing that the guard decides. */
+/** The endpoints of API keys, and one endpoint for each decision of the authorisation. */
 function smallApp(auth: Auth, config: Config, now: () => Date) {
-  return new Elysia()
-    .onError(({ error, set }) => {
-      const known = toAppError(error instanceof AppError ? error : undefined)
-      set.status = known.status
-      const { message, type, param, wireCode: code } = known
-      return { error: { message, type, param, code } }
-    })
-    .use(apiKeyRoutes({ auth, config, now }))
-    .use(guard(auth))
-    .get('/who', ({ principal }) => describe(principal), { requires: 'can_access_api' })
-    .get('/models', () => 'ok', { requires: 'can_manage_models' })
-    .get('/config', () => 'ok', { requires: 'can_edit_config' })
-    .ws('/socket', {
-      requires: 'can_access_api',
-      open: (socket) => {
-        socket.send(JSON.stringify(describe(socket.data.principal)))
+  const probe = { method: 'GET', tag: 'Operations', summary: 'Probe', responses: {} } as const
+  const endpoints = [
+    ...apiKeyEndpoints({ auth, now }),
+    endpoint({
+      ...probe,
+      path: '/who',
+      permission: 'can_access_api',
+      handle: ({ context }) => describe(context.principal),
+    }),
+    endpoint({ ...probe, path: '/models', permission: 'can_manage_models', handle: () => 'ok' }),
+    endpoint({ ...probe, path: '/config', permission: 'can_edit_config', handle: () => 'ok' }),
+    endpoint({
+      ...probe,
+      path: '/socket',
+      permission: 'can_access_api',
+      handle({ context, request, server }) {
+        const open = (socket: ServerWebSocket<unknown>) =>
+          socket.send(JSON.stringify(describe(context.principal)))
+        server?.upgrade(request, { data: { open } })
       },
-    })
+    }),
+  ]
+  return createTestApp(endpoints, { auth, config })
 }
 
 function describe(principal: Awaited<ReturnType<Auth['authenticate']>>) {

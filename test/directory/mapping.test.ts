@@ -156,10 +156,10 @@ test('the database and the memory of a process mean the same by every word', asy
     await database.drizzle.execute(
       `insert into app_user (id, subject) values ('${userIdOf('ann')}', 'ann') on conflict do nothing`,
     )
-    const words = names.filter(() => upTo(2) === 0)
+    const idpGroups = names.filter(() => upTo(2) === 0)
     const manual = names.filter(() => upTo(4) === 0)
     for (const [list, source] of [
-      [words, 'idp'],
+      [idpGroups, 'idp'],
       [manual, 'manual'],
     ] as const) {
       for (const name of list) {
@@ -176,7 +176,7 @@ test('the database and the memory of a process mean the same by every word', asy
       load: createAuthStore(database).loadGroups,
       log: quietLog,
     })
-    expect(rights.of({ words, manual }).groups).toEqual(rows.map(({ name }) => name))
+    expect(rights.of({ idpGroups, manual }).groups).toEqual(rows.map(({ name }) => name))
   }
   await database.close()
 })

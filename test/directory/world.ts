@@ -1,19 +1,17 @@
-import { Elysia } from 'elysia'
+import { type Endpoint, endpoint } from '#api/endpoint.ts'
+import { apiKeyEndpoints } from '#api-keys/endpoints.ts'
 import { createAudit } from '#audit/audit.ts'
-import { auditRoutes } from '#audit/routes.ts'
+import { auditEndpoints } from '#audit/endpoints.ts'
 import { type Auth, createAuth } from '#auth/auth.ts'
-import { guard } from '#auth/guard.ts'
 import { userIdOf } from '#auth/principal.ts'
-import { apiKeyRoutes } from '#auth/routes.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { type Database, openDatabase } from '#db/client.ts'
 import { createDirectory } from '#directory/directory.ts'
-import { directoryRoutes } from '#directory/routes.ts'
-import { requestLifecycle } from '#http/request-lifecycle.ts'
-import { newId } from '#lib/id.ts'
+import { directoryEndpoints } from '#directory/module.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { describedAnswers } from '#test/support/described-answers.ts'
+import { createTestApp } from '#test/support/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
@@ -67,17 +65,24 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)
   const audit = createAudit({ database, now })
-  const auth = await createAuth({ config, database, audit, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({ config, database, audit, log: quietLog, now, fetch })
   const directory = createDirectory({ database, auth, audit, config, now })
-  const newRequestId = () => newId('req_')
-  const app = new Elysia({ handler: { standardHostname: false } })
-    .use(requestLifecycle({ log: quietLog, newRequestId, draining: () => false }))
-    .use(apiKeyRoutes({ auth, config, now }))
-    .use(directoryRoutes({ auth, directory, config, now }))
-    .use(auditRoutes({ auth, audit }))
-    .use(guard(auth))
-    .get('/who', ({ principal }) => renderRights(principal), { requires: 'can_access_api' })
-    .listen({ hostname: '127.0.0.1', port: 0 })
+  const who: Endpoint = endpoint({
+    method: 'GET',
+    path: '/who',
+    permission: 'can_access_api',
+    tag: 'Operations',
+    summary: 'Show the rights of the caller',
+    responses: {},
+    handle: ({ context }) => renderRights(context.principal),
+  })
+  const endpoints = [
+    ...apiKeyEndpoints({ auth, now }),
+    ...directoryEndpoints({ directory, now }),
+    ...auditEndpoints({ audit }),
+    who,
+  ]
+  const app = createTestApp(endpoints, { auth, config }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const hold = describedAnswers(app.routes)
   let tokensMade = 0
@@ -94,7 +99,7 @@ export async function startWorld(database: Database, options: WorldOptions = {})
     if (!isCommonFailure(answer)) hold(how, answer.status, answer.body)
     return answer
   }
-  const who = (bearer: string) => ask(`${url}/who`, { method: 'GET', bearer })
+  const askWho = (bearer: string) => ask(`${url}/who`, { method: 'GET', bearer })
   return {
     auth,
     url,
@@ -104,9 +109,9 @@ export async function startWorld(database: Database, options: WorldOptions = {})
     pass(ms) {
       offsetMs += ms
     },
-    statusOf: async (bearer) => (await who(bearer)).status,
+    statusOf: async (bearer) => (await askWho(bearer)).status,
     async rightsOf(bearer) {
-      const { groups, permissions } = Object((await who(bearer)).body)
+      const { groups, permissions } = Object((await askWho(bearer)).body)
       return { groups, permissions }
     },
     async stop() {

@@ -160,7 +160,7 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     },
   })
   const audit = createAudit({ database, now })
-  const auth = await createAuth({ config, database, audit, log: quietLog, clock: { now }, fetch })
+  const auth = await createAuth({ config, database, audit, log: quietLog, now, fetch })
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),

@@ -113,7 +113,7 @@ export async function startSettingsWorld(
     config,
     database,
     log,
-    clock: { now },
+    now,
     fetch,
   })
   const settings = await createSettings({ config, database, log, now })

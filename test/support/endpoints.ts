@@ -1,5 +1,21 @@
+import { Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
+import { type MountDeps, mountEndpoints } from '#api/mount.ts'
 import { describeEndpoint } from '#docs/describe-endpoint.ts'
+import { requestLifecycle } from '#http/request-lifecycle.ts'
+import { newId } from '#lib/id.ts'
+import type { Log } from '#telemetry/log.ts'
+import { quietLog } from './quiet-log.ts'
+
+/** An application that serves these endpoints alone, with the request lifecycle of the gateway. */
+export function createTestApp(
+  endpoints: readonly Endpoint[],
+  { log = quietLog, ...deps }: Omit<MountDeps, 'describe'> & { log?: Log },
+) {
+  return new Elysia({ handler: { standardHostname: false } })
+    .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
+    .use(mountEndpoints(endpoints, { ...deps, describe: describeEndpoint }))
+}
 
 /**
  * The OpenAPI operations of a feature, by method and path: `POST /v1/agents`. Nothing behind the

@@ -83,7 +83,7 @@ export async function startFileGateway(
     config,
     database,
     log: quietLog,
-    clock: { now },
+    now,
     fetch,
   })
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'sluice-files-'))

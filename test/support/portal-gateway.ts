@@ -65,7 +65,7 @@ export async function startPortalGateway(
     config,
     database,
     log: quietLog,
-    clock: { now },
+    now,
     fetch,
   })
   const sealer = await createSealer({ sealKeys: undefined, database })

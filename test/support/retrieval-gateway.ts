@@ -73,7 +73,7 @@ export async function startRetrievalGateway(
     config,
     database,
     log: quietLog,
-    clock: { now },
+    now,
     fetch,
   })
   const jobs = await createJobs({ database, log: quietLog })

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
-import { asksForSocket, chooseProtocol } from '#auth/credentials.ts'
+import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
 import { admit } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
@@ -61,7 +61,7 @@ export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
       too_many_streams: 'The server has reached its limit of WebSocket connections.',
     },
     handle({ request, server, context }) {
-      if (!asksForSocket(request)) throw upgradeRequired()
+      if (!isUpgrade(request)) throw upgradeRequired()
       if (sockets.count() >= config.websocket.connectionsMax) throw tooManySockets()
       const data = createHandlers(sockets, {
         service,

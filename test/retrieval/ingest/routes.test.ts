@@ -41,7 +41,7 @@ beforeAll(async () => {
     config,
     database,
     log: quietLog,
-    clock: { now },
+    now,
     fetch,
   })
   const app = new Elysia({ handler: { standardHostname: false } })

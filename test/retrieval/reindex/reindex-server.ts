@@ -36,7 +36,7 @@ export async function startReindexServer(world: ReindexWorld): Promise<ReindexSe
     config,
     database,
     log: quietLog,
-    clock,
+    now: clock.now,
     fetch,
   })
   const endpoints = reindexEndpoints({ reindexes, config })

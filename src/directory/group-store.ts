@@ -18,12 +18,12 @@ export type CountedGroup = StoredGroup & { readonly members: number }
 type Handle = Pick<Transaction, 'select' | 'execute'>
 
 export function createGroupStore({ drizzle }: DirectoryDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
-    /** By name, from after the one of this name. */
+    /** By name, after the given one. */
     list: (page: { limit: number; after: string | undefined }): Promise<CountedGroup[]> =>
-      ask(async () => {
-        // Where a page ends must not depend on the language of the database.
+      query(async () => {
+        // The order of pages must not depend on the collation of the database.
         const key = sql`${appGroup.name} collate "C"`
         const rows = await drizzle
           .select()
@@ -40,7 +40,7 @@ export function createGroupStore({ drizzle }: DirectoryDatabase) {
       }),
 
     find: (name: string): Promise<CountedGroup | undefined> =>
-      ask(async () => {
+      query(async () => {
         const group = await findGroup(drizzle, name)
         return group === undefined ? undefined : withCount(drizzle, group)
       }),
@@ -70,7 +70,7 @@ export async function findGroup(handle: Handle, name: string): Promise<StoredGro
   return row === undefined ? undefined : groupOf(row)
 }
 
-/** Of all groups, what must not be there twice. */
+/** The unique fields of all groups. */
 export function listIdentities(transaction: Transaction) {
   return transaction.select({ name: appGroup.name, idpClaim: appGroup.idpClaim }).from(appGroup)
 }
@@ -87,7 +87,7 @@ export async function changeGroup(transaction: Transaction, group: StoredGroup):
     .where(eq(appGroup.name, name))
 }
 
-/** With those who were in it by hand; what tokens say of it stays. */
+/** With its manual memberships; those from tokens stay. */
 export async function dropGroup(transaction: Transaction, name: string): Promise<void> {
   await transaction
     .delete(groupMember)

@@ -7,8 +7,8 @@ import type { User, UserFilter } from './users.ts'
 
 export type Source = 'idp' | 'manual'
 
-/** One group that somebody is in, for one reason. A group that is not known grants nothing. */
-export type HeldGroup = {
+/** A membership of a user from one source. An unknown group grants nothing. */
+export type Membership = {
   readonly name: string
   readonly source: Source
   readonly isKnown: boolean
@@ -28,18 +28,18 @@ const columns = {
   createdBy: appUser.createdBy,
 }
 
-/** What a list shows first is found by this; where it ends must not depend on a language. */
+/** The order of pages must not depend on the collation of the database. */
 const sortKey = sql`lower(coalesce(${appUser.name}, ${appUser.subject})) collate "C"`
 
 export function createUserStore({ drizzle }: DirectoryDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
-    /** By what they are called; null where nobody has the id `after`. */
+    /** By name; null if there is no user `after`. */
     list: (
       { text, kind }: UserFilter,
       page: { limit: number; after: string | undefined },
     ): Promise<User[] | null> =>
-      ask(async () => {
+      query(async () => {
         const last = page.after === undefined ? undefined : await positionOf(drizzle, page.after)
         if (last === null) return null
         return drizzle
@@ -47,7 +47,7 @@ export function createUserStore({ drizzle }: DirectoryDatabase) {
           .from(appUser)
           .where(
             and(
-              text === undefined ? undefined : isCalled(text),
+              text === undefined ? undefined : matchesName(text),
               kind === undefined ? undefined : eq(appUser.kind, kind),
               last === undefined
                 ? undefined
@@ -58,10 +58,12 @@ export function createUserStore({ drizzle }: DirectoryDatabase) {
           .limit(page.limit)
       }),
 
-    find: (id: string): Promise<{ user: User; held: readonly HeldGroup[] } | undefined> =>
-      ask(async () => {
+    find: (id: string): Promise<{ user: User; memberships: readonly Membership[] } | undefined> =>
+      query(async () => {
         const user = await findUser(drizzle, id)
-        return user === undefined ? undefined : { user, held: await listHeld(drizzle, id) }
+        return user === undefined
+          ? undefined
+          : { user, memberships: await listMemberships(drizzle, id) }
       }),
   }
 }
@@ -74,7 +76,7 @@ async function positionOf(handle: Handle, id: string) {
   return row ?? null
 }
 
-function isCalled(text: string): SQL | undefined {
+function matchesName(text: string): SQL | undefined {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   return or(
     like(sql`lower(${appUser.name})`, pattern),
@@ -87,7 +89,7 @@ export async function findUser(handle: Handle, id: string): Promise<User | undef
   return row
 }
 
-export async function listHeld(handle: Handle, userId: string): Promise<HeldGroup[]> {
+export async function listMemberships(handle: Handle, userId: string): Promise<Membership[]> {
   const rows = await handle
     .select({
       name: userGroup.groupName,

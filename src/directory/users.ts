@@ -1,5 +1,5 @@
 import type { Actor, AuditEntry } from '#audit/audit.ts'
-import { inOrder, type Permission } from '#auth/permissions.ts'
+import { type Permission, sortPermissions } from '#auth/permissions.ts'
 import type { Changing, DirectoryDatabase, MakeChange } from '#directory/change-store.ts'
 import { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
@@ -7,14 +7,14 @@ import {
   changeUser,
   createUserStore,
   findUser,
-  type HeldGroup,
-  listHeld,
+  listMemberships,
+  type Membership,
   type Source,
-} from './store.ts'
+} from './user-store.ts'
 
 type UserKind = 'user' | 'service'
 
-/** A person who came with a token, or a service account. */
+/** A person seen with a token, or a service account. */
 export type User = {
   readonly id: string
   readonly kind: UserKind
@@ -24,11 +24,11 @@ export type User = {
   /** To the hour. */
   readonly lastSeenAt: Date | null
   readonly createdAt: Date
-  /** Of a service account: who made it. */
+  /** The creator of a service account. */
   readonly createdBy: string | null
 }
 
-/** A user with what they are in and may do. */
+/** A user with groups and permissions. */
 export type UserDetails = User & {
   readonly groups: readonly {
     readonly name: string
@@ -39,23 +39,23 @@ export type UserDetails = User & {
 }
 
 export type UserFilter = {
-  /** In the name or the subject, in any case. */
+  /** Part of the name or the subject, in any case. */
   readonly text: string | undefined
   readonly kind: UserKind | undefined
 }
 
-export type UserWish = { readonly isDisabled?: boolean; readonly name?: string }
+export type UserChange = { readonly isDisabled?: boolean; readonly name?: string }
 
-/** A user that is not there is `not_found`. */
+/** Unknown users are `not_found`. */
 export type Users = {
-  /** By what they are called, from after the one with the id `after`. */
+  /** By name, after the user `after`. */
   list(
     filter: UserFilter,
     page: { limit: number; after: string | undefined },
   ): Promise<{ users: readonly User[]; hasMore: boolean }>
   find(id: string): Promise<UserDetails>
-  /** Throws `conflict` of code `idp_managed` for the name of a person, which tokens bring. */
-  change(actor: Actor, id: string, wish: UserWish): Promise<UserDetails>
+  /** Throws `conflict` with the code `idp_managed` for the name of a person, which comes from tokens. */
+  change(actor: Actor, id: string, fields: UserChange): Promise<UserDetails>
 }
 
 export function createUsers({
@@ -71,29 +71,30 @@ export function createUsers({
   return {
     async list(filter, { limit, after }) {
       const users = await store.list(filter, { limit: limit + 1, after })
-      if (users === null) throw noPage()
+      if (users === null) throw invalidPage()
       return { users: users.slice(0, limit), hasMore: users.length > limit }
     },
     async find(id) {
       const found = await store.find(id)
-      if (found === undefined) throw absentUser(id)
-      return detailsOf(found.user, found.held)
+      if (found === undefined) throw userNotFound(id)
+      return detailsOf(found.user, found.memberships)
     },
-    change: (actor, id, wish) =>
+    change: (actor, id, fields) =>
       makeChange(actor, async (changing) => {
         const before = await findUser(changing.transaction, id)
-        if (before === undefined) throw absentUser(id)
-        const renamed = await rename(changing, before, wish.name)
-        const after = await setDisabled(changing, renamed, { wish: wish.isDisabled, time: now() })
-        if (after !== before) await changing.announce({ what: 'user', id })
-        return detailsOf(after, await listHeld(changing.transaction, id))
+        if (before === undefined) throw userNotFound(id)
+        const renamed = await rename(changing, before, fields.name)
+        const after = await setDisabled(changing, renamed, fields.isDisabled, now())
+        if (after !== before) await changing.notify({ what: 'user', id })
+        return detailsOf(after, await listMemberships(changing.transaction, id))
       }),
   }
 }
 
 async function rename(changing: Changing, user: User, name: string | undefined): Promise<User> {
   if (name === undefined || name === user.name) return user
-  if (user.kind === 'user') throw managedName()
+  if (user.kind === 'user')
+    throw new AppError('conflict', idpNameError.message, { code: idpNameError.code, param: 'name' })
   await changeUser(changing.transaction, user.id, { name })
   await changing.record(entryOf('user.rename', user, { name: user.name }, { name }))
   return { ...user, name }
@@ -102,14 +103,15 @@ async function rename(changing: Changing, user: User, name: string | undefined):
 async function setDisabled(
   changing: Changing,
   user: User,
-  { wish, time }: { wish: boolean | undefined; time: Date },
+  disabled: boolean | undefined,
+  time: Date,
 ): Promise<User> {
   const isDisabled = user.disabledAt !== null
-  if (wish === undefined || wish === isDisabled) return user
-  const disabledAt = wish ? time : null
+  if (disabled === undefined || disabled === isDisabled) return user
+  const disabledAt = disabled ? time : null
   await changeUser(changing.transaction, user.id, { disabledAt })
-  const action = wish ? 'user.disable' : 'user.enable'
-  await changing.record(entryOf(action, user, { disabled: isDisabled }, { disabled: wish }))
+  const action = disabled ? 'user.disable' : 'user.enable'
+  await changing.record(entryOf(action, user, { disabled: isDisabled }, { disabled }))
   return { ...user, disabledAt }
 }
 
@@ -122,9 +124,9 @@ function entryOf(
   return { action, resource: { type: 'user', id }, changes: { before, after } }
 }
 
-/** Sources of one group are told together. */
-export function detailsOf(user: User, held: readonly HeldGroup[]): UserDetails {
-  const byName = Map.groupBy(held, ({ name }) => name)
+/** Merges the sources of each group. */
+export function detailsOf(user: User, memberships: readonly Membership[]): UserDetails {
+  const byName = Map.groupBy(memberships, ({ name }) => name)
   return {
     ...user,
     groups: [...byName].map(([name, rows]) => ({
@@ -132,24 +134,19 @@ export function detailsOf(user: User, held: readonly HeldGroup[]): UserDetails {
       sources: rows.map(({ source }) => source),
       isKnown: rows.some(({ isKnown }) => isKnown),
     })),
-    permissions: inOrder(held.flatMap(({ permissions }) => permissions)),
+    permissions: sortPermissions(memberships.flatMap(({ permissions }) => permissions)),
   }
 }
 
-export function absentUser(id: string): AppError {
+export function userNotFound(id: string): AppError {
   return new AppError('not_found', `There is no user with the id "${id}".`, { param: 'id' })
 }
 
-function noPage(): AppError {
+function invalidPage(): AppError {
   return new AppError('unprocessable', '"after" must be the id of a user.', { param: 'after' })
 }
 
-export const managedNameFailure = {
+export const idpNameError = {
   code: 'idp_managed',
-  message: 'What a person is called comes from the identity provider.',
-}
-
-function managedName(): AppError {
-  const { code, message } = managedNameFailure
-  return new AppError('conflict', message, { code, param: 'name' })
+  message: 'The name of a person comes from the identity provider.',
 }

@@ -1,5 +1,5 @@
 import type { Actor, AuditEntry } from '#audit/audit.ts'
-import { inOrder, type Permission, shippedGroups } from '#auth/permissions.ts'
+import { type Permission, shippedGroups, sortPermissions } from '#auth/permissions.ts'
 import type { Config } from '#config/schema.ts'
 import type { DirectoryDatabase, MakeChange, Transaction } from '#directory/change-store.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
@@ -15,37 +15,37 @@ import {
   listIdentities,
   type StoredGroup,
   withCount,
-} from './store.ts'
+} from './group-store.ts'
 
 export type Group = CountedGroup & {
-  /** Named in the configuration, which sets it anew at each start. */
+  /** Defined in the configuration, which resets it at each start. */
   readonly isLocked: boolean
-  /** There from the first start. */
+  /** Built in. */
   readonly isShipped: boolean
 }
 
-/** What can be said of a group beside its name, by which everything else knows it. */
+/** The fields of a group other than its name, which is its identity. */
 export type GroupFields = {
   readonly description: string
   readonly permissions: readonly Permission[]
-  /** The word in a token that stands for it; null: its name. */
+  /** The claim value that maps to it; null: its name. */
   readonly idpClaim: string | null
 }
 
-/** A group that is not there is `not_found`; other refusals are `conflict` with codes of their own. */
+/** Unknown groups are `not_found`; other errors are `conflict` with specific codes. */
 export type Groups = {
-  /** By name, from after the one of the name `after`. */
+  /** By name, after the group `after`. */
   list(page: {
     limit: number
     after: string | undefined
   }): Promise<{ groups: readonly Group[]; hasMore: boolean }>
   find(name: string): Promise<Group>
   create(actor: Actor, name: string, fields: GroupFields): Promise<Group>
-  /** Throws `precondition_failed` where what stands is not what was expected. */
+  /** Throws `precondition_failed` if the current version is not the expected one. */
   change(
     actor: Actor,
     name: string,
-    wish: { readonly isExpected: IsExpected; readonly fields: Partial<GroupFields> },
+    change: { readonly isExpected: IsExpected; readonly fields: Partial<GroupFields> },
   ): Promise<Group>
   remove(actor: Actor, name: string, isExpected: IsExpected): Promise<void>
 }
@@ -57,69 +57,69 @@ export type GroupsDeps = {
   now: () => Date
 }
 
-/** All of them are in the memory of every process. */
+/** Every process holds all groups in memory. */
 const groupsMax = 1_000
 const tagChars = 16
 
 export function createGroups({ database, makeChange, config, now }: GroupsDeps): Groups {
   const store = createGroupStore(database)
   const isLocked = (name: string) => Object.hasOwn(config.groups, name)
-  const seen = (group: CountedGroup): Group => ({
+  const withOrigin = (group: CountedGroup): Group => ({
     ...group,
     isLocked: isLocked(group.name),
     isShipped: Object.hasOwn(shippedGroups, group.name),
   })
-  const demandChangeable = async (
+  const requireChangeable = async (
     transaction: Transaction,
     name: string,
     isExpected: IsExpected,
   ): Promise<StoredGroup> => {
-    const group = orAbsent(await findGroup(transaction, name), name)
-    if (isLocked(name)) throw locked()
+    const group = requireGroup(await findGroup(transaction, name), name)
+    if (isLocked(name)) throw conflict(groupErrors.locked)
     if (isExpected(tagOf(group))) return group
     throw new AppError('precondition_failed', 'This group has changed since you read it.')
   }
   return {
     async list({ limit, after }) {
       const groups = await store.list({ limit: limit + 1, after })
-      return { groups: groups.slice(0, limit).map(seen), hasMore: groups.length > limit }
+      return { groups: groups.slice(0, limit).map(withOrigin), hasMore: groups.length > limit }
     },
-    find: async (name) => seen(orAbsent(await store.find(name), name)),
+    find: async (name) => withOrigin(requireGroup(await store.find(name), name)),
     create: (actor, name, fields) =>
-      makeChange(actor, async ({ transaction, record, announce }) => {
-        await demandNew(transaction, name, fields)
+      makeChange(actor, async ({ transaction, record, notify }) => {
+        await requireNewName(transaction, name, fields)
         const time = now()
         const group = { name, ...fields, createdAt: time, updatedAt: time }
         await addGroup(transaction, group)
         await record(entryOf('group.create', name, null, wireFields(group)))
-        await announce({ what: 'groups', id: '' })
-        return seen(await withCount(transaction, group))
+        await notify({ what: 'groups', id: '' })
+        return withOrigin(await withCount(transaction, group))
       }),
     change: (actor, name, { isExpected, fields }) =>
-      makeChange(actor, async ({ transaction, record, announce }) => {
-        const before = await demandChangeable(transaction, name, isExpected)
+      makeChange(actor, async ({ transaction, record, notify }) => {
+        const before = await requireChangeable(transaction, name, isExpected)
         const changes = differences(before, fields)
-        if (changes === null) return seen(await withCount(transaction, before))
+        if (changes === null) return withOrigin(await withCount(transaction, before))
         const after = { ...before, ...fields, updatedAt: now() }
-        if (after.idpClaim !== before.idpClaim) await demandFreeClaim(transaction, after)
+        if (after.idpClaim !== before.idpClaim) await requireFreeClaim(transaction, after)
         await changeGroup(transaction, after)
         await record(entryOf('group.update', name, changes.before, changes.after))
-        await announce({ what: 'groups', id: '' })
-        return seen(await withCount(transaction, after))
+        await notify({ what: 'groups', id: '' })
+        return withOrigin(await withCount(transaction, after))
       }),
     remove: (actor, name, isExpected) =>
-      makeChange(actor, async ({ transaction, record, announce }) => {
-        const group = await demandChangeable(transaction, name, isExpected)
-        if (Object.hasOwn(shippedGroups, name)) throw shipped()
+      makeChange(actor, async ({ transaction, record, notify }) => {
+        const group = await requireChangeable(transaction, name, isExpected)
+        if (Object.hasOwn(shippedGroups, name)) throw conflict(groupErrors.shipped)
         await dropGroup(transaction, name)
         await record(entryOf('group.delete', name, wireFields(group), null))
-        // Whoever was in it by hand is remembered as a member of it.
-        await announce({ what: 'all', id: '' })
+        // The permissions of its manual members are cached.
+        await notify({ what: 'all', id: '' })
       }),
   }
 }
 
-/** Names exactly this state of a group, apart from who is in it. */
+/** The version of a group, without its members. */
 export function tagOf({
   name,
   description,
@@ -132,10 +132,10 @@ export function tagOf({
 }
 
 function wireFields({ description, permissions, idpClaim }: GroupFields): JsonObject {
-  return { description, permissions: inOrder(permissions), idp_claim: idpClaim }
+  return { description, permissions: sortPermissions(permissions), idp_claim: idpClaim }
 }
 
-/** Null where nothing would change. */
+/** Null if nothing changes. */
 function differences(
   known: GroupFields,
   fields: Partial<GroupFields>,
@@ -158,7 +158,7 @@ function entryOf(
   return { action, resource: { type: 'group', id }, changes: { before, after } }
 }
 
-async function demandNew(
+async function requireNewName(
   transaction: Transaction,
   name: string,
   { idpClaim }: GroupFields,
@@ -169,46 +169,46 @@ async function demandNew(
     throw new AppError('unprocessable', sentence, { code: 'too_many_groups' })
   }
   if (known.some((other) => folded(other.name) === folded(name))) {
-    const sentence = 'There is a group of this name already, whatever its case.'
-    throw new AppError('conflict', sentence, { code: 'group_exists', param: 'name' })
+    throw conflict(groupErrors.exists, 'name')
   }
-  await demandFreeClaim(transaction, { name, idpClaim })
+  await requireFreeClaim(transaction, { name, idpClaim })
 }
 
-async function demandFreeClaim(
+async function requireFreeClaim(
   transaction: Transaction,
   { name, idpClaim }: Pick<StoredGroup, 'name' | 'idpClaim'>,
 ): Promise<void> {
   if (idpClaim === null) return
   const known = await listIdentities(transaction)
-  if (!known.some((other) => other.idpClaim === idpClaim && other.name !== name)) return
-  const sentence = 'Another group stands for this word of the identity provider.'
-  throw new AppError('conflict', sentence, { code: 'idp_claim_taken', param: 'idp_claim' })
+  const isTaken = known.some((other) => other.idpClaim === idpClaim && other.name !== name)
+  if (isTaken) throw conflict(groupErrors.claimTaken, 'idp_claim')
 }
 
 function folded(name: string): string {
   return name.normalize('NFKC').toUpperCase().toLowerCase()
 }
 
-export function orAbsent<T>(group: T | undefined, name: string): T {
+export function requireGroup<T>(group: T | undefined, name: string): T {
   if (group !== undefined) return group
   throw new AppError('not_found', `There is no group with the id "${name}".`, { param: 'id' })
 }
 
-export const groupFailures = {
+export const groupErrors = {
+  exists: {
+    code: 'group_exists',
+    message: 'A group of this name exists already; names are compared regardless of case.',
+  },
+  claimTaken: {
+    code: 'idp_claim_taken',
+    message: 'Another group has this claim value of the identity provider.',
+  },
   locked: {
     code: 'group_locked',
-    message: 'The configuration says what this group is; change it there, and start again.',
+    message: 'The configuration file defines this group; change it there and restart.',
   },
-  shipped: { code: 'group_shipped', message: 'A group that was there from the start stays.' },
+  shipped: { code: 'group_shipped', message: 'A built-in group cannot be deleted.' },
 }
 
-function locked(): AppError {
-  const { code, message } = groupFailures.locked
-  return new AppError('conflict', message, { code })
-}
-
-function shipped(): AppError {
-  const { code, message } = groupFailures.shipped
-  return new AppError('conflict', message, { code })
+function conflict({ code, message }: { code: string; message: string }, param?: string): AppError {
+  return new AppError('conflict', message, { code, ...(param === undefined ? {} : { param }) })
 }

@@ -2,21 +2,20 @@ import { and, eq, gt, sql } from 'drizzle-orm'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { appUser, groupMember, userGroup } from '#db/schema/auth.ts'
 import type { DirectoryDatabase, Transaction } from '#directory/change-store.ts'
-import type { Source } from '#directory/users/store.ts'
 import type { Member } from './members.ts'
+import type { Source } from './user-store.ts'
 
 type Handle = Pick<Transaction, 'select'>
 
 export function createMemberStore({ drizzle }: DirectoryDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   return {
     /** By id. */
     list: (group: string, page: { limit: number; after: string | undefined }): Promise<Member[]> =>
-      ask(() => listMembers(drizzle, group, page)),
+      query(() => listMembers(drizzle, group, page)),
   }
 }
 
-/** Whether somebody is in a group, and why. */
 export async function findMember(
   handle: Handle,
   group: string,
@@ -66,7 +65,7 @@ async function listMembers(
   }))
 }
 
-/** Says whether they were not in it by hand before. */
+/** False if the manual membership existed already. */
 export async function addMember(
   transaction: Transaction,
   row: { userId: string; groupName: string; grantedBy: string; grantedAt: Date },
@@ -79,7 +78,7 @@ export async function addMember(
   return added.length > 0
 }
 
-/** Says whether they were in it by hand. */
+/** False if there was no manual membership. */
 export async function dropMember(
   transaction: Transaction,
   group: string,

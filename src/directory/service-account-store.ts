@@ -37,7 +37,7 @@ export async function addServiceAccount(
   )
 }
 
-/** With its keys and its memberships; gives what it was called, null where there was none. */
+/** With its keys and memberships. Null if there is no such account. */
 export async function dropServiceAccount(
   transaction: Transaction,
   id: string,
