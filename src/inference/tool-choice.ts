@@ -13,6 +13,12 @@ export function mayCall(choice: ToolChoice, tool: ToolName): boolean {
   }
 }
 
+/** Whether a choice requires the model to call a tool. */
+export function requiresCall(choice: ToolChoice): boolean {
+  if (choice.type === 'allowed') return choice.mode === 'required'
+  return choice.type === 'required' || choice.type === 'tool'
+}
+
 export function isSameTool(one: ToolName, other: ToolName): boolean {
   return one.name === other.name && one.namespace === other.namespace
 }

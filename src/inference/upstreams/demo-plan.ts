@@ -1,18 +1,17 @@
 import type { ToolCallHead } from '#inference/events.ts'
-import type { ContentPart, GenerationRequest, Tool } from '#inference/request.ts'
-import { isSameTool, mayCall } from '#inference/tool-choice.ts'
+import type { ContentPart, GenerationRequest, Tool, ToolName } from '#inference/request.ts'
+import { isSameTool, mayCall, requiresCall } from '#inference/tool-choice.ts'
 import type { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { sampleFromSchema } from '#lib/schema-sample.ts'
-import { isFileSearch, quotePassage, searchArguments } from './demo-search.ts'
 
-/** What a demo model is going to do: blocks in order, each in the pieces that it streams. */
+/** The output of a demo model: blocks in order, each in the pieces in which it is streamed. */
 export type DemoPlan = {
   blocks: readonly DemoBlock[]
-  /** Thrown when the blocks are out, in place of a finish. */
+  /** Thrown after the blocks, instead of a finish. */
   failure?: AppError
-  /** Ends as if the output limit had been reached. */
-  isCut?: boolean
+  /** Whether the output ends as if its limit were reached. */
+  isTruncated?: boolean
 }
 
 export type DemoBlock =
@@ -20,46 +19,48 @@ export type DemoBlock =
   | { type: 'text'; form: 'answer' | 'refusal'; pieces: readonly string[]; pauseMs?: number }
   | { type: 'tool-call'; call: ToolCallHead; pieces: readonly string[] }
 
-/** More calls than these would show nothing new. */
+/** The most calls of one turn. */
 const parallelCallsMax = 4
-/** So much of the prompt is repeated, in words. */
+/** The most words of the prompt that are repeated. */
 const echoedWordsMax = 200
-/** So much of a tool's result is repeated, in words. */
+/** The most words of a tool result that are repeated. */
 const resultWordsMax = 50
 const jsonPieceChars = 8
 
 /**
- * The answer: a call where one is demanded, where there are files to search, or where the prompt
- * speaks of a tool; JSON where it is asked for, otherwise words.
+ * Plans a call where one is required, where files can be searched, or where the prompt mentions a
+ * tool; otherwise JSON where the request asks for it, or text.
  */
 export function planAnswer(request: GenerationRequest): DemoPlan {
-  if (demandsCall(request)) return planCalls(request, callableTools(request))
-  const wanted = findWanted(request)
-  if (wanted.length > 0) return planCalls(request, wanted)
-  const text = request.items.at(-1)?.type === 'tool-result' ? useResult(request) : echo(request)
-  return { blocks: [answer(request, text)] }
+  const tools = callableTools(request)
+  if (requiresCall(request.toolChoice) && tools.length > 0) return planCalls(request, tools)
+  const mentioned = findMentioned(request)
+  if (mentioned.length > 0) return planCalls(request, mentioned)
+  const text =
+    request.items.at(-1)?.type === 'tool-result' ? repeatResult(request) : repeatPrompt(request)
+  return { blocks: [formatText(request, text)] }
 }
 
 export function planReasoning(request: GenerationRequest): DemoPlan {
   const { blocks } = planAnswer(request)
   if (request.reasoning.effort === 'none') return { blocks }
   const count = toWords(readPrompt(request)).length
-  const thought = `The prompt has ${count} words. I am a demo, so I will repeat what it says.`
-  return { blocks: [{ type: 'reasoning', pieces: toWords(thought) }, ...blocks] }
+  const reasoning = `The prompt has ${count} words. I am a demo, so I will repeat what it says.`
+  return { blocks: [{ type: 'reasoning', pieces: toWords(reasoning) }, ...blocks] }
 }
 
-/** Calls the given tools, and answers once a result is there. */
+/** Calls the tools, and responds with text once there is a result. */
 export function planTools(request: GenerationRequest): DemoPlan {
   const hasResult = request.items.at(-1)?.type === 'tool-result'
   const tools = callableTools(request)
   return hasResult || tools.length === 0 ? planAnswer(request) : planCalls(request, tools)
 }
 
-export function say(text: string, form: 'answer' | 'refusal' = 'answer'): DemoBlock {
+export function textBlock(text: string, form: 'answer' | 'refusal' = 'answer'): DemoBlock {
   return { type: 'text', form, pieces: toWords(text) }
 }
 
-/** Words with the space that follows them; the unit in which the demo counts tokens. */
+/** Words with the space after them, which the demo counts as tokens. */
 export function toWords(text: string): string[] {
   return text.match(/\S+\s*/g) ?? []
 }
@@ -106,51 +107,42 @@ function callableTools({ tools, toolChoice }: GenerationRequest): readonly Tool[
 }
 
 /**
- * A search of files, and the tools of whose name the prompt holds a word: "What is the weather?"
- * speaks of get_weather.
+ * File search, and the tools whose name shares a word with the prompt: "What is the weather?" mentions
+ * get_weather.
  */
-function findWanted(request: GenerationRequest): readonly Tool[] {
+function findMentioned(request: GenerationRequest): readonly Tool[] {
   const last = request.items.at(-1)
   if (last?.type !== 'message' || last.role !== 'user') return []
   const words = new Set(wordsOf(readPrompt(request)))
-  const isSpokenOf = ({ name }: Tool) =>
-    wordsOf(name).some((word) => word.length >= tellingChars && words.has(word))
-  return callableTools(request).filter((tool) => isFileSearch(tool) || isSpokenOf(tool))
+  const isMentioned = ({ name }: Tool) =>
+    wordsOf(name).some((word) => word.length >= wordCharsMin && words.has(word))
+  return callableTools(request).filter((tool) => isFileSearch(tool) || isMentioned(tool))
 }
 
-/** Shorter words, such as `get`, say nothing of what a tool is for. */
-const tellingChars = 5
+/** Shorter words, such as `get`, do not identify a tool. */
+const wordCharsMin = 5
 
 function wordsOf(text: string): string[] {
   const divided = text.replace(/([a-z])([A-Z])/g, '$1 $2')
   return divided.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-function demandsCall(request: GenerationRequest): boolean {
-  const { toolChoice } = request
-  const isDemanded =
-    toolChoice.type === 'required' ||
-    toolChoice.type === 'tool' ||
-    (toolChoice.type === 'allowed' && toolChoice.mode === 'required')
-  return isDemanded && callableTools(request).length > 0
-}
-
-function answer(request: GenerationRequest, text: string): DemoBlock {
+function formatText(request: GenerationRequest, text: string): DemoBlock {
   const { format } = request
-  if (format.type === 'text') return say(text)
+  if (format.type === 'text') return textBlock(text)
   const value =
     format.type === 'json-object' ? { answer: text.trim() } : sampleFromSchema(format.schema)
   return { type: 'text', form: 'answer', pieces: toPieces(JSON.stringify(value)) }
 }
 
-function echo(request: GenerationRequest): string {
+function repeatPrompt(request: GenerationRequest): string {
   const words = toWords(readPrompt(request))
   if (words.length === 0) return 'You said nothing, and I am a demo model: I have nothing to add.'
-  const said = words.slice(0, echoedWordsMax).join('').trim()
-  return `You said: ${said}${words.length > echoedWordsMax ? ' …' : ''}\n\nI am a demo model and run without a network.`
+  const repeated = words.slice(0, echoedWordsMax).join('').trim()
+  return `You said: ${repeated}${words.length > echoedWordsMax ? ' …' : ''}\n\nI am a demo model and run without a network.`
 }
 
-function useResult(request: GenerationRequest): string {
+function repeatResult(request: GenerationRequest): string {
   const start = request.items.findLastIndex((item) => item.type !== 'tool-result') + 1
   const results = request.items
     .slice(start)
@@ -163,4 +155,29 @@ function useResult(request: GenerationRequest): string {
 
 function toPieces(text: string): string[] {
   return text.match(new RegExp(`.{1,${jsonPieceChars}}`, 'gsu')) ?? []
+}
+
+/** The longest search query, in characters. */
+const queryCharsMax = 400
+/** The most words of a passage that are quoted. */
+const quotedWordsMax = 40
+
+function isFileSearch({ name, namespace }: ToolName): boolean {
+  return name === 'file_search' && namespace === undefined
+}
+
+function searchArguments(prompt: string): string {
+  return JSON.stringify({ queries: [prompt.slice(0, queryCharsMax)] })
+}
+
+/** Quotes the first passage of a search result with its marker; null if there is none. */
+function quotePassage(result: string): string | null {
+  const [, best] = result.split(/\n\n(?=【\d+】 )/)
+  if (best === undefined) return null
+  const [head = '', ...lines] = best.split('\n')
+  const [marker, ...origin] = head.split(' ')
+  const words = lines.join(' ').match(/\S+/g) ?? []
+  const quoted = words.slice(0, quotedWordsMax).join(' ')
+  const more = words.length > quotedWordsMax ? ' …' : ''
+  return `It says in ${origin.join(' ')}: "${quoted}${more}" ${marker}\n\nI am a demo model and run without a network.`
 }

@@ -11,34 +11,33 @@ import {
   planTools,
   readPrompt,
   readText,
-  say,
+  textBlock,
   toWords,
 } from './demo-plan.ts'
 
-/** A model that needs no network and shows one behaviour. It counts words as tokens. */
+/** A built-in model that demonstrates one behaviour. It counts words as tokens. */
 export type DemoModel = {
   readonly id: string
   readonly description: string
   readonly capabilities: readonly string[]
-  /** Between two words. */
+  /** The pause between two words. */
   readonly wordPauseMs: number
   readonly plan: (request: GenerationRequest) => DemoPlan
 }
 
 const wordPauseMs = 30
-/** 1,198 words, one every half second: just short of ten minutes, the longest generation. */
+/** At one word every half second, just below ten minutes, the longest generation. */
 const longWords = 1_198
 const longPauseMs = 500
 const quietSecondsDefault = 120
 const quietSecondsMax = 3_600
-/** An answer that was cut off shows so many words. */
-const cutWords = 12
+/** The words of truncated output. */
+const truncatedWords = 12
 
 export const demoModels: readonly DemoModel[] = [
   {
     id: 'demo',
-    description:
-      'Repeats the prompt, word by word, calls a tool that it speaks of, and quotes files.',
+    description: 'Repeats the prompt word by word, calls tools that it mentions, and quotes files.',
     capabilities: ['tools', 'json'],
     wordPauseMs,
     plan: planAnswer,
@@ -52,14 +51,14 @@ export const demoModels: readonly DemoModel[] = [
   },
   {
     id: 'demo-reasoning',
-    description: 'Reasons before it answers.',
+    description: 'Reasons before it responds.',
     capabilities: ['reasoning', 'tools', 'json'],
     wordPauseMs,
     plan: planReasoning,
   },
   {
     id: 'demo-tools',
-    description: 'Calls the tools that it is given, and answers with their results.',
+    description: 'Calls its tools and responds with their results.',
     capabilities: ['tools', 'json'],
     wordPauseMs,
     plan: planTools,
@@ -70,19 +69,20 @@ export const demoModels: readonly DemoModel[] = [
     capabilities: [],
     wordPauseMs: longPauseMs,
     plan: () => ({
-      blocks: [say(Array.from({ length: longWords }, (_, index) => index + 1).join(' '))],
+      blocks: [textBlock(Array.from({ length: longWords }, (_, index) => index + 1).join(' '))],
     }),
   },
   {
     id: 'demo-quiet',
-    description: 'Falls silent in the middle: for two minutes, or 40 s when told "quiet 40".',
+    description:
+      'Pauses in the middle: for two minutes, or for 40 s if the prompt contains "quiet 40".',
     capabilities: [],
     wordPauseMs,
     plan: planQuiet,
   },
   {
     id: 'demo-fail',
-    description: 'Fails before it says anything.',
+    description: 'Fails before its first output.',
     capabilities: [],
     wordPauseMs,
     plan: () => ({ blocks: [], failure: failure('before its first word') }),
@@ -93,7 +93,7 @@ export const demoModels: readonly DemoModel[] = [
     capabilities: [],
     wordPauseMs,
     plan: () => ({
-      blocks: [say('These words arrive, and then')],
+      blocks: [textBlock('These words arrive, and then')],
       failure: failure('in the middle of its answer'),
     }),
   },
@@ -102,22 +102,24 @@ export const demoModels: readonly DemoModel[] = [
     description: 'Refuses.',
     capabilities: [],
     wordPauseMs,
-    plan: () => ({ blocks: [say('I will not answer that, because I am a demo.', 'refusal')] }),
+    plan: () => ({
+      blocks: [textBlock('I will not answer that, because I am a demo.', 'refusal')],
+    }),
   },
   {
     id: 'demo-length',
-    description: 'Is cut off at the output limit.',
+    description: 'Stops at the output limit.',
     capabilities: [],
     wordPauseMs,
     plan: (request) => {
       const text = `You said: ${readPrompt(request)}\nThis is longer than the limit, and it ends in the`
-      const pieces = toWords(text).slice(0, cutWords)
-      return { blocks: [{ type: 'text', form: 'answer', pieces }], isCut: true }
+      const pieces = toWords(text).slice(0, truncatedWords)
+      return { blocks: [{ type: 'text', form: 'answer', pieces }], isTruncated: true }
     },
   },
 ]
 
-/** The built-in upstream: every behaviour of a model, for a newcomer and for tests. */
+/** The built-in upstream: every behaviour of a model, for first steps and for tests. */
 export const demo: Adapter = {
   generate,
   listModels: async () =>
@@ -136,7 +138,7 @@ async function* generate(
 ): AsyncGenerator<EventBatch, void, void> {
   const model = demoModels.find(({ id }) => id === context.model)
   if (model === undefined) {
-    throw new AppError('model_not_found', `There is no demo model ${context.model}.`)
+    throw new AppError('model_not_found', `No such demo model: ${context.model}.`)
   }
   const plan = model.plan(request)
   if (plan.failure !== undefined && plan.blocks.length === 0) throw plan.failure
@@ -145,27 +147,27 @@ async function* generate(
   const output = { words: 0, reasoningWords: 0 }
   const pace = createPace(context.signal)
   for (const [index, block] of plan.blocks.entries()) {
-    for (const [place, piece] of block.pieces.entries()) {
+    for (const [position, piece] of block.pieces.entries()) {
       const isOut = output.words >= wordsMax
-      if (isOut && place > 0) yield [closeBlock(block, index, false)]
+      if (isOut && position > 0) yield [closeBlock(block, index, false)]
       if (isOut) {
         yield [finish(request, output, 'length')]
         return
       }
-      if (place === 0) yield [openBlock(block, index)]
+      if (position === 0) yield [openBlock(block, index)]
       await pace(block.type === 'text' ? (block.pauseMs ?? model.wordPauseMs) : model.wordPauseMs)
       output.words++
       if (block.type === 'reasoning') output.reasoningWords++
       yield [addToBlock(block, index, piece)]
     }
     if (plan.failure !== undefined) throw plan.failure
-    yield [closeBlock(block, index, plan.isCut !== true)]
+    yield [closeBlock(block, index, plan.isTruncated !== true)]
   }
   const hasCalls = plan.blocks.some(({ type }) => type === 'tool-call')
-  yield [finish(request, output, plan.isCut ? 'length' : hasCalls ? 'tool-calls' : 'stop')]
+  yield [finish(request, output, plan.isTruncated ? 'length' : hasCalls ? 'tool-calls' : 'stop')]
 }
 
-/** Waits between words, reckoned from the first one, so that a long answer does not drift. */
+/** Waits between words, scheduled from the first one, so that long output does not drift. */
 function createPace(signal: AbortSignal): (pauseMs: number) => Promise<void> {
   let dueAtMs: number | null = null
   return async (pauseMs) => {
@@ -177,43 +179,25 @@ function createPace(signal: AbortSignal): (pauseMs: number) => Promise<void> {
 }
 
 function planQuiet(request: GenerationRequest): DemoPlan {
-  const asked = /quiet\s+(\d+(?:\.\d+)?)/i.exec(readPrompt(request))
-  const seconds = Math.min(Number(asked?.[1] ?? quietSecondsDefault), quietSecondsMax)
+  const match = /quiet\s+(\d+(?:\.\d+)?)/i.exec(readPrompt(request))
+  const seconds = Math.min(Number(match?.[1] ?? quietSecondsDefault), quietSecondsMax)
   const pieces = ['Quiet for ', `${seconds} seconds.`]
   return { blocks: [{ type: 'text', form: 'answer', pieces, pauseMs: seconds * 1000 }] }
 }
 
 function openBlock(block: DemoBlock, index: number): GenerationEvent {
-  switch (block.type) {
-    case 'text':
-      return { type: 'text-start', block: index, form: block.form }
-    case 'reasoning':
-      return { type: 'reasoning-start', block: index }
-    case 'tool-call':
-      return { type: 'tool-call-start', block: index, call: block.call }
-  }
+  if (block.type === 'text') return { type: 'text-start', block: index, form: block.form }
+  if (block.type === 'reasoning') return { type: 'reasoning-start', block: index }
+  return { type: 'tool-call-start', block: index, call: block.call }
 }
 
 function addToBlock(block: DemoBlock, index: number, text: string): GenerationEvent {
-  switch (block.type) {
-    case 'text':
-      return { type: 'text-delta', block: index, text }
-    case 'reasoning':
-      return { type: 'reasoning-delta', block: index, part: 0, text }
-    case 'tool-call':
-      return { type: 'tool-call-delta', block: index, text }
-  }
+  if (block.type === 'reasoning') return { type: 'reasoning-delta', block: index, part: 0, text }
+  return { type: `${block.type}-delta`, block: index, text }
 }
 
-function closeBlock(block: DemoBlock, index: number, complete: boolean): GenerationEvent {
-  switch (block.type) {
-    case 'text':
-      return { type: 'text-end', block: index, complete }
-    case 'reasoning':
-      return { type: 'reasoning-end', block: index, complete }
-    case 'tool-call':
-      return { type: 'tool-call-end', block: index, complete }
-  }
+function closeBlock({ type }: DemoBlock, index: number, complete: boolean): GenerationEvent {
+  return { type: `${type}-end`, block: index, complete }
 }
 
 function finish(
@@ -244,5 +228,5 @@ function countInput(request: GenerationRequest): number {
 }
 
 function failure(when: string): AppError {
-  return new AppError('upstream_error', `The demo upstream failed ${when}, as it was asked to.`)
+  return new AppError('upstream_error', `The demo upstream failed ${when}, as requested.`)
 }

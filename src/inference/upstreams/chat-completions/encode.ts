@@ -1,5 +1,6 @@
 import { refusePrefill } from '#inference/prefill.ts'
 import type { GenerationRequest, OutputFormat, Tool, ToolChoice } from '#inference/request.ts'
+import { requiresCall } from '#inference/tool-choice.ts'
 import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { isRecord } from '#lib/json.ts'
@@ -88,9 +89,7 @@ function encodeToolChoice(choice: ToolChoice, toolNames: ToolNames): unknown {
   if (choice.type === 'tool') {
     return { type: 'function', function: { name: toolNames.wireName(choice) } }
   }
-  const isRequired =
-    choice.type === 'required' || (choice.type === 'allowed' && choice.mode === 'required')
-  return isRequired ? 'required' : undefined
+  return requiresCall(choice) ? 'required' : undefined
 }
 
 /** Without an explicit `strict`, a tool is strict if its schema meets the requirements. */

@@ -17,6 +17,7 @@ import {
   type FilePart,
   markLateSystem,
   reasoningText,
+  splitHead,
   textOf,
   unreadableFile,
 } from '../shared/parts.ts'
@@ -42,7 +43,7 @@ type Conversation = Context & {
  * with its tool calls, and their results directly after it.
  */
 export function encodeMessages(request: GenerationRequest, context: Context): ChatMessage[] {
-  const { head, rest } = splitHead(request)
+  const { head, rest } = splitHead(request.items)
   const conversation: Conversation = {
     ...context,
     messages: [],
@@ -51,35 +52,18 @@ export function encodeMessages(request: GenerationRequest, context: Context): Ch
     turn: { reasoning: [], texts: [], calls: [] },
   }
   const { messages, results } = conversation
-  if (head.texts.length > 0) {
-    const role = head.isDeveloper && context.quirks.developerRole ? 'developer' : 'system'
-    messages.push({ role, content: head.texts.join('\n\n') })
+  const { instructions } = request
+  const system = joinTexts([instructions ?? '', ...head.map(({ parts }) => textOf(parts))])
+  if (system !== '') {
+    const isDeveloper = instructions === null && head.every(({ role }) => role === 'developer')
+    const role = isDeveloper && context.quirks.developerRole ? 'developer' : 'system'
+    messages.push({ role, content: system })
   }
   for (const item of rest) addItem(conversation, item)
   endTurn(conversation)
   flushLateSystem(conversation)
   refuseOrphans(results)
   return messages
-}
-
-/** The instructions and the leading system messages, which become one message, and the other items. */
-function splitHead(request: GenerationRequest): {
-  head: { texts: string[]; isDeveloper: boolean }
-  rest: readonly RequestItem[]
-} {
-  const texts = request.instructions === null ? [] : [request.instructions]
-  let isDeveloper = request.instructions === null
-  let count = 0
-  for (const item of request.items) {
-    if (item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer')) break
-    texts.push(textOf(item.parts))
-    isDeveloper &&= item.role === 'developer'
-    count++
-  }
-  return {
-    head: { texts: texts.filter((text) => text !== ''), isDeveloper },
-    rest: request.items.slice(count),
-  }
 }
 
 function addItem(conversation: Conversation, item: RequestItem): void {

@@ -1,5 +1,5 @@
 import type { GenerationRequest, OutputFormat, Sampling } from '#inference/request.ts'
-import { isSameTool } from '#inference/tool-choice.ts'
+import { isSameTool, requiresCall } from '#inference/tool-choice.ts'
 import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import { encodeHistory } from './history.ts'
 import type { ChatFunction, OutputConstraint, Prompt, PromptSampling } from './wire.ts'
@@ -22,7 +22,7 @@ export function encodePrompt(
   return {
     history: encodeHistory(request, { toolNames, note: formatInstruction(request.format) }),
     functions,
-    mustCall: functions !== null && requiresCall(request),
+    mustCall: functions !== null && requiresCall(request.toolChoice),
     callsMax: request.parallelToolCalls ? callsMax : 1,
     format: functions === null ? format : { type: 'text' },
     stopSequences: request.sampling.stopSequences,
@@ -52,12 +52,6 @@ function encodeFunctions(
       ]
     }),
   )
-}
-
-function requiresCall({ toolChoice }: GenerationRequest): boolean {
-  const { type } = toolChoice
-  if (type === 'tool' || type === 'required') return true
-  return type === 'allowed' && toolChoice.mode === 'required'
 }
 
 function encodeFormat(format: OutputFormat): OutputConstraint {

@@ -1,9 +1,4 @@
-import type {
-  ContentPart,
-  GenerationRequest,
-  RequestItem,
-  ToolCallItem,
-} from '#inference/request.ts'
+import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
 import { markFailure } from '#inference/tool-failure.ts'
 import type { ToolNames } from '#inference/tool-names.ts'
 import {
@@ -13,8 +8,7 @@ import {
   type ToolResultItem,
 } from '#inference/tool-results.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, parseJson } from '#lib/json.ts'
-import { markLateSystem, reasoningText } from '../shared/parts.ts'
+import { argumentsObject, markLateSystem, reasoningText, splitHead } from '../shared/parts.ts'
 import type { ChatItem, ModelPart } from './wire.ts'
 
 /**
@@ -28,7 +22,7 @@ export function encodeHistory(
 ): ChatItem[] {
   const { head, rest } = splitHead(request.items)
   const results = indexResults(rest)
-  const system = [request.instructions ?? '', ...head, note ?? '']
+  const system = [request.instructions ?? '', ...head.map(({ parts }) => textOf(parts)), note ?? '']
     .filter((text) => text !== '')
     .join('\n\n')
   const history: ChatItem[] = system === '' ? [] : [{ type: 'system', text: system }]
@@ -47,18 +41,6 @@ export function encodeHistory(
 function continuesTurn({ items, prefilled = false }: GenerationRequest): boolean {
   const last = items.at(-1)
   return prefilled || last?.type === 'tool-result' || last?.type === 'tool-call'
-}
-
-function splitHead(items: readonly RequestItem[]): {
-  head: string[]
-  rest: readonly RequestItem[]
-} {
-  const head: string[] = []
-  for (const item of items) {
-    if (item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer')) break
-    head.push(textOf(item.parts))
-  }
-  return { head, rest: items.slice(head.length) }
 }
 
 /** Templates require alternating turns, so consecutive user texts are joined. */
@@ -101,20 +83,12 @@ function encodeModelItem(
         {
           type: 'functionCall',
           name: toolNames.wireName(item),
-          params: encodeArguments(item),
+          params: argumentsObject(item),
           result: result === undefined ? missingResult : textOf(markFailure(result)),
         },
       ]
     }
   }
-}
-
-/** Arguments that are not a JSON object (truncated, or free text) become a field of one. */
-function encodeArguments({ form, arguments: text }: ToolCallItem): unknown {
-  if (form === 'custom') return { input: text }
-  if (text.trim() === '') return {}
-  const parsed = parseJson(text)
-  return isRecord(parsed) ? parsed : { input: text }
 }
 
 /** The text of a message; throws `invalid_request` for other content. */

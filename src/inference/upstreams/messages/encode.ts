@@ -1,4 +1,5 @@
-import type { GenerationRequest, OutputFormat, ToolChoice } from '#inference/request.ts'
+import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
+import { requiresCall } from '#inference/tool-choice.ts'
 import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeTurns, isThinking } from './turns.ts'
@@ -136,8 +137,8 @@ type ThinkingContext = {
 
 /** The smallest thinking budget that the protocol accepts. */
 const budgetTokensMin = 1_024
-/** The least that is left for the answer. */
-const answerTokensMin = 1_024
+/** The fewest tokens that are left for output other than thinking. */
+const outputTokensMin = 1_024
 
 /** The budgets of efforts, for upstreams that take a budget. */
 const budgets: Readonly<Record<string, number>> = {
@@ -155,10 +156,11 @@ function encodeThinkingFields(
   { quirks, maxTokens, messages }: ThinkingContext,
 ): { thinking: WireThinking | null; effort: string | null } {
   const { effort, summary, budgetTokens } = request.reasoning
-  const isAsked = effort !== null || budgetTokens !== undefined || summary !== null
-  if (quirks.thinking === 'none' || !isAsked) return { thinking: null, effort: null }
+  const isRequested = effort !== null || budgetTokens !== undefined || summary !== null
+  if (quirks.thinking === 'none' || !isRequested) return { thinking: null, effort: null }
   if (effort === 'none') return { thinking: { type: 'disabled' }, effort: null }
-  const isForced = forcesCall(request.toolChoice)
+  // Thinking cannot be combined with a forced tool call.
+  const isForced = requiresCall(request.toolChoice)
   if (quirks.thinking === 'adaptive') {
     const display = summary === null ? {} : { display: 'summarized' as const }
     return {
@@ -170,17 +172,11 @@ function encodeThinkingFields(
   if (budget === undefined || isForced || continuesTurnWithoutThinking(messages)) {
     return { thinking: null, effort: null }
   }
-  const tokens = Math.min(Math.max(budget, budgetTokensMin), maxTokens - answerTokensMin)
+  const tokens = Math.min(Math.max(budget, budgetTokensMin), maxTokens - outputTokensMin)
   return {
     thinking: tokens < budgetTokensMin ? null : { type: 'enabled', budget_tokens: tokens },
     effort: null,
   }
-}
-
-/** Thinking cannot be combined with a forced tool call. */
-function forcesCall(choice: ToolChoice): boolean {
-  if (choice.type === 'allowed') return choice.mode === 'required'
-  return choice.type === 'required' || choice.type === 'tool'
 }
 
 /**

@@ -108,8 +108,8 @@ function createBlock(shell: JsonObject, wireIndex: number | null): Block {
 function splitContent(shell: JsonObject): { shell: JsonObject; deltas: JsonObject[] } {
   const { type } = shell
   const isText = type === 'text' || type === 'thinking'
-  const given = [shell['text'], shell['thinking'], shell['signature']].map(readString).join('')
-  return isText && given !== '' ? splitBlock(shell) : { shell, deltas: [] }
+  const content = [shell['text'], shell['thinking'], shell['signature']].map(readString).join('')
+  return isText && content !== '' ? splitBlock(shell) : { shell, deltas: [] }
 }
 
 function deltaOf(delta: JsonObject): JsonObject {

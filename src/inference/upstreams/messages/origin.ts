@@ -113,8 +113,8 @@ function findContinuedTurn(messages: unknown): unknown {
   if (!Array.isArray(messages)) return undefined
   const last: unknown = messages.at(-1)
   const content = isRecord(last) && last['role'] === 'user' ? last['content'] : undefined
-  const answers = Array.isArray(content) && isRecord(content[0]) ? content[0]['type'] : undefined
-  return answers === 'tool_result' ? messages.at(-2) : undefined
+  const firstType = Array.isArray(content) && isRecord(content[0]) ? content[0]['type'] : undefined
+  return firstType === 'tool_result' ? messages.at(-2) : undefined
 }
 
 /** Servers reject thinking in the middle of a turn that did not begin with thinking. */

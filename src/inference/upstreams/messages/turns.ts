@@ -7,8 +7,7 @@ import {
   type ToolResultItem,
 } from '#inference/tool-results.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { markLateSystem, textOf } from '../shared/parts.ts'
+import { argumentsObject, markLateSystem, splitHead, textOf } from '../shared/parts.ts'
 import { encodeParts, encodeText } from './content.ts'
 import { encodeThinking } from './thinking.ts'
 import { legalCallId, type WireBlock, type WireMessage, type WireToolResult } from './wire.ts'
@@ -32,10 +31,8 @@ export function encodeTurns(
   request: GenerationRequest,
   context: TurnOptions,
 ): { system: string; messages: WireMessage[] } {
-  const count = countHead(request.items)
-  const head = request.items.slice(0, count).map((item) => ('parts' in item ? item.parts : []))
-  const system = [request.instructions ?? '', ...head.map(textOf)]
-  const rest = request.items.slice(count)
+  const { head, rest } = splitHead(request.items)
+  const system = [request.instructions ?? '', ...head.map(({ parts }) => textOf(parts))]
   const state: TurnsState = {
     ...context,
     messages: [],
@@ -51,16 +48,6 @@ export function encodeTurns(
     system: system.filter((text) => text !== '').join('\n\n'),
     messages: state.messages,
   }
-}
-
-/** The number of leading system messages. */
-function countHead(items: readonly RequestItem[]): number {
-  const end = items.findIndex((item) => !isSystem(item))
-  return end === -1 ? items.length : end
-}
-
-function isSystem(item: RequestItem): boolean {
-  return item.type === 'message' && (item.role === 'system' || item.role === 'developer')
 }
 
 function addItem(state: TurnsState, item: RequestItem): void {
@@ -90,7 +77,12 @@ function addItem(state: TurnsState, item: RequestItem): void {
 function encodeCall(state: TurnsState, item: ToolCallItem): WireBlock {
   const id = claimId(state, item.callId)
   state.turn.calls.push({ id, callId: item.callId })
-  return { type: 'tool_use', id, name: state.toolNames.wireName(item), input: encodeInput(item) }
+  return {
+    type: 'tool_use',
+    id,
+    name: state.toolNames.wireName(item),
+    input: argumentsObject(item),
+  }
 }
 
 /** Clients may reuse an id in a later turn; the protocol requires unique ids. */
@@ -100,14 +92,6 @@ function claimId({ takenIds: usedIds }: TurnsState, callId: string): string {
   for (let count = 2; usedIds.has(id); count++) id = `${legal}_${count}`
   usedIds.add(id)
   return id
-}
-
-/** Arguments that are not a JSON object (truncated, or free text) become a field of one. */
-function encodeInput({ form, arguments: text }: ToolCallItem): JsonObject {
-  if (form === 'custom') return { input: text }
-  if (text.trim() === '') return {}
-  const parsed = parseJson(text)
-  return isRecord(parsed) ? parsed : { input: text }
 }
 
 /** A turn of nothing but thinking is dropped. */

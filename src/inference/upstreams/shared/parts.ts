@@ -1,5 +1,6 @@
-import type { ContentPart } from '#inference/request.ts'
+import type { ContentPart, RequestItem, ToolCallItem } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
+import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 
 export type FilePart = Extract<ContentPart, { type: 'file' }>
 
@@ -40,4 +41,25 @@ export function unreadableFile({ filename }: FilePart, canRead: boolean): AppErr
       : `The model does not accept files, but the input contains ${file}.`,
     { param: 'input' },
   )
+}
+
+/** Splits the leading system messages from the other items. */
+export function splitHead(items: readonly RequestItem[]): {
+  head: readonly Extract<RequestItem, { type: 'message' }>[]
+  rest: readonly RequestItem[]
+} {
+  const head: Extract<RequestItem, { type: 'message' }>[] = []
+  for (const item of items) {
+    if (item.type !== 'message' || (item.role !== 'system' && item.role !== 'developer')) break
+    head.push(item)
+  }
+  return { head, rest: items.slice(head.length) }
+}
+
+/** Tool arguments as an object. Text that is not one (truncated JSON, free text) becomes a field. */
+export function argumentsObject({ form, arguments: text }: ToolCallItem): JsonObject {
+  if (form === 'custom') return { input: text }
+  if (text.trim() === '') return {}
+  const parsed = parseJson(text)
+  return isRecord(parsed) ? parsed : { input: text }
 }
