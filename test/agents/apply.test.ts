@@ -3,7 +3,7 @@ import type { Agent } from '#agents/agents.ts'
 import { applyAgent } from '#agents/apply.ts'
 import { makeRequest } from '#test/support/generation.ts'
 
-/** What only a caller of the Messages protocol can say, and what becomes of it. */
+/** Fields that only the Messages protocol has. */
 
 const agent: Agent = {
   id: '01a1ff5c-90a1-7723-840a-77023c0ccf4d',
@@ -28,31 +28,31 @@ const agent: Agent = {
   visibility: { kind: 'owner' },
 }
 
-test('without an agent a request stays as it is', () => {
+test('without an agent a request is unchanged', () => {
   const request = makeRequest()
   expect(applyAgent(request, null)).toBe(request)
 })
 
-test('the body as it was sent is no more what is meant', () => {
+test('the original body is dropped', () => {
   const body = { model: 'x' }
   const origin = { protocol: 'messages', body, headers: {}, openSeal: () => null } as const
   expect(applyAgent(makeRequest({ origin }), agent)).not.toHaveProperty('origin')
 })
 
-test('who says how much to think is not told how hard', () => {
-  const asked = makeRequest({ reasoning: { effort: null, summary: null, budgetTokens: 2_048 } })
-  expect(applyAgent(asked, agent).reasoning).toEqual(asked.reasoning)
+test('a reasoning budget replaces the effort of the agent', () => {
+  const request = makeRequest({ reasoning: { effort: null, summary: null, budgetTokens: 2_048 } })
+  expect(applyAgent(request, agent).reasoning).toEqual(request.reasoning)
   expect(applyAgent(makeRequest(), agent).reasoning.effort).toBe('high')
 })
 
-test('the choice of tokens is narrowed as the agent says, unless the caller does', () => {
+test('sampling of the request takes precedence over that of the agent', () => {
   const { sampling } = makeRequest()
   expect(applyAgent(makeRequest(), agent).sampling.topK).toBe(7)
   const own = makeRequest({ sampling: { ...sampling, topK: 3 } })
   expect(applyAgent(own, agent).sampling.topK).toBe(3)
 })
 
-test('an agent that says nothing changes nothing of the texts', () => {
+test('an agent without instructions does not change instructions', () => {
   const tools = makeRequest().tools
   const own = makeRequest({ instructions: 'Be brief.', tools })
   expect(applyAgent(own, agent)).toMatchObject({ instructions: 'Be brief.', tools })

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type AgentWorld, ann, bob, codeOf, makeAgent, send, startAgentWorld } from './world.ts'
 
-/** What `/v1/agents` refuses, by which field. */
-
 let world: AgentWorld
 beforeAll(async () => {
   world = await startAgentWorld()
@@ -101,31 +99,34 @@ describe('a body', () => {
   ]
 
   test.each(faults)(
-    'with %s is refused, and changes nothing',
-    async (_what, fields, code, param) => {
+    'with %s is refused and changes nothing',
+    async (_description, fields, code, param) => {
       const id = await makeAgent(world.here, ann)
       const text = JSON.stringify(fields).replace('AGENT', `vendor-agent-${id}`)
-      const given: object = JSON.parse(text)
-      const answers = [await create({ name: 'A', model: 'demo', ...given }), await patch(id, text)]
-      for (const answer of answers) {
-        const { status, body } = answer
-        expect([status, codeOf(answer), Object(body['error']).param]).toEqual([422, code, param])
+      const parsed: object = JSON.parse(text)
+      const responses = [
+        await create({ name: 'A', model: 'demo', ...parsed }),
+        await patch(id, text),
+      ]
+      for (const response of responses) {
+        const { status, body } = response
+        expect([status, codeOf(response), Object(body['error']).param]).toEqual([422, code, param])
       }
       const { body } = await send(world.here, ann, `/v1/agents/${id}`)
       expect(body['updated_at']).toBe(body['created_at'])
     },
   )
 
-  test.each(['[]', '"x"', 'null', '7'])('that is %s is refused', async (text) => {
+  test.each(['[]', '"x"', 'null', '7'])('%s is refused', async (text) => {
     expect((await create(text)).status).toBe(422)
   })
 
-  test('that is no JSON is refused', async () => {
-    const answer = await create('{')
-    expect([answer.status, codeOf(answer)]).toEqual([400, 'malformed_json'])
+  test('malformed JSON is refused', async () => {
+    const response = await create('{')
+    expect([response.status, codeOf(response)]).toEqual([400, 'malformed_json'])
   })
 
-  test('is not looked at where the agent is hidden', async () => {
+  test('is not validated if the agent is not visible', async () => {
     const id = await makeAgent(world.here, ann)
     expect((await patch(id, { colour: 'red' }, bob)).status).toBe(404)
   })

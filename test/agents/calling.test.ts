@@ -8,8 +8,6 @@ import { chatAnswer } from '#test/support/scripted-answers.ts'
 import { type McpGateway, startMcpGateway } from '#test/surfaces/responses/mcp-gateway.ts'
 import { ann, bob, codeOf, makeAgent, send } from './world.ts'
 
-/** What a model is asked in the name of an agent, and what the caller is told. */
-
 let upstream: ReplayUpstream
 let world: McpGateway
 let gateway: Gateway
@@ -46,57 +44,59 @@ async function call(id: string, fields: object = {}, caller = bob): Promise<Json
   return body
 }
 
-/** What the upstream was asked last. */
-function asked(): JsonObject {
+/** The last request to the upstream. */
+function upstreamRequest(): JsonObject {
   const body: unknown = JSON.parse(upstream.requests.at(-1)?.body ?? '')
-  if (!isRecord(body)) throw new Error('nothing was asked')
+  if (!isRecord(body)) throw new Error('no upstream request')
   return body
 }
 
 const toolNames = () =>
-  Object(asked()['tools']).map((tool: JsonObject) => Object(tool['function']).name)
+  Object(upstreamRequest()['tools']).map((tool: JsonObject) => Object(tool['function']).name)
 const tool = (name: string, description: string) => ({ type: 'function', name, description })
 
-describe('the model is asked', () => {
-  test('under its own name, and the caller is answered under the agent’s', async () => {
+describe('a request to an agent', () => {
+  test('names the model upstream and the agent in the response', async () => {
     const id = await make()
     expect((await call(id))['model']).toBe(`vendor-agent-${id}`)
     expect((await call(id, { model: id }))['model']).toBe(id)
-    expect(asked()['model']).toBe('upstream-name')
+    expect(upstreamRequest()['model']).toBe('upstream-name')
   })
 
-  test('with the instructions of the agent before those of the caller', async () => {
+  test('has the instructions of the agent before its own', async () => {
     const id = await make({ instructions: 'Speak like a pirate.' })
-    const answer = await call(id, { instructions: 'Be brief.' })
-    const messages = Object(asked()['messages'])
+    const response = await call(id, { instructions: 'Be brief.' })
+    const messages = Object(upstreamRequest()['messages'])
     expect(messages[0]).toEqual({
       role: 'system',
       content: 'Speak like a pirate.\n\nBe brief.',
     })
-    expect(answer['instructions']).toBe('Be brief.')
+    expect(response['instructions']).toBe('Be brief.')
     await call(id)
-    expect(Object(asked()['messages'])[0].content).toBe('Speak like a pirate.')
+    expect(Object(upstreamRequest()['messages'])[0].content).toBe('Speak like a pirate.')
   })
 
-  test('and nothing tells the caller how the agent is made', async () => {
+  test('does not disclose the definition of the agent', async () => {
     const id = await make({
       instructions: 'The secret is 4711.',
       sampling: { temperature: 0.25 },
     })
-    const answer = JSON.stringify(await call(id))
-    for (const word of ['4711', '0.25', 'house']) expect(answer).not.toContain(word)
+    const response = JSON.stringify(await call(id))
+    for (const word of ['4711', '0.25', 'house']) expect(response).not.toContain(word)
   })
 
-  test('with the tools of both, the caller’s own where the names are the same', async () => {
+  test('has the tools of both; its own take precedence', async () => {
     const id = await make({ tools: [tool('a', 'Agent’s.'), tool('b', 'Agent’s.')] })
     await call(id, { tools: [tool('c', 'Caller’s.'), tool('a', 'Caller’s.')] })
     expect(toolNames()).toEqual(['b', 'c', 'a'])
-    expect(JSON.stringify(asked()['tools'])).not.toContain('{"name":"a","description":"Agent’s."')
+    expect(JSON.stringify(upstreamRequest()['tools'])).not.toContain(
+      '{"name":"a","description":"Agent’s."',
+    )
     await call(id)
     expect(toolNames()).toEqual(['a', 'b'])
   })
 
-  test('as the agent says where the caller says nothing', async () => {
+  test('has the sampling of the agent as defaults', async () => {
     const id = await make({
       sampling: {
         temperature: 0,
@@ -108,7 +108,7 @@ describe('the model is asked', () => {
       },
     })
     await call(id)
-    expect(asked()).toMatchObject({
+    expect(upstreamRequest()).toMatchObject({
       temperature: 0,
       top_p: 0.5,
       presence_penalty: 1,
@@ -118,7 +118,7 @@ describe('the model is asked', () => {
     })
     const own = { temperature: 1, top_p: 0.9, max_output_tokens: 5, reasoning: { effort: 'low' } }
     await call(id, own)
-    expect(asked()).toMatchObject({
+    expect(upstreamRequest()).toMatchObject({
       temperature: 1,
       top_p: 0.9,
       max_tokens: 5,
@@ -127,7 +127,7 @@ describe('the model is asked', () => {
     })
   })
 
-  test('in the same words, whoever asks: what is the same can be cached', async () => {
+  test('has the same prefix for all callers, so that it can be cached', async () => {
     const id = await make({ instructions: 'A', tools: [tool('x', 'X'), tool('a', 'A')] })
     await call(id, { store: false })
     const first = upstream.requests.at(-1)?.body
@@ -135,14 +135,14 @@ describe('the model is asked', () => {
     expect(upstream.requests.at(-1)?.body).toBe(first)
   })
 
-  test('also in a second turn and for a compaction', async () => {
+  test('applies the agent in later turns and in compaction', async () => {
     const id = await make({ instructions: 'Speak like a pirate.' })
     const { id: previous } = await call(id)
     await call(id, { previous_response_id: previous, input: 'recall' })
-    expect(Object(asked()['messages'])[0].content).toBe('Speak like a pirate.')
+    expect(Object(upstreamRequest()['messages'])[0].content).toBe('Speak like a pirate.')
     const json = { model: `vendor-agent-${id}`, input: 'Hi' }
     expect((await send(gateway, bob, '/v1/responses/compact', { json })).status).toBe(200)
-    expect(asked()['model']).toBe('upstream-name')
+    expect(upstreamRequest()['model']).toBe('upstream-name')
   })
 })
 
@@ -151,24 +151,24 @@ describe('a hosted tool of an agent', () => {
   const outputTypes = ({ output }: JsonObject) => Object(output).map(({ type }: JsonObject) => type)
   const demo = { model: 'demo-tools', tools: [{ ...docs, allowed_tools: ['get_weather'] }] }
 
-  test('runs, for callers who may use it', async () => {
-    const answer = await call(await make(demo))
-    expect(outputTypes(answer)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
-    expect(answer['tools']).toEqual([])
+  test('runs for callers with access to it', async () => {
+    const response = await call(await make(demo))
+    expect(outputTypes(response)).toEqual(['mcp_list_tools', 'mcp_call', 'message'])
+    expect(response['tools']).toEqual([])
   })
 
-  test('is not lent to callers who may not', async () => {
+  test('does not run for callers without access', async () => {
     const id = await make(demo, bob)
     const json = { model: id, input: 'Hi' }
-    const answer = await send(gateway, ann, '/v1/responses', { json })
-    expect(answer.status).toBe(400)
-    expect(Object(answer.body['error'])).toMatchObject({ param: 'agent.tools[0].server_url' })
+    const response = await send(gateway, ann, '/v1/responses', { json })
+    expect(response.status).toBe(400)
+    expect(Object(response.body['error'])).toMatchObject({ param: 'agent.tools[0].server_url' })
   })
 
-  test('gives way to a server of the caller under the same label', async () => {
+  test('is replaced by a server of the request with the same label', async () => {
     const own = { ...docs, allowed_tools: ['fail'] }
-    const answer = await call(await make(demo), { tools: [own] })
-    const [list] = Object(answer['output'])
+    const response = await call(await make(demo), { tools: [own] })
+    const [list] = Object(response['output'])
     expect(list.tools.map(({ name }: JsonObject) => name)).toEqual(['fail'])
   })
 })
@@ -186,23 +186,25 @@ describe('a message', () => {
     return body
   }
 
-  test('is answered by the agent as well', async () => {
+  test('can be sent to an agent', async () => {
     const tools = [tool('a', 'Agent’s.')]
     const id = await make({ instructions: 'Speak like a pirate.', tools, sampling: { top_p: 0.5 } })
-    const answer = await say(id, { system: 'Be brief.' })
-    expect(answer).toMatchObject({ type: 'message', model: `vendor-agent-${id}` })
-    expect(asked()).toMatchObject({ model: 'upstream-name', top_p: 0.5, max_tokens: 50 })
-    expect(Object(asked()['messages'])[0].content).toBe('Speak like a pirate.\n\nBe brief.')
+    const response = await say(id, { system: 'Be brief.' })
+    expect(response).toMatchObject({ type: 'message', model: `vendor-agent-${id}` })
+    expect(upstreamRequest()).toMatchObject({ model: 'upstream-name', top_p: 0.5, max_tokens: 50 })
+    expect(Object(upstreamRequest()['messages'])[0].content).toBe(
+      'Speak like a pirate.\n\nBe brief.',
+    )
     expect(toolNames()).toEqual(['a'])
   })
 
-  test('uses hosted tools, but none that would wait for an approval', async () => {
+  test('uses hosted tools, except those that require approval', async () => {
     const docs = { type: 'mcp', server_label: 'docs', allowed_tools: ['get_weather'] }
     const calls = () => world.server.calls.length
     const before = calls()
     const free = { ...docs, require_approval: 'never' }
-    const answer = await say(await make({ model: 'demo-tools', tools: [free] }))
-    expect(JSON.stringify(answer['content'])).toContain('The tool returned: rain in demo')
+    const response = await say(await make({ model: 'demo-tools', tools: [free] }))
+    expect(JSON.stringify(response['content'])).toContain('The tool returned: rain in demo')
     expect(calls()).toBe(before + 1)
     const waiting = await say(await make({ model: 'demo-tools', tools: [docs] }))
     expect(waiting['stop_reason']).toBe('end_turn')
@@ -211,8 +213,8 @@ describe('a message', () => {
   })
 })
 
-describe('without its model', () => {
-  test('an agent cannot be called, is listed for its readers only, and says so', async () => {
+describe('an unavailable model', () => {
+  test('makes its agents unavailable; they stay listed with that status', async () => {
     const id = await make()
     const row = await gateway.deps.agents.update(
       { userId: userIdOf('ann'), groups: [] },
@@ -224,22 +226,22 @@ describe('without its model', () => {
     )
     expect(row?.model).toBe('gone')
     const json = { model: `vendor-agent-${id}`, input: 'Hi' }
-    const answer = await send(gateway, bob, '/v1/responses', { json })
-    expect([answer.status, codeOf(answer)]).toEqual([404, 'model_not_found'])
-    expect(answer.text).toContain(`The model of the agent \\"vendor-agent-${id}\\"`)
+    const response = await send(gateway, bob, '/v1/responses', { json })
+    expect([response.status, codeOf(response)]).toEqual([404, 'model_not_found'])
+    expect(response.text).toContain(`The model of the agent \\"vendor-agent-${id}\\"`)
     expect((await send(gateway, bob, '/v1/models')).text).not.toContain(id)
     expect((await send(gateway, bob, `/v1/models/${id}`)).status).toBe(404)
     expect((await send(gateway, bob, `/v1/agents/${id}`)).body['status']).toBe('model_unavailable')
   })
 
-  test('that generates text there is no agent', async () => {
+  test('that does not generate text cannot be the model of an agent', async () => {
     const json = { name: 'A', model: 'embedder' }
-    const answer = await send(gateway, ann, '/v1/agents', { json })
-    expect([answer.status, codeOf(answer)]).toEqual([422, 'model_not_found'])
+    const response = await send(gateway, ann, '/v1/agents', { json })
+    expect([response.status, codeOf(response)]).toEqual([422, 'model_not_found'])
   })
 })
 
-test('an agent is listed with what its model can', async () => {
+test('an agent is listed with the capabilities of its model', async () => {
   const id = await make({ name: 'Sailor', description: 'Sails.' })
   const { body } = await send(gateway, bob, `/v1/models/vendor-agent-${id}`)
   expect(body).toEqual({
@@ -258,7 +260,7 @@ test('an agent is listed with what its model can', async () => {
   expect(shown).toMatchObject({ display_name: 'Sailor', description: 'Sails.' })
 })
 
-test('work in the background is done by the agent as it is when it begins', async () => {
+test('a background response uses the agent as of its start', async () => {
   upstream.answer({ ending: 'silent' })
   const kept = await make({ instructions: 'Before.' })
   const deleted = await make()
@@ -279,7 +281,7 @@ test('work in the background is done by the agent as it is when it begins', asyn
   await eventually('both have ended', async () => {
     return (await ended(later)) !== undefined && (await ended(never)) !== undefined
   })
-  expect(Object(asked()['messages'])[0].content).toBe('After.')
+  expect(Object(upstreamRequest()['messages'])[0].content).toBe('After.')
   expect(await ended(later)).toMatchObject({ status: 'completed' })
   expect(await ended(never)).toMatchObject({
     status: 'failed',

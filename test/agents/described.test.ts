@@ -4,13 +4,14 @@ import { agentChange, newAgent } from '#agents/schema.ts'
 import { checkExamples, isDescribed } from '#test/support/described-shapes.ts'
 import { operationsOf } from '#test/support/endpoints.ts'
 
-/** What the document says of agents; `send` of `world.ts` holds real bodies and answers against it. */
+test.each(operationsOf(agentEndpoints).all)(
+  'the examples of %s match their schemas',
+  (_, operation) => {
+    checkExamples(operation)
+  },
+)
 
-test.each(operationsOf(agentEndpoints).all)('the examples of %s are right', (_, operation) => {
-  checkExamples(operation)
-})
-
-test('only a new agent needs a name and a model', () => {
+test('only a new agent requires a name and a model', () => {
   const fields = { name: 'A', model: 'demo' }
   expect(isDescribed(newAgent, fields)).toBe(true)
   for (const field of Object.keys(fields)) {
@@ -27,6 +28,6 @@ test.each([
   [{ tools: [{ type: 'mcp', server_label: 'docs', server_url: 'http://x' }] }],
   [{ sampling: { seed: 1 } }],
   [{ visibility: { kind: 'world' } }],
-])('%j is no change of one', (fields) => {
+])('%j is not a valid change', (fields) => {
   expect(isDescribed(agentChange, fields)).toBe(false)
 })

@@ -11,8 +11,6 @@ import {
   startAgentWorld,
 } from './world.ts'
 
-/** `/v1/agents`: making, reading, changing and ending agents. */
-
 let world: AgentWorld
 beforeAll(async () => {
   world = await startAgentWorld()
@@ -44,7 +42,7 @@ async function patch(id: string, json: unknown, caller = ann) {
 }
 
 describe('an agent', () => {
-  test('is shown whole to its owner, on every replica', async () => {
+  test('is returned completely to its owner, on every replica', async () => {
     const made = await create(whole)
     expect(made.status).toBe(200)
     const id = String(made.body['id'])
@@ -77,10 +75,10 @@ describe('an agent', () => {
     expect((await send(world.there, ann, `/v1/agents/${id}`)).body).toEqual(made.body)
   })
 
-  test('tells others what it is for, not how it is made', async () => {
+  test('does not disclose its definition to other users', async () => {
     const id = await makeAgent(world.here, ann, whole)
-    const seen = (await send(world.here, bob, `/v1/agents/${id}`)).body
-    expect(seen).toEqual({
+    const visible = (await send(world.here, bob, `/v1/agents/${id}`)).body
+    expect(visible).toEqual({
       id,
       object: 'agent',
       model_id: `vendor-agent-${id}`,
@@ -95,7 +93,7 @@ describe('an agent', () => {
     })
   })
 
-  test('needs a name and a model, and nothing else', async () => {
+  test('requires only a name and a model', async () => {
     const { body } = await create({ name: 'Plain', model: 'demo', description: null, tools: null })
     expect(body).toMatchObject({
       description: null,
@@ -106,7 +104,7 @@ describe('an agent', () => {
     })
   })
 
-  test('is changed field by field, and null puts a field back to its default', async () => {
+  test('is updated field by field, and null resets a field', async () => {
     const id = await makeAgent(world.here, ann, whole)
     const before = (await send(world.here, ann, `/v1/agents/${id}`)).body
     const changed = await patch(id, { description: null, sampling: { top_p: 0.1 }, model: 'demo' })
@@ -133,8 +131,8 @@ describe('an agent', () => {
   })
 })
 
-describe('who may change and delete', () => {
-  test('is the owner; who only sees it is told so', async () => {
+describe('changing and deleting', () => {
+  test('is refused for users who may only see the agent', async () => {
     const id = await makeAgent(world.here, ann, { visibility: { kind: 'everyone' } })
     const refused = await patch(id, { name: 'Mine' }, bob)
     expect([refused.status, codeOf(refused)]).toEqual([403, 'permission_denied'])
@@ -146,7 +144,7 @@ describe('who may change and delete', () => {
     expect((await send(world.here, ann, path, { method: 'DELETE' })).status).toBe(404)
   })
 
-  test('is an administrator too, for what they see', async () => {
+  test('is allowed for administrators who may see the agent', async () => {
     const shared = await makeAgent(world.here, ann, { visibility: { kind: 'everyone' } })
     expect((await patch(shared, { name: 'Better' }, admin)).body).toMatchObject({
       name: 'Better',
@@ -164,7 +162,7 @@ describe('who may change and delete', () => {
 describe('the list', () => {
   const kim = { subject: 'kim', groups: ['users'] }
 
-  test('is read in pages, newest first', async () => {
+  test('has pages, newest first', async () => {
     const made: string[] = []
     for (let count = 0; count < 5; count++) made.unshift(await makeAgent(world.here, kim))
     const read = async (query: string) => (await send(world.there, kim, `/v1/agents${query}`)).body
@@ -182,31 +180,31 @@ describe('the list', () => {
   })
 
   test.each(['limit=0', 'limit=101', 'limit=x', 'after=x'])('%s is refused', async (query) => {
-    const answer = await send(world.here, ann, `/v1/agents?${query}`)
-    expect([answer.status, codeOf(answer)]).toEqual([422, 'unprocessable'])
+    const response = await send(world.here, ann, `/v1/agents?${query}`)
+    expect([response.status, codeOf(response)]).toEqual([422, 'unprocessable'])
   })
 })
 
-test('one user has 200 agents at most, however they are made', async () => {
+test('a user may have 200 agents, also with concurrent requests', async () => {
   const max = { subject: 'max', groups: ['users'] }
   for (let count = 0; count < 195; count++) await makeAgent(world.here, max)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 12 }, (_, index) => {
       const at = index % 2 === 0 ? world.here : world.there
       return send(at, max, '/v1/agents', { json: { name: 'A', model: 'demo' } })
     }),
   )
-  const refused = answers.filter(({ status }) => status !== 200)
-  expect(refused.map((answer) => [answer.status, codeOf(answer)])).toEqual(
+  const refused = responses.filter(({ status }) => status !== 200)
+  expect(refused.map((response) => [response.status, codeOf(response)])).toEqual(
     Array(7).fill([422, 'too_many_agents']),
   )
   await makeAgent(world.here, ann)
 })
 
-test('what is called for at once is changed one after the other', async () => {
+test('concurrent changes are applied one after the other', async () => {
   const id = await makeAgent(world.here, ann)
   const fields = ['description', 'instructions', 'name']
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     fields.map((field, index) =>
       send(index % 2 === 0 ? world.here : world.there, ann, `/v1/agents/${id}`, {
         method: 'PATCH',
@@ -214,7 +212,7 @@ test('what is called for at once is changed one after the other', async () => {
       }),
     ),
   )
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+  expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
   expect((await send(world.here, ann, `/v1/agents/${id}`)).body).toMatchObject({
     description: 'changed',
     instructions: 'changed',

@@ -12,15 +12,13 @@ import {
   startAgentWorld,
 } from './world.ts'
 
-/** Who sees which agent: by every way, on every replica, at once. */
-
 let world: AgentWorld
 beforeAll(async () => {
   world = await startAgentWorld()
 })
 afterAll(() => world.stop())
 
-/** By each way, whether a caller finds an agent. */
+/** Whether a user finds an agent through each endpoint. */
 const ways: Record<string, (at: Gateway, caller: Caller, id: string) => Promise<boolean>> = {
   'the list of agents': async (at, caller, id) =>
     listed(await send(at, caller, '/v1/agents?limit=100'), id),
@@ -75,7 +73,7 @@ function found({ status, text }: { status: number; text: string }): boolean {
   throw new Error(text)
 }
 
-/** Every way of every caller on both replicas, each against what is expected of it. */
+/** Checks every endpoint for every user on both replicas. */
 async function expectSeen(id: string, expected: Map<Caller, boolean>): Promise<void> {
   for (const [caller, isSeen] of expected) {
     for (const [name, at] of Object.entries({ here: world.here, there: world.there })) {
@@ -88,28 +86,32 @@ async function expectSeen(id: string, expected: Map<Caller, boolean>): Promise<v
 }
 
 const everyone = [ann, bob, cy, admin]
-const seenBy = (...callers: Caller[]) =>
+const visibleTo = (...callers: Caller[]) =>
   new Map(everyone.map((caller) => [caller, callers.includes(caller)]))
 
 const table: [string, object | undefined, Map<Caller, boolean>][] = [
-  ['nobody else, unless it is said', undefined, seenBy(ann)],
-  ['its owner', { kind: 'owner' }, seenBy(ann)],
-  ['a group', { kind: 'groups', groups: ['staff'] }, seenBy(ann, bob)],
-  ['several groups', { kind: 'groups', groups: ['staff', 'admins', 'x'] }, seenBy(ann, bob, admin)],
-  ['a group of nobody', { kind: 'groups', groups: ['nobody'] }, seenBy(ann)],
-  ['no group at all', { kind: 'groups', groups: [] }, seenBy(ann)],
-  ['a user', { kind: 'users', users: ['cy'] }, seenBy(ann, cy)],
-  ['users', { kind: 'users', users: ['bob', 'cy', 'staff'] }, seenBy(ann, bob, cy)],
-  ['a user called as a group', { kind: 'users', users: ['users'] }, seenBy(ann)],
-  ['a group called as a user', { kind: 'groups', groups: ['cy'] }, seenBy(ann)],
-  ['everyone', { kind: 'everyone' }, seenBy(...everyone)],
+  ['the owner by default', undefined, visibleTo(ann)],
+  ['its owner', { kind: 'owner' }, visibleTo(ann)],
+  ['a group', { kind: 'groups', groups: ['staff'] }, visibleTo(ann, bob)],
+  [
+    'several groups',
+    { kind: 'groups', groups: ['staff', 'admins', 'x'] },
+    visibleTo(ann, bob, admin),
+  ],
+  ['an empty group', { kind: 'groups', groups: ['nobody'] }, visibleTo(ann)],
+  ['no group at all', { kind: 'groups', groups: [] }, visibleTo(ann)],
+  ['a user', { kind: 'users', users: ['cy'] }, visibleTo(ann, cy)],
+  ['users', { kind: 'users', users: ['bob', 'cy', 'staff'] }, visibleTo(ann, bob, cy)],
+  ['a user called as a group', { kind: 'users', users: ['users'] }, visibleTo(ann)],
+  ['a group called as a user', { kind: 'groups', groups: ['cy'] }, visibleTo(ann)],
+  ['everyone', { kind: 'everyone' }, visibleTo(...everyone)],
 ]
 
-test.each(table)('an agent for %s', async (_whom, visibility, expected) => {
+test.each(table)('an agent for %s', async (_audience, visibility, expected) => {
   await expectSeen(await makeAgent(world.here, ann, { visibility }), expected)
 })
 
-describe('takes effect on every replica at once', () => {
+describe('changes of access take effect on every replica at once', () => {
   const change = (id: string, visibility: object) =>
     send(world.here, ann, `/v1/agents/${id}`, { method: 'PATCH', json: { visibility } })
 
@@ -125,22 +127,22 @@ describe('takes effect on every replica at once', () => {
     ],
   ])('unsharing from %p to %p, and sharing again', async (shared, unshared) => {
     const id = await makeAgent(world.there, ann, { visibility: shared })
-    await expectSeen(id, seenBy(...everyone))
+    await expectSeen(id, visibleTo(...everyone))
     expect((await change(id, unshared)).status).toBe(200)
-    await expectSeen(id, seenBy(ann))
+    await expectSeen(id, visibleTo(ann))
     expect((await change(id, shared)).status).toBe(200)
-    await expectSeen(id, seenBy(...everyone))
+    await expectSeen(id, visibleTo(...everyone))
   })
 
-  test('deleting', async () => {
+  test('deletion', async () => {
     const id = await makeAgent(world.here, ann, { visibility: { kind: 'everyone' } })
-    await expectSeen(id, seenBy(...everyone))
+    await expectSeen(id, visibleTo(...everyone))
     expect((await send(world.there, ann, `/v1/agents/${id}`, { method: 'DELETE' })).body).toEqual({
       id,
       object: 'agent.deleted',
       deleted: true,
     })
-    await expectSeen(id, seenBy())
+    await expectSeen(id, visibleTo())
   })
 
   test('leaving a group', async () => {
@@ -152,7 +154,7 @@ describe('takes effect on every replica at once', () => {
   })
 })
 
-test('deleted, hidden, malformed or never there: the same answers, but for the id', async () => {
+test('deleted, hidden, malformed and unknown ids have the same response', async () => {
   const hidden = await makeAgent(world.here, ann)
   const deleted = await makeAgent(world.here, bob, { visibility: { kind: 'everyone' } })
   await send(world.here, bob, `/v1/agents/${deleted}`, { method: 'DELETE' })
@@ -170,7 +172,7 @@ test('deleted, hidden, malformed or never there: the same answers, but for the i
     ['/compat/v1/messages/count_tokens', { json: message }],
   ]
   for (const [path, { json, method }] of requests) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [hidden, deleted, absent].map(async (id) => {
         const own = json === undefined ? {} : { json: JSON.stringify(json).replace('ID', id) }
         const way = { ...own, ...(method === undefined ? {} : { method }) }
@@ -178,7 +180,7 @@ test('deleted, hidden, malformed or never there: the same answers, but for the i
         return `${status} ${text.replaceAll(id, 'ID').replaceAll(/req_\w+/g, 'REQUEST')}`
       }),
     )
-    expect(new Set(answers).size, `${method} ${path}: ${answers}`).toBe(1)
-    expect(answers[0]).toStartWith('404 ')
+    expect(new Set(responses).size, `${method} ${path}: ${responses}`).toBe(1)
+    expect(responses[0]).toStartWith('404 ')
   }
 })

@@ -7,7 +7,7 @@ import { operationsOf } from '#test/support/endpoints.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** Two gateways over one database, and callers of several groups. */
+/** Two gateways on one database, and users of several groups. */
 export type AgentWorld = {
   readonly here: Gateway
   readonly there: Gateway
@@ -24,7 +24,7 @@ export const admin: Caller = { subject: 'dora', groups: ['admins'] }
 export async function startAgentWorld(options: GatewayOptions = {}): Promise<AgentWorld> {
   const database = await openTestDatabase()
   const { databaseUrl, dataFolder } = database.place
-  // The embedded database has but one connection.
+  // The embedded database has only one connection.
   const again =
     databaseUrl === undefined
       ? null
@@ -43,16 +43,16 @@ export async function startAgentWorld(options: GatewayOptions = {}): Promise<Age
   }
 }
 
-export type Answer = { status: number; text: string; body: Record<string, unknown> }
+export type ApiResponse = { status: number; text: string; body: Record<string, unknown> }
 
-/** A request of a caller; `json` makes it a POST unless a method is given. */
+/** Sends a request; with `json` it is a POST by default. */
 export async function send(
   gateway: Gateway,
   caller: Caller,
   path: string,
   { json, method }: { json?: unknown; method?: string } = {},
-): Promise<Answer> {
-  const answer = await gateway.request(path, {
+): Promise<ApiResponse> {
+  const response = await gateway.request(path, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: {
       authorization: `Bearer ${await gateway.token(caller.groups, caller.subject)}`,
@@ -60,15 +60,15 @@ export async function send(
     },
     ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
   })
-  const text = await answer.text()
+  const text = await response.text()
   const body = Object(JSON.parse(text))
-  if (answer.status === 200) checkAsDescribed(body, json)
-  return { status: answer.status, text, body }
+  if (response.status === 200) checkAsDescribed(body, json)
+  return { status: response.status, text, body }
 }
 
 const operations = operationsOf(agentEndpoints)
 
-/** What was answered, and what was sent where it was taken. */
+/** Checks the response, and the accepted body, against their documentation. */
 function checkAsDescribed(body: Record<string, unknown>, sent: unknown): void {
   const isAgent = (value: unknown) => Object(value).object === 'agent'
   const agents = [body, ...[body['data'] ?? []].flat()].filter(isAgent)
@@ -82,7 +82,7 @@ function checkAsDescribed(body: Record<string, unknown>, sent: unknown): void {
   checkDescribed(bodySchema(operation), typeof sent === 'string' ? JSON.parse(sent) : sent)
 }
 
-/** Makes an agent and gives its id. */
+/** Creates an agent and returns its id. */
 export async function makeAgent(
   gateway: Gateway,
   owner: Caller,
@@ -94,6 +94,6 @@ export async function makeAgent(
   return String(body['id'])
 }
 
-export function codeOf({ body }: Answer): string {
+export function codeOf({ body }: ApiResponse): string {
   return String(Object(body['error']).code)
 }

@@ -21,15 +21,15 @@ beforeEach(async () => {
 })
 
 test('the default theme is returned until one is set', async () => {
-  const answer = await read()
-  expect([answer.status, answer.body]).toEqual([200, rendered])
+  const response = await read()
+  expect([response.status, response.body]).toEqual([200, rendered])
 })
 
 test('PUT replaces the whole theme: omitted fields have their default', async () => {
   await put({ product_name: 'Portal', radius_px: 0, colors: { light: { primary: '#00f' } } })
-  const answer = await put({ mode: 'dark', font_scale: 1.25, product_name: null })
+  const response = await put({ mode: 'dark', font_scale: 1.25, product_name: null })
   const expected = { ...rendered, mode: 'dark', font_scale: 1.25 }
-  expect([answer.status, answer.body]).toEqual([200, expected])
+  expect([response.status, response.body]).toEqual([200, expected])
   expect((await read()).body).toEqual(expected)
 })
 
@@ -67,8 +67,8 @@ test('a theme can be sent back as it was read', async () => {
 
 test('reset restores the default theme', async () => {
   await put({ product_name: 'Portal' })
-  const answer = await send('admins', 'POST /v1/branding/theme/reset', { json: {} })
-  expect([answer.status, answer.body]).toEqual([200, rendered])
+  const response = await send('admins', 'POST /v1/branding/theme/reset', { json: {} })
+  expect([response.status, response.body]).toEqual([200, rendered])
   expect((await read()).body).toEqual(rendered)
   const unknownField = await send('admins', 'POST /v1/branding/theme/reset', {
     json: { mode: 'dark' },
@@ -164,8 +164,8 @@ describe('the entity tag', () => {
     for (const query of ['', '?format=css', '?format=dtcg']) {
       const tag = await tagOf(query)
       const headers = { 'if-none-match': tag }
-      const answer = await send('users', `GET /v1/branding/theme${query}`, { headers })
-      expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([304, '', tag])
+      const response = await send('users', `GET /v1/branding/theme${query}`, { headers })
+      expect([response.status, response.text, response.headers.get('etag')]).toEqual([304, '', tag])
     }
   })
 
@@ -188,11 +188,11 @@ describe('the entity tag', () => {
 
   test('admits one of eight concurrent changes', async () => {
     const headers = { 'if-match': await tagOf() }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, (_, index) => put({ product_name: `Portal ${index}` }, headers)),
     )
     const late = Array(7).fill('412 precondition_failed')
-    expect(answers.map(outcome).toSorted()).toEqual(['200', ...late])
+    expect(responses.map(outcome).toSorted()).toEqual(['200', ...late])
   })
 
   test('stays valid for the theme when only the logo changes', async () => {

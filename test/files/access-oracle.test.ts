@@ -8,10 +8,10 @@ import {
   principalOf,
   startFileGateway,
 } from '#test/support/file-gateway.ts'
-import { doSomething, type Play } from './deeds.ts'
 import { ancestors, isFor, Oracle, type OracleNode, roleNames, type Scope } from './oracle.ts'
+import { performRandomOperation, type Simulation } from './random-operations.ts'
 
-/** Random trees, grants, moves and deletions: whatever is asked, nobody sees more or less. */
+/** Random operations on trees; every result must match a simple model. */
 
 const people: readonly Person[] = [
   { subject: 'ann', groups: ['users'] },
@@ -29,7 +29,7 @@ let gateway: FileGateway
 beforeEach(async () => {
   database = await openTestDatabase()
   gateway = await startFileGateway(database)
-  // Whoever was seen can be shared with by their id.
+  // Only users who have signed in can be shared with by their id.
   for (const person of people) await gateway.send(person, '/v1/files')
 })
 afterEach(async () => {
@@ -60,7 +60,7 @@ function inOrder(nodes: readonly OracleNode[]): string[] {
   return nodes.toSorted((left, right) => (key(left) < key(right) ? -1 : 1)).map(({ id }) => id)
 }
 
-async function checkLists({ oracle }: Play, person: Person) {
+async function checkLists({ oracle }: Simulation, person: Person) {
   for (const scope of scopes) {
     const readable = oracle.readable(person, scope)
     const files = readable.filter(({ kind }) => kind === 'file')
@@ -76,7 +76,7 @@ async function checkLists({ oracle }: Play, person: Person) {
   }
 }
 
-async function checkNode({ oracle }: Play, person: Person, node: OracleNode) {
+async function checkNode({ oracle }: Simulation, person: Person, node: OracleNode) {
   const path = `/v1/${node.kind}s/${node.id}`
   const { status, body } = await gateway.send(person, path)
   const role = oracle.role(person, node)
@@ -89,7 +89,7 @@ async function checkNode({ oracle }: Play, person: Person, node: OracleNode) {
   }
   expect([body['my_role'], body['folder_id'], Object(body['owner']).id, body['shared']]).toEqual([
     roleNames[role - 1],
-    oracle.seenParent(person, node)?.id ?? null,
+    oracle.readableParent(person, node)?.id ?? null,
     node.owner,
     oracle.shares.some((share) => [node, ...ancestors(node)].includes(share.node)),
   ])
@@ -102,15 +102,15 @@ async function checkNode({ oracle }: Play, person: Person, node: OracleNode) {
 }
 
 async function checkFolder(
-  { oracle }: Pick<Play, 'oracle'>,
+  { oracle }: Pick<Simulation, 'oracle'>,
   person: Person,
   { node, body }: { node: OracleNode; body: Record<string, unknown> },
 ) {
   const children = oracle.childrenOf(node)
   const files = children.filter(({ kind }) => kind === 'file').length
   expect(body['child_counts']).toEqual({ files, folders: children.length - files })
-  const seen = ancestors(node).filter((each) => oracle.role(person, each) > 0)
-  expect(body['path']).toEqual(seen.toReversed().map(({ id, name }) => ({ id, name })))
+  const readable = ancestors(node).filter((each) => oracle.role(person, each) > 0)
+  expect(body['path']).toEqual(readable.toReversed().map(({ id, name }) => ({ id, name })))
   const listed = await pages(person, `/v1/files/children?limit=7&folder_id=${node.id}`, 'cursor')
   expect(listed).toEqual(inOrder(children))
   const below = oracle.live().filter((each) => ancestors(each).includes(node))
@@ -119,21 +119,25 @@ async function checkFolder(
   expect(found.toSorted()).toEqual(ids(below.filter(({ name }) => name === 'tan')))
 }
 
-async function checkAccess({ oracle }: Pick<Play, 'oracle'>, person: Person, node: OracleNode) {
-  for (const asked of people) {
-    const { userId } = principalOf(asked)
+async function checkAccess(
+  { oracle }: Pick<Simulation, 'oracle'>,
+  person: Person,
+  node: OracleNode,
+) {
+  for (const user of people) {
+    const { userId } = principalOf(user)
     const path = `/v1/${node.kind}s/${node.id}/access?user_id=${userId}`
     const { body } = await gateway.send(person, path)
-    const role = oracle.role(asked, node)
-    expect(body['role'], `why ${asked.subject} has ${node.id}`).toBe(roleNames[role - 1] ?? null)
+    const role = oracle.role(user, node)
+    expect(body['role'], `why ${user.subject} has ${node.id}`).toBe(roleNames[role - 1] ?? null)
     const reasons: { type: string; share?: { role: string } }[] = Object(body)['via']
     const highest = reasons.map(({ type, share }) => roleNames.indexOf(share?.role ?? type) + 1)
     expect(Math.max(0, ...highest)).toBe(role)
   }
 }
 
-/** What retrieval asks: the predicate itself, for everything at once. */
-async function checkPredicate({ oracle }: Play, person: Person) {
+/** The read predicate that retrieval uses, for all nodes at once. */
+async function checkPredicate({ oracle }: Simulation, person: Person) {
   const { userId, groups } = principalOf(person)
   const rows = await database.drizzle.execute<{ id: string; role: number }>(
     sql`select node_id as id, role from node_roles(${userId}::uuid,
@@ -147,19 +151,19 @@ async function checkPredicate({ oracle }: Play, person: Person) {
   expect([...readable].toSorted()).toEqual(ids(files))
 }
 
-/** A server takes three times as long for it as the embedded database. */
+/** PostgreSQL takes three times as long as the embedded database. */
 const seeds = serverUrl === undefined ? [1, 2, 3] : [1]
 
 test.each(seeds)(
-  'every answer is that of the evaluator, seed %d',
+  'every response is that of the evaluator, seed %d',
   async (seed) => {
-    const play: Play = { gateway, oracle: new Oracle(), people, dice: createDice(seed) }
+    const simulation: Simulation = { gateway, oracle: new Oracle(), people, dice: createDice(seed) }
     for (let round = 0; round < rounds; round++) {
-      for (let deed = 0; deed < deedsPerRound; deed++) await doSomething(play)
+      for (let deed = 0; deed < deedsPerRound; deed++) await performRandomOperation(simulation)
       for (const person of people) {
-        await checkPredicate(play, person)
-        await checkLists(play, person)
-        for (const node of play.oracle.nodes) await checkNode(play, person, node)
+        await checkPredicate(simulation, person)
+        await checkLists(simulation, person)
+        for (const node of simulation.oracle.nodes) await checkNode(simulation, person, node)
       }
     }
   },

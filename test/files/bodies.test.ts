@@ -1,17 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import { type Answer, outcome } from '#test/support/file-gateway.ts'
+import { type ApiResponse, outcome } from '#test/support/file-gateway.ts'
 import { ann, fresh, useFileGateway } from './world.ts'
-
-/** What the routes of files and folders refuse, by which field. */
 
 const world = useFileGateway()
 
-function told({ status, body }: Answer): unknown[] {
+function errorOf({ status, body }: ApiResponse): unknown[] {
   const { code, param } = Object(body['error'])
   return [status, code, param]
 }
 
-/** Every route that takes a body; `FILE` and `FOLDER` stand for ones that are made for the test. */
+/** Every endpoint with a body; `FILE` and `FOLDER` are replaced by ids of the test. */
 const bodyRoutes: [string, string, string][] = [
   ['a new folder', 'POST', '/v1/folders'],
   ['a file', 'PATCH', 'FILE'],
@@ -38,27 +36,30 @@ async function pathOf(path: string): Promise<string> {
 describe.each(bodyRoutes)('the body of %s', (name, method, path) => {
   const ask = async (json: unknown) => world.gateway.send(ann, await pathOf(path), { json, method })
 
-  test('has no folder_path any more, and is told what to send', async () => {
-    const answer = await ask({ name: 'x', folder_path: '/a/b', colour: 'red' })
-    expect(told(answer)).toEqual([422, 'folder_path_removed', 'folder_path'])
-    expect(Object(answer.body['error']).message).toContain('folder_id')
+  test('folder_path is refused with the name of its replacement', async () => {
+    const response = await ask({ name: 'x', folder_path: '/a/b', colour: 'red' })
+    expect(errorOf(response)).toEqual([422, 'folder_path_removed', 'folder_path'])
+    expect(Object(response.body['error']).message).toContain('folder_id')
   })
 
-  test.each(['red', null])('has no unknown field, be it %p', async (colour) => {
-    expect(told(await ask({ colour }))).toEqual([422, 'unknown_field', 'colour'])
-  })
+  test.each(['red', null])(
+    'an unknown field is refused, even with the value %p',
+    async (colour) => {
+      expect(errorOf(await ask({ colour }))).toEqual([422, 'unknown_field', 'colour'])
+    },
+  )
 
-  test.each(['[]', '"x"', 'null', '7'])('is an object, not %s', async (text) => {
+  test.each(['[]', '"x"', 'null', '7'])('must be an object, not %s', async (text) => {
     expect(outcome(await ask(text))).toBe('422 unprocessable')
   })
 
-  test.each(['{', ' ', '{"name":1}}'])('is JSON, not %p', async (text) => {
+  test.each(['{', ' ', '{"name":1}}'])('must be JSON, not %p', async (text) => {
     expect(outcome(await ask(text))).toBe('400 malformed_json')
   })
 
-  test('may be left out only where it says nothing', async () => {
-    const answer = await world.gateway.send(ann, await pathOf(path), { method })
-    expect(outcome(answer)).toBe(name.startsWith('a restored') ? '200' : '400 malformed_json')
+  test('may be omitted only if it is optional', async () => {
+    const response = await world.gateway.send(ann, await pathOf(path), { method })
+    expect(outcome(response)).toBe(name.startsWith('a restored') ? '200' : '400 malformed_json')
   })
 })
 
@@ -110,15 +111,15 @@ describe('a field', () => {
     ['FILE/shares', { principal: { type: 'user', subject: 'bob' }, role: 'owner' }, 'role'],
     ['FILE/shares', { principal: { type: 'user', subject: 'bob' } }, 'role'],
   ]
-  test.each(faults)('of %s that is %j is refused', async (path, json, param) => {
-    const answer = await world.gateway.send(ann, await pathOf(path), { json })
-    const [status, , at] = told(answer)
+  test.each(faults)('of %s with %j is refused', async (path, json, param) => {
+    const response = await world.gateway.send(ann, await pathOf(path), { json })
+    const [status, , at] = errorOf(response)
     expect([status, at]).toEqual([422, param])
   })
 
-  test('that is null counts as not given where it may be left out', async () => {
+  test('an optional null field counts as absent', async () => {
     const { gateway } = world
-    const answers = [
+    const responses = [
       await gateway.send(ann, '/v1/folders', {
         json: { name: fresh('f'), folder_id: null, on_conflict: null },
       }),
@@ -129,7 +130,7 @@ describe('a field', () => {
         json: { q: 'a', query: null, mime_type: null },
       }),
     ]
-    expect(answers.map(outcome)).toEqual(['201', '200', '200'])
+    expect(responses.map(outcome)).toEqual(['201', '200', '200'])
   })
 })
 
@@ -156,25 +157,25 @@ describe('a query', () => {
     ['/v1/principals?q=%00', 'unprocessable', 'q'],
   ]
   test.each(faults)('%s is refused', async (path, code, param) => {
-    expect(told(await world.gateway.send(ann, path))).toEqual([422, code, param])
+    expect(errorOf(await world.gateway.send(ann, path))).toEqual([422, code, param])
   })
 
-  test('after two ids at once is refused', async () => {
+  test('before and after cannot be combined', async () => {
     const id = Bun.randomUUIDv7()
-    const answer = await world.gateway.send(ann, `/v1/files?after=${id}&before=${id}`)
-    expect(told(answer)).toEqual([422, 'unprocessable', 'before'])
+    const response = await world.gateway.send(ann, `/v1/files?after=${id}&before=${id}`)
+    expect(errorOf(response)).toEqual([422, 'unprocessable', 'before'])
   })
 
-  test.each(['', 'null'])('may name no folder by %p', async (folder) => {
-    const answer = await world.gateway.send(ann, `/v1/files/children?folder_id=${folder}`)
-    expect(outcome(answer)).toBe('200')
+  test.each(['', 'null'])('the folder %p is the top level', async (folder) => {
+    const response = await world.gateway.send(ann, `/v1/files/children?folder_id=${folder}`)
+    expect(outcome(response)).toBe('200')
   })
 })
 
 describe('a cursor', () => {
   const made = (parts: unknown) => Buffer.from(JSON.stringify(parts)).toString('base64url')
   const uuid = '0198a000-0000-7000-8000-000000000000'
-  const bad: [string, string, string][] = [
+  const refused: [string, string, string][] = [
     ['that is none', 'name', 'x'],
     ['of another sort', 'bytes', made(['name', 'asc', 'file', 'a', uuid])],
     ['of another order', 'name', made(['name', 'desc', 'file', 'a', uuid])],
@@ -192,18 +193,18 @@ describe('a cursor', () => {
     ],
     ['of great length', 'name', 'x'.repeat(5_000)],
   ]
-  test.each(bad)('%s is refused', async (_, sort, cursor) => {
-    const answer = await world.gateway.send(ann, '/v1/files/children', { json: { sort, cursor } })
-    const [status, , param] = told(answer)
+  test.each(refused)('%s is refused', async (_, sort, cursor) => {
+    const response = await world.gateway.send(ann, '/v1/files/children', { json: { sort, cursor } })
+    const [status, , param] = errorOf(response)
     expect([status, param]).toEqual([422, 'cursor'])
   })
 })
 
 describe('an id', () => {
   const ids = ['x', '%00', "'", '..%2f', '0198a000-0000-7000-8000-00000000000']
-  test.each(ids)('%s is nothing that is there', async (id) => {
+  test.each(ids)('%s is not found', async (id) => {
     const { gateway } = world
-    const answers = [
+    const responses = [
       await gateway.send(ann, `/v1/files/${id}`),
       await gateway.send(ann, `/v1/folders/${id}`),
       await gateway.send(ann, `/v1/files/${id}/move`, { json: { colour: 1 } }),
@@ -212,14 +213,14 @@ describe('an id', () => {
       await gateway.send(ann, `/v1/files/${id}/shares`),
       await gateway.send(ann, `/v1/folders/${id}/access`),
     ]
-    expect(answers.map(outcome)).toEqual(Array(7).fill('404 not_found'))
+    expect(responses.map(outcome)).toEqual(Array(7).fill('404 not_found'))
   })
 
-  test('of a file is none of a folder, and the other way round', async () => {
+  test('of a file is not found as a folder, and vice versa', async () => {
     const { gateway } = world
     const file = await gateway.upload(ann, fresh('file'))
     const folder = await gateway.folder(ann, fresh('folder'))
-    const answers = [
+    const responses = [
       await gateway.send(ann, `/v1/folders/${file}`),
       await gateway.send(ann, `/v1/folders/${file}?recursive=true`, { method: 'DELETE' }),
       await gateway.send(ann, `/v1/files/${folder}`),
@@ -227,10 +228,10 @@ describe('an id', () => {
       await gateway.send(ann, `/v1/files/${folder}/shares`),
       await gateway.send(ann, `/v1/files/children?folder_id=${file}`),
     ]
-    expect(answers.map(outcome)).toEqual(Array(6).fill('404 not_found'))
+    expect(responses.map(outcome)).toEqual(Array(6).fill('404 not_found'))
   })
 
-  test('is the same in capitals', async () => {
+  test('may be in upper case', async () => {
     const id = await world.gateway.upload(ann, fresh('file'))
     const { body } = await world.gateway.send(ann, `/v1/files/${id.toUpperCase()}`)
     expect(body['id']).toBe(id)

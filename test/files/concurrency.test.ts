@@ -12,8 +12,6 @@ import {
 import { quietLog } from '#test/support/quiet-log.ts'
 import { ann, bob, fresh } from './world.ts'
 
-/** Many at once, over two gateways where the database allows it. */
-
 let database: TestDatabase
 let second: Database
 let here: FileGateway
@@ -21,7 +19,7 @@ let there: FileGateway
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  // The embedded database has but one connection, and one process.
+  // The embedded database has only one connection and process.
   second =
     serverUrl === undefined
       ? { ...database, close: async () => {} }
@@ -38,16 +36,19 @@ afterAll(async () => {
 
 const gateways = () => [here, there, here, there, here, there]
 
-describe('of those who want one name', () => {
-  test('one gets it for a folder, and the others are refused', async () => {
+describe('concurrent use of one name', () => {
+  test('one of several folders gets it, the others are refused', async () => {
     const json = { name: fresh('one'), folder_id: await here.folder(ann, fresh('folder')) }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       gateways().map((gateway) => gateway.send(ann, '/v1/folders', { json })),
     )
-    expect(answers.map(outcome).toSorted()).toEqual(['201', ...Array(5).fill('409 name_conflict')])
+    expect(responses.map(outcome).toSorted()).toEqual([
+      '201',
+      ...Array(5).fill('409 name_conflict'),
+    ])
   })
 
-  test('one gets it for an upload, and with other names all do', async () => {
+  test('one of several uploads gets it; different names do not conflict', async () => {
     const folderId = await here.folder(ann, fresh('folder'))
     const upload = (onConflict: 'fail' | 'rename' | 'replace') =>
       Promise.allSettled(
@@ -69,7 +70,7 @@ describe('of those who want one name', () => {
     expect(replaced.version).toBe(7)
   })
 
-  test('one gets it by a move, the others stay where they are', async () => {
+  test('one of several moves gets it, the others have no effect', async () => {
     const to = await here.folder(ann, fresh('to'))
     const files = await Promise.all(
       gateways().map(async (gateway) => {
@@ -77,20 +78,23 @@ describe('of those who want one name', () => {
         return gateway.upload(ann, 'moved', { folderId: from })
       }),
     )
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       files.map((id, at) =>
         (at % 2 === 0 ? here : there).send(ann, `/v1/files/${id}/move`, {
           json: { folder_id: to },
         }),
       ),
     )
-    expect(answers.map(outcome).toSorted()).toEqual(['200', ...Array(5).fill('409 name_conflict')])
+    expect(responses.map(outcome).toSorted()).toEqual([
+      '200',
+      ...Array(5).fill('409 name_conflict'),
+    ])
   })
 })
 
-test('of two that change one version, one is told that it is too late', async () => {
+test('one of two changes of the same version is refused', async () => {
   const id = await here.upload(ann, fresh('file'))
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     gateways().map((gateway, at) =>
       gateway.send(ann, `/v1/files/${id}`, {
         method: 'PATCH',
@@ -99,11 +103,11 @@ test('of two that change one version, one is told that it is too late', async ()
       }),
     ),
   )
-  const told = answers.map(outcome).toSorted()
-  expect(told).toEqual(['200', ...Array(5).fill('412 precondition_failed')])
+  const outcomes = responses.map(outcome).toSorted()
+  expect(outcomes).toEqual(['200', ...Array(5).fill('412 precondition_failed')])
 })
 
-test('moves that cross never make a circle, nor lose a folder', async () => {
+test('concurrent moves never create a cycle or lose a folder', async () => {
   const dice = createDice(7)
   const ids: string[] = []
   for (let folder = 0; folder < 8; folder++) ids.push(await here.folder(bob, fresh('cross')))
@@ -114,8 +118,8 @@ test('moves that cross never make a circle, nor lose a folder', async () => {
         json: { folder_id: dice.upTo(5) === 0 ? null : any() },
       }),
     )
-    const told = new Set((await Promise.all(moves)).map(outcome))
-    expect([...told].filter((each) => !/^200$|^409 folder_cycle$/.test(each))).toEqual([])
+    const outcomes = new Set((await Promise.all(moves)).map(outcome))
+    expect([...outcomes].filter((each) => !/^200$|^409 folder_cycle$/.test(each))).toEqual([])
     const rows = await database.drizzle.execute(sql`
       with recursive down (id) as (
         select id from node where owner_id = ${principalOf(bob).userId}::uuid and parent_id is null
@@ -126,7 +130,7 @@ test('moves that cross never make a circle, nor lose a folder', async () => {
   }
 })
 
-test('what goes into a folder while it is deleted or given away goes with it, or is refused', async () => {
+test('nodes added to a folder during its deletion or move share its fate or are refused', async () => {
   const team = await here.folder(ann, fresh('team'))
   await here.share(ann, `/v1/folders/${team}`, { type: 'user', subject: 'bob' }, 'editor')
   for (let round = 0; round < 6; round++) {
@@ -152,7 +156,7 @@ test('what goes into a folder while it is deleted or given away goes with it, or
   }
 })
 
-test('a content that is swept away while it is filed again is there, or is refused', async () => {
+test('content that is swept during an upload is stored or refused', async () => {
   for (let round = 0; round < 5; round++) {
     const text = fresh('raced content')
     const id = await here.upload(ann, fresh('old'), { text })

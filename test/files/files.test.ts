@@ -15,7 +15,7 @@ function patch(id: string, json: unknown, headers: Record<string, string> = {}, 
   return world.gateway.send(who, `/v1/files/${id}`, { method: 'PATCH', json, headers })
 }
 
-test('a file is shown with all that is known of it', async () => {
+test('a file record has all fields', async () => {
   const { gateway } = world
   const folder = await gateway.folder(ann, fresh('folder'))
   const id = await gateway.upload(ann, 'a.txt', {
@@ -53,7 +53,7 @@ test('a file is shown with all that is known of it', async () => {
 })
 
 describe('attributes', () => {
-  test('are merged, and taken away by null', async () => {
+  test('are merged, and removed by null', async () => {
     const id = await world.gateway.upload(ann, fresh('f'), { attributes: { a: 1, b: 'x' } })
     const merged = await patch(id, { attributes: { b: null, c: false, a: 'y' } })
     expect(merged.body['attributes']).toEqual({ a: 'y', c: false })
@@ -62,7 +62,7 @@ describe('attributes', () => {
   })
 
   const many = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`k${at}`, at]))
-  const bad: [string, unknown, string][] = [
+  const refused: [string, unknown, string][] = [
     ['a list', [], 'attributes'],
     ['a text', 'x', 'attributes'],
     ['an object in them', { a: {} }, 'attributes.a'],
@@ -76,7 +76,7 @@ describe('attributes', () => {
     ['a NUL', { a: '\0' }, 'attributes.a'],
     ['half a character', { a: '\ud800' }, 'attributes.a'],
   ]
-  test.each(bad)('are refused that are or have %s', async (_, attributes, param) => {
+  test.each(refused)('%s is refused', async (_, attributes, param) => {
     const id = await world.gateway.upload(ann, fresh('f'), { attributes: { kept: 1 } })
     const { status, body } = await patch(id, { attributes, name: fresh('renamed') })
     expect([status, Object(body['error']).param]).toEqual([422, param])
@@ -84,7 +84,7 @@ describe('attributes', () => {
     expect([after['attributes'], after['version']]).toEqual([{ kept: 1 }, 1])
   })
 
-  test('may have any key of the right form', async () => {
+  test('may have any well-formed key', async () => {
     const id = await world.gateway.upload(ann, fresh('f'))
     const text = '{"attributes":{"__proto__":"x","a.b-c_D":1e300,"constructor":true}}'
     const { body } = await patch(id, text)
@@ -94,7 +94,7 @@ describe('attributes', () => {
 })
 
 describe('a version', () => {
-  test('is counted with each change, and can be made a condition of one', async () => {
+  test('increases with each change, and If-Match can require it', async () => {
     const { gateway } = world
     const id = await gateway.upload(ann, fresh('f'))
     const change = (tag: string) => patch(id, { attributes: { at: tag } }, { 'if-match': tag })
@@ -116,10 +116,10 @@ describe('a version', () => {
     expect(outcome(await remove('"4"'))).toBe('200')
   })
 
-  test('is of no concern to who may not see the file', async () => {
+  test('is not disclosed to users who may not see the file', async () => {
     const id = await world.gateway.upload(ann, fresh('f'))
-    const answer = await patch(id, { name: 'x' }, { 'if-match': '"9"' }, bob)
-    expect(outcome(answer)).toBe('404 not_found')
+    const response = await patch(id, { name: 'x' }, { 'if-match': '"9"' }, bob)
+    expect(outcome(response)).toBe('404 not_found')
   })
 })
 
@@ -132,7 +132,7 @@ describe('the content of a file', () => {
     yield Buffer.from(text)
   }
 
-  test('is replaced by who may edit it, after a last look', async () => {
+  test('is replaced by editors, after a final check', async () => {
     const { files, upload, share, changes } = world.gateway
     const id = await upload(ann, fresh('f'), { text: 'one' })
     const replace = async (who: typeof ann, check = () => {}) =>
@@ -149,7 +149,7 @@ describe('the content of a file', () => {
     expect(changes).toEqual([{ kind: 'content', fileIds: [id] }])
   })
 
-  test('takes the place of that of the same name where that is asked for', async () => {
+  test('replaces that of the same name with on_conflict=replace', async () => {
     const { gateway } = world
     const folderId = await gateway.folder(ann, fresh('folder'))
     const first = await gateway.upload(ann, 'Same.txt', { folderId, text: 'one' })
@@ -170,7 +170,7 @@ describe('the content of a file', () => {
     await expect(upload).rejects.toMatchObject({ wireCode: 'name_conflict' })
   })
 
-  test('that is no longer there has to be sent again', async () => {
+  test('must be sent again if it is no longer stored', async () => {
     const { storage, upload } = world.gateway
     const kept = await content('soon gone')
     await storage.remove(kept.content.sha256)
@@ -179,7 +179,7 @@ describe('the content of a file', () => {
   })
 })
 
-test('what a hook throws is told, and undoes everything', async () => {
+test('an exception of a hook is reported and rolls back the change', async () => {
   const { gateway } = world
   const folderId = await gateway.folder(ann, fresh('folder'))
   const upload = gateway.upload(ann, 'x.txt', { folderId, collections: ['nowhere'] })
@@ -188,26 +188,26 @@ test('what a hook throws is told, and undoes everything', async () => {
   expect(body['data']).toEqual([])
 })
 
-test('a copy has the same content and attributes, and a life of its own', async () => {
+test('a copy has the same content and attributes, and is independent', async () => {
   const { gateway } = world
   const id = await gateway.upload(ann, fresh('f'), { attributes: { a: 1 }, purpose: 'batch' })
   const name = fresh('copy')
-  const answer = await gateway.send(ann, `/v1/files/${id}/copy`, { json: { name } })
+  const response = await gateway.send(ann, `/v1/files/${id}/copy`, { json: { name } })
   const source = (await gateway.send(ann, `/v1/files/${id}`)).body
-  expect([answer.status, answer.body]).toMatchObject([
+  expect([response.status, response.body]).toMatchObject([
     201,
     { name, sha256: source['sha256'], attributes: { a: 1 }, purpose: 'batch', version: 1 },
   ])
   await gateway.send(ann, `/v1/files/${id}?permanent=true`, { method: 'DELETE' })
-  expect(outcome(await gateway.send(ann, `/v1/files/${answer.body['id']}`))).toBe('200')
-  const again = await gateway.send(ann, `/v1/files/${answer.body['id']}/copy`, { json: {} })
+  expect(outcome(await gateway.send(ann, `/v1/files/${response.body['id']}`))).toBe('200')
+  const again = await gateway.send(ann, `/v1/files/${response.body['id']}/copy`, { json: {} })
   expect(outcome(again)).toBe('409 name_conflict')
   const json = { on_conflict: 'rename' }
-  const numbered = await gateway.send(ann, `/v1/files/${answer.body['id']}/copy`, { json })
+  const numbered = await gateway.send(ann, `/v1/files/${response.body['id']}/copy`, { json })
   expect(numbered.body['name']).toBe(`${name} (2)`)
 })
 
-test('those who follow files are told what happened to which', async () => {
+test('hooks receive every change with the ids of the files', async () => {
   const { gateway } = world
   const top = await gateway.folder(ann, fresh('top'))
   const inner = await gateway.folder(ann, 'inner', top)
@@ -222,8 +222,8 @@ test('those who follow files are told what happened to which', async () => {
   await gateway.send(ann, `/v1/folders/${top}?recursive=true`, { method: 'DELETE' })
   await gateway.send(ann, `/v1/folders/${top}/restore`, { method: 'POST' })
   await gateway.send(ann, `/v1/files/${one}?permanent=true`, { method: 'DELETE' })
-  const told = changes.map(({ kind, fileIds }) => [kind, ...fileIds.toSorted()])
-  expect(told).toEqual([
+  const received = changes.map(({ kind, fileIds }) => [kind, ...fileIds.toSorted()])
+  expect(received).toEqual([
     ['content', one],
     ['content', two],
     ['moved', ...files],

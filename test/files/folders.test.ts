@@ -9,7 +9,7 @@ function move(id: string, folderId: unknown, who = ann, kind = 'folders') {
   return world.gateway.send(who, `/v1/${kind}/${id}/move`, { json: { folder_id: folderId } })
 }
 
-describe('folders in folders', () => {
+describe('nested folders', () => {
   async function tower(height: number, from: string | null = null): Promise<string[]> {
     const ids: string[] = []
     for (let level = 0; level < height; level++) {
@@ -18,7 +18,7 @@ describe('folders in folders', () => {
     return ids
   }
 
-  test('are 32 deep at most, with files in the deepest', async () => {
+  test('may be 32 deep, with files in the deepest', async () => {
     const { gateway } = world
     const ids = await tower(32)
     const deepest = ids.at(-1) ?? ''
@@ -33,7 +33,7 @@ describe('folders in folders', () => {
     expect(outcome(await move(two ?? '', ids[29]))).toBe('200')
   })
 
-  test('never contain themselves', async () => {
+  test('cannot be moved into themselves', async () => {
     const [top = '', middle, bottom] = await tower(3)
     for (const to of [top, middle, bottom]) {
       expect(outcome(await move(top, to))).toBe('409 folder_cycle')
@@ -45,18 +45,18 @@ describe('folders in folders', () => {
     expect([body['folder_id'], body['version']]).toEqual([null, 1])
   })
 
-  test('are renamed and moved in one change', async () => {
+  test('can be renamed and moved in one change', async () => {
     const [from = '', to = ''] = [...(await tower(1)), ...(await tower(1))]
     const json = { name: 'Both', folder_id: to }
-    const answer = await world.gateway.send(ann, `/v1/folders/${from}`, { method: 'PATCH', json })
-    const { name, folder_id, version } = Object(answer.body)
+    const response = await world.gateway.send(ann, `/v1/folders/${from}`, { method: 'PATCH', json })
+    const { name, folder_id, version } = Object(response.body)
     expect([name, folder_id, version]).toEqual(['Both', to, 2])
-    expect(answer.headers.get('etag')).toBe('"2"')
+    expect(response.headers.get('etag')).toBe('"2"')
   })
 })
 
-describe('a folder that is deleted', () => {
-  test('must be empty, or be deleted with all that is in it', async () => {
+describe('deleting a folder', () => {
+  test('requires recursive=true unless it is empty', async () => {
     const { gateway } = world
     const top = await gateway.folder(ann, fresh('full'))
     const inner = await gateway.folder(ann, 'inner', top)
@@ -79,15 +79,15 @@ describe('a folder that is deleted', () => {
     expect(outcome(await remove('?recursive=true'))).toBe('404 not_found')
   })
 
-  test('is deleted without more ado where it is empty', async () => {
+  test('needs no option if it is empty', async () => {
     const id = await world.gateway.folder(ann, fresh('empty'))
-    const answer = await world.gateway.send(ann, `/v1/folders/${id}`, { method: 'DELETE' })
-    expect(answer.body).toMatchObject({ files: 0, folders: 1 })
+    const response = await world.gateway.send(ann, `/v1/folders/${id}`, { method: 'DELETE' })
+    expect(response.body).toMatchObject({ files: 0, folders: 1 })
   })
 })
 
 describe('a shared folder', () => {
-  test('owns what others put into it', async () => {
+  test('gives its owner what others create in it', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('team'))
     await gateway.share(ann, `/v1/folders/${folder}`, toBob, 'editor')
@@ -106,7 +106,7 @@ describe('a shared folder', () => {
     expect([copy.status, Object(copy.body['owner']).name]).toEqual([201, 'bob'])
   })
 
-  test('takes over what its owner is given, with all that is below', async () => {
+  test('transfers ownership of moved trees', async () => {
     const { gateway } = world
     const team = await gateway.folder(ann, fresh('team'))
     await gateway.share(ann, `/v1/folders/${team}`, toBob, 'editor')
@@ -119,7 +119,7 @@ describe('a shared folder', () => {
     const { body } = await gateway.send(bob, `/v1/files/${file}`)
     expect([Object(body['owner']).name, body['my_role']]).toEqual(['ann', 'editor'])
     expect(outcome(await gateway.send(cy, `/v1/files/${file}`))).toBe('200')
-    // What lay in the trash there was not given away.
+    // Trashed nodes keep their owner.
     const restore = (who: typeof ann) =>
       gateway.send(who, `/v1/files/${secret}/restore`, { method: 'POST' })
     expect(outcome(await restore(ann))).toBe('404 not_found')
@@ -131,30 +131,30 @@ describe('a shared folder', () => {
     ])
   })
 
-  test('is only read by who may only read it', async () => {
+  test('cannot be changed by viewers', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('to read'))
     await gateway.share(ann, `/v1/folders/${folder}`, { type: 'everyone' }, 'viewer')
     const json = { name: 'x', folder_id: folder }
-    const answers = [
+    const responses = [
       await gateway.send(bob, '/v1/folders', { json }),
       await gateway.send(bob, `/v1/folders/${folder}`, { method: 'PATCH', json: { name: 'x' } }),
       await gateway.send(bob, `/v1/folders/${folder}`, { method: 'DELETE' }),
       await move(folder, await gateway.folder(bob, fresh('away')), bob),
     ]
-    expect(answers.map(outcome)).toEqual(Array(4).fill('403 permission_denied'))
+    expect(responses.map(outcome)).toEqual(Array(4).fill('403 permission_denied'))
     const upload = gateway.upload(bob, 'x', { folderId: folder })
     await expect(upload).rejects.toMatchObject({ status: 403 })
   })
 
-  test('that is hidden is answered like one that does not exist', async () => {
+  test('is not found by users without access', async () => {
     const { gateway } = world
     const hidden = await gateway.folder(ann, fresh('hidden'))
     const nothing = Bun.randomUUIDv7()
-    const told: unknown[] = []
+    const bodies: unknown[] = []
     for (const id of [hidden, nothing]) {
       const own = await gateway.folder(bob, fresh('own'))
-      const answers = [
+      const responses = [
         await gateway.send(bob, `/v1/folders/${id}`),
         await gateway.send(bob, `/v1/folders/${id}`, { method: 'PATCH', json: { colour: 1 } }),
         await gateway.send(bob, `/v1/folders/${id}?recursive=true`, { method: 'DELETE' }),
@@ -165,16 +165,16 @@ describe('a shared folder', () => {
         await gateway.send(bob, '/v1/folders', { json: { name: 'x', folder_id: id } }),
         await move(own, id, bob),
       ]
-      expect(answers.map(outcome)).toEqual(Array(9).fill('404 not_found'))
-      told.push(answers.map(({ body }) => JSON.stringify(body).replaceAll(id, 'ID')))
+      expect(responses.map(outcome)).toEqual(Array(9).fill('404 not_found'))
+      bodies.push(responses.map(({ body }) => JSON.stringify(body).replaceAll(id, 'ID')))
       const upload = gateway.upload(bob, 'x', { folderId: id })
       await expect(upload).rejects.toMatchObject({ status: 404, param: 'folder_id' })
     }
-    expect(told[0]).toEqual(told[1])
+    expect(bodies[0]).toEqual(bodies[1])
   })
 })
 
-test('a tree has no more than it may', async () => {
+test('a tree has a limited number of nodes', async () => {
   const { gateway } = world
   const dee = { subject: 'dee', groups: ['users'] }
   const folderId = await gateway.folder(dee, 'all of it')
@@ -185,11 +185,11 @@ test('a tree has no more than it may', async () => {
   const file = await gateway.upload(dee, 'the last')
   const full = { status: 422, wireCode: 'too_many_files' }
   await expect(gateway.upload(dee, 'one more')).rejects.toMatchObject(full)
-  const answers = [
+  const responses = [
     await gateway.send(dee, '/v1/folders', { json: { name: 'one more' } }),
     await gateway.send(dee, `/v1/files/${file}/copy`, { json: { name: 'one more' } }),
   ]
-  expect(answers.map(outcome)).toEqual(Array(2).fill('422 too_many_files'))
+  expect(responses.map(outcome)).toEqual(Array(2).fill('422 too_many_files'))
   const gift = await gateway.folder(ann, fresh('gift'))
   await gateway.share(dee, `/v1/folders/${folderId}`, { type: 'everyone' }, 'editor')
   expect(outcome(await move(gift, folderId))).toBe('422 too_many_files')

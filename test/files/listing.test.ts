@@ -30,7 +30,7 @@ async function all(path: string, json: object): Promise<Item[]> {
 }
 
 describe('the children of a folder', () => {
-  test('come in pages that show each once, whatever is added or taken away meanwhile', async () => {
+  test('have stable pages while nodes are added and deleted', async () => {
     const { gateway } = world
     const folder_id = await gateway.folder(ann, fresh('pages'))
     const ids = new Map<string, string>()
@@ -53,7 +53,7 @@ describe('the children of a folder', () => {
     expect([last.has_more, last.next]).toEqual([false, null])
   })
 
-  test('are sorted as is asked for, folders first', async () => {
+  test('are sorted, folders first', async () => {
     const { gateway } = world
     const folder_id = await gateway.folder(ann, fresh('sorts'))
     for (const [name, bytes] of [
@@ -82,21 +82,21 @@ describe('the children of a folder', () => {
     }
   })
 
-  test('are the same by GET and by POST', async () => {
+  test('are the same with GET and POST', async () => {
     const { gateway } = world
     const folder_id = await gateway.folder(ann, fresh('both'))
     await gateway.upload(ann, 'a', { folderId: folder_id })
     const query = `folder_id=${folder_id}&scope=mine&type=all&sort=bytes&order=desc&limit=5`
-    const asked = { folder_id, scope: 'mine', type: 'all', sort: 'bytes', order: 'desc', limit: 5 }
-    const answers = [
+    const params = { folder_id, scope: 'mine', type: 'all', sort: 'bytes', order: 'desc', limit: 5 }
+    const responses = [
       await list(`/v1/files/children?${query}`),
-      await list('/v1/files/children', asked),
+      await list('/v1/files/children', params),
     ]
-    expect(answers[0]).toEqual(Object(answers[1]))
-    expect(answers[0]).toMatchObject({ object: 'list', folder: { id: folder_id }, data: [{}] })
+    expect(responses[0]).toEqual(Object(responses[1]))
+    expect(responses[0]).toMatchObject({ object: 'list', folder: { id: folder_id }, data: [{}] })
   })
 
-  test('may be ten thousand, and a page of them reads no more than a page', async () => {
+  test('a page of ten thousand children reads only that page', async () => {
     const { gateway, database } = { gateway: world.gateway, database: world.database.drizzle }
     const folder_id = await gateway.folder(bob, fresh('large'))
     const { userId } = principalOf(bob)
@@ -113,19 +113,19 @@ describe('the children of a folder', () => {
       Array.from({ length: 100 }, (_, at) => String((at + 1) * 10).padStart(5, '0')),
     )
     let cursor: string | null = null
-    const seen = new Set<string>()
+    const visible = new Set<string>()
     do {
       const next: List = await list('/v1/files/children', { folder_id, limit: 100, cursor }, bob)
-      for (const { id } of next.data) seen.add(id)
+      for (const { id } of next.data) visible.add(id)
       cursor = next.next
     } while (cursor !== null)
-    expect(seen.size).toBe(childrenMax)
+    expect(visible.size).toBe(childrenMax)
     expect(await planOf(folder_id)).not.toMatch(/Seq Scan on node/)
     expect(await planOf(folder_id)).toMatch(/Index Scan using node_parent on node/)
   })
 })
 
-/** How the database goes about the page behind the hundredth file of a folder. */
+/** The query plan of the page after the hundredth file of a folder. */
 async function planOf(folderId: string): Promise<string> {
   const { drizzle } = world.database
   const plans: string[] = []
@@ -144,7 +144,7 @@ async function planOf(folderId: string): Promise<string> {
 }
 
 describe('the list of files', () => {
-  test('goes both ways from an id, and by purpose', async () => {
+  test('pages in both directions and filters by purpose', async () => {
     const { gateway } = world
     const cat: Person = { subject: 'cat', groups: ['users'] }
     const ids: string[] = []
@@ -167,7 +167,7 @@ describe('the list of files', () => {
 })
 
 describe('a search', () => {
-  test('finds every word anywhere in a name, without case or composition', async () => {
+  test('finds every term anywhere in a name, in any case and composition', async () => {
     const { gateway } = world
     const folderId = await gateway.folder(ann, fresh('search'))
     const names = [
@@ -190,7 +190,7 @@ describe('a search', () => {
     expect(await find(fresh('search'))).toEqual([])
   })
 
-  test('tells where in the name the words stand', async () => {
+  test('highlights the terms in the name', async () => {
     const { gateway } = world
     const name = '\u{1f600} Ba\u200bNana ban.TXT'
     const folder_id = await gateway.folder(ann, fresh('marks'))
@@ -203,7 +203,7 @@ describe('a search', () => {
     expect([match.name, marked]).toEqual([name, ['a\u200bNan', 'an', 'TXT']])
   })
 
-  test('is narrowed by the kind of the content', async () => {
+  test('can be limited to a MIME type', async () => {
     const { gateway } = world
     const folder_id = await gateway.folder(ann, fresh('kinds'))
     const kinds = { 'x.png': 'image/png', 'x.gif': 'image/gif', 'x.txt': 'text/plain' }

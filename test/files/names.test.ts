@@ -9,10 +9,10 @@ function make(name: unknown, folderId: string | null = null) {
 }
 
 describe('a name is refused', () => {
-  const bad: [string, unknown][] = [
+  const refused: [string, unknown][] = [
     ['that is empty', ''],
     ['of nothing but space', ' \u00a0\u3000'],
-    ['in which nothing can be seen', '\u200b\u2060'],
+    ['only invisible characters', '\u200b\u2060'],
     ['with a slash', 'a/b'],
     ['with a backslash', 'a\\b'],
     ['that is this folder', '.'],
@@ -30,17 +30,17 @@ describe('a name is refused', () => {
     ['that is null', null],
   ]
 
-  test.each(bad)('%s, wherever one is given', async (_, name) => {
+  test.each(refused)('%s, in every endpoint', async (_, name) => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('file'))
-    const answers = [
+    const responses = [
       await make(name),
       await gateway.send(ann, `/v1/folders/${folder}`, { method: 'PATCH', json: { name } }),
       await gateway.send(ann, `/v1/files/${file}`, { method: 'PATCH', json: { name } }),
     ]
-    for (const answer of answers) {
-      expect([answer.status, Object(answer.body['error']).param]).toEqual([422, 'name'])
+    for (const response of responses) {
+      expect([response.status, Object(response.body['error']).param]).toEqual([422, 'name'])
     }
     const { body } = await gateway.send(ann, `/v1/files/${file}`)
     expect(body['version']).toBe(1)
@@ -50,7 +50,7 @@ describe('a name is refused', () => {
   })
 })
 
-test('a name may have 255 bytes, and everything else that can be read', async () => {
+test('a name may have 255 bytes of any printable text', async () => {
   const names = [
     'x'.repeat(255),
     '\u20ac'.repeat(85),
@@ -64,7 +64,7 @@ test('a name may have 255 bytes, and everything else that can be read', async ()
   }
 })
 
-test('a name is kept in its composed form, without the space around it', async () => {
+test('a name is stored trimmed and in form NFC', async () => {
   const { body } = await make('  Re\u0301sume\u0301  ')
   expect(body['name']).toBe('R\u00e9sum\u00e9')
 })
@@ -75,10 +75,10 @@ describe('names in one folder', () => {
     ['case beyond ASCII', '\u00c9T\u00c9', '\u00e9t\u00e9'],
     ['the composition of letters', '\u00e9', 'e\u0301'],
     ['the sigma at an end', '\u039f\u0394\u039f\u03a3', '\u03bf\u03b4\u03bf\u03c2'],
-    ['what cannot be seen', 'draft', 'dra\u200bft'],
+    ['invisible characters', 'draft', 'dra\u200bft'],
     ['a sign for the Kelvin', '1 k', '1 \u212a'],
   ]
-  test.each(same)('that differ in %s alone are the same', async (_, first, second) => {
+  test.each(same)('that differ only in %s conflict', async (_, first, second) => {
     const folder = await world.gateway.folder(ann, fresh('same'))
     expect(outcome(await make(first, folder))).toBe('201')
     expect(outcome(await make(second, folder))).toBe('409 name_conflict')
@@ -94,7 +94,7 @@ describe('names in one folder', () => {
     ['wide letters', '\uff21', 'A'],
     ['signs that are like a slash', 'a\u2215b', 'a\u2044b'],
   ]
-  test.each(different)('that look alike by %s stand side by side', async (_, first, second) => {
+  test.each(different)('that look alike by %s do not conflict', async (_, first, second) => {
     const folder = await world.gateway.folder(ann, fresh('different'))
     expect(outcome(await make(first, folder))).toBe('201')
     expect(outcome(await make(second, folder))).toBe('201')
@@ -102,7 +102,7 @@ describe('names in one folder', () => {
 })
 
 describe('a taken name', () => {
-  test('is refused for files and folders alike, and is free in another folder', async () => {
+  test('is refused for files and folders, and is free in another folder', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('taken'))
     await gateway.upload(ann, 'Notes.txt', { folderId: folder })
@@ -112,7 +112,7 @@ describe('a taken name', () => {
     expect(outcome(await make('notes.TXT', await gateway.folder(ann, fresh('other'))))).toBe('201')
   })
 
-  test('gets a number where that is asked for', async () => {
+  test('gets a number with on_conflict=rename', async () => {
     const { gateway } = world
     const folderId = await gateway.folder(ann, fresh('numbers'))
     const names: unknown[] = []
@@ -128,7 +128,7 @@ describe('a taken name', () => {
     expect(body['name']).toBe(`${'\u00e4'.repeat(123)} (2).txt`)
   })
 
-  test('is no obstacle for the one that has it', async () => {
+  test('may be set again on the node that has it', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('own name'))
     const json = { name: fresh('OWN name').toLowerCase() }

@@ -1,17 +1,14 @@
 import type { Person } from '#test/support/file-gateway.ts'
 import { principalOf } from '#test/support/file-gateway.ts'
 
-/**
- * What files and folders must do, said once more and in the plainest way: nodes in a list, every
- * question answered by looking at all of them. The real ones are held against it.
- */
+/** A model of files and folders that is too simple to be wrong: every query scans a list of nodes. */
 export type OracleNode = {
   readonly id: string
   readonly kind: 'file' | 'folder'
   readonly name: string
   parent: OracleNode | null
   owner: string
-  /** What was deleted when it was: itself, or a folder above it. */
+  /** The deleted node: itself or a folder above it. */
   trash: OracleNode | null
 }
 
@@ -39,7 +36,7 @@ export class Oracle {
     return this.live().filter(({ parent }) => parent === folder)
   }
 
-  /** Of what is given to somebody on a node or above it; 0: nothing. */
+  /** The highest role of shares on the node or above it; 0: none. */
   granted(person: Person, node: OracleNode): number {
     const above = [node, ...ancestors(node)]
     const roles = this.shares
@@ -60,16 +57,16 @@ export class Oracle {
       .filter((node) => scope === 'all' || isMine(node) === (scope === 'mine'))
   }
 
-  /** What somebody finds at the top. */
+  /** The top level as a person sees it. */
   top(person: Person, scope: Scope): OracleNode[] {
-    return this.readable(person, scope).filter((node) => this.seenParent(person, node) === null)
+    return this.readable(person, scope).filter((node) => this.readableParent(person, node) === null)
   }
 
-  seenParent(person: Person, { parent }: OracleNode): OracleNode | null {
+  readableParent(person: Person, { parent }: OracleNode): OracleNode | null {
     return parent !== null && this.role(person, parent) > 0 ? parent : null
   }
 
-  /** What stands in the way of a new thing in a folder, or null. */
+  /** The error of creating a node in a folder; null: none. */
   refuseIn(person: Person, folder: OracleNode | null): string | null {
     if (folder === null) return null
     const role = this.role(person, folder)
@@ -78,7 +75,7 @@ export class Oracle {
   }
 
   refuseName(
-    place: { parent: OracleNode | null; owner: string },
+    location: { parent: OracleNode | null; owner: string },
     name: string,
     except?: OracleNode,
   ) {
@@ -86,13 +83,13 @@ export class Oracle {
       (node) =>
         node !== except &&
         node.name === name &&
-        node.parent === place.parent &&
-        node.owner === place.owner,
+        node.parent === location.parent &&
+        node.owner === location.owner,
     )
     return taken === undefined ? null : '409 name_conflict'
   }
 
-  placeOf(person: Person, parent: OracleNode | null) {
+  locationOf(person: Person, parent: OracleNode | null) {
     return { parent, owner: parent?.owner ?? principalOf(person).userId }
   }
 
@@ -100,21 +97,21 @@ export class Oracle {
     const role = this.role(person, node)
     if (role === 0) return '404 not_found'
     if (role < editor) return '403 permission_denied'
-    if (to === this.seenParent(person, node)) return '200'
+    if (to === this.readableParent(person, node)) return '200'
     if (to === null && role < owner) return '403 move_out_of_share'
     const refused = this.refuseIn(person, to)
     if (refused !== null) return refused
-    const place = this.placeOf(person, to)
-    if (place.owner !== node.owner && role < owner) return '403 move_out_of_share'
+    const location = this.locationOf(person, to)
+    if (location.owner !== node.owner && role < owner) return '403 move_out_of_share'
     if (to !== null && [to, ...ancestors(to)].includes(node)) return '409 folder_cycle'
-    const taken = this.refuseName(place, node.name, node)
+    const taken = this.refuseName(location, node.name, node)
     if (taken !== null) return taken
-    if (place.owner !== node.owner) this.giveAway(node, place.owner)
+    if (location.owner !== node.owner) this.transferOwnership(node, location.owner)
     node.parent = to
     return '200'
   }
 
-  private giveAway(node: OracleNode, to: string) {
+  private transferOwnership(node: OracleNode, to: string) {
     for (const moved of this.live().filter((each) => [each, ...ancestors(each)].includes(node))) {
       moved.owner = to
       for (const left of this.nodes) {
@@ -156,7 +153,7 @@ export class Oracle {
     return '200'
   }
 
-  deleteForEver(person: Person, node: OracleNode): string {
+  deletePermanently(person: Person, node: OracleNode): string {
     const mine = node.owner === principalOf(person).userId
     if (!(mine && node.trash !== null)) {
       const role = this.role(person, node)
@@ -175,8 +172,8 @@ export class Oracle {
     return principal.id === node.owner ? '422 principal_is_owner' : null
   }
 
-  /** Taken back at a node, which may be below that of the share. */
-  unshare(person: Person, node: OracleNode, share: OracleShare): string {
+  /** Revokes a share at a node, which may be below the shared one. */
+  revoke(person: Person, node: OracleNode, share: OracleShare): string {
     const role = this.role(person, node)
     const isThere = this.shares.includes(share) && [node, ...ancestors(node)].includes(share.node)
     if (role === 0 || !isThere || (role < manager && !isFor(share, person))) return '404 not_found'
@@ -188,7 +185,7 @@ export class Oracle {
   }
 }
 
-/** From the folder that it is in to the top. */
+/** From the parent folder to the top level. */
 export function ancestors({ parent }: OracleNode): OracleNode[] {
   return parent === null ? [] : [parent, ...ancestors(parent)]
 }

@@ -8,7 +8,7 @@ const world = useFileGateway()
 
 type State = { state: string; stage?: string; chunks?: number; error?: [string, string] }
 
-/** A collection with an index of its own, in which the file has come so far. */
+/** Adds the file to a new collection, in the given state. */
 async function collect(fileId: string, owner: Person, state: State | null): Promise<string> {
   const { drizzle } = world.database
   const name = fresh('collection')
@@ -52,17 +52,20 @@ describe('the status of a file', () => {
       { state: 'skipped', error: { code: 'no_text', message: 'It has no text.' } },
     ],
   ]
-  test.each(cases)('is %s, or %s for OpenAI clients', async (status, forOpenai, state, shown) => {
-    const id = await world.gateway.upload(ann, fresh('file'))
-    const name = await collect(id, ann, state)
-    expect(await show(id)).toMatchObject({
-      retrieval_status: status,
-      status: forOpenai,
-      retrieval: { ...shown, collections: [name] },
-    })
-  })
+  test.each(cases)(
+    'is %s, or %s for OpenAI clients',
+    async (status, openAiStatus, state, shown) => {
+      const id = await world.gateway.upload(ann, fresh('file'))
+      const name = await collect(id, ann, state)
+      expect(await show(id)).toMatchObject({
+        retrieval_status: status,
+        status: openAiStatus,
+        retrieval: { ...shown, collections: [name] },
+      })
+    },
+  )
 
-  test('is that of the collection in which it has fared worst', async () => {
+  test('is the worst of its collections', async () => {
     const id = await world.gateway.upload(ann, fresh('file'))
     const states: [State, string][] = [
       [{ state: 'done' }, 'RAG Available'],
@@ -79,7 +82,7 @@ describe('the status of a file', () => {
     expect(Object((await show(id))['retrieval']).collections.length).toBe(states.length)
   })
 
-  test('is about the collections that its reader sees', async () => {
+  test('depends on the collections that the user can see', async () => {
     const { gateway } = world
     const id = await gateway.upload(ann, fresh('file'))
     await gateway.share(ann, `/v1/files/${id}`, { type: 'user', subject: 'bob' }, 'viewer')
@@ -99,7 +102,7 @@ describe('the status of a file', () => {
     )
   })
 
-  test('is what a search can be narrowed by', async () => {
+  test('is a filter of the search', async () => {
     const { gateway } = world
     const folder_id = await gateway.folder(ann, fresh('folder'))
     const states: Record<string, State> = { a1: { state: 'done' }, a2: { state: 'failed' } }
@@ -118,7 +121,7 @@ describe('the status of a file', () => {
   })
 })
 
-test('what was shared of a collection goes with it', async () => {
+test('deleting a collection deletes its shares', async () => {
   const { drizzle } = world.database
   const file = await world.gateway.upload(ann, fresh('file'))
   const name = await collect(file, ann, null)

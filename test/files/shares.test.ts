@@ -22,7 +22,7 @@ async function shared(role: string): Promise<{ folder: string; file: string; sha
 }
 
 describe('a share', () => {
-  test('is made once for a principal, and changed by making it again', async () => {
+  test('is unique per grantee, and sharing again changes the role', async () => {
     const { folder, file } = await shared('viewer')
     const again = await post(folder, { principal: toBob, role: 'editor' })
     expect([again.status, again.body]).toMatchObject([
@@ -43,7 +43,7 @@ describe('a share', () => {
     expect((await world.gateway.send(bob, file)).body['my_role']).toBe('manager')
   })
 
-  test('may be for somebody who was never seen, by the name that they will come with', async () => {
+  test('may be for a user who has never signed in, by their subject', async () => {
     const { gateway } = world
     const late = { subject: fresh('late'), groups: ['users'] }
     const file = `/v1/files/${await gateway.upload(ann, fresh('file'))}`
@@ -71,19 +71,19 @@ describe('a share', () => {
     expect(outcome(await gateway.send(cy, file))).toBe('404 not_found')
   })
 
-  test('is not for its owner', async () => {
+  test('cannot be for the owner', async () => {
     const { folder } = await shared('manager')
     const principal = { type: 'user', subject: 'ann' }
-    const answer = await post(folder, { principal, role: 'viewer' }, bob)
-    expect(outcome(answer)).toBe('422 principal_is_owner')
+    const response = await post(folder, { principal, role: 'viewer' }, bob)
+    expect(outcome(response)).toBe('422 principal_is_owner')
   })
 
-  test.each(['viewer', 'editor'])('is not made or changed by a mere %s', async (role) => {
+  test.each(['viewer', 'editor'])('cannot be created or changed by a %s', async (role) => {
     const { gateway } = world
     const { folder, file, share } = await shared(role)
     const others = await gateway.share(ann, folder, { type: 'group', id: 'guild' }, 'viewer')
     const change = { method: 'PATCH', json: { role: 'manager' } }
-    const answers = [
+    const responses = [
       await post(folder, { principal: { type: 'everyone' }, role: 'viewer' }, bob),
       await post(file, { principal: { type: 'everyone' }, role: 'viewer' }, bob),
       await gateway.send(bob, `${folder}/shares/${share}`, change),
@@ -93,12 +93,12 @@ describe('a share', () => {
     ]
     const denied = '403 permission_denied'
     const hidden = '404 not_found'
-    expect(answers.map(outcome)).toEqual([denied, denied, denied, hidden, hidden, denied])
+    expect(responses.map(outcome)).toEqual([denied, denied, denied, hidden, hidden, denied])
     const { body } = await gateway.send(bob, `${folder}/shares`)
     expect(Object(body)['data'].map(({ id }: { id: string }) => id)).toEqual([share])
   })
 
-  test('is given back by whom it was given to', async () => {
+  test('can be removed by the grantee', async () => {
     const { gateway } = world
     const { folder, file, share } = await shared('viewer')
     const remove = (path: string) =>
@@ -108,7 +108,7 @@ describe('a share', () => {
     expect(outcome(await remove(folder))).toBe('404 not_found')
   })
 
-  test('of a folder is shown at what is in it, and changed at the folder alone', async () => {
+  test('of a folder is listed at its content, and can only be changed at the folder', async () => {
     const { gateway } = world
     const { folder, file, share } = await shared('editor')
     const own = await gateway.share(ann, file, { type: 'everyone' }, 'viewer')
@@ -121,12 +121,12 @@ describe('a share', () => {
     const change = { method: 'PATCH', json: { role: 'viewer' } }
     const at = (path: string) => gateway.send(ann, `${path}/shares/${share}`, change)
     expect(outcome(await at(file))).toBe('409 inherited')
-    const answer = await at(folder)
-    expect([answer.status, answer.body['role']]).toEqual([200, 'viewer'])
+    const response = await at(folder)
+    expect([response.status, response.body['role']]).toEqual([200, 'viewer'])
     expect((await gateway.send(bob, file)).body['my_role']).toBe('viewer')
   })
 
-  test('keeps the name of a folder above from who may not read it', async () => {
+  test('does not disclose the name of an unreadable folder above', async () => {
     const { gateway } = world
     const { folder, file } = await shared('viewer')
     await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'manager')
@@ -138,12 +138,12 @@ describe('a share', () => {
     ])
   })
 
-  test('travels with what it is on, and what came from above does not', async () => {
+  test('moves with its node; inherited shares do not', async () => {
     const { gateway } = world
     const { file } = await shared('editor')
     await gateway.share(ann, file, { type: 'user', subject: 'cy' }, 'viewer')
     await gateway.send(ann, `${file}/move`, {
-      json: { folder_id: await gateway.folder(ann, fresh('elsewhere')) },
+      json: { folder_id: await gateway.folder(ann, fresh('other')) },
     })
     expect(outcome(await gateway.send(cy, file))).toBe('200')
     expect(outcome(await gateway.send(bob, file))).toBe('404 not_found')
@@ -151,7 +151,7 @@ describe('a share', () => {
 })
 
 describe('access', () => {
-  test('is explained by every reason for it', async () => {
+  test('is explained with all reasons', async () => {
     const { gateway } = world
     const { folder, file } = await shared('viewer')
     await gateway.share(ann, folder, { type: 'group', id: 'staff' }, 'editor')
@@ -171,13 +171,13 @@ describe('access', () => {
     })
     expect((await ask(bob)).body).toMatchObject({ role: 'manager' })
     expect((await ask(ann)).body).toMatchObject({ role: 'owner', via: [{ type: 'owner' }, {}] })
-    const nobody = await gateway.send(ann, `${folder}/access?user_id=${Bun.randomUUIDv7()}`)
-    expect(nobody.body).toMatchObject({ role: null, via: [], user: { name: null } })
+    const unknownUser = await gateway.send(ann, `${folder}/access?user_id=${Bun.randomUUIDv7()}`)
+    expect(unknownUser.body).toMatchObject({ role: null, via: [], user: { name: null } })
     expect(outcome(await gateway.send(ann, `${file}/access?user_id=bob`))).toBe('422 unprocessable')
   })
 })
 
-test('users and groups are found by a piece of their name', async () => {
+test('users and groups are found by a part of their name', async () => {
   const { gateway } = world
   const odd = { subject: '100%_Odd\\', groups: ['users', 'oddities'] }
   await gateway.send(odd, '/v1/files')
@@ -191,15 +191,15 @@ test('users and groups are found by a piece of their name', async () => {
   expect(await find('%%')).toEqual([])
 })
 
-describe('where nobody may search for people', () => {
+describe('with the people picker disabled', () => {
   const closed = useFileGateway({ files: { peoplePicker: false } })
-  test('they are not told', async () => {
-    const answer = await closed.gateway.send(ann, '/v1/principals?q=a')
-    expect(outcome(answer)).toBe('403 people_picker_off')
+  test('the search is refused', async () => {
+    const response = await closed.gateway.send(ann, '/v1/principals?q=a')
+    expect(outcome(response)).toBe('403 people_picker_off')
   })
 })
 
-test('a collection is shared in the same way, as far as its caller may', async () => {
+test('a collection is shared in the same way, with the role that its feature provides', async () => {
   const { shares } = world.gateway
   const id = Bun.randomUUIDv7()
   const collection = (role: 'viewer' | 'manager' | 'owner') =>

@@ -25,8 +25,8 @@ async function count(table: string, id: string): Promise<number> {
   return rows.length
 }
 
-describe('what is in the trash', () => {
-  test('is gone from everything, and listed for its owner alone', async () => {
+describe('the trash', () => {
+  test('hides nodes everywhere and lists them for their owner', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('findable'), { folderId: folder })
@@ -47,7 +47,7 @@ describe('what is in the trash', () => {
     expect(await trash(ann)).toEqual([])
   })
 
-  test('comes back with what went with it, and not with what went before', async () => {
+  test('restores what was trashed together, not what was trashed before', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('folder'))
     const before = await gateway.upload(ann, 'before', { folderId: folder })
@@ -61,7 +61,7 @@ describe('what is in the trash', () => {
     expect([body['folder_id'], body['version']]).toEqual([folder, 3])
   })
 
-  test('comes back at the top where its folder is gone', async () => {
+  test('restores to the top level if the folder is gone', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, fresh('file'), { folderId: folder })
@@ -73,7 +73,7 @@ describe('what is in the trash', () => {
     })
   })
 
-  test('needs a name that is free', async () => {
+  test('restores only to a free name', async () => {
     const { gateway } = world
     const folderId = await gateway.folder(ann, fresh('folder'))
     const file = await gateway.upload(ann, 'a.txt', { folderId })
@@ -85,7 +85,7 @@ describe('what is in the trash', () => {
     expect(outcome(await restore(`files/${file}`))).toBe('200')
   })
 
-  test('comes back to nobody after its time, and leaves nothing at last', async () => {
+  test('cannot restore after the retention time, and is emptied', async () => {
     const { gateway } = world
     const folder = await gateway.folder(ann, fresh('folder'))
     const text = fresh('content')
@@ -115,8 +115,8 @@ describe('what is in the trash', () => {
   })
 })
 
-describe('a file that is deleted for ever', () => {
-  test('is gone at once, also out of the trash, and only by its owner', async () => {
+describe('permanent deletion', () => {
+  test('removes a file at once, also from the trash, and requires its owner', async () => {
     const { gateway } = world
     const id = await gateway.upload(ann, fresh('file'))
     await gateway.share(ann, `/v1/files/${id}`, toBob, 'manager')
@@ -129,7 +129,7 @@ describe('a file that is deleted for ever', () => {
     expect(outcome(await restore(`files/${id}`))).toBe('404 not_found')
   })
 
-  test('is one that has come to its end', async () => {
+  test('happens when a file expires', async () => {
     const { gateway } = world
     const expiresAt = new Date(Date.now() + 100 * hourMs)
     const id = await gateway.upload(ann, fresh('file'), { expiresAt })
@@ -145,10 +145,10 @@ describe('a file that is deleted for ever', () => {
   })
 })
 
-describe('a content', () => {
+describe('content', () => {
   const hashOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
 
-  test('stays as long as any file has it', async () => {
+  test('is kept while any file uses it', async () => {
     const { gateway } = world
     const text = fresh('shared content')
     const one = await gateway.upload(ann, fresh('one'), { text })
@@ -162,7 +162,7 @@ describe('a content', () => {
     expect(await gateway.storage.has(hashOf(text))).toBe(false)
   })
 
-  test('stays for an hour after it came, for whoever is about to file it', async () => {
+  test('is kept for an hour after its upload', async () => {
     const { gateway } = world
     const text = fresh('refused content')
     const folderId = await gateway.folder(ann, fresh('folder'))
@@ -175,7 +175,7 @@ describe('a content', () => {
     expect(await gateway.storage.has(hashOf(text))).toBe(false)
   })
 
-  test('survives sweeps of several processes at once', async () => {
+  test('survives concurrent sweeps of several processes', async () => {
     const { gateway } = world
     const ids: string[] = []
     for (let file = 0; file < 30; file++) ids.push(await gateway.upload(ann, fresh('many')))
@@ -183,8 +183,10 @@ describe('a content', () => {
     gateway.pass(trashS * 1_000 + 2 * hourMs)
     gateway.changes.length = 0
     await Promise.all([gateway.sweep(), gateway.sweep(), gateway.sweep()])
-    const told = gateway.changes.flatMap(({ fileIds }) => fileIds).filter((id) => ids.includes(id))
-    expect(told.toSorted()).toEqual(ids.toSorted())
+    const received = gateway.changes
+      .flatMap(({ fileIds }) => fileIds)
+      .filter((id) => ids.includes(id))
+    expect(received.toSorted()).toEqual(ids.toSorted())
     const { userId } = principalOf(ann)
     const left = await world.database.drizzle.execute(sql`select 1 from file
       join node on node.id = file.node_id where owner_id = ${userId} and name like 'many%'`)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from 'bun:test'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { type FileGateway, type Person, startFileGateway } from '#test/support/file-gateway.ts'
 
-/** One gateway for the tests of a file, and the people in it. */
+/** One gateway for all tests of a file, and its users. */
 export const ann: Person = { subject: 'ann', groups: ['users'] }
 export const bob: Person = { subject: 'bob', groups: ['users', 'staff'] }
 export const cy: Person = { subject: 'cy', groups: ['users'] }
@@ -22,7 +22,7 @@ export function useFileGateway(options?: Parameters<typeof startFileGateway>[1])
 
 let names = 0
 
-/** A name that no other test has. */
+/** A name that is unique to the test. */
 export function fresh(name: string): string {
   names += 1
   return `${name} ${names}`

@@ -5,8 +5,6 @@ import { addEnded } from '#test/responses/store-world.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { ann, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
 
-/** That a change acts at once on what runs, and not only on what is shown. */
-
 let database: TestDatabase
 let world: SettingsWorld
 let upstream: Bun.Server<unknown>
@@ -33,7 +31,7 @@ beforeEach(async () => {
   await world.send('/v1/config/rollback', { json: { revision: 0 } })
 })
 
-test('an upload may be as long as files.max_bytes says', async () => {
+test('files.max_bytes limits uploads', async () => {
   const upload = (text: string) =>
     world.send(`/v1/files?name=${crypto.randomUUID()}`, { as: ann, method: 'POST', json: text })
   expect(outcome(await upload('four'))).toBe('201')
@@ -44,14 +42,14 @@ test('an upload may be as long as files.max_bytes says', async () => {
   expect(outcome(await upload('fives'))).toBe('201')
 })
 
-test('people are found as long as files.people_picker says so', async () => {
+test('files.people_picker enables the search for users', async () => {
   const find = () => world.send('/v1/principals?q=ann', { as: ann })
   expect(outcome(await find())).toBe('200')
   await world.patch({ files: { people_picker: false } })
   expect(outcome(await find())).toBe('403 people_picker_off')
 })
 
-test('what is in the trash comes back as long as files.trash_seconds says', async () => {
+test('files.trash_seconds is the retention time of the trash', async () => {
   const caller = { userId: userIdOf(ann.subject), groups: ann.groups }
   const id = await world.upload(ann, 'thrown-away')
   await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
@@ -63,7 +61,7 @@ test('what is in the trash comes back as long as files.trash_seconds says', asyn
   expect(await world.files.trash(caller, { limit: 10 })).toHaveLength(1)
 })
 
-test('the reranker and rerank_top_n hold for the next request', async () => {
+test('reranker_model and rerank_top_n apply to the next request', async () => {
   const rerank = () =>
     world.send('/v1/rerank', { json: { query: 'q', documents: ['a', 'b', 'c'] } })
   expect(outcome(await rerank())).toBe('400 reranker_not_configured model')
@@ -73,7 +71,7 @@ test('the reranker and rerank_top_n hold for the next request', async () => {
   expect((await rerank()).body['results']).toHaveLength(2)
 })
 
-test('a response is kept for responses.ttl_seconds, as it was when the response ended', async () => {
+test('a response is kept for the responses.ttl_seconds of the time when it ended', async () => {
   const store = createResponseStore(database, {
     limits: world.config.responses,
     ttlS: () => world.settings.current().responses.ttl_seconds,

@@ -7,7 +7,7 @@ let world: SettingsWorld
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  // With a reranker, so that any `rerank_top_n` may be set.
+  // `rerank_top_n` requires a reranker.
   world = await startSettingsWorld(database, { toml: '[retrieval]\nrerank_model = "sorter"' })
 })
 afterAll(async () => {
@@ -26,11 +26,11 @@ const refused = (key: string) => `422 unprocessable ${key}`
 const error = (body: object) => valueAt(body, 'error.message')
 
 describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
-  test('takes its bounds, and nothing past them', async () => {
+  test('accepts its bounds and nothing beyond them', async () => {
     for (const value of [minimum, maximum]) {
-      const answer = await world.patch(bodyWith(key, value))
-      expect(outcome(answer)).toBe('200')
-      expect(valueAt(answer.body, key)).toBe(value)
+      const response = await world.patch(bodyWith(key, value))
+      expect(outcome(response)).toBe('200')
+      expect(valueAt(response.body, key)).toBe(value)
     }
     for (const value of [minimum - 1, maximum + 1, -maximum, 1e300]) {
       expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
@@ -38,11 +38,11 @@ describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
     expect(valueAt((await world.read()).body, key)).toBe(maximum)
   })
 
-  test('takes whole numbers, however they are written, and nothing else', async () => {
+  test('accepts only whole numbers, in any notation', async () => {
     const spelled = JSON.stringify(bodyWith(key, 0)).replace('0', '7.0')
-    const answer = await world.patch(spelled)
-    expect(outcome(answer)).toBe('200')
-    expect(valueAt(answer.body, key)).toBe(7)
+    const response = await world.patch(spelled)
+    expect(outcome(response)).toBe('200')
+    expect(valueAt(response.body, key)).toBe(7)
     for (const value of ['7', '', true, 7.5, [7], { value: 7 }]) {
       const wrong = await world.patch(bodyWith(key, value))
       expect(outcome(wrong)).toBe(refused(key))
@@ -50,18 +50,18 @@ describe.each([...wholeNumbers])('%s', (key, minimum, maximum) => {
     }
   })
 
-  test('is what it was before when it is null', async () => {
+  test('is reset by null', async () => {
     await world.patch(bodyWith(key, 7))
     const schema = (await world.send('/v1/config/schema')).body
-    const answer = await world.patch(bodyWith(key, null))
-    expect(valueAt(answer.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
+    const response = await world.patch(bodyWith(key, null))
+    expect(valueAt(response.body, key)).toEqual(Object(Object(schema['keys'])[key]).default)
   })
 })
 
-test('what has to be true or false, or a name, is nothing else', async () => {
+test('booleans and names are not converted from other types', async () => {
   for (const value of [0, 1, 'true', 'off', [], {}]) {
-    const answer = await world.patch(bodyWith('files.people_picker', value))
-    expect(outcome(answer)).toBe(refused('files.people_picker'))
+    const response = await world.patch(bodyWith('files.people_picker', value))
+    expect(outcome(response)).toBe(refused('files.people_picker'))
   }
   for (const key of ['embedding_model', 'reranker_model']) {
     for (const value of ['', 5, true, ['vectors'], {}]) {
@@ -70,7 +70,7 @@ test('what has to be true or false, or a name, is nothing else', async () => {
   }
 })
 
-test('documents are a list of ids, and a list has its limit', async () => {
+test('document_ids is a limited list of ids', async () => {
   const key = 'service_desk.document_ids'
   for (const value of ['x', 5, true, {}]) {
     expect(outcome(await world.patch(bodyWith(key, value)))).toBe(refused(key))
@@ -85,7 +85,7 @@ test('documents are a list of ids, and a list has its limit', async () => {
   )
 })
 
-test('an unknown field is named, wherever it is and whatever it is called', async () => {
+test('unknown fields are refused by path at any depth', async () => {
   const bodies: [body: string, param: string][] = [
     ['{"retrieval_n": 3}', 'retrieval_n'],
     ['{"retrieval_n": null}', 'retrieval_n'],
@@ -101,14 +101,14 @@ test('an unknown field is named, wherever it is and whatever it is called', asyn
   ]
   const { etag } = await world.read()
   for (const [body, param] of bodies) {
-    const answer = await world.patch(body)
-    expect(answer.status).toBe(422)
-    expect(Object(answer.body['error'])).toMatchObject({ code: 'unknown_field', param })
+    const response = await world.patch(body)
+    expect(response.status).toBe(422)
+    expect(Object(response.body['error'])).toMatchObject({ code: 'unknown_field', param })
   }
   expect((await world.read()).etag).toBe(etag)
 })
 
-test('the removed collection_name is told with the name of what took its place', async () => {
+test('collection_name is refused with the name of its replacement', async () => {
   const bodies = [
     { service_desk: { collection_name: 'desk' } },
     { service_desk: { collection_name: null, document_ids: [] } },
@@ -116,13 +116,13 @@ test('the removed collection_name is told with the name of what took its place',
     { service_desk: { document_ids: [{ collection_name: 'desk' }] } },
   ]
   for (const body of bodies) {
-    const answer = await world.patch(body)
-    expect(outcome(answer)).toBe('422 collection_name_removed service_desk.collection_name')
-    expect(String(error(answer.body))).toContain('service_desk.document_ids')
+    const response = await world.patch(body)
+    expect(outcome(response)).toBe('422 collection_name_removed service_desk.collection_name')
+    expect(String(error(response.body))).toContain('service_desk.document_ids')
   }
 })
 
-test('a body that is no object, no JSON or too long is refused as such', async () => {
+test('a body must be a JSON object of limited size', async () => {
   for (const body of ['[]', '"x"', '5', 'null', 'true']) {
     expect(outcome(await world.patch(body))).toBe('422 unprocessable')
   }
@@ -135,9 +135,9 @@ test('a body that is no object, no JSON or too long is refused as such', async (
   expect(outcome(await world.patch({ files: [] }))).toBe(refused('files'))
 })
 
-test('both media types of a merge patch are taken', async () => {
+test('both media types of a merge patch are accepted', async () => {
   for (const type of ['application/json', 'application/merge-patch+json; charset=utf-8']) {
-    const answer = await world.patch({ retrieval_k: 9 }, { headers: { 'content-type': type } })
-    expect(outcome(answer)).toBe('200')
+    const response = await world.patch({ retrieval_k: 9 }, { headers: { 'content-type': type } })
+    expect(outcome(response)).toBe('200')
   }
 })

@@ -25,12 +25,12 @@ const shipped = {
 }
 
 beforeEach(async () => {
-  const answer = await world.send('/v1/config/rollback', { json: { revision: 0 } })
-  expect(answer.body).toEqual(shipped)
+  const response = await world.send('/v1/config/rollback', { json: { revision: 0 } })
+  expect(response.body).toEqual(shipped)
 })
 
 describe('reading', () => {
-  test('shows plain values to everybody who may use the API, and a tag of exactly these', async () => {
+  test('returns plain values with an entity tag to every user', async () => {
     const first = await world.read()
     expect(outcome(first)).toBe('200')
     expect(first.body).toEqual(shipped)
@@ -41,10 +41,10 @@ describe('reading', () => {
     expect((await world.read()).etag).toBe(changed.etag)
   })
 
-  test('is open to who may use the API, and changing to who may edit the configuration', async () => {
+  test('requires can_access_api, and changing requires can_edit_config', async () => {
     const outsider = { subject: 'nils', groups: ['outsiders'] }
-    const readings = ['/v1/config', '/v1/config/schema']
-    for (const path of readings) {
+    const readPaths = ['/v1/config', '/v1/config/schema']
+    for (const path of readPaths) {
       expect(outcome(await world.send(path, { as: ann }))).toBe('200')
       expect(outcome(await world.send(path, { as: outsider }))).toBe('403 permission_denied')
     }
@@ -54,13 +54,13 @@ describe('reading', () => {
       world.send('/v1/config/history', { as }),
       world.send('/v1/config/rollback', { as, json: { revision: 0 } }),
     ]
-    for (const answer of [...editing(ann), ...editing(outsider)]) {
-      expect(outcome(await answer)).toBe('403 permission_denied')
+    for (const response of [...editing(ann), ...editing(outsider)]) {
+      expect(outcome(await response)).toBe('403 permission_denied')
     }
     expect((await world.read()).body).toEqual(shipped)
   })
 
-  test('never shows a secret of the configuration', async () => {
+  test('never discloses secrets of the configuration', async () => {
     await world.patch({ embedding_model: 'vectors' })
     const paths = ['/v1/config', '/v1/config/schema', '/v1/config/history']
     const texts = await Promise.all(paths.map(async (path) => (await world.send(path)).text))
@@ -73,39 +73,39 @@ describe('reading', () => {
 })
 
 describe('a merge patch', () => {
-  test('changes what it names and nothing else', async () => {
+  test('changes only the keys that it has', async () => {
     await world.patch({ retrieval_k: 5, files: { max_bytes: 1_000 } })
-    const answer = await world.patch({ files: { people_picker: false }, responses: {} })
-    expect(answer.body).toEqual({
+    const response = await world.patch({ files: { people_picker: false }, responses: {} })
+    expect(response.body).toEqual({
       ...shipped,
       retrieval_k: 5,
       files: { max_bytes: 1_000, trash_seconds: 2_592_000, people_picker: false },
     })
-    expect((await world.read()).body).toEqual(answer.body)
+    expect((await world.read()).body).toEqual(response.body)
   })
 
-  test('puts back what is null, and with a section all that is in it', async () => {
+  test('null resets a key or a whole section', async () => {
     await world.patch({ retrieval_k: 5, files: { max_bytes: 1_000, people_picker: false } })
     expect((await world.patch({ retrieval_k: null })).body['retrieval_k']).toBe(3)
     expect((await world.patch({ files: null })).body).toEqual(shipped)
   })
 
-  test('that changes nothing is no change', async () => {
+  test('without an effect creates no revision', async () => {
     const { etag } = await world.patch({ retrieval_k: 5 })
     expect((await world.patch({ retrieval_k: 5 })).etag).toBe(etag)
     expect((await world.patch({})).etag).toBe(etag)
     expect((await world.patch({ files: { max_bytes: null } })).etag).toBe(etag)
   })
 
-  test('of which one part cannot be is not made at all', async () => {
-    const answer = await world.patch({ retrieval_k: 5, files: { max_bytes: 0 } })
-    expect(outcome(answer)).toBe('422 unprocessable files.max_bytes')
+  test('with one invalid key has no effect', async () => {
+    const response = await world.patch({ retrieval_k: 5, files: { max_bytes: 0 } })
+    expect(outcome(response)).toBe('422 unprocessable files.max_bytes')
     expect((await world.read()).body).toEqual(shipped)
   })
 })
 
 describe('If-Match', () => {
-  test('of two writers who have read the same, the second is told', async () => {
+  test('refuses the second of two changes of the same state', async () => {
     const { etag } = await world.read()
     const headers = { 'if-match': etag }
     const first = await world.patch({ retrieval_k: 5 }, { headers })
@@ -120,20 +120,20 @@ describe('If-Match', () => {
     expect(third.body).toMatchObject({ retrieval_k: 5, files: { max_bytes: 9 } })
   })
 
-  test('of writers at the same moment exactly one is heard', async () => {
+  test('admits exactly one of several concurrent changes', async () => {
     const { etag } = await world.read()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, (_, index) =>
         world.patch({ retrieval_k: 10 + index }, { headers: { 'if-match': etag } }),
       ),
     )
-    const heard = answers.filter(({ status }) => status === 200)
-    expect(heard).toHaveLength(1)
-    expect(answers.filter(({ status }) => status === 412)).toHaveLength(7)
-    expect((await world.read()).body).toEqual(Object(heard[0]?.body))
+    const accepted = responses.filter(({ status }) => status === 200)
+    expect(accepted).toHaveLength(1)
+    expect(responses.filter(({ status }) => status === 412)).toHaveLength(7)
+    expect((await world.read()).body).toEqual(Object(accepted[0]?.body))
   })
 
-  test('may name several tags, or any; a weak or a foreign one is none', async () => {
+  test('accepts several tags or *; weak and unknown tags do not match', async () => {
     const { etag } = await world.read()
     const tries: [header: string, status: number][] = [
       [`"x", ${etag}`, 200],
@@ -143,17 +143,17 @@ describe('If-Match', () => {
       ['', 412],
     ]
     for (const [header, status] of tries) {
-      const answer = await world.patch(
+      const response = await world.patch(
         { retrieval_k: 4 },
         { method: 'PATCH', headers: { 'if-match': header } },
       )
-      expect(answer.status).toBe(status)
+      expect(response.status).toBe(status)
       await world.patch({ retrieval_k: null })
       if (header.startsWith('"x",')) expect((await world.read()).etag).not.toBe(etag)
     }
   })
 
-  test('a value that came back is not what was read before', async () => {
+  test('does not match after a value was changed and changed back', async () => {
     const { etag } = await world.read()
     await world.patch({ retrieval_k: 4 })
     await world.patch({ retrieval_k: null })
@@ -162,7 +162,7 @@ describe('If-Match', () => {
   })
 })
 
-test('changes at the same moment without a condition lose nothing of each other', async () => {
+test('concurrent unconditional changes do not lose updates', async () => {
   const patches = [
     { retrieval_k: 11 },
     { files: { max_bytes: 12 } },
@@ -172,8 +172,8 @@ test('changes at the same moment without a condition lose nothing of each other'
     { embedding_model: 'vectors' },
     { reranker_model: 'sorter' },
   ]
-  const answers = await Promise.all(patches.map((patch) => world.patch(patch)))
-  expect(answers.map(outcome)).toEqual(patches.map(() => '200'))
+  const responses = await Promise.all(patches.map((patch) => world.patch(patch)))
+  expect(responses.map(outcome)).toEqual(patches.map(() => '200'))
   expect((await world.read()).body).toEqual({
     ...shipped,
     retrieval_k: 11,
@@ -188,10 +188,10 @@ describe('a dry run', () => {
   const dryRun = (json: unknown, query = 'true', headers = {}) =>
     world.send(`/v1/config?dry_run=${query}`, { as: dora, method: 'PATCH', json, headers })
 
-  test('says what would be, and changes nothing', async () => {
+  test('returns the effect and changes nothing', async () => {
     const { etag } = await world.patch({ retrieval_k: 5 })
-    const answer = await dryRun({ retrieval_k: null, files: { max_bytes: 7 } })
-    expect(answer.body).toEqual({
+    const response = await dryRun({ retrieval_k: null, files: { max_bytes: 7 } })
+    expect(response.body).toEqual({
       before: { ...shipped, retrieval_k: 5 },
       after: { ...shipped, files: { ...shipped.files, max_bytes: 7 } },
       warnings: [],
@@ -201,7 +201,7 @@ describe('a dry run', () => {
     expect(body['data']).toMatchObject([{ patch: { retrieval_k: 5 } }])
   })
 
-  test('refuses what the change would refuse', async () => {
+  test('returns the errors of the change', async () => {
     expect(outcome(await dryRun({ retrieval_k: 51 }))).toBe('422 unprocessable retrieval_k')
     expect(outcome(await dryRun({ rerank_top_n: 5 }))).toBe(
       '422 reranker_not_configured rerank_top_n',
@@ -212,7 +212,7 @@ describe('a dry run', () => {
     expect(outcome(await dryRun({ retrieval_k: 5 }, 'yes'))).toBe('422 unprocessable dry_run')
   })
 
-  test('warns of what is allowed and perhaps not meant', async () => {
+  test('warns of valid changes that may not be intended', async () => {
     const codes = async (json: object) => {
       const warnings: unknown[] = Object(await dryRun(json)).body.warnings
       return warnings.map((warning) => `${Object(warning).code} ${Object(warning).param}`)

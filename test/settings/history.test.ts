@@ -22,16 +22,16 @@ afterAll(async () => {
 type Item = { revision: number; patch: object; before: object; after: object }
 
 async function history(query = ''): Promise<{ data: Item[]; has_more: boolean; last_id: number }> {
-  const answer = await world.send(`/v1/config/history${query}`)
-  expect(outcome(answer)).toBe('200')
-  return Object(answer.body)
+  const response = await world.send(`/v1/config/history${query}`)
+  expect(outcome(response)).toBe('200')
+  return Object(response.body)
 }
 
 const rollBack = (json: unknown, options = {}) =>
   world.send('/v1/config/rollback', { json, ...options })
 
 describe('the history', () => {
-  test('says who changed what, the newest first', async () => {
+  test('lists changes with their authors, newest first', async () => {
     await world.patch({ retrieval_k: 5, files: { max_bytes: 7 } })
     const eve = { subject: 'eve', groups: ['admins'] }
     await world.patch({ retrieval_k: null, files: { max_bytes: 7 } }, { as: eve })
@@ -54,35 +54,35 @@ describe('the history', () => {
     ] as unknown as Item[])
   })
 
-  test('comes in pages that show each once', async () => {
+  test('has pages without gaps or duplicates', async () => {
     for (let k = 10; k < 17; k++) await world.patch({ retrieval_k: k })
     const all = (await history('?limit=100')).data.map(({ revision }) => revision)
-    const seen: number[] = []
+    const paged: number[] = []
     let query = '?limit=3'
     for (;;) {
       const page = await history(query)
-      seen.push(...page.data.map(({ revision }) => revision))
+      paged.push(...page.data.map(({ revision }) => revision))
       if (!page.has_more) break
       query = `?limit=3&after=${page.last_id}`
     }
-    expect(seen).toEqual(all)
-    expect(seen).toEqual(seen.toSorted((a, b) => b - a))
+    expect(paged).toEqual(all)
+    expect(paged).toEqual(paged.toSorted((a, b) => b - a))
     expect(await history('?after=1')).toMatchObject({ data: [], has_more: false, last_id: null })
   })
 
-  test('takes a page of 1 to 100 from behind a revision', async () => {
+  test('validates limit and after', async () => {
     for (const query of ['limit=0', 'limit=101', 'limit=x', 'limit=', 'limit=1.5']) {
-      const answer = await world.send(`/v1/config/history?${query}`)
-      expect(outcome(answer)).toBe('422 unprocessable limit')
+      const response = await world.send(`/v1/config/history?${query}`)
+      expect(outcome(response)).toBe('422 unprocessable limit')
     }
     for (const query of ['after=x', 'after=-1', 'after=', 'after=2147483648', 'after=1.5']) {
-      const answer = await world.send(`/v1/config/history?${query}`)
-      expect(outcome(answer)).toBe('422 unprocessable after')
+      const response = await world.send(`/v1/config/history?${query}`)
+      expect(outcome(response)).toBe('422 unprocessable after')
     }
     for (const query of ['limit=1', 'limit=100', 'after=2147483647']) await history(`?${query}`)
   })
 
-  test('keeps the newest five hundred changes', async () => {
+  test('keeps the last 500 changes', async () => {
     const other = await openTestDatabase()
     await other.drizzle.execute(sql`
       insert into settings_revision (actor_id, patch, before, after, created_at)
@@ -105,15 +105,15 @@ describe('the history', () => {
 })
 
 describe('a rollback', () => {
-  test('is a new change to what an earlier one left', async () => {
+  test('is a new change that restores an earlier state', async () => {
     await rollBack({ revision: 0 })
     const first = await world.patch({ retrieval_k: 5, files: { people_picker: false } })
     const [then] = (await history('?limit=1')).data
     await world.patch({ retrieval_k: 6, responses: { ttl_seconds: 60 } })
-    const answer = await rollBack({ revision: then?.revision })
-    expect(answer.body).toEqual(first.body)
-    expect(answer.etag).not.toBe(first.etag)
-    expect((await world.read()).etag).toBe(answer.etag)
+    const response = await rollBack({ revision: then?.revision })
+    expect(response.body).toEqual(first.body)
+    expect(response.etag).not.toBe(first.etag)
+    expect((await world.read()).etag).toBe(response.etag)
     const [newest] = (await history('?limit=1')).data
     expect(newest).toMatchObject({
       patch: { retrieval_k: 5, responses: { ttl_seconds: null } },
@@ -121,24 +121,24 @@ describe('a rollback', () => {
     })
   })
 
-  test('to 0 is to what holds when nobody has set anything', async () => {
+  test('to 0 removes all settings', async () => {
     await world.patch({ retrieval_k: 5 })
     expect((await rollBack({ revision: 0 })).body).toMatchObject({ retrieval_k: 3 })
     expect((await history('?limit=1')).data[0]?.after).toEqual({})
   })
 
-  test('is checked anew: what it names may be gone', async () => {
+  test('is validated again: referenced files may be gone', async () => {
     const id = await world.upload(dora, 'soon-gone')
     await world.patch({ service_desk: { document_ids: [id] } })
     const [withFile] = (await history('?limit=1')).data
     await world.patch({ service_desk: null })
     const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
     await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
-    const answer = await rollBack({ revision: withFile?.revision })
-    expect(outcome(answer)).toBe('422 document_not_found service_desk.document_ids[0]')
+    const response = await rollBack({ revision: withFile?.revision })
+    expect(outcome(response)).toBe('422 document_not_found service_desk.document_ids[0]')
   })
 
-  test('takes a condition, and can be tried', async () => {
+  test('supports If-Match and dry runs', async () => {
     await rollBack({ revision: 0 })
     const { etag } = await world.patch({ retrieval_k: 5 })
     const stale = await rollBack({ revision: 0 }, { headers: { 'if-match': '"x"' } })
@@ -150,7 +150,7 @@ describe('a rollback', () => {
     expect(outcome(done)).toBe('200')
   })
 
-  test('needs a revision that is there', async () => {
+  test('requires an existing revision', async () => {
     const last = (await history('?limit=1')).data[0]?.revision ?? 0
     const tries: [body: unknown, outcome: string][] = [
       [{ revision: last + 1 }, '422 revision_not_found revision'],

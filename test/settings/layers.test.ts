@@ -17,10 +17,10 @@ afterEach(async () => {
   await database.close()
 })
 
-/** Ends the process, and starts it with this configuration. */
-async function restart(given: Parameters<typeof startSettingsWorld>[1] = {}) {
+/** Restarts the process with this configuration. */
+async function restart(options: Parameters<typeof startSettingsWorld>[1] = {}) {
   await world?.stop()
-  world = await startSettingsWorld(database, given)
+  world = await startSettingsWorld(database, options)
   return world
 }
 
@@ -29,7 +29,7 @@ async function keyOf(key: string): Promise<object> {
   return Object(Object(body.keys)[key])
 }
 
-test('a change holds after a restart, over what the file says', async () => {
+test('a change survives a restart and takes precedence over the file', async () => {
   const toml = '[retrieval]\nk = 8\n[files]\nbytes_max = 1_000'
   const first = await restart({ toml })
   expect((await first.read()).body).toMatchObject({ retrieval_k: 8, files: { max_bytes: 1_000 } })
@@ -41,7 +41,7 @@ test('a change holds after a restart, over what the file says', async () => {
   expect((await second.patch({ retrieval_k: null })).body).toMatchObject({ retrieval_k: 8 })
 })
 
-test('a change is kept by a database that was closed', async () => {
+test('a change survives closing the database', async () => {
   const { databaseUrl, dataFolder } = database.place
   if (databaseUrl === undefined) return
   await (await restart()).patch({ retrieval_k: 9 })
@@ -52,7 +52,7 @@ test('a change is kept by a database that was closed', async () => {
   await again.close()
 })
 
-test('what the environment gives is locked, and free again without it', async () => {
+test('an environment variable locks a key until it is removed', async () => {
   const free = await restart()
   await free.patch({ retrieval_k: 9, embedding_model: 'vectors' })
   const { etag } = await free.read()
@@ -62,12 +62,12 @@ test('what the environment gives is locked, and free again without it', async ()
     retrieval_k: 20,
     embedding_model: 'vectors',
   })
-  // Another representation is another tag.
+  // Different values have different tags.
   expect((await locked.read()).etag).not.toBe(etag)
   for (const value of [5, 20, null]) {
-    const answer = await locked.patch({ retrieval_k: value, embedding_model: 'local-hash' })
-    expect(outcome(answer)).toBe('409 config_locked retrieval_k')
-    expect(answer.text).toContain('SLUICE_RETRIEVAL_K')
+    const response = await locked.patch({ retrieval_k: value, embedding_model: 'local-hash' })
+    expect(outcome(response)).toBe('409 config_locked retrieval_k')
+    expect(response.text).toContain('SLUICE_RETRIEVAL_K')
   }
   expect(outcome(await locked.patch({ embedding_model: 'local-hash' }))).toBe('200')
 
@@ -79,14 +79,14 @@ test('what the environment gives is locked, and free again without it', async ()
   expect(outcome(await freed.patch({ retrieval_k: 10 }))).toBe('200')
 })
 
-test('a section that is put back has a locked key in it as well', async () => {
+test('a section with a locked key cannot be reset', async () => {
   const locked = await restart({ environment: { SLUICE_FILE_BYTES_MAX: '4096' } })
   expect((await locked.read()).body).toMatchObject({ files: { max_bytes: 4_096 } })
   expect(outcome(await locked.patch({ files: null }))).toBe('409 config_locked files.max_bytes')
   expect(outcome(await locked.patch({ files: { trash_seconds: 60 } }))).toBe('200')
 })
 
-test('a going back leaves alone what is locked', async () => {
+test('a rollback does not change locked keys', async () => {
   const free = await restart()
   await free.patch({ files: { people_picker: false } })
   await free.patch({ retrieval_k: 9 })
@@ -95,7 +95,7 @@ test('a going back leaves alone what is locked', async () => {
   const { body } = await locked.send('/v1/config/history')
   const [, second, first] = Object(body['data'])
   const back = (revision: number) => locked.send('/v1/config/rollback', { json: { revision } })
-  // Before the first of these, another value was set under the lock.
+  // That revision had another value of the locked key.
   expect(outcome(await back(first.revision))).toBe('409 config_locked retrieval_k')
   expect((await back(second.revision)).body).toMatchObject({
     retrieval_k: 20,
@@ -103,12 +103,12 @@ test('a going back leaves alone what is locked', async () => {
   })
 })
 
-test('for every key it is told what gives it, and whether anybody may change it', async () => {
-  const given = {
+test('the schema has the source and the lock of every key', async () => {
+  const options = {
     toml: '[retrieval]\nrerank_model = "sorter"\nembedding_model = "vectors"\n[files]\ntrash_s = 60',
     environment: { SLUICE_RERANK_TOP_N: '5', SLUICE_EMBEDDING_MODEL: 'local-hash' },
   }
-  const here = await restart(given)
+  const here = await restart(options)
   await here.patch({ files: { trash_seconds: 90 } })
   expect(await keyOf('retrieval_k')).toEqual({
     default: 3,
@@ -137,7 +137,7 @@ test('for every key it is told what gives it, and whether anybody may change it'
   })
 })
 
-test('every variable that locks does so', async () => {
+test('every environment variable of a setting locks it', async () => {
   const here = await restart({
     environment: {
       SLUICE_RETRIEVAL_K: '4',
@@ -160,15 +160,15 @@ test('every variable that locks does so', async () => {
   })
   const { body } = await here.send('/v1/config/schema')
   const keys: [string, { locked_by: string | null }][] = Object.entries(Object(body['keys']))
-  const open = keys.filter(([, { locked_by }]) => locked_by === null).map(([key]) => key)
-  expect(open).toEqual(['service_desk.document_ids', 'files.people_picker'])
+  const unlocked = keys.filter(([, { locked_by }]) => locked_by === null).map(([key]) => key)
+  expect(unlocked).toEqual(['service_desk.document_ids', 'files.people_picker'])
   for (const [key] of keys) {
-    const answer = await here.patch(bodyWith(key, null))
-    expect(outcome(answer)).toBe(open.includes(key) ? '200' : `409 config_locked ${key}`)
+    const response = await here.patch(bodyWith(key, null))
+    expect(outcome(response)).toBe(unlocked.includes(key) ? '200' : `409 config_locked ${key}`)
   }
 })
 
-test('the schema is a JSON Schema of what is read', async () => {
+test('the schema is a JSON Schema of the values', async () => {
   const here = await restart()
   const { body } = await here.send('/v1/config/schema')
   expect(body['schema']).toMatchObject({
@@ -193,7 +193,7 @@ test('the schema is a JSON Schema of what is read', async () => {
   expect(validator.validate({ files: { max_bytes: '5' } }).valid).toBe(false)
 })
 
-test('a value that another release has set is not used where it does not fit, and not lost', async () => {
+test('an invalid value of another release is ignored and kept', async () => {
   const here = await restart()
   await here.patch({ retrieval_k: 9 })
   const after = JSON.stringify({ retrieval_k: 900, files: { max_bytes: 7 }, later: { key: [1] } })

@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 
 describe('a model', () => {
-  test('must exist, and be of the mode that is needed', async () => {
+  test('must exist and have the required mode', async () => {
     const patches: [patch: object, outcome: string][] = [
       [{ embedding_model: 'vectors' }, '200'],
       [{ embedding_model: 'local-hash' }, '200'],
@@ -41,7 +41,7 @@ describe('a model', () => {
     })
   })
 
-  test('that reranks is there as long as rerank_top_n is', async () => {
+  test('is required for reranking while rerank_top_n is set', async () => {
     const steps: [patch: object, outcome: string][] = [
       [{ rerank_top_n: 5 }, '422 reranker_not_configured rerank_top_n'],
       [{ rerank_top_n: null }, '200'],
@@ -58,14 +58,16 @@ describe('a model', () => {
     }
   })
 
-  test('of two changes at once that cannot both hold, one is refused', async () => {
+  test('one of two incompatible concurrent changes is refused', async () => {
     for (let round = 0; round < 5; round++) {
       await world.patch({ reranker_model: 'sorter', rerank_top_n: null })
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         world.patch({ reranker_model: null }),
         world.patch({ rerank_top_n: 5 }),
       ])
-      expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1)
+      expect(responses.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(
+        1,
+      )
       const { body } = await world.read()
       expect(body['rerank_top_n'] === null || body['reranker_model'] !== null).toBe(true)
       await world.patch({ reranker_model: null, rerank_top_n: null })
@@ -78,18 +80,18 @@ describe('a document', () => {
     world.patch({ service_desk: { document_ids: ids } })
   const missing = (index: number) => `422 document_not_found service_desk.document_ids[${index}]`
 
-  test('is kept once, in the order in which they were named', async () => {
+  test('list is stored without duplicates, in order', async () => {
     const ids: string[] = []
     for (const name of ['a', 'b', 'c']) ids.push(await world.upload(dora, `order-${name}`))
     const [first = '', second = '', third = ''] = ids
-    const answer = await set([third, first, third.toUpperCase(), second, first])
-    expect(outcome(answer)).toBe('200')
-    expect(valueAt(answer.body, 'service_desk.document_ids')).toEqual([third, first, second])
+    const response = await set([third, first, third.toUpperCase(), second, first])
+    expect(outcome(response)).toBe('200')
+    expect(valueAt(response.body, 'service_desk.document_ids')).toEqual([third, first, second])
     expect(valueAt((await set([])).body, 'service_desk.document_ids')).toEqual([])
     expect(valueAt((await set(null)).body, 'service_desk.document_ids')).toBeNull()
   })
 
-  test('must be a file that the caller may read', async () => {
+  test('must be a file that the administrator may read', async () => {
     const own = await world.upload(dora, 'own')
     const foreign = await world.upload(ann, 'foreign')
     const folder = await world.files.createFolder(
@@ -103,7 +105,7 @@ describe('a document', () => {
     expect(outcome(await set([own]))).toBe('200')
   })
 
-  test('in the trash is none', async () => {
+  test('in the trash is not found', async () => {
     const caller = { userId: userIdOf(dora.subject), groups: dora.groups }
     const id = await world.upload(dora, 'thrown-away')
     await world.files.remove(caller, { kind: 'file', id }, { isRecursive: false, ifVersion: null })
@@ -112,7 +114,7 @@ describe('a document', () => {
     expect(outcome(await set([id]))).toBe('200')
   })
 
-  test('is one of five hundred at most', async () => {
+  test('list may have 500 ids', async () => {
     const id = await world.upload(dora, 'many-times')
     expect(outcome(await set(Array.from({ length: 500 }, () => id)))).toBe('200')
     expect(outcome(await set(Array.from({ length: 501 }, () => id)))).toBe(

@@ -18,7 +18,7 @@ async function start(database: Database): Promise<SettingsWorld> {
   return world
 }
 
-/** Another connection to a server's database; the embedded one has but one. */
+/** A second connection to PostgreSQL; the embedded database has only one. */
 async function connectAgain(database: TestDatabase, url = database.place.databaseUrl) {
   if (url === undefined) return database
   const { dataFolder } = database.place
@@ -32,7 +32,7 @@ async function connectAgain(database: TestDatabase, url = database.place.databas
   return again
 }
 
-async function openPlace(): Promise<TestDatabase> {
+async function openOwnDatabase(): Promise<TestDatabase> {
   const database = await openTestDatabase()
   closings.push(database.close)
   return database
@@ -40,32 +40,35 @@ async function openPlace(): Promise<TestDatabase> {
 
 describe('two processes on one database', () => {
   async function startTwo() {
-    const database = await openPlace()
+    const database = await openOwnDatabase()
     return { here: await start(database), there: await start(await connectAgain(database)) }
   }
 
-  test('both act by a change that one of them has made', async () => {
+  test('a change in one takes effect in both', async () => {
     const { here, there } = await startTwo()
     for (const [k, [maker, other]] of [[5, [here, there]] as const, [6, [there, here]] as const]) {
       const made = await maker.patch({ retrieval_k: k })
       expect(maker.settings.current().retrieval_k).toBe(k)
-      await eventually('the other acts by it', () => other.settings.current().retrieval_k === k)
+      await eventually(
+        'the other process has the change',
+        () => other.settings.current().retrieval_k === k,
+      )
       expect((await other.read()).etag).toBe(made.etag)
     }
   })
 
-  test('hear of two writers with the same tag but one', async () => {
+  test('one of two changes with the same tag is refused', async () => {
     const { here, there } = await startTwo()
     const { etag } = await here.read()
     const headers = { 'if-match': etag }
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       here.patch({ retrieval_k: 5 }, { headers }),
       there.patch({ retrieval_k: 6 }, { headers }),
     ])
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 412])
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 412])
   })
 
-  test('lose nothing of what is changed in both at once', async () => {
+  test('concurrent changes in both do not lose updates', async () => {
     const { here, there } = await startTwo()
     const patches = [1, 2].flatMap((at) => [
       here.patch({ files: { max_bytes: at } }),
@@ -73,11 +76,11 @@ describe('two processes on one database', () => {
       here.patch({ responses: { ttl_seconds: at } }),
       there.patch({ retrieval_k: at }),
     ])
-    for (const answer of await Promise.all(patches)) expect(outcome(answer)).toBe('200')
+    for (const response of await Promise.all(patches)) expect(outcome(response)).toBe('200')
     const history = await here.send('/v1/config/history?limit=100')
     const revisions: object[] = Object(history.body['data'])
     const newest = valueAt({ revisions }, 'revisions.0.after')
-    // Each change stands on the one before it.
+    // Each change is based on the previous one.
     for (const [index, later] of revisions.slice(0, -1).entries()) {
       expect(valueAt(later, 'before')).toEqual(valueAt(revisions[index + 1] ?? {}, 'after'))
     }
@@ -86,16 +89,16 @@ describe('two processes on one database', () => {
       files: { max_bytes: expect.any(Number), trash_seconds: expect.any(Number) },
       responses: { ttl_seconds: expect.any(Number) },
     })
-    await eventually('both say the same', async () => {
+    await eventually('both have the same state', async () => {
       const [one, other] = await Promise.all([here.read(), there.read()])
       return one.etag === other.etag
     })
   })
 })
 
-describe.skipIf(serverUrl === undefined)('a server that goes away and comes back', () => {
-  test('is asked for what was changed in between; until then what was known holds', async () => {
-    const database = await openPlace()
+describe.skipIf(serverUrl === undefined)('a database server outage', () => {
+  test('polls missed changes; until then the last known settings apply', async () => {
+    const database = await openOwnDatabase()
     const direct = new URL(database.place.databaseUrl ?? '')
     const proxy = await startTcpProxy({ host: direct.hostname, port: Number(direct.port) })
     closings.push(proxy.stop)
@@ -104,7 +107,7 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     const here = await start(database)
     const behind = await start(await connectAgain(database, indirect.href))
     await here.patch({ retrieval_k: 5 })
-    await eventually('it is told', () => behind.settings.current().retrieval_k === 5)
+    await eventually('the change was notified', () => behind.settings.current().retrieval_k === 5)
 
     await proxy.goDown()
     await here.patch({ retrieval_k: 6 })
@@ -112,6 +115,6 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     expect(outcome(await behind.patch({ retrieval_k: 7 }))).toBe('503 service_unavailable')
 
     await proxy.comeUp()
-    await eventually('it is seen', () => behind.settings.current().retrieval_k === 6)
+    await eventually('the change was polled', () => behind.settings.current().retrieval_k === 6)
   })
 })

@@ -37,10 +37,10 @@ export type SettingsWorld = {
   readonly config: Config
   readonly logLines: readonly string[]
   /** As the administrator `dora` by default. */
-  send(path: string, options?: SendOptions): Promise<Answer>
+  send(path: string, options?: SendOptions): Promise<ApiResponse>
   /** As an ordinary user. */
-  read(): Promise<Answer>
-  patch(json: unknown, options?: SendOptions): Promise<Answer>
+  read(): Promise<ApiResponse>
+  patch(json: unknown, options?: SendOptions): Promise<ApiResponse>
   /** Uploads a file and returns its id. */
   upload(user: Person, name: string): Promise<string>
   /** Advances the clock. */
@@ -57,7 +57,7 @@ type SendOptions = {
   headers?: Record<string, string>
 }
 
-export type Answer = {
+export type ApiResponse = {
   readonly status: number
   readonly body: Record<string, unknown>
   readonly etag: string
@@ -186,7 +186,7 @@ export async function startSettingsWorld(
 async function sendTo(
   url: string,
   { as = dora, method, json, headers, now }: SendOptions & { now: () => Date },
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const nowS = Math.floor(now().getTime() / 1_000)
   const claims = { sub: as.subject, groups: [...as.groups], iat: nowS, exp: nowS + 3_600 }
   const response = await fetch(url, {
@@ -208,7 +208,7 @@ async function sendTo(
 }
 
 /** `200`, or `422 unknown_field files.min_bytes`. */
-export function outcome({ status, body }: Answer): string {
+export function outcome({ status, body }: ApiResponse): string {
   if (status < 300) return String(status)
   const { code, param } = Object(body['error'])
   return param === null ? `${status} ${code}` : `${status} ${code} ${param}`

@@ -35,7 +35,7 @@ export type FileGateway = {
   readonly storageFolder: string
   /** The changes that the hooks have received. */
   readonly changes: FileChange[]
-  send(who: Person, path: string, options?: SendOptions): Promise<Answer>
+  send(who: Person, path: string, options?: SendOptions): Promise<ApiResponse>
   /** Creates a file without an upload over HTTP and returns its id. */
   upload(who: Person, name: string, file?: Partial<NewFile> & { text?: string }): Promise<string>
   /** Creates a folder over HTTP and returns its id. */
@@ -52,7 +52,7 @@ export type Person = { readonly subject: string; readonly groups: readonly strin
 
 type SendOptions = { method?: string; json?: unknown; headers?: Record<string, string> }
 
-export type Answer = {
+export type ApiResponse = {
   readonly status: number
   readonly body: Record<string, unknown>
   readonly headers: Headers
@@ -167,7 +167,7 @@ async function* bytesOf(text: string) {
 async function sendTo(
   url: string,
   { who, now, json, headers, method }: SendOptions & { who: Person; now: () => Date },
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const response = await fetch(url, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: {
@@ -186,12 +186,12 @@ function tokenOf({ subject, groups }: Person, now: Date): string {
   return signWithSecret(secret, { claims })
 }
 
-function idOf({ status, body }: Answer): string {
+function idOf({ status, body }: ApiResponse): string {
   if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
   return String(body['id'])
 }
 
 /** `200`, or `409 name_conflict`: the error code follows. */
-export function outcome({ status, body }: Answer): string {
+export function outcome({ status, body }: ApiResponse): string {
   return status < 300 ? String(status) : `${status} ${Object(body['error']).code}`
 }

@@ -27,7 +27,12 @@ import type { Search } from '#retrieval/search/search.ts'
 import type { RetrievalSettings } from '#retrieval/settings.ts'
 import { vectorStoreEndpoints } from '#retrieval/vector-stores/endpoints.ts'
 import { eventually } from './eventually.ts'
-import { type Answer, type FileGateway, type Person, startFileGateway } from './file-gateway.ts'
+import {
+  type ApiResponse,
+  type FileGateway,
+  type Person,
+  startFileGateway,
+} from './file-gateway.ts'
 import { makeRequestContext } from './generation.ts'
 import { signWithSecret } from './identity-provider.ts'
 import { quietLog } from './quiet-log.ts'
@@ -48,7 +53,11 @@ export type RetrievalGateway = {
   readonly settings: {
     -readonly [Key in keyof ReturnType<RetrievalSettings>]: ReturnType<RetrievalSettings>[Key]
   }
-  send(who: Person, path: string, options?: { method?: string; json?: unknown }): Promise<Answer>
+  send(
+    who: Person,
+    path: string,
+    options?: { method?: string; json?: unknown },
+  ): Promise<ApiResponse>
   openai(who: Person): OpenAI
   /** Once everything that was added is in its index. */
   settled(): Promise<void>
@@ -218,8 +227,8 @@ async function sendTo(
   url: string,
   who: Person,
   { method, json }: { method?: string; json?: unknown },
-): Promise<Answer> {
-  const answer = await fetch(url, {
+): Promise<ApiResponse> {
+  const response = await fetch(url, {
     method: method ?? (json === undefined ? 'GET' : 'POST'),
     headers: {
       authorization: `Bearer ${tokenOf(who)}`,
@@ -227,7 +236,7 @@ async function sendTo(
     },
     ...(json === undefined ? {} : { body: typeof json === 'string' ? json : JSON.stringify(json) }),
   })
-  return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
+  return { status: response.status, body: Object(await response.json()), headers: response.headers }
 }
 
 function tokenOf({ subject, groups }: Person): string {

@@ -17,16 +17,16 @@ beforeEach(async () => {
 })
 
 test('there are no overrides at first, and every user may read them', async () => {
-  const answer = await readAll()
-  expect([answer.status, answer.body]).toEqual([200, {}])
-  expect(answer.headers.get('content-type')).toStartWith('application/json')
+  const response = await readAll()
+  expect([response.status, response.body]).toEqual([200, {}])
+  expect(response.headers.get('content-type')).toStartWith('application/json')
 })
 
 test('a patch sets texts, removes nulls and keeps the rest', async () => {
   await patch('de', { common: { save: 'Speichern', close: 'Zu' }, chat: { hello: 'Hallo' } })
-  const answer = await patch('de', { common: { close: null, open: 'Auf' } })
+  const response = await patch('de', { common: { close: null, open: 'Auf' } })
   const expected = { de: { chat: { hello: 'Hallo' }, common: { open: 'Auf', save: 'Speichern' } } }
-  expect([answer.status, answer.body]).toEqual([200, expected])
+  expect([response.status, response.body]).toEqual([200, expected])
   expect((await readAll()).body).toEqual(expected)
 })
 
@@ -131,8 +131,12 @@ describe('the entity tag', () => {
       const tag = await tagOf(path)
       for (const known of [tag, `"other", W/${tag}`, '*']) {
         const headers = { 'if-none-match': known }
-        const answer = await send('users', `GET /v1/translations${path}`, { headers })
-        expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([304, '', tag])
+        const response = await send('users', `GET /v1/translations${path}`, { headers })
+        expect([response.status, response.text, response.headers.get('etag')]).toEqual([
+          304,
+          '',
+          tag,
+        ])
       }
     }
     const headers = { 'if-none-match': await tagOf() }
@@ -164,24 +168,24 @@ describe('the entity tag', () => {
 
   test('admits one of two concurrent changes', async () => {
     const tag = await tagOf()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ['x', 'y'].map((key) => patch('de', { a: { [key]: '1' } }, { 'if-match': tag })),
     )
-    expect(answers.map(outcome).toSorted()).toEqual(['200', '412 precondition_failed'])
+    expect(responses.map(outcome).toSorted()).toEqual(['200', '412 precondition_failed'])
   })
 })
 
 test('concurrent patches on two replicas lose nothing', async () => {
   const other = await startPortalGateway(world.database)
   const keys = Array.from({ length: 40 }, (_, index) => `key ${index}`)
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     keys.map((key, index) =>
       (index % 2 === 0 ? world.gateway : other).send('admins', 'PATCH /v1/translations/de', {
         json: { a: { [key]: 'x' }, [`space ${index % 3}`]: { [key]: 'x' } },
       }),
     ),
   )
-  expect(answers.map(outcome)).toEqual(keys.map(() => '200'))
+  expect(responses.map(outcome)).toEqual(keys.map(() => '200'))
   const { de } = Object((await other.send('users', 'GET /v1/translations')).body)
   expect(Object.keys(de.a).toSorted()).toEqual(keys.toSorted())
   const spread = ['space 0', 'space 1', 'space 2'].flatMap((space) => Object.keys(de[space]))

@@ -49,9 +49,9 @@ describe('an uploaded image is returned byte for byte', async () => {
   ]
   for (const [type, bytes] of images) {
     test.each(ways)(`${type}, %s`, async (_, post) => {
-      const answer = await post(bytes, type)
+      const response = await post(bytes, type)
       const sha256 = new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
-      expect([answer.status, answer.body]).toEqual([
+      expect([response.status, response.body]).toEqual([
         200,
         {
           content_type: type,
@@ -69,15 +69,15 @@ describe('an uploaded image is returned byte for byte', async () => {
         Uint8Array.from(bytes),
       ])
       expect(shown.headers.get('etag')).toBe(`"${sha256}"`)
-      expect(answer.headers.get('etag')).toBe(`"${sha256}"`)
+      expect(response.headers.get('etag')).toBe(`"${sha256}"`)
     })
   }
 })
 
 test('an SVG is sanitised, and the removals are reported', async () => {
   const svg = svgOf('<script>alert(1)</script><path onclick="x" d="M0 0h1"/>')
-  const answer = await postForm(svg, { name: 'logo.svg', type: 'image/svg+xml' })
-  expect(answer.body).toMatchObject({
+  const response = await postForm(svg, { name: 'logo.svg', type: 'image/svg+xml' })
+  expect(response.body).toMatchObject({
     content_type: 'image/svg+xml',
     width: 10,
     height: 20,
@@ -88,20 +88,20 @@ test('an SVG is sanitised, and the removals are reported', async () => {
     { name: 'svg', attributes: { viewBox: '0 0 10 20' } },
     { name: 'path', attributes: { d: 'M0 0h1' } },
   ])
-  expect(Object(answer.body).bytes).toBe(shown.bytes.length)
+  expect(Object(response.body).bytes).toBe(shown.bytes.length)
 })
 
 describe('the type comes from the bytes, not from the name', () => {
   test('a PNG named .svg is a PNG', async () => {
-    const answer = await postForm(pngOf(3, 2), { name: 'logo.svg', type: 'image/svg+xml' })
-    expect(answer.body).toMatchObject({ content_type: 'image/png', width: 3 })
+    const response = await postForm(pngOf(3, 2), { name: 'logo.svg', type: 'image/svg+xml' })
+    expect(response.body).toMatchObject({ content_type: 'image/png', width: 3 })
     expect((await show()).headers.get('content-type')).toBe('image/png')
     expect((await postBare(pngOf(4, 2), 'image/svg+xml')).body).toMatchObject({ width: 4 })
   })
 
   test('an SVG named .png is sanitised as an SVG', async () => {
-    const answer = await postForm(svgOf('<script/>'), { name: 'logo.png' })
-    expect(answer.body).toMatchObject({ content_type: 'image/svg+xml', sanitized: ['<script>'] })
+    const response = await postForm(svgOf('<script/>'), { name: 'logo.png' })
+    expect(response.body).toMatchObject({ content_type: 'image/svg+xml', sanitized: ['<script>'] })
   })
 
   test('HTML named .png is refused', async () => {
@@ -196,8 +196,8 @@ describe('a body that is not a logo is refused', () => {
     const both = new FormData()
     both.append('colour', 'red')
     both.append('file', new File([pngOf(1, 1)], 'x.png'))
-    const answer = await send('admins', 'POST /v1/branding/logo', { body: both })
-    expect(errorOf(answer)).toEqual([422, 'unknown_field', 'colour'])
+    const response = await send('admins', 'POST /v1/branding/logo', { body: both })
+    expect(errorOf(response)).toEqual([422, 'unknown_field', 'colour'])
     const text = new FormData()
     text.append('file', 'not a file')
     const fileless = await send('admins', 'POST /v1/branding/logo', { body: text })
@@ -256,6 +256,6 @@ test('If-Match protects the logo from concurrent changes', async () => {
   const removal = await send('admins', 'DELETE /v1/branding/logo', { headers })
   expect(outcome(removal)).toBe('412 precondition_failed')
   const tag = (await show()).headers.get('etag')
-  expect([late, removal].map((answer) => answer.headers.get('etag'))).toEqual([tag, tag])
+  expect([late, removal].map((response) => response.headers.get('etag'))).toEqual([tag, tag])
   expect((await show()).bytes).toEqual(Uint8Array.from(pngOf(3, 2)))
 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-test('the openai package files, lists, reads and deletes', async () => {
+test('the openai package uploads, lists, downloads and deletes files', async () => {
   const client = await gateway.openai()
   const content = 'Zeile eins\nZeile zwei\n'
   const made = await client.files.create({
@@ -33,7 +33,7 @@ test('the openai package files, lists, reads and deletes', async () => {
   expect((await gateway.request(`/v1/files/${made.id}`)).status).toBe(404)
 })
 
-test('what a file is comes from its bytes and its name, whatever its sender says', async () => {
+test('the MIME type comes from the content and the name, not from the client', async () => {
   const png = Buffer.from(
     '89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489',
     'hex',
@@ -55,27 +55,27 @@ test('what a file is comes from its bytes and its name, whatever its sender says
   }
 })
 
-test('an empty file is a file', async () => {
+test('an empty file is accepted', async () => {
   const file = await upload(new Uint8Array(), { name: 'empty.txt' })
   expect(file).toMatchObject({ bytes: 0, filename: 'empty.txt' })
-  const answer = await gateway.request(`/v1/files/${file['id']}/content`)
-  expect(answer.status).toBe(200)
-  expect(await answer.text()).toBe('')
+  const response = await gateway.request(`/v1/files/${file['id']}/content`)
+  expect(response.status).toBe(200)
+  expect(await response.text()).toBe('')
 })
 
-test('bare bytes are taken with a name in the query', async () => {
-  const answer = await gateway.request('/v1/files?name=bare.txt&on_conflict=rename', {
+test('a raw body is accepted with a name in the query', async () => {
+  const response = await gateway.request('/v1/files?name=bare.txt&on_conflict=rename', {
     method: 'POST',
     body: 'bare bytes',
   })
-  expect(answer.status).toBe(201)
-  expect(await answer.json()).toMatchObject({ filename: 'bare.txt', bytes: 10 })
+  expect(response.status).toBe(201)
+  expect(await response.json()).toMatchObject({ filename: 'bare.txt', bytes: 10 })
   const nameless = await gateway.request('/v1/files', { method: 'POST', body: 'x' })
   expect(nameless.status).toBe(422)
   expect(await nameless.json()).toMatchObject({ error: { param: 'name' } })
 })
 
-test('a field that is unknown, removed or wrong is refused by its name', async () => {
+test('unknown, removed and invalid fields are refused by name', async () => {
   const refusals: [Record<string, string>, string, string][] = [
     [{ folder_path: '/a' }, 'folder_path_removed', 'folder_path'],
     [{ colour: 'red' }, 'unknown_field', 'colour'],
@@ -93,15 +93,15 @@ test('a field that is unknown, removed or wrong is refused by its name', async (
     ],
   ]
   for (const [fields, code, param] of refusals) {
-    const answer = await send(Buffer.from('x'), { name: 'refused.txt', ...fields })
-    expect([fields, answer.status]).toEqual([fields, 422])
-    expect(await answer.json()).toMatchObject({ error: { code, param } })
+    const response = await send(Buffer.from('x'), { name: 'refused.txt', ...fields })
+    expect([fields, response.status]).toEqual([fields, 422])
+    expect(await response.json()).toMatchObject({ error: { code, param } })
   }
   const children = await gateway.request('/v1/files/search?q=refused')
   expect(asRecord(await children.json())['data']).toEqual([])
 })
 
-test('a folder of somebody else, or none, is not found', async () => {
+test('a folder of another user is not found', async () => {
   const stranger = await gateway.token(['users'], 'stranger')
   const made = await gateway.request('/v1/folders', {
     method: 'POST',
@@ -110,12 +110,12 @@ test('a folder of somebody else, or none, is not found', async () => {
   })
   const { id } = asRecord(await made.json())
   for (const folderId of [String(id), crypto.randomUUID()]) {
-    const answer = await send(Buffer.from('x'), { name: 'lost.txt', folder_id: folderId })
-    expect(answer.status).toBe(404)
+    const response = await send(Buffer.from('x'), { name: 'lost.txt', folder_id: folderId })
+    expect(response.status).toBe(404)
   }
 })
 
-test('a file of exactly the limit is taken, one byte more is not, announced or not', async () => {
+test('a file at the limit is accepted, one byte more is refused with and without Content-Length', async () => {
   const whole = Buffer.alloc(bytesMax, 'a')
   expect((await send(whole, { name: 'whole.txt' })).status).toBe(201)
   const more = Buffer.alloc(bytesMax + 1, 'a')
@@ -131,7 +131,7 @@ test('a file of exactly the limit is taken, one byte more is not, announced or n
   expect(streamed.status).toBe(413)
 })
 
-test('a body that is shorter than it was said to be leaves nothing', async () => {
+test('a body shorter than its Content-Length leaves nothing behind', async () => {
   const token = await gateway.token()
   const socket = connect(gateway.port, '127.0.0.1')
   socket.write(
@@ -141,8 +141,8 @@ test('a body that is shorter than it was said to be leaves nothing', async () =>
   await Bun.sleep(50)
   socket.destroy()
   const found = async () => {
-    const answer = await gateway.request('/v1/files/search?q=short.txt')
-    return asRecord(await answer.json())['data']
+    const response = await gateway.request('/v1/files/search?q=short.txt')
+    return asRecord(await response.json())['data']
   }
   await eventually('the upload ends', () =>
     gateway.logLines.some((line) => line.includes('client_closed')),
@@ -150,9 +150,9 @@ test('a body that is shorter than it was said to be leaves nothing', async () =>
   expect(await found()).toEqual([])
 })
 
-test('uploads that fall silent are given up; until then there is no room for more', async () => {
+test('stalled uploads are aborted; until then they count against the limit', async () => {
   const token = await gateway.token()
-  const answers = Array.from({ length: 5 }, () => {
+  const responses = Array.from({ length: 5 }, () => {
     const socket = connect(gateway.port, '127.0.0.1')
     socket.write(
       `POST /v1/files?name=silent.txt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n` +
@@ -165,11 +165,11 @@ test('uploads that fall silent are given up; until then there is no room for mor
       })
     })
   })
-  expect((await Promise.all(answers)).toSorted()).toEqual(['408', '408', '408', '503', '503'])
+  expect((await Promise.all(responses)).toSorted()).toEqual(['408', '408', '408', '503', '503'])
   expect((await send(Buffer.from('x'), { name: 'after.txt' })).status).toBe(201)
 })
 
-test('one of two writers of a name is told that it is taken', async () => {
+test('one of two concurrent uploads of a name is refused', async () => {
   const both = await Promise.all([
     send(Buffer.from('first'), { name: 'Same.txt' }),
     send(Buffer.from('second'), { name: 'same.TXT' }),
@@ -181,7 +181,7 @@ test('one of two writers of a name is told that it is taken', async () => {
   expect(beside['name']).toBe('same (2).txt')
 })
 
-test('a content is replaced only by whoever knows the one that it has', async () => {
+test('If-Match protects the content from concurrent replacement', async () => {
   const file = await upload(Buffer.from('old'), { name: 'living.txt' })
   const path = `/v1/files/${file['id']}/content`
   const etag = (await gateway.request(path)).headers.get('etag') ?? ''
@@ -201,12 +201,12 @@ async function upload(
   fields: Record<string, string>,
   type?: string,
 ): Promise<Record<string, unknown>> {
-  const answer = await send(bytes, fields, type)
-  expect(answer.status).toBe(201)
-  return asRecord(await answer.json())
+  const response = await send(bytes, fields, type)
+  expect(response.status).toBe(201)
+  return asRecord(await response.json())
 }
 
-/** The fields come behind the file, as some clients send them. */
+/** Some clients send the fields after the file. */
 async function send(
   bytes: Uint8Array,
   fields: Record<string, string>,

@@ -1,11 +1,9 @@
 import { expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-/** What the configuration answers is what its routes say. */
-
 const world = useDescribedGateway({ environment: { SLUICE_FILE_TRASH_S: '60' } })
 
-test('of all that is done with it', async () => {
+test('responses match their documentation', async () => {
   const { ask } = world
   const { headers } = await ask('GET /v1/config', { as: 'ann' })
   const change = { retrieval_k: 7, rerank_top_n: null, service_desk: { document_ids: [] } }
@@ -23,7 +21,7 @@ test('of all that is done with it', async () => {
   await ask('GET /v1/config/schema', { as: 'ann' })
 })
 
-test('of what it refuses', async () => {
+test('error responses match their documentation', async () => {
   const { ask } = world
   const refused = [
     { retrieval_k: 51 },

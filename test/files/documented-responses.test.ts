@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { useDescribedGateway } from '#test/support/described-gateway.ts'
 
-/** What files, folders and shares answer is what their routes say. */
-
 const world = useDescribedGateway()
-const nobody = '/v1/files/00000000-0000-7000-8000-000000000000'
+const unknownFile = '/v1/files/00000000-0000-7000-8000-000000000000'
 
 async function made(how: string, json?: object): Promise<string> {
   const { body, status } = await world.ask(how, json === undefined ? { body: 'text' } : { json })
@@ -15,8 +13,8 @@ async function made(how: string, json?: object): Promise<string> {
 const upload = (name: string) => made(`POST /v1/files?name=${name}&attributes={"a":1}`)
 const folder = (name: string) => made('POST /v1/folders', { name })
 
-describe('of files', () => {
-  test('that come, change and go', async () => {
+describe('documented file responses', () => {
+  test('create, update and delete', async () => {
     const { ask } = world
     const id = await upload('plan.txt')
     const path = `/v1/files/${id}`
@@ -28,9 +26,9 @@ describe('of files', () => {
     expect((await ask(`POST ${path}/copy`, { json: {} })).status).toBe(201)
     expect((await ask(`PUT ${path}/content`, { body: 'new' })).status).toBe(200)
     expect((await ask(`GET ${path}/content`)).text).toBe('new')
-    const asked = [{ range: 'bytes=1-' }, { range: 'bytes=9-' }, { 'if-none-match': '*' }]
+    const requests = [{ range: 'bytes=1-' }, { range: 'bytes=9-' }, { 'if-none-match': '*' }]
     const statuses = []
-    for (const how of asked) {
+    for (const how of requests) {
       statuses.push((await ask(`GET ${path}/content`, { headers: how })).status)
     }
     expect(statuses).toEqual([206, 416, 304])
@@ -41,7 +39,7 @@ describe('of files', () => {
     expect((await ask(`DELETE ${path}?permanent=true`)).status).toBe(200)
   })
 
-  test('that are listed and found', async () => {
+  test('list and search', async () => {
     const { ask } = world
     const collection = { name: 'shelf', description: 'for files' }
     expect((await ask('POST /v1/collections', { json: collection })).status).toBe(201)
@@ -57,13 +55,13 @@ describe('of files', () => {
     await ask('POST /v1/files/search', { json: { query: 'found', mime_type: 'text/*' } })
   })
 
-  test('that are refused', async () => {
+  test('errors', async () => {
     const { ask } = world
     const path = `/v1/files/${await upload('kept.txt')}`
     await upload('taken.txt')
     const stale = { headers: { 'if-match': '"99"' } }
-    const answers = [
-      await ask(`GET ${nobody}`),
+    const responses = [
+      await ask(`GET ${unknownFile}`),
       await ask(`GET ${path}`, { as: 'bob' }),
       await ask(`PATCH ${path}`, { json: { name: 'taken.txt' } }),
       await ask(`PATCH ${path}`, { json: { name: 'a/b' } }),
@@ -81,14 +79,14 @@ describe('of files', () => {
       await ask('GET /v1/files/children?limit=101'),
       await ask('GET /v1/files/search'),
     ]
-    expect(answers.map(({ status }) => status)).toEqual([
+    expect(responses.map(({ status }) => status)).toEqual([
       ...[404, 404, 409, 422, 422, 412, 412, 412, 422, 422, 412],
       ...[409, 422, 422, 422, 422, 422],
     ])
   })
 })
 
-test('of folders', async () => {
+test('documented folder responses', async () => {
   const { ask } = world
   const outer = await folder('outer')
   const inner = await made('POST /v1/folders', { name: 'inner', folder_id: outer })
@@ -104,7 +102,7 @@ test('of folders', async () => {
   await ask(`POST /v1/folders/${inner}/move`, { json: { folder_id: null } })
 })
 
-test.each(['files', 'folders', 'collections'])('of the shares of %s', async (of) => {
+test.each(['files', 'folders', 'collections'])('documented share responses of %s', async (of) => {
   const { ask } = world
   const name = `shared-${of}`
   const id = await {
@@ -129,12 +127,12 @@ test.each(['files', 'folders', 'collections'])('of the shares of %s', async (of)
     await ask(`GET ${path}/shares`, { as: 'cy' }),
     await ask(`GET ${path}/access?user_id=x`),
   ]
-  expect(refused.map((answer) => answer.status)).toEqual([403, 422, 422, 404, 422])
+  expect(refused.map((response) => response.status)).toEqual([403, 422, 422, 404, 422])
   await ask(`DELETE ${share}`, { as: 'bob' })
   expect((await ask(`DELETE ${share}`)).status).toBe(404)
 })
 
-test('of whom one can share with', async () => {
+test('documented responses of the people picker', async () => {
   const { ask } = world
   await ask('GET /v1/files', { as: 'bob' })
   expect((await ask('GET /v1/principals?q=bob')).body['data']).toHaveLength(1)
