@@ -6,7 +6,7 @@ import {
   createTokenizers,
   type Tokenizers,
 } from '#inference/token-count/tokenizers.ts'
-import { measureText } from '#inference/tokens.ts'
+import { measureText } from '#inference/token-estimate.ts'
 import {
   halvesOf,
   realHalves,

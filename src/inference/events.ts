@@ -134,3 +134,16 @@ export type Usage = {
   reasoningTokens: number
   totalTokens: number
 }
+
+/** The sum of two usages; an unknown one counts as zero. */
+export function addUsage(one: Usage | null, other: Usage | null): Usage | null {
+  if (one === null || other === null) return one ?? other
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+    totalTokens: one.totalTokens + other.totalTokens,
+  }
+}

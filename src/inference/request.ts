@@ -1,14 +1,16 @@
+import { AppError } from '#lib/errors.ts'
+
 /**
  * The canonical request of a generation. Surfaces parse into it, adapters encode from it. It is
  * flat (items in order, as the Responses format has them), because merging items into turns is what
  * each upstream protocol does differently.
  */
 export type GenerationRequest = {
-  /** The name that the caller used; an adapter sends the target's own name instead. */
+  /** The name that the client sent; adapters send the target's model name instead. */
   model: string
   instructions: string | null
   items: readonly RequestItem[]
-  /** Whether the last item is the beginning of the answer, which goes on from there. */
+  /** Whether the last item is the beginning of the response, to be continued. */
   prefilled?: boolean
   tools: readonly Tool[]
   toolChoice: ToolChoice
@@ -16,15 +18,15 @@ export type GenerationRequest = {
   sampling: Sampling
   format: OutputFormat
   verbosity: string | null
-  /** `budgetTokens`: the most that a model may think, where the caller said so in tokens. */
+  /** `budgetTokens`: the client's limit of reasoning tokens. */
   reasoning: { effort: string | null; summary: string | null; budgetTokens?: number }
   /** Forwarded only to upstreams that declare support for it. */
   promptCacheKey: string | null
   safetyIdentifier: string | null
   serviceTier: string | null
   /**
-   * The request as its caller sent it, for an upstream of the same protocol, which gets it with as
-   * little change as may be. Left out by whatever changes the request on the way.
+   * The original request, which an upstream of the same protocol receives with minimal changes. Code
+   * that changes the request must remove it.
    */
   origin?: RequestOrigin
 }
@@ -32,11 +34,11 @@ export type GenerationRequest = {
 export type RequestOrigin = {
   protocol: 'messages'
   body: Readonly<Record<string, unknown>>
-  /** Those that an upstream may see, by their names in lower case. */
+  /** Headers that are forwarded, by lower-case name. */
   headers: Readonly<Record<string, string>>
   /**
-   * What we sealed into a signature of thinking in the body; null for a signature of somebody else.
-   * Throws `invalid_encrypted_content` for one of ours that cannot be opened.
+   * The payload that the gateway sealed into a thinking signature of the body; null for signatures of
+   * others. Throws `invalid_encrypted_content` for a signature of the gateway that cannot be opened.
    */
   openSeal: (signature: string) => { payload: string | null; maker: string | null } | null
 }
@@ -49,7 +51,7 @@ export type RequestItem =
       callId: string
       form: 'function' | 'custom'
       parts: readonly ContentPart[]
-      /** Whether the tool failed, where its caller says so. */
+      /** Whether the client reported that the tool failed. */
       isError?: boolean
     }
   | ReasoningItem
@@ -66,7 +68,7 @@ export type ToolCallItem = {
   arguments: string
 }
 
-/** Reasoning of an earlier turn, replayed by the caller. */
+/** Reasoning of an earlier turn, replayed by the client. */
 export type ReasoningItem = {
   type: 'reasoning'
   summary: readonly string[]
@@ -86,7 +88,7 @@ export type ContentPart =
 
 export type Tool = FunctionTool | CustomTool
 
-/** What a tool is known by: one name may be given in several namespaces. */
+/** Identifies a tool: a name may occur in several namespaces. */
 export type ToolName = {
   readonly name: string
   readonly namespace?: string
@@ -94,12 +96,11 @@ export type ToolName = {
 
 export type FunctionTool = ToolName & {
   type: 'function'
-  /** What the caller says of the namespace as a whole. */
   namespaceDescription?: string
   description: string | null
-  /** A JSON Schema; null where the caller gave none. */
+  /** A JSON Schema; null if absent. */
   parameters: Readonly<Record<string, unknown>> | null
-  /** null: the caller did not say. */
+  /** null: not specified. */
   strict: boolean | null
 }
 
@@ -113,7 +114,7 @@ export type CustomTool = ToolName & {
 export type ToolChoice =
   | { type: 'none' | 'auto' | 'required' }
   | ({ type: 'tool'; form: 'function' | 'custom' } & ToolName)
-  /** A bound, not a wish: a call of any other tool is no answer. */
+  /** A call of any other tool fails the generation. */
   | { type: 'allowed'; mode: 'auto' | 'required'; tools: readonly ToolName[] }
 
 export type OutputFormat =
@@ -127,12 +128,12 @@ export type OutputFormat =
       strict: boolean | null
     }
 
-/** null: the caller did not say, the upstream's default holds. */
+/** null: not specified, the upstream's default applies. */
 export type Sampling = {
   temperature: number | null
   topP: number | null
   topK: number | null
-  /** The answer ends before the first of these texts; empty: none. */
+  /** The response ends before the first of these texts. */
   stopSequences: readonly string[]
   presencePenalty: number | null
   frequencyPenalty: number | null
@@ -165,3 +166,13 @@ export const defaultOptions = {
   safetyIdentifier: null,
   serviceTier: null,
 } as const satisfies Partial<GenerationRequest>
+
+/** Throws for a request that prefills the response, where the upstream cannot continue it. */
+export function refusePrefill({ prefilled = false }: Pick<GenerationRequest, 'prefilled'>): void {
+  if (!prefilled) return
+  throw new AppError(
+    'invalid_request',
+    'This model cannot continue a prefilled response; the last message must be from the user.',
+    { param: 'messages' },
+  )
+}

@@ -1,7 +1,7 @@
 import { createFormCheck, type DemandedForm } from './answer-form.ts'
 import type { EventBatch, GenerationEvent, Usage } from './events.ts'
+import { addUsage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
-import { addUsage } from './usage.ts'
 
 /** A generation whose answer has not the demanded form is run so often, where nobody saw it. */
 const triesMax = 2

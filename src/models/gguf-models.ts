@@ -3,8 +3,8 @@ import type { LocalModel } from '#inference/upstreams/llama/local-model.ts'
 import type { InstalledFile, InstalledModel, InstalledModels } from '#installer/library.ts'
 
 /**
- * The GGUF files of installed models. A model with one of them goes by its own name; of a model with
- * several, each by the name and that of its file: `org/name:file`.
+ * The GGUF files of installed models. A model with a single file is named after the model; otherwise
+ * each file is `org/name:file`.
  */
 export async function ggufModels(installed: InstalledModels): Promise<readonly LocalModel[]> {
   const models = await installed.list()
@@ -19,9 +19,9 @@ export async function ggufModels(installed: InstalledModels): Promise<readonly L
   })
 }
 
-/** A large file comes in parts, and is known by the first of them: `…-00001-of-00003.gguf`. */
+/** A large model is split into parts, and loaded by the first: `…-00001-of-00003.gguf`. */
 const part = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i
-/** Not a model, but what makes one see. */
+/** A vision projector, not a model. */
 const projector = /^mmproj/i
 
 type GgufFile = { readonly first: InstalledFile; readonly bytes: number }
@@ -32,13 +32,13 @@ function filesOf(model: InstalledModel): readonly GgufFile[] {
   )
   const firsts = files.filter(({ path }) => Number(part.exec(path)?.[1] ?? 1) === 1)
   return firsts.map((first) => {
-    const parts = files.filter(({ path }) => wholeOf(path) === wholeOf(first.path))
+    const parts = files.filter(({ path }) => nameWithoutPart(path) === nameWithoutPart(first.path))
     return { first, bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0) }
   })
 }
 
-/** What the parts of a file have in common. */
-function wholeOf(path: string): string {
+/** The common name of the parts of a file. */
+function nameWithoutPart(path: string): string {
   return path.replace(part, '-of-$2')
 }
 

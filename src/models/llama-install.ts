@@ -1,7 +1,6 @@
 /**
- * A program: `bun run llama:install` installs what runs models on this machine, from the package
- * registry, and shows that it works. `--gpu` brings what graphics processors need with it, which is
- * several hundred megabytes.
+ * A program: `bun run llama:install` installs the local model runtime from the package registry and
+ * verifies it. `--gpu` includes GPU support, which is several hundred megabytes.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -26,10 +25,10 @@ try {
   })
   const folder = llamaFolder(loadConfigFromProcess([upstreamFaults, engineFaults]))
   await install(folder, packagesFor(values.gpu))
-  const processor = await tryOut(folder, values.gpu)
+  const processor = await verify(folder, values.gpu)
   process.stdout.write(
-    `${packageName} ${packageVersion} is in ${folder} and runs models on ${processor}.\n` +
-      'Installed GGUF models are offered from now on; a gateway that runs finds it by itself.\n',
+    `${packageName} ${packageVersion} is in ${folder} and runs models on the ${processor}.\n` +
+      'Installed GGUF models are available from now on; a running gateway detects it.\n',
   )
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`)
@@ -43,11 +42,11 @@ function packagesFor(withGpu: boolean): readonly string[] {
   return [packageName, ...parts].map((name) => `${name}@${packageVersion}`)
 }
 
-/** Into a package of its own, so that it touches no other. */
+/** Into a separate package, so that no other is changed. */
 async function install(folder: string, packages: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-  // What the package says is optional is every other platform; its scripts would fetch and compile.
+  // Optional dependencies are other platforms; install scripts would download and compile.
   const flags = ['--cwd', folder, '--exact', '--omit', 'optional', '--ignore-scripts']
   const child = Bun.spawn([process.execPath, 'add', ...flags, ...packages], {
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -56,14 +55,14 @@ async function install(folder: string, packages: readonly string[]): Promise<voi
   if (code !== 0) throw new Error(`The installation ended with code ${code}.`)
 }
 
-async function tryOut(folder: string, gpu: boolean): Promise<string> {
+async function verify(folder: string, gpu: boolean): Promise<string> {
   try {
     const { llama } = await loadPackage({ packageEntry: entryPath(folder), gpu, threads: 1 })
     const found = llama.gpu
     await llama.dispose()
-    return found === false ? 'the processor' : `a graphics processor (${found})`
+    return found === false ? 'CPU' : `GPU (${found})`
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`${packageName} was installed and does not work here: ${reason}`)
+    throw new Error(`${packageName} was installed but does not work: ${reason}`)
   }
 }

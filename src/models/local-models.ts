@@ -5,7 +5,7 @@ import type { InstalledModels } from '#installer/library.ts'
 import type { Log } from '#telemetry/log.ts'
 import { ggufModels } from './gguf-models.ts'
 
-/** The installed models that can run on this machine. */
+/** The adapter for installed models, which run on this machine. */
 export function createLocalModels(
   config: Pick<Config, 'data' | 'llama'>,
   deps: {

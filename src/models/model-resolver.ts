@@ -6,38 +6,37 @@ import type { Log } from '#telemetry/log.ts'
 import { type Catalogue, type Model, modelNotFound } from './catalogue.ts'
 import type { ModelNames } from './names.ts'
 
-/** What a caller may name as a model: the models of the catalogue, and the agents they may see. */
+/** Resolves the model names of requests: models of the catalogue, and agents that the principal may call. */
 export type ModelResolver = {
-  /** Models first, then agents, newest first. It waits for no upstream. */
-  list(caller: RequestPrincipal): Promise<readonly AvailableModel[]>
-  /** One entry of the list, by any of its names. */
-  find(caller: RequestPrincipal, name: string): Promise<AvailableModel | undefined>
+  /** Models, then agents, newest first. Calls no upstream. */
+  list(principal: RequestPrincipal): Promise<readonly AvailableModel[]>
+  /** An entry of the list, by any of its names. */
+  find(principal: RequestPrincipal, name: string): Promise<AvailableModel | undefined>
   /**
-   * The model to run, and the agent in whose name. Requests of the same caller with the same
-   * `sessionKey` go to the same upstream as long as it answers. A name of a model never touches the
-   * database.
+   * The model to run, and the agent if the name is one. Requests of a principal with the same
+   * `sessionKey` go to the same upstream while it is available. Model names need no database access.
    *
-   * Throws `model_not_found`, in the same words whether an agent is hidden, deleted or never was,
-   * or `service_unavailable` where nobody can tell.
+   * Throws `model_not_found`, without telling hidden, deleted and unknown agents apart, or
+   * `service_unavailable`.
    */
   resolve(
-    caller: RequestPrincipal,
+    principal: RequestPrincipal,
     name: string,
     sessionKey?: string | null,
   ): Promise<{ model: Model; agent: Agent | null }>
-  /** The name under which the catalogue has a model that an agent can be made of. */
+  /** The catalogue name of a model that agents can be based on. */
   agentModelName(name: string): string | undefined
 }
 
 export type AvailableModel = Omit<Model, 'targets' | 'ordered'> & {
-  /** Its name with the prefix; `id` is the one without, as far as there is one. */
+  /** The name with a prefix. For agents equal to `id`. */
   readonly prefixedId: string
   readonly displayName: string
   readonly description: string | null
   readonly isAgent: boolean
 }
 
-/** So many agents are listed among the models, the newest ones. */
+/** Older agents are not listed among the models. */
 const listedAgentsMax = 1_000
 
 export type ModelResolverDeps = {
@@ -47,50 +46,46 @@ export type ModelResolverDeps = {
   log: Pick<Log, 'warn'>
 }
 
-export function createModelResolver({
-  catalogue,
-  agents,
-  names,
-  log,
-}: ModelResolverDeps): ModelResolver {
-  const modelNamed = (name: string) =>
+export function createModelResolver(deps: ModelResolverDeps): ModelResolver {
+  const { catalogue, agents, names } = deps
+  const findModel = (name: string) =>
     names
       .spellings(name)
       .map(catalogue.find)
       .find((model) => model !== undefined)
-  const agentNamed = async (caller: RequestPrincipal, name: string) => {
+  const findAgent = async (principal: RequestPrincipal, name: string) => {
     const id = names.agentIdIn(name)
-    return id === undefined ? undefined : agents.find(caller, id)
+    return id === undefined ? undefined : agents.find(principal, id)
   }
-  const offerAgent = (agent: Agent): AvailableModel[] => {
+  const availableAgent = (agent: Agent): AvailableModel[] => {
     const base = catalogue.find(agent.model)
-    return base === undefined ? [] : [offeredAgent(agent, base, names)]
+    return base === undefined ? [] : [fromAgent(agent, base, names)]
   }
 
   return {
-    async list(caller) {
-      const models = catalogue.list().map((model) => offeredModel(model, names))
-      const visible = await listAgents(agents, caller, log)
-      return [...models, ...visible.flatMap(offerAgent)]
+    async list(principal) {
+      const models = catalogue.list().map((model) => fromModel(model, names))
+      const visible = await listAgents(deps, principal)
+      return [...models, ...visible.flatMap(availableAgent)]
     },
 
-    async find(caller, name) {
-      const model = modelNamed(name)
-      if (model !== undefined) return offeredModel(model, names)
-      const agent = await agentNamed(caller, name)
-      return agent === undefined ? undefined : offerAgent(agent)[0]
+    async find(principal, name) {
+      const model = findModel(name)
+      if (model !== undefined) return fromModel(model, names)
+      const agent = await findAgent(principal, name)
+      return agent === undefined ? undefined : availableAgent(agent)[0]
     },
 
-    async resolve(caller, name, sessionKey = null) {
-      const affinity = sessionKey === null ? null : `${caller.userId}\0${sessionKey}`
-      const isAgent = names.agentIdIn(name) !== undefined && modelNamed(name) === undefined
+    async resolve(principal, name, sessionKey = null) {
+      const affinity = sessionKey === null ? null : `${principal.userId}\0${sessionKey}`
+      const isAgent = names.agentIdIn(name) !== undefined && findModel(name) === undefined
       if (!isAgent) {
         const spellings = names.spellings(name)
         return { model: await catalogue.resolve(name, { spellings, affinity }), agent: null }
       }
-      const agent = await agentNamed(caller, name)
+      const agent = await findAgent(principal, name)
       if (agent === undefined) throw modelNotFound(name)
-      return { model: await modelOf(agent, { name, affinity, catalogue }), agent }
+      return { model: await resolveBaseModel(catalogue, agent, { name, affinity }), agent }
     },
 
     agentModelName: (name) =>
@@ -98,10 +93,10 @@ export function createModelResolver({
   }
 }
 
-function offeredModel(model: Model, names: ModelNames): AvailableModel {
-  const { targets: _, ordered: __, ...shown } = model
+function fromModel(model: Model, names: ModelNames): AvailableModel {
+  const { targets: _, ordered: __, ...available } = model
   return {
-    ...shown,
+    ...available,
     prefixedId: names.ofModel(model.id),
     displayName: model.id,
     description: null,
@@ -109,8 +104,8 @@ function offeredModel(model: Model, names: ModelNames): AvailableModel {
   }
 }
 
-/** It can what its model can. */
-function offeredAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel {
+/** An agent has the capabilities of its model. */
+function fromAgent(agent: Agent, base: Model, names: ModelNames): AvailableModel {
   const id = names.ofAgent(agent.id)
   return {
     id,
@@ -127,32 +122,32 @@ function offeredAgent(agent: Agent, base: Model, names: ModelNames): AvailableMo
   }
 }
 
-/** A list without the agents is better than none while the database is away. */
+/** While the database is unavailable, models are listed without agents. */
 async function listAgents(
-  agents: ModelResolverDeps['agents'],
-  caller: RequestPrincipal,
-  log: ModelResolverDeps['log'],
+  { agents, log }: Pick<ModelResolverDeps, 'agents' | 'log'>,
+  principal: RequestPrincipal,
 ): Promise<readonly Agent[]> {
   try {
-    return (await agents.list(caller, { limit: listedAgentsMax, after: undefined })).agents
+    return (await agents.list(principal, { limit: listedAgentsMax, after: undefined })).agents
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'service_unavailable') throw error
-    log.warn('the models are listed without the agents', { error })
+    log.warn('agents unavailable, listing models without them', { error })
     return []
   }
 }
 
-async function modelOf(
+async function resolveBaseModel(
+  catalogue: ModelResolverDeps['catalogue'],
   agent: Agent,
-  given: { name: string; affinity: string | null; catalogue: ModelResolverDeps['catalogue'] },
+  { name, affinity }: { name: string; affinity: string | null },
 ): Promise<Model> {
   try {
-    return await given.catalogue.resolve(agent.model, { affinity: given.affinity })
+    return await catalogue.resolve(agent.model, { affinity })
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'model_not_found') throw error
     throw new AppError(
       'model_not_found',
-      `The model of the agent "${given.name}" does not exist any more.`,
+      `The model of the agent "${name}" does not exist any more.`,
       { param: 'model' },
     )
   }

@@ -1,17 +1,17 @@
 /**
- * The names of models and agents beside the bare name of a model: with a prefix that says which of
- * the two it is, since some clients list only names that begin with a word of their own.
+ * Prefixed names of models and agents, besides the plain names of models: some clients list only
+ * names with a certain prefix.
  */
 export type ModelNames = {
   ofModel(id: string): string
   ofAgent(id: string): string
-  /** Under which names of the catalogue a model may be meant, the name as it stands first. */
+  /** The catalogue names that a name may stand for; the name itself first. */
   spellings(name: string): readonly string[]
-  /** The id of the agent that is meant; undefined for what cannot be the name of an agent. */
+  /** The id in an agent name; undefined for other names. */
   agentIdIn(name: string): string | undefined
 }
 
-/** Clients mark with it that they count on a window of a million tokens; it is no part of a name. */
+/** A suffix by which clients request a context window of a million tokens; not part of the name. */
 export const longContextMark = '[1m]'
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -23,17 +23,17 @@ export function createModelNames({ prefix }: { prefix: string }): ModelNames {
     ofModel: (id) => modelPrefix + id,
     ofAgent: (id) => agentPrefix + id,
     spellings(name) {
-      const names = [name, withoutMark(name)]
+      const names = [name, withoutSuffix(name)]
       return [...new Set([...names, ...names.map((each) => withoutPrefix(each, modelPrefix))])]
     },
     agentIdIn(name) {
-      const id = withoutPrefix(withoutMark(name), agentPrefix).toLowerCase()
+      const id = withoutPrefix(withoutSuffix(name), agentPrefix).toLowerCase()
       return uuid.test(id) ? id : undefined
     },
   }
 }
 
-function withoutMark(name: string): string {
+function withoutSuffix(name: string): string {
   return name.endsWith(longContextMark) ? name.slice(0, -longContextMark.length) : name
 }
 
@@ -41,7 +41,7 @@ function withoutPrefix(name: string, prefix: string): string {
   return name.startsWith(prefix) ? name.slice(prefix.length) : name
 }
 
-/** A name in a path. One that is not properly encoded is looked up as it stands, and not found. */
+/** Decodes a name in a path. An invalid encoding is returned unchanged, and not found. */
 export function decodeName(path: string): string {
   try {
     return decodeURIComponent(path)

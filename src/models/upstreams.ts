@@ -5,8 +5,8 @@ import { requireUpstreamKind, type UpstreamKind } from '#inference/upstreams/ind
 import type { ConfiguredUpstream } from './catalogue.ts'
 
 /**
- * The upstreams of the configuration; where there are none, the built-in demo stands in. The models
- * that run on this machine come beside them, whether an entry says so or not.
+ * The upstreams of the configuration, or the built-in demo if there are none, plus the one for models
+ * on this machine unless the configuration has it.
  */
 export function configuredUpstreams({
   upstream: entries,
@@ -24,14 +24,14 @@ export function configuredUpstreams({
     weight: entry.weight,
     models: entry.models ?? null,
   }))
-  const isTaken = entries.some(({ name, api }) => api === 'llama' || name === localUpstreamName)
+  const hasLocal = entries.some(({ name, api }) => api === 'llama' || name === localUpstreamName)
   return [
     ...(entries.length === 0 ? [builtIn('demo', 'demo', {})] : configured),
-    ...(llama.enabled && !isTaken ? [builtIn(localUpstreamName, 'llama', localQuirks)] : []),
+    ...(llama.enabled && !hasLocal ? [builtIn(localUpstreamName, 'llama', localQuirks)] : []),
   ]
 }
 
-/** A model that runs here counts by its own tokenizer. */
+/** Local models count tokens with their own tokenizer. */
 const localQuirks = { tokenCounter: 'native' } as const
 
 function builtIn(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { imageSizeOf } from '#inference/image-size.ts'
-import { mediaTokens } from '#inference/media-tokens.ts'
+import { mediaTokens } from '#inference/token-estimate.ts'
 import { gif, jpeg, png, toDataUrl, webp } from '#test/support/image-headers.ts'
 
 describe('the size of an image is read from its header', () => {

@@ -2,7 +2,7 @@ import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createGrammar } from '#inference/grammar.ts'
 import type { GenerationRequest } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
 import {
   type ChatDecoderOptions,

@@ -1,7 +1,7 @@
 import { createEventStreamParser } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
 import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'

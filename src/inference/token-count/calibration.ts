@@ -1,4 +1,4 @@
-import type { CountedRequest } from '#inference/countable.ts'
+import type { CountedRequest } from '#inference/token-estimate.ts'
 import { createLru } from '#lib/lru.ts'
 import {
   type ClassTokens,

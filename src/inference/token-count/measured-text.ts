@@ -1,5 +1,4 @@
-import { type CountedRequest, countableOf } from '#inference/countable.ts'
-import { measureText } from '#inference/tokens.ts'
+import { type CountedRequest, countableOf, measureText } from '#inference/token-estimate.ts'
 import { createLru } from '#lib/lru.ts'
 
 /** Kinds of text for which tokenizers differ in different ways. */

@@ -1,6 +1,6 @@
 import type { EventBatch, Usage } from '#inference/events.ts'
+import { addUsage } from '#inference/events.ts'
 import type { GenerationRequest, ToolChoice } from '#inference/request.ts'
-import { addUsage } from '#inference/usage.ts'
 import { AppError } from '#lib/errors.ts'
 
 /** What all turns of one response have used together. */

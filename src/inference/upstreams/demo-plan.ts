@@ -1,6 +1,6 @@
 import type { ToolCallHead } from '#inference/events.ts'
 import type { ContentPart, GenerationRequest, Tool, ToolName } from '#inference/request.ts'
-import { isSameTool, mayCall, requiresCall } from '#inference/tool-choice.ts'
+import { isSameTool, mayCall, requiresCall } from '#inference/tools.ts'
 import type { AppError } from '#lib/errors.ts'
 import { newId } from '#lib/id.ts'
 import { sampleFromSchema } from '#lib/schema-sample.ts'

@@ -1,4 +1,4 @@
-import { measureText } from '#inference/tokens.ts'
+import { measureText } from '#inference/token-estimate.ts'
 import type { DocumentText } from '#retrieval/extraction/document-text.ts'
 import type { Chunk } from '#retrieval/index/chunk.ts'
 

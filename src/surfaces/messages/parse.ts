@@ -1,5 +1,4 @@
 import type { Config } from '#config/schema.ts'
-import { countChars } from '#inference/count-chars.ts'
 import {
   defaultOptions,
   type GenerationRequest,
@@ -7,6 +6,7 @@ import {
   type RequestOrigin,
   type Sampling,
 } from '#inference/request.ts'
+import { countChars } from '#inference/token-estimate.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'

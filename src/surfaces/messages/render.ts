@@ -1,6 +1,6 @@
 import { renderMessagesError } from '#http/error-envelope.ts'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import { estimateTextTokens } from '#inference/tokens.ts'
+import { estimateTextTokens } from '#inference/token-estimate.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'

@@ -1,5 +1,5 @@
 import type { RequestItem } from '#inference/request.ts'
-import { estimateTokens } from '#inference/tokens.ts'
+import { estimateTokens } from '#inference/token-estimate.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
 import { describePart } from './transcript.ts'
 

@@ -1,8 +1,8 @@
 import type { EventBatch, GenerationEvent, Usage } from '#inference/events.ts'
+import { addUsage } from '#inference/events.ts'
 import type { Generate, GenerationJob } from '#inference/inference.ts'
 import { defaultOptions, type GenerationRequest } from '#inference/request.ts'
-import { estimateTokens } from '#inference/tokens.ts'
-import { addUsage } from '#inference/usage.ts'
+import { estimateTokens } from '#inference/token-estimate.ts'
 import type { TextSeal } from '#sealing/seals.ts'
 import {
   applyCompaction,

@@ -1,7 +1,7 @@
 import type { Config } from '#config/schema.ts'
 import type { HostedToolRequest } from '#hosted-tools/hosted-tools.ts'
-import { countChars } from '#inference/count-chars.ts'
 import { defaultSampling, type GenerationRequest, type Sampling } from '#inference/request.ts'
+import { countChars } from '#inference/token-estimate.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { StoredItem } from '#responses/response.ts'

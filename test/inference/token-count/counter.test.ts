@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { GenerationRequest } from '#inference/request.ts'
-import { estimateTokens } from '#inference/tokens.ts'
+import { estimateTokens } from '#inference/token-estimate.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { makeRequest, makeRequestContext, userMessage } from '#test/support/generation.ts'
 import { png, toDataUrl } from '#test/support/image-headers.ts'

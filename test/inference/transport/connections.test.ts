@@ -222,7 +222,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     await ask()
     await ask()
     expect(lines).toEqual([
-      { message: 'a kept upstream connection was dead', fields: { host: `127.0.0.1:${port}` } },
+      { message: 'stale upstream connection', fields: { host: `127.0.0.1:${port}` } },
     ])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { measureText } from '#inference/tokens.ts'
+import { measureText } from '#inference/token-estimate.ts'
 import { splitText } from '#retrieval/ingest/split.ts'
 import { createDice } from '#test/support/dice.ts'
 

@@ -206,7 +206,7 @@ describe('a chat upstream', () => {
       messages,
     })
     expect(refused.status).toBe(400)
-    expect(await refused.text()).toContain('cannot go on from the beginning of an answer')
+    expect(await refused.text()).toContain('cannot continue a prefilled response')
   })
 
   test('gets only its own thinking back', async () => {

@@ -1,6 +1,6 @@
-import { mediaTokens } from '#inference/media-tokens.ts'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { mediaTokens } from '#inference/token-estimate.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { AdapterContext } from '#inference/upstream.ts'
 import { postToCounter, readCount } from '#inference/upstream-http.ts'
 import { encodeChatRequest } from './encode.ts'

@@ -1,6 +1,6 @@
 import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
 import { createToolCalls, type ToolCallPiece, type ToolCalls } from '#inference/tool-calls.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import { isRecord } from '#lib/json.ts'
 import { readJsonText, readString } from '../shared/read.ts'
 import { Blocks } from './blocks.ts'

@@ -1,7 +1,11 @@
-import { refusePrefill } from '#inference/prefill.ts'
-import type { GenerationRequest, OutputFormat, Tool, ToolChoice } from '#inference/request.ts'
-import { requiresCall } from '#inference/tool-choice.ts'
-import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
+import {
+  type GenerationRequest,
+  type OutputFormat,
+  refusePrefill,
+  type Tool,
+  type ToolChoice,
+} from '#inference/request.ts'
+import { describeTool, parametersOf, requiresCall, type ToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { isRecord } from '#lib/json.ts'
 import { encodeMessages } from './messages.ts'

@@ -4,14 +4,14 @@ import type {
   RequestItem,
   ToolCallItem,
 } from '#inference/request.ts'
-import { markFailure } from '#inference/tool-failure.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import {
   indexResults,
+  markFailure,
   missingResult,
   refuseOrphans,
   type ToolResultItem,
-} from '#inference/tool-results.ts'
+} from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import {
   type FilePart,

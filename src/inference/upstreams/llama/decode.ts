@@ -1,6 +1,6 @@
 import type { GenerationEvent, Usage } from '#inference/events.ts'
 import { createToolCalls } from '#inference/tool-calls.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
 

@@ -1,6 +1,11 @@
 import type { GenerationRequest, OutputFormat, Sampling } from '#inference/request.ts'
-import { isSameTool, requiresCall } from '#inference/tool-choice.ts'
-import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
+import {
+  describeTool,
+  isSameTool,
+  parametersOf,
+  requiresCall,
+  type ToolNames,
+} from '#inference/tools.ts'
 import { encodeHistory } from './history.ts'
 import type { ChatFunction, OutputConstraint, Prompt, PromptSampling } from './wire.ts'
 

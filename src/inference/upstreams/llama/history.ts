@@ -1,12 +1,12 @@
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
-import { markFailure } from '#inference/tool-failure.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import {
   indexResults,
+  markFailure,
   missingResult,
   refuseOrphans,
   type ToolResultItem,
-} from '#inference/tool-results.ts'
+} from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
 import { argumentsObject, markLateSystem, reasoningText, splitHead } from '../shared/parts.ts'
 import type { ChatItem, ModelPart } from './wire.ts'

@@ -2,7 +2,7 @@ import { postGeneration } from '#inference/http-generation.ts'
 import { listBytesMax, readModelList } from '#inference/model-list.ts'
 import type { GenerationRequest } from '#inference/request.ts'
 import { callIdsOf } from '#inference/tool-calls.ts'
-import { createToolNames, type ToolNames } from '#inference/tool-names.ts'
+import { createToolNames, type ToolNames } from '#inference/tools.ts'
 import type {
   Adapter,
   AdapterContext,

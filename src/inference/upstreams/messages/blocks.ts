@@ -1,6 +1,6 @@
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
 import { createToolCalls, type ToolCalls } from '#inference/tool-calls.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { readString } from '../shared/read.ts'
 import { Citations } from './citations.ts'

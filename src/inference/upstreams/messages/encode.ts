@@ -1,6 +1,5 @@
 import type { GenerationRequest, OutputFormat } from '#inference/request.ts'
-import { requiresCall } from '#inference/tool-choice.ts'
-import { describeTool, parametersOf, type ToolNames } from '#inference/tool-names.ts'
+import { describeTool, parametersOf, requiresCall, type ToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeTurns, isThinking } from './turns.ts'
 import type { MessagesBody, WireMessage, WireThinking, WireTool, WireToolChoice } from './wire.ts'

@@ -1,11 +1,11 @@
 import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
-import type { ToolNames } from '#inference/tool-names.ts'
+import type { ToolNames } from '#inference/tools.ts'
 import {
   indexResults,
   missingResult,
   refuseOrphans,
   type ToolResultItem,
-} from '#inference/tool-results.ts'
+} from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { argumentsObject, markLateSystem, splitHead, textOf } from '../shared/parts.ts'
 import { encodeParts, encodeText } from './content.ts'

@@ -1,5 +1,5 @@
 import type { ContentPart, ReasoningItem, RequestItem, Role } from '#inference/request.ts'
-import { markFailure } from '#inference/tool-failure.ts'
+import { markFailure } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
 import { reasoningText } from '../shared/parts.ts'

@@ -1,4 +1,3 @@
-import { refusePrefill } from '#inference/prefill.ts'
 import type {
   CustomTool,
   FunctionTool,
@@ -9,7 +8,8 @@ import type {
   ToolChoice,
   ToolName,
 } from '#inference/request.ts'
-import { isSameTool } from '#inference/tool-choice.ts'
+import { refusePrefill } from '#inference/request.ts'
+import { isSameTool } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
 import { encodeItem, isSealedFor } from './encode-item.ts'

@@ -1,5 +1,5 @@
 import type { ToolName } from '#inference/request.ts'
-import { forbiddenCall } from '#inference/tool-choice.ts'
+import { forbiddenCall } from '#inference/tools.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { invalidResponse } from '../shared/errors.ts'
 import { readJsonText, readText } from '../shared/read.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { FunctionTool, GenerationRequest, Tool, ToolChoice } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import type { ErrorKind } from '#lib/errors.ts'
 import { callDelta, chunk, decodeBytes, decodePayloads } from '#test/support/chat-decoding.ts'

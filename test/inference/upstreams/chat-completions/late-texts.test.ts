@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, RequestItem, Role } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
 import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'

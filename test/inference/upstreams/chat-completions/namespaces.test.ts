@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Tool, ToolChoice } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import { encodeTools } from '#inference/upstreams/chat-completions/encode.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { RequestItem } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
 import { encodeRequest } from '#inference/upstreams/responses/encode.ts'
@@ -39,7 +39,7 @@ test('says that it is to go on where the upstream wants to be told', () => {
 })
 
 test('is refused where the upstream would only begin anew', () => {
-  const sentence = 'This model cannot go on from the beginning of an answer'
+  const sentence = 'This model cannot continue a prefilled response'
   expect(() => encode('none')).toThrow(sentence)
   const target = { model: 'm', targetName: 'x/m', quirks: defaultQuirks }
   expect(() => encodeRequest(request, target)).toThrow(sentence)

@@ -5,7 +5,7 @@ import type {
   OutputFormat,
   RequestItem,
 } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import { encodePrompt } from '#inference/upstreams/llama/encode.ts'
 import { toAppError } from '#lib/errors.ts'
 import { makeRequest, userMessage } from '#test/support/generation.ts'

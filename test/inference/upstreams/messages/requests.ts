@@ -1,5 +1,5 @@
 import type { GenerationRequest } from '#inference/request.ts'
-import { createToolNames } from '#inference/tool-names.ts'
+import { createToolNames } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessagesRequest } from '#inference/upstreams/messages/encode.ts'
 import type { MessagesBody } from '#inference/upstreams/messages/wire.ts'

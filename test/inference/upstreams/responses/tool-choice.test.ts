@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Tool, ToolChoice } from '#inference/request.ts'
-import { mayCall } from '#inference/tool-choice.ts'
+import { mayCall } from '#inference/tools.ts'
 import { blocksOf, decode, decodeWhole } from './decoding.ts'
 import { added, call, completed, created, ended, input, message, saying, text } from './payloads.ts'
 import { body } from './requests.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { FunctionTool, GenerationRequest } from '#inference/request.ts'
-import { estimateTokens } from '#inference/tokens.ts'
+import { estimateTokens } from '#inference/token-estimate.ts'
 
 /** What two published vocabularies, a newer (200,000 entries) and an older one (100,000), need. */
 type Sample = { text: string; newer: number; older: number }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { RequestItem } from '#inference/request.ts'
-import { markFailure } from '#inference/tool-failure.ts'
+import { markFailure } from '#inference/tools.ts'
 import { encodeItem } from '#inference/upstreams/responses/encode-item.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 
