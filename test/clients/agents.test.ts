@@ -21,7 +21,7 @@ import {
 
 /** Agents of the `@openai/agents` package. */
 
-const said = 'My name is Ada and I like the sea and the wind.'
+const introduction = 'My name is Ada and I like the sea and the wind.'
 
 describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) => {
   let server: ClientGateway
@@ -93,13 +93,13 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
   })
 
   test('a run continues from the history of another', async () => {
-    const first = await runner.run(talker, said)
+    const first = await runner.run(talker, introduction)
     const second = await runner.run(talker, [
       ...first.history,
       { role: 'user', content: 'recall it' },
     ])
     const answer = { text: String(second.finalOutput), inputTokens: inputTokensOf(second) }
-    expectRecall(kind, answer, [said, String(first.finalOutput)])
+    expectRecall(kind, answer, [introduction, String(first.finalOutput)])
   })
 
   test('a run continues from the last response', async () => {
@@ -113,10 +113,10 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
 
   test('a session in a conversation keeps its history', async () => {
     const session = new OpenAIConversationsSession({ client })
-    const first = await runner.run(talker, said, { session })
+    const first = await runner.run(talker, introduction, { session })
     const second = await runner.run(talker, 'recall it', { session })
     const answer = { text: String(second.finalOutput), inputTokens: inputTokensOf(second) }
-    expectRecall(kind, answer, [said, String(first.finalOutput)])
+    expectRecall(kind, answer, [introduction, String(first.finalOutput)])
     expect(await session.getItems()).toHaveLength(4)
     await session.popItem()
     expect(await session.getItems()).toHaveLength(3)
@@ -129,7 +129,7 @@ describe.each(kinds)('agents over a $kind upstream', ({ kind, model, tools }) =>
       model: pickyName,
       shouldTriggerCompaction: ({ compactionCandidateItems: items }) => items.length > 0,
     })
-    const first = await runner.run(talker, said, { session })
+    const first = await runner.run(talker, introduction, { session })
     const items = await session.getItems()
     expect(items.map(({ type }) => type)).toContain('compaction')
     const second = await runner.run(talker, 'recall it', { session })

@@ -60,18 +60,18 @@ describe.each(matrix)('$provider over a $kind upstream', (row) => {
   })
 
   test('a second turn gets the history of the first', async () => {
-    const said = 'My name is Ada and I like the sea and the wind.'
-    const first = await generateText({ model: open(model), prompt: said })
+    const introduction = 'My name is Ada and I like the sea and the wind.'
+    const first = await generateText({ model: open(model), prompt: introduction })
     const second = streamText({
       model: open(model),
       messages: [
-        { role: 'user', content: said },
+        { role: 'user', content: introduction },
         ...first.response.messages,
         { role: 'user', content: 'recall it' },
       ],
     })
     const [text, { inputTokens }] = [await second.text, await second.usage]
-    expectRecall(kind, { text, inputTokens }, [said, first.text])
+    expectRecall(kind, { text, inputTokens }, [introduction, first.text])
   })
 
   test.each([false, true])('a tool loop reaches its final answer (stream: %p)', async (stream) => {

@@ -28,22 +28,22 @@ const source = { type: 'source', sourceType: 'document', title: 'leave.txt' }
 
 test('the AI SDK returns the file as a source', async () => {
   const tools = { file_search: openai.tools.fileSearch({ vectorStoreIds: ['docs'] }) }
-  const asked = { model: openai('demo-fast'), prompt, tools }
-  const whole = await generateText(asked)
+  const request = { model: openai('demo-fast'), prompt, tools }
+  const whole = await generateText(request)
   expect(whole.sources).toMatchObject([source])
   expect(whole.toolResults).toMatchObject([{ toolName: 'file_search', output: { results: null } }])
-  const stream = streamText(asked)
+  const stream = streamText(request)
   expect(await stream.text).toBe(whole.text)
   expect(await stream.sources).toMatchObject([source])
 })
 
 test('the AI SDK returns the citations of an agent over /compat', async () => {
-  const made = await gateway.post('/v1/agents', {
+  const created = await gateway.post('/v1/agents', {
     name: 'Helper',
     model: 'demo-fast',
     collections: ['docs'],
   })
-  const model = String(asRecord(await made.json())['model_id'])
+  const model = String(asRecord(await created.json())['model_id'])
   const provider = createAnthropic({
     baseURL: `${gateway.url}/compat/v1`,
     authToken: apiKey,

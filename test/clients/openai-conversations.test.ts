@@ -29,16 +29,16 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
   }
 
   test('are created, updated and deleted', async () => {
-    const made = await client.conversations.create({ metadata: { about: 'the sea' } })
-    expect(made.object).toBe('conversation')
-    expect(await client.conversations.retrieve(made.id)).toEqual(made)
-    const changed = await client.conversations.update(made.id, { metadata: { about: 'wind' } })
+    const created = await client.conversations.create({ metadata: { about: 'the sea' } })
+    expect(created.object).toBe('conversation')
+    expect(await client.conversations.retrieve(created.id)).toEqual(created)
+    const changed = await client.conversations.update(created.id, { metadata: { about: 'wind' } })
     expect(changed.metadata).toEqual({ about: 'wind' })
-    expect(await client.conversations.delete(made.id)).toMatchObject({
-      id: made.id,
+    expect(await client.conversations.delete(created.id)).toMatchObject({
+      id: created.id,
       deleted: true,
     })
-    const failure = await client.conversations.retrieve(made.id).catch((error) => error)
+    const failure = await client.conversations.retrieve(created.id).catch((error) => error)
     expect(failure.status).toBe(404)
   })
 
@@ -63,15 +63,23 @@ describe.each(kinds)('conversations over a $kind upstream', ({ kind, model, tool
 
   test('are the context of a response, and store its output', async () => {
     const { id } = await client.conversations.create()
-    const said = 'My name is Ada and I like the sea and the wind.'
-    const first = await client.responses.create({ model, input: said, conversation: id })
+    const introduction = 'My name is Ada and I like the sea and the wind.'
+    const first = await client.responses.create({ model, input: introduction, conversation: id })
     expect(first.conversation).toEqual({ id })
     const second = await client.responses
       .stream({ model, input: 'recall it', conversation: { id } })
       .finalResponse()
     const { output_text: text, usage } = second
-    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, [said, first.output_text])
-    expect(await textsOf(id)).toEqual([said, first.output_text, 'recall it', second.output_text])
+    expectRecall(kind, { text, inputTokens: usage?.input_tokens }, [
+      introduction,
+      first.output_text,
+    ])
+    expect(await textsOf(id)).toEqual([
+      introduction,
+      first.output_text,
+      'recall it',
+      second.output_text,
+    ])
   })
 
   test('store a tool call and its result', async () => {

@@ -68,13 +68,13 @@ describe.each(kinds)('ResponsesWS over a $kind upstream', ({ kind, model, tools 
 
   test.each([true, false])('a response continues the previous one (store: %p)', async (store) => {
     await connected(async (ask) => {
-      const said = 'My name is Ada and I like the sea and the wind.'
-      const first = responseOf(await ask({ store, input: said }))
+      const introduction = 'My name is Ada and I like the sea and the wind.'
+      const first = responseOf(await ask({ store, input: introduction }))
       const second = responseOf(
         await ask({ store, input: 'recall it', previous_response_id: first.id }),
       )
       const answer = { text: textOf(second), inputTokens: second.usage?.input_tokens }
-      expectRecall(kind, answer, [said, textOf(first)])
+      expectRecall(kind, answer, [introduction, textOf(first)])
     })
   })
 

@@ -238,7 +238,7 @@ describe('the validation of streams', () => {
 describe('the validation of endings', () => {
   const short = whole.slice(0, 3)
   const error = { type: 'server_error', code: 'server_error', message: 'It failed.', param: null }
-  const told = { ...error, error }
+  const wireError = { ...error, error }
   const state = (fields: JsonObject) => ({ ...Object(short[2]?.['response']), ...fields })
   const failed = (event: JsonObject, fields: JsonObject) =>
     number([
@@ -251,7 +251,7 @@ describe('the validation of endings', () => {
   const limited = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } }
 
   const right: [what: string, frames: Frame[]][] = [
-    ['a failure', failed(told, {})],
+    ['a failure', failed(wireError, {})],
     ['an answer that was cut', ended(limited)],
     ['an answer that was cancelled', ended({ status: 'cancelled' })],
     [
@@ -264,12 +264,15 @@ describe('the validation of endings', () => {
   })
 
   const wrong: [what: string, frames: Frame[]][] = [
-    ['a failure that is not told first', number(failed(told, {}).toSpliced(3, 1))],
+    ['a failure that is not told first', number(failed(wireError, {}).toSpliced(3, 1))],
     ['a failure that is told flat only', failed(error, {})],
     ['a failure that is told nested only', failed({ error }, {})],
-    ['a failure that is told as another', failed(told, { error: { ...error, message: 'Else.' } })],
-    ['a failure without its error', failed(told, { error: null })],
-    ['an error behind which nothing comes', failed(told, {}).slice(0, -1)],
+    [
+      'a failure that is told as another',
+      failed(wireError, { error: { ...error, message: 'Else.' } }),
+    ],
+    ['a failure without its error', failed(wireError, { error: null })],
+    ['an error behind which nothing comes', failed(wireError, {}).slice(0, -1)],
     ['an answer that was cut without a reason', ended({ ...limited, incomplete_details: null })],
     ['a cancelled answer with a reason', ended({ ...limited, status: 'cancelled' })],
     ['another status', ended({ status: 'completed' })],

@@ -22,9 +22,9 @@ export type ApiDocument = {
 }
 
 export async function readApiDocument(gateway: Pick<Gateway, 'url'>): Promise<ApiDocument> {
-  const answer = await fetch(`${gateway.url}/openapi.json`)
-  if (!answer.ok) throw new Error(`there is no document: ${await answer.text()}`)
-  const whole = asRecord(await answer.json())
+  const httpResponse = await fetch(`${gateway.url}/openapi.json`)
+  if (!httpResponse.ok) throw new Error(`there is no document: ${await httpResponse.text()}`)
+  const whole = asRecord(await httpResponse.json())
   return {
     whole,
     operations: listOperations(whole),

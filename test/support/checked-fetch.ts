@@ -15,22 +15,22 @@ export async function checkedFetch(
   input: string | URL | Request,
   init?: RequestInit,
 ): Promise<Response> {
-  const answer = await fetch(input, init)
+  const httpResponse = await fetch(input, init)
   const url = new URL(input instanceof Request ? input.url : input)
-  if (answer.body === null) return answer
-  if (url.pathname.startsWith('/compat/')) return checkedMessage(answer)
-  if (!url.pathname.startsWith('/v1/')) return answer
-  const type = answer.headers.get('content-type') ?? ''
+  if (httpResponse.body === null) return httpResponse
+  if (url.pathname.startsWith('/compat/')) return checkedMessage(httpResponse)
+  if (!url.pathname.startsWith('/v1/')) return httpResponse
+  const type = httpResponse.headers.get('content-type') ?? ''
   if (type.startsWith('text/event-stream')) {
     const after = url.searchParams.get('starting_after')
     const from = after === null ? null : Number(after)
-    return withBody(answer, {
+    return withBody(httpResponse, {
       whole: (text) => checkEventStream(text, from),
       cut: (text) => from === null && checkBeginning(text).forEach(checkEvent),
     })
   }
-  if (!type.startsWith('application/json')) return answer
-  return withBody(answer, {
+  if (!type.startsWith('application/json')) return httpResponse
+  return withBody(httpResponse, {
     whole: async (text) => checkBody(parseJson(text)),
     cut: () => {},
   })

@@ -30,21 +30,22 @@ export function createConformingClient(
       const operation = document.operations.find((one) => one.place === place)
       if (operation === undefined) throw new Error(`the document has no ${place}`)
       const jsonType = sent.json === undefined ? {} : { 'content-type': 'application/json' }
-      const answer = await fetch(gateway.url + fillPath(operation, sent), {
+      const httpResponse = await fetch(gateway.url + fillPath(operation, sent), {
         method: operation.method,
         headers: { ...headers, ...jsonType, ...sent.headers },
         ...(sent.json === undefined ? {} : { body: JSON.stringify(sent.json) }),
         ...(sent.body === undefined ? {} : { body: sent.body }),
       })
-      const text = await answer.text()
-      const isExpected = sent.status === undefined ? answer.ok : answer.status === sent.status
-      if (!isExpected) throw new Error(`${place} answered ${answer.status}: ${text}`)
-      const told = [
-        ...(answer.ok ? requestFaults(document, operation, sent.json) : []),
-        ...answerFaults(document, operation, { answer, text }),
+      const text = await httpResponse.text()
+      const isExpected =
+        sent.status === undefined ? httpResponse.ok : httpResponse.status === sent.status
+      if (!isExpected) throw new Error(`${place} answered ${httpResponse.status}: ${text}`)
+      const documented = [
+        ...(httpResponse.ok ? requestFaults(document, operation, sent.json) : []),
+        ...answerFaults(document, operation, { answer: httpResponse, text }),
       ]
-      if (told.length > 0)
-        throw new Error(`${place}, ${answer.status}:\n${told.join('\n')}\n${text}`)
+      if (documented.length > 0)
+        throw new Error(`${place}, ${httpResponse.status}:\n${documented.join('\n')}\n${text}`)
       return asRecord(parseJson(text))
     },
   }
@@ -101,10 +102,10 @@ function untoldFields(document: ApiDocument, { schema, value, at }: Place): stri
   // A map or an open object allows any field.
   if (shapes.some(isOpen)) return []
   return Object.entries(value).flatMap(([name, field]) => {
-    const told = shapes.flatMap((shape) => asRecord(shape['properties'])[name] ?? [])
+    const documented = shapes.flatMap((shape) => asRecord(shape['properties'])[name] ?? [])
     const place = `${at}/${name}`
-    if (told.length === 0) return [`${place}: the document does not tell of this field`]
-    return untoldFields(document, { schema: { anyOf: told }, value: field, at: place })
+    if (documented.length === 0) return [`${place}: the document does not tell of this field`]
+    return untoldFields(document, { schema: { anyOf: documented }, value: field, at: place })
   })
 }
 

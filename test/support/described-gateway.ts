@@ -34,7 +34,7 @@ export function useDescribedGateway(options: GatewayOptions = {}) {
   async function ask(how: string, sent: Sent = {}): Promise<DescribedAnswer> {
     const [method = 'GET', path = '/'] = how.split(' ')
     const who = sent.as === undefined ? (['admins'] as const) : (['users'] as const)
-    const answer = await fetch(world.gateway.url + path, {
+    const httpResponse = await fetch(world.gateway.url + path, {
       method,
       headers: {
         authorization: `Bearer ${await world.gateway.token(who, sent.as ?? 'ada')}`,
@@ -43,11 +43,16 @@ export function useDescribedGateway(options: GatewayOptions = {}) {
       ...(sent.body === undefined ? {} : { body: sent.body }),
       ...(sent.json === undefined ? {} : { body: JSON.stringify(sent.json) }),
     })
-    const text = await answer.text()
-    const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true
+    const text = await httpResponse.text()
+    const isJson = httpResponse.headers.get('content-type')?.startsWith('application/json') === true
     const body = isJson ? parseJson(text) : undefined
-    holdAgainst(how, answer.status, body)
-    return { status: answer.status, body: asRecord(body), text, headers: answer.headers }
+    holdAgainst(how, httpResponse.status, body)
+    return {
+      status: httpResponse.status,
+      body: asRecord(body),
+      text,
+      headers: httpResponse.headers,
+    }
   }
 
   return world

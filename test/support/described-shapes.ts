@@ -27,8 +27,8 @@ function meant(schema: TSchema, value: unknown): TSchema {
   const variants: readonly TSchema[] = Array.isArray(schema['anyOf']) ? schema['anyOf'] : []
   const type = asRecord(value)['type']
   const isMeant = ({ properties }: TSchema) => {
-    const said = asRecord(asRecord(properties)['type'])
-    const choices = Array.isArray(said['anyOf']) ? said['anyOf'] : [said]
+    const typeSchema = asRecord(asRecord(properties)['type'])
+    const choices = Array.isArray(typeSchema['anyOf']) ? typeSchema['anyOf'] : [typeSchema]
     return choices.some((choice) => asRecord(choice)['const'] === type)
   }
   return type === undefined ? schema : (variants.find(isMeant) ?? schema)

@@ -88,9 +88,9 @@ function deltasOf(block: Block): JsonObject[] {
 }
 
 function answer(request: JsonObject, messages: readonly Message[]): Block[] {
-  const said = messages.at(-1)?.content ?? []
-  const results = said.filter(({ type }) => type === 'tool_result')
-  const prompt = JSON.stringify(said)
+  const lastContent = messages.at(-1)?.content ?? []
+  const results = lastContent.filter(({ type }) => type === 'tool_result')
+  const prompt = JSON.stringify(lastContent)
   const say = (text: string): Block => ({ type: 'text', text })
   const call = (id: string, city: string): Block => {
     const tool = Array.isArray(request['tools']) ? asRecord(request['tools'][0]) : {}
@@ -151,12 +151,12 @@ function faultOfMessage(message: Message, before: Message | undefined, ids: Set<
   const { role, content } = message
   if (role === before?.role) return 'roles must alternate'
   if (content.length === 0) return 'content must not be empty'
-  const asked = (before?.content ?? [])
+  const openToolUses = (before?.content ?? [])
     .filter(({ type }) => type === 'tool_use')
     .map(({ id }) => id)
   const results = content.filter(({ type }) => type === 'tool_result')
   const given = results.map((result) => result['tool_use_id'])
-  if (asked.toSorted().join() !== given.toSorted().join())
+  if (openToolUses.toSorted().join() !== given.toSorted().join())
     return '`tool_use` ids were found without `tool_result` blocks'
   if (results.some((result, at) => content[at] !== result)) return 'tool_result blocks come first'
   for (const block of content) {

@@ -26,7 +26,7 @@ export function checkLifecycle(
   frames: readonly Frame[],
   expected: { from: 'start' | 'anywhere'; isOver: boolean },
 ): JsonObject[] {
-  const told: Frame[] = []
+  const seenFrames: Frame[] = []
   let before = expected.from === 'start' ? 'start' : null
   for (const frame of frames) {
     if (!isOfLifecycle(frame.type)) {
@@ -37,10 +37,10 @@ export function checkLifecycle(
     }
     if (before !== null) expect(lifecycle[before], `after ${before}`).toContain(frame.type)
     before = frame.type
-    told.push(frame)
+    seenFrames.push(frame)
   }
   if (expected.isOver) expect(lifecycle[before ?? ''], 'the stream has an end').toEqual([])
-  const states = told.filter(({ type }) => type !== 'error')
+  const states = seenFrames.filter(({ type }) => type !== 'error')
   for (const [at, frame] of states.entries()) checkState(frame, states[at + 1]?.type)
   checkSameResponse(states.map((frame) => object(frame, 'response')))
   const end = frames.at(-1)

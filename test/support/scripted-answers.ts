@@ -18,8 +18,8 @@ const rome = '{"city":"Rome"}'
 /** The complete prompt in one line, so that tests see what the model got. */
 function recall(messages: readonly Said[]): string {
   const tell = ({ role, type, content, reasoning_content: thought }: Said) => {
-    const told = `${role ?? type} said ${readContent(content)}`
-    return thought === undefined ? told : `reasoning said ${thought}; ${told}`
+    const line = `${role ?? type} said ${readContent(content)}`
+    return thought === undefined ? line : `reasoning said ${thought}; ${line}`
   }
   return messages.map(tell).join('; ')
 }

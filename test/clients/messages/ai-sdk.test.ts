@@ -77,18 +77,18 @@ describe.each(messageKinds)(
     })
 
     test('a second turn gets the history of the first', async () => {
-      const said = 'My name is Ada and I like the sea and the wind.'
-      const first = await generateText({ model: open(model), prompt: said })
+      const introduction = 'My name is Ada and I like the sea and the wind.'
+      const first = await generateText({ model: open(model), prompt: introduction })
       const result = streamText({
         model: open(model),
         instructions: 'Be kind.',
         messages: [
-          { role: 'user', content: said },
+          { role: 'user', content: introduction },
           ...first.response.messages,
           { role: 'user', content: 'recall it' },
         ],
       })
-      const all = [said, first.text]
+      const all = [introduction, first.text]
       if (kind === 'demo') {
         expect((await result.usage).inputTokens).toBeGreaterThan(all.join(' ').split(/\s+/).length)
       } else {

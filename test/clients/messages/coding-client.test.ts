@@ -46,12 +46,12 @@ describe.each(messageKinds)('a coding client over a $kind upstream', ({ model })
 
   test('can count the tokens of the same request', async () => {
     const { max_tokens: _, stream: __, ...body } = sessionBody(model, question, 1)
-    const answer = await world.gateway.request('/compat/v1/messages/count_tokens?beta=true', {
+    const httpResponse = await world.gateway.request('/compat/v1/messages/count_tokens?beta=true', {
       method: 'POST',
       headers,
       body: JSON.stringify(body),
     })
-    expect(asRecord(await answer.json())['input_tokens']).toBeGreaterThan(50)
+    expect(asRecord(await httpResponse.json())['input_tokens']).toBeGreaterThan(50)
   })
 })
 

@@ -115,12 +115,12 @@ export async function sendTurn(
   headers: Record<string, string>,
   body: JsonObject,
 ): Promise<JsonObject> {
-  const answer = await gateway.request('/compat/v1/messages?beta=true', {
+  const httpResponse = await gateway.request('/compat/v1/messages?beta=true', {
     method: 'POST',
     headers,
     body: JSON.stringify(body),
   })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(text)
+  const text = await httpResponse.text()
+  if (!httpResponse.ok) throw new Error(text)
   return checkMessageStream(text).message ?? {}
 }

@@ -64,12 +64,12 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     const client = world.client(Sdk)
     const params = { model: 'nope', ...hello }
     const { max_tokens: _, ...counted } = params
-    const answers = [
+    const errorResponses = [
       ...(await failures(client, params)),
       await client.messages.countTokens(counted).catch((error) => error),
       await client.models.retrieve('nope').catch((error) => error),
     ]
-    for (const failure of answers) {
+    for (const failure of errorResponses) {
       expect(failure).toBeInstanceOf(Sdk.NotFoundError)
       expect(failure.error.error.type).toBe('not_found_error')
       expect(failure.message).toContain('nope')
@@ -78,14 +78,14 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
 
   test('reports an unknown endpoint', async () => {
     const client = world.client(Sdk)
-    const asked = [
+    const requests = [
       () => client.messages.batches.list(),
       () => client.messages.batches.retrieve('msgbatch_1'),
       () => client.beta.files.list(),
       () => client.post('/v1/complete', { body: { prompt: 'x' } }),
       () => client.post('/api/event_logging/batch', { body: {} }),
     ]
-    for (const ask of asked) {
+    for (const ask of requests) {
       const failure = await ask().then(String, (error: unknown) => error)
       expect(failure).toBeInstanceOf(Sdk.NotFoundError)
     }
@@ -193,7 +193,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
   })
 
   test('reports a context that is too long with the message that clients parse', async () => {
-    const said: Record<string, string> = {
+    const messages: Record<string, string> = {
       chat: openAiError(
         'invalid_request_error',
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.",
@@ -209,7 +209,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
         'prompt is too long: 5000 tokens > 4096 maximum',
       ),
     }
-    answerWith({ status: 400, body: said[kind] ?? '' })
+    answerWith({ status: 400, body: messages[kind] ?? '' })
     for (const failure of await failures(client, { model, ...hello })) {
       expect(failure).toBeInstanceOf(Sdk.BadRequestError)
       expect(failure.error.error.message).toStartWith('prompt is too long')

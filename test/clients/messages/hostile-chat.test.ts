@@ -32,7 +32,7 @@ const done = chunk({}, 'stop')
 const usage = { choices: [], usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 } }
 const hello = [text('Hello '), text('wörld')]
 
-const said: Outcome = { text: 'Hello wörld', calls: [], stop: 'end_turn' }
+const expectedOutcome: Outcome = { text: 'Hello wörld', calls: [], stop: 'end_turn' }
 const called: Outcome = { text: '', calls: [{ city: 'Oslo' }, { city: 'Rome' }], stop: 'tool_use' }
 const [oslo, rome] = ['{"city":"Oslo"}', '{"city":"Rome"}']
 
@@ -40,9 +40,13 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
   [
     'comments and empty lines',
     `: hi\n\n\n${chatStream([...hello, done, usage]).replaceAll('\n\n', '\n\n: more\n\n')}`,
-    said,
+    expectedOutcome,
   ],
-  ['lines that end otherwise', chatStream([...hello, done, usage]).replaceAll('\n', '\r\n'), said],
+  [
+    'lines that end otherwise',
+    chatStream([...hello, done, usage]).replaceAll('\n', '\r\n'),
+    expectedOutcome,
+  ],
   [
     'chunks that nobody knows',
     [
@@ -53,19 +57,19 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
       done,
       usage,
     ],
-    said,
+    expectedOutcome,
   ],
-  ['a reason to stop that nobody knows', [...hello, chunk({}, 'tired'), usage], said],
-  ['usage that never comes', [...hello, done], said],
+  ['a reason to stop that nobody knows', [...hello, chunk({}, 'tired'), usage], expectedOutcome],
+  ['usage that never comes', [...hello, done], expectedOutcome],
   [
     'usage in each chunk',
     [...hello.map((piece) => ({ ...piece, ...usage, choices: piece.choices })), done],
-    said,
+    expectedOutcome,
   ],
   [
     'usage that is none',
     [...hello, done, { choices: [], usage: { prompt_tokens: -1, completion_tokens: 'x' } }],
-    said,
+    expectedOutcome,
   ],
   [
     'two calls interleaved',
@@ -157,7 +161,7 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
   [
     'thoughts in the middle of a text',
     [text('Hello '), chunk({ reasoning_content: 'Hm.' }), text('wörld'), done],
-    said,
+    expectedOutcome,
   ],
   ['arguments that are no JSON', [calls(call(0, 'a', '{"city": "Os', weather)), done], 'failure'],
   ['arguments that are no object', [calls(call(0, 'a', '["Oslo"]', weather)), done], 'failure'],
@@ -174,8 +178,8 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
   ['an answer that says nothing', [done, usage], { text: '', calls: [], stop: 'end_turn' }],
   ['an answer without its end', chatStream(hello).replace('data: [DONE]\n\n', ''), 'failure'],
   ['an end without a reason', hello, 'failure'],
-  ['text behind the end', [...hello, done, text(' and more'), usage], said],
-  ['an end that comes twice', [...hello, done, done, usage], said],
+  ['text behind the end', [...hello, done, text(' and more'), usage], expectedOutcome],
+  ['an end that comes twice', [...hello, done, done, usage], expectedOutcome],
   [
     'an answer that is filtered',
     [text('Hello wörld'), chunk({}, 'content_filter')],

@@ -50,14 +50,14 @@ const without = (field: string) => {
   return { ...messageStart, message }
 }
 
-const said: Outcome = { text: 'Hello wörld', calls: [], stop: 'end_turn' }
+const expectedOutcome: Outcome = { text: 'Hello wörld', calls: [], stop: 'end_turn' }
 const called: Outcome = { text: '', calls: [{ city: 'Oslo' }, { city: 'Rome' }], stop: 'tool_use' }
 
 const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome][] = [
   [
     'comments and pings that lead to nothing',
     `: hi\n\nevent: ping\ndata: {"type":"ping"}\n\n${messageWire([messageStart, ...hello, ...end('end_turn')])}: bye\n\n`,
-    said,
+    expectedOutcome,
   ],
   [
     'fields that nobody knows',
@@ -66,12 +66,12 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...hello.map((event) => ({ ...event, trace: {} })),
       ...end('end_turn', { usage: { output_tokens: 3, glow: 1 } }),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'an event that nobody knows',
     [messageStart, { type: 'vendor_trace', at: 1 }, ...hello, ...end('end_turn')],
-    said,
+    expectedOutcome,
   ],
   [
     'two calls interleaved',
@@ -92,10 +92,10 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
   [
     'a first block at 1',
     [messageStart, ...blockEvents({ type: 'text', text: 'Hello wörld' }, 1), ...end('end_turn')],
-    said,
+    expectedOutcome,
   ],
-  ['an end without usage', [messageStart, ...hello, ...end('end_turn', {})], said],
-  ['a beginning without usage', [without('usage'), ...hello, ...end('end_turn')], said],
+  ['an end without usage', [messageStart, ...hello, ...end('end_turn', {})], expectedOutcome],
+  ['a beginning without usage', [without('usage'), ...hello, ...end('end_turn')], expectedOutcome],
   [
     'usage that is null',
     [
@@ -103,7 +103,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...hello,
       ...end('end_turn', { usage: { output_tokens: null, input_tokens: null } }),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'a beginning that says little',
@@ -112,10 +112,10 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...hello,
       ...end('end_turn'),
     ],
-    said,
+    expectedOutcome,
   ],
-  ['no beginning at all', [...hello, ...end('end_turn')], said],
-  ['two beginnings', [messageStart, messageStart, ...hello, ...end('end_turn')], said],
+  ['no beginning at all', [...hello, ...end('end_turn')], expectedOutcome],
+  ['two beginnings', [messageStart, messageStart, ...hello, ...end('end_turn')], expectedOutcome],
   [
     'thoughts inside of a text',
     [
@@ -126,7 +126,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       stop(0),
       ...end('end_turn'),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'text inside of a call',
@@ -192,9 +192,13 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
   [
     'an answer without its last event',
     [messageStart, ...hello, ...end('end_turn').slice(0, 1)],
-    said,
+    expectedOutcome,
   ],
-  ['a block that does not end', [messageStart, ...hello.slice(0, -1), ...end('end_turn')], said],
+  [
+    'a block that does not end',
+    [messageStart, ...hello.slice(0, -1), ...end('end_turn')],
+    expectedOutcome,
+  ],
   [
     'an empty text',
     [
@@ -204,7 +208,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...blockEvents({ type: 'text', text: 'Hello wörld' }, 1),
       ...end('end_turn'),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'events behind the end',
@@ -214,12 +218,12 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...end('end_turn'),
       ...blockEvents({ type: 'text', text: 'More.' }, 1),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'an end that comes twice',
     [messageStart, ...hello, ...end('end_turn').slice(0, 1), ...end('end_turn')],
-    said,
+    expectedOutcome,
   ],
   [
     'thoughts without a signature',
@@ -231,7 +235,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
       ...blockEvents({ type: 'text', text: 'Hello wörld' }, 1),
       ...end('end_turn'),
     ],
-    said,
+    expectedOutcome,
   ],
   [
     'calls that it denies',
@@ -246,12 +250,12 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
   [
     'frames without names',
     messageWire([messageStart, ...hello, ...end('end_turn')]).replace(/^event: .*\n/gm, ''),
-    said,
+    expectedOutcome,
   ],
   [
     'another protocol’s end',
     `${messageWire([messageStart, ...hello, ...end('end_turn')])}data: [DONE]\n\n`,
-    said,
+    expectedOutcome,
   ],
 ]
 

@@ -93,13 +93,13 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
   })
 
   test('cannot distinguish a hidden agent from an unknown one', async () => {
-    const told = async (model: string) => {
+    const errorOf = async (model: string) => {
       const failure = await client.messages.create({ model, ...hello }).catch((error) => error)
       expect(failure).toBeInstanceOf(Sdk.NotFoundError)
       expect(failure.error.error.message).toBe(`model: ${model}`)
       return Object.keys(failure.error.error)
     }
     const never = 'vendor-agent-00000000-0000-4000-8000-000000000000'
-    expect(await told(`vendor-agent-${hidden}`)).toEqual(await told(never))
+    expect(await errorOf(`vendor-agent-${hidden}`)).toEqual(await errorOf(never))
   })
 })

@@ -77,11 +77,11 @@ const turns: Turn[] = [
 async function askOver(model: string): Promise<string[]> {
   const headers = sessionHeaders(world.apiKey)
   const messages: JsonObject[] = []
-  const asked: string[] = []
+  const requestBodies: string[] = []
   let answer: JsonObject = {}
   for (const [nonce, { say, callsTools }] of turns.entries()) {
     world.upstream.answer((request) => {
-      asked.push(request.body)
+      requestBodies.push(request.body)
       const body = { ...JSON.parse(request.body), ...(callsTools ? {} : { tools: undefined }) }
       return scriptedAnswer({ ...request, body: JSON.stringify(body) })
     })
@@ -89,7 +89,7 @@ async function askOver(model: string): Promise<string[]> {
     answer = await sendTurn(world.gateway, headers, sessionBody(model, messages, nonce))
     messages.push({ role: 'assistant', content: answer['content'] })
   }
-  return asked
+  return requestBodies
 }
 
 /** The conversation of a body as text, up to where it may continue. */
@@ -108,9 +108,9 @@ const kinds = [
 
 test.each(kinds)('a growing session keeps its prompt prefix on $model', async (kind) => {
   const { model, field, thoughts } = kind
-  const asked = await askOver(model)
-  expect(asked).toHaveLength(turns.length)
-  const conversations = asked.map((body) => conversationIn(body, field))
+  const requestBodies = await askOver(model)
+  expect(requestBodies).toHaveLength(turns.length)
+  const conversations = requestBodies.map((body) => conversationIn(body, field))
   for (const [at, conversation] of conversations.entries()) {
     if (at > 0) expect(conversation).toStartWith(conversations[at - 1] ?? '')
   }
@@ -118,7 +118,7 @@ test.each(kinds)('a growing session keeps its prompt prefix on $model', async (k
   for (const part of [thoughts, 'a file', 'no file', 'A file was changed', 'Be brief']) {
     expect(whole).toContain(part)
   }
-  const [first, ...others] = asked.map((body) => {
+  const [first, ...others] = requestBodies.map((body) => {
     const { [field]: _, ...rest } = asRecord(JSON.parse(body))
     return JSON.stringify(rest)
   })
@@ -128,12 +128,12 @@ test.each(kinds)('a growing session keeps its prompt prefix on $model', async (k
 test('ids that a client renews in each request are not part of the prompt', async () => {
   const headers = sessionHeaders(world.apiKey)
   for (const { model } of kinds) {
-    const asked: unknown[] = []
+    const requestBodies: unknown[] = []
     for (const nonce of [1, 2]) {
       const said = [{ role: 'user', content: 'Say hello.' }]
       await sendTurn(world.gateway, headers, sessionBody(model, said, nonce))
-      asked.push(world.upstream.requests.at(-1)?.body)
+      requestBodies.push(world.upstream.requests.at(-1)?.body)
     }
-    expect(asked[1]).toBe(asked[0])
+    expect(requestBodies[1]).toBe(requestBodies[0])
   }
 })

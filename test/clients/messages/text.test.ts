@@ -78,19 +78,19 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', ({ Sdk, kind,
   })
 
   test('sends earlier turns and instructions', async () => {
-    const said = 'My name is Ada and I like the sea and the wind.'
+    const introduction = 'My name is Ada and I like the sea and the wind.'
     const { content, usage } = await client.messages.create({
       model,
       max_tokens: 500,
       system: [{ type: 'text', text: 'Be kind.' }],
       messages: [
-        { role: 'user', content: said },
+        { role: 'user', content: introduction },
         { role: 'assistant', content: [{ type: 'text', text: 'Hello Ada.' }] },
         { role: 'system', content: 'Be brief from now on.' },
         { role: 'user', content: 'recall it' },
       ],
     })
-    const all = ['Be kind.', said, 'Hello Ada.', 'Be brief from now on.']
+    const all = ['Be kind.', introduction, 'Hello Ada.', 'Be brief from now on.']
     const text = content[0]?.type === 'text' ? content[0].text : ''
     if (kind === 'demo') {
       expect(usage.input_tokens).toBeGreaterThan(all.join(' ').split(' ').length)

@@ -60,12 +60,12 @@ describe.each(sdkMatrix.filter(({ kind }) => kind !== 'demo'))(
 
     test('streams thinking, and the signature last', async () => {
       const stream = client.messages.stream({ ...base, messages: [prompt] })
-      const told: string[] = []
+      const deltas: string[] = []
       const signatures: string[] = []
-      stream.on('thinking', (piece) => told.push(piece))
+      stream.on('thinking', (piece) => deltas.push(piece))
       stream.on('signature', (signature) => signatures.push(signature))
       const [block] = thoughtsOf(await stream.finalMessage())
-      expect(block).toMatchObject({ thinking: told.join(''), signature: signatures[0] })
+      expect(block).toMatchObject({ thinking: deltas.join(''), signature: signatures[0] })
       expect(signatures).toHaveLength(1)
     })
 

@@ -131,8 +131,8 @@ describe.each(sdkMatrix)(
         tools: [weather],
       })
       expect(reason).toBe('end_turn')
-      const told = kind === 'messages' ? '"is_error":true' : '[The tool failed]'
-      if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain(told)
+      const failureMark = kind === 'messages' ? '"is_error":true' : '[The tool failed]'
+      if (kind !== 'demo') expect(JSON.stringify(world.asked())).toContain(failureMark)
     })
 
     test('forces a tool, and disables all of them', async () => {

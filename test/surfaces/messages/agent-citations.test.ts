@@ -79,11 +79,11 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
   test('receives the same as a stream, including the citation', async () => {
     const client = clients.client(Sdk)
     const whole = await client.messages.create(body(demo))
-    const heard: unknown[] = []
+    const citations: unknown[] = []
     const stream = client.messages.stream(body(demo))
-    stream.on('citation', (told) => heard.push(told))
+    stream.on('citation', (told) => citations.push(told))
     expect(plain(await stream.finalMessage())).toEqual(plain(whole))
-    expect(heard).toEqual([citation()])
+    expect(citations).toEqual([citation()])
   })
 
   test('receives the same however the model splits its output', async () => {
@@ -132,7 +132,7 @@ test('a user without access to the collections receives nothing from them', asyn
   const client = clients.client(sdks[0].Sdk, { apiKey: null, authToken })
   const message = await client.messages.create(body(chat))
   expect(plain(message)).toMatchObject([{ text: 'Nobody knows 【1】.', citations: null }])
-  const told = JSON.stringify(clients.asked()['messages'])
-  expect(told).toContain('1 of the 1 collections')
-  expect(told).not.toContain('March')
+  const prompt = JSON.stringify(clients.asked()['messages'])
+  expect(prompt).toContain('1 of the 1 collections')
+  expect(prompt).not.toContain('March')
 })

@@ -70,8 +70,8 @@ const refusals: [what: string, fields: object, place: string][] = [
 describe('invalid input is refused with its path:', () => {
   test.each(refusals)('%s', async (_, fields, place) => {
     for (const stream of [false, true]) {
-      const answer = await gateway.post(path, { ...hello, ...fields, stream })
-      const { status, type, message } = await readFailure(answer, gateway)
+      const httpResponse = await gateway.post(path, { ...hello, ...fields, stream })
+      const { status, type, message } = await readFailure(httpResponse, gateway)
       expect([status, type]).toEqual([400, 'invalid_request_error'])
       expect(message).toStartWith(place)
     }
@@ -122,16 +122,16 @@ describe('accepted input:', () => {
   ]
 
   test.each(accepted)('%s', async (_, fields) => {
-    const answer = await gateway.post(path, { ...hello, ...fields })
-    expect(await answer.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
+    const httpResponse = await gateway.post(path, { ...hello, ...fields })
+    expect(await httpResponse.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
   })
 
   test('a gzip body and an unknown beta', async () => {
-    const answer = await gateway.request(path, {
+    const httpResponse = await gateway.request(path, {
       method: 'POST',
       headers: { 'content-encoding': 'gzip', 'anthropic-beta': 'nobody-knows-2031-01-01' },
       body: new Uint8Array(zlib.gzipSync(JSON.stringify(hello))),
     })
-    expect(await answer.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
+    expect(await httpResponse.json()).toMatchObject({ type: 'message', stop_reason: 'end_turn' })
   })
 })

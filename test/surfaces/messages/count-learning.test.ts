@@ -28,8 +28,8 @@ const text = textOf('english')
 
 async function count(model: string): Promise<number> {
   const messages = [{ role: 'user', content: text }]
-  const answer = await gateway.post('/compat/v1/messages/count_tokens', { model, messages })
-  return JSON.parse(await answer.text()).input_tokens
+  const httpResponse = await gateway.post('/compat/v1/messages/count_tokens', { model, messages })
+  return JSON.parse(await httpResponse.text()).input_tokens
 }
 
 test('the usage that an upstream reports on one surface improves the counts of the other', async () => {

@@ -34,17 +34,23 @@ afterAll(async () => {
 const hello = [{ role: 'user', content: 'five words, and a mark' }]
 
 async function count(body: object): Promise<{ tokens: number; tier: string | null }> {
-  const answer = await gateway.post('/compat/v1/messages/count_tokens', body)
-  expect(answer.status).toBe(200)
-  const told = JSON.parse(await answer.text())
-  expect(Object.keys(told)).toEqual(['input_tokens'])
-  return { tokens: told.input_tokens, tier: answer.headers.get('x-sluice-token-count') }
+  const httpResponse = await gateway.post('/compat/v1/messages/count_tokens', body)
+  expect(httpResponse.status).toBe(200)
+  const responseBody = JSON.parse(await httpResponse.text())
+  expect(Object.keys(responseBody)).toEqual(['input_tokens'])
+  return {
+    tokens: responseBody.input_tokens,
+    tier: httpResponse.headers.get('x-sluice-token-count'),
+  }
 }
 
 async function countAsResponse(body: object) {
-  const answer = await gateway.post('/v1/responses/input_tokens', body)
-  const told = JSON.parse(await answer.text())
-  return { tokens: told.input_tokens, tier: answer.headers.get('x-sluice-token-count') }
+  const httpResponse = await gateway.post('/v1/responses/input_tokens', body)
+  const responseBody = JSON.parse(await httpResponse.text())
+  return {
+    tokens: responseBody.input_tokens,
+    tier: httpResponse.headers.get('x-sluice-token-count'),
+  }
 }
 
 describe('the header names the counting method', () => {
@@ -60,12 +66,12 @@ describe('the header names the counting method', () => {
   })
 
   test('aliases of the route count as well, with the query that clients add', async () => {
-    const answer = await gateway.post('/compat/messages/count_tokens?beta=true', {
+    const httpResponse = await gateway.post('/compat/messages/count_tokens?beta=true', {
       model: 'counted',
       messages: hello,
     })
-    expect(answer.headers.get('x-sluice-token-count')).toBe('upstream')
-    expect(await answer.json()).toEqual({ input_tokens: 321 })
+    expect(httpResponse.headers.get('x-sluice-token-count')).toBe('upstream')
+    expect(await httpResponse.json()).toEqual({ input_tokens: 321 })
   })
 })
 
@@ -178,31 +184,34 @@ describe('everything that a client sends is counted', () => {
 describe('a message begins with the counted number', () => {
   const message = { messages: [{ role: 'user', content: textOf('english') }] }
   const begin = async (body: object) => {
-    const answer = await gateway.post('/compat/v1/messages', { ...body, stream: true })
-    const frames = (await answer.text()).split('\n')
+    const httpResponse = await gateway.post('/compat/v1/messages', { ...body, stream: true })
+    const frames = (await httpResponse.text()).split('\n')
     const start = frames.find((line) => line.includes('"message_start"')) ?? ''
     return JSON.parse(start.replace('data: ', '')).message.usage.input_tokens
   }
 
   test('if it was counted before', async () => {
-    const asked = { model: 'demo-fast', ...message }
-    const { tokens } = await count(asked)
-    expect(await begin({ ...asked, max_tokens: 50 })).toBe(tokens)
+    const requestBody = { model: 'demo-fast', ...message }
+    const { tokens } = await count(requestBody)
+    expect(await begin({ ...requestBody, max_tokens: 50 })).toBe(tokens)
   })
 
   test('and with a close estimate if not', async () => {
     const fresh = `${textOf('code')} ${textOf('json')}`
-    const asked = { model: 'demo-fast', messages: [{ role: 'user', content: fresh }] }
-    const began = await begin({ ...asked, max_tokens: 50 })
-    const { tokens } = await count(asked)
+    const requestBody = { model: 'demo-fast', messages: [{ role: 'user', content: fresh }] }
+    const began = await begin({ ...requestBody, max_tokens: 50 })
+    const { tokens } = await count(requestBody)
     expect(began / tokens).toBeWithin(0.85, 1.15)
   })
 
   test('as does a message with max_tokens 0', async () => {
-    const asked = { model: 'demo', messages: [{ role: 'user', content: 'Only warm up.' }] }
-    const answer = await gateway.post('/compat/v1/messages', { ...asked, max_tokens: 0 })
-    const { usage } = JSON.parse(await answer.text())
-    expect(usage.input_tokens).toBe((await count(asked)).tokens)
+    const requestBody = { model: 'demo', messages: [{ role: 'user', content: 'Only warm up.' }] }
+    const httpResponse = await gateway.post('/compat/v1/messages', {
+      ...requestBody,
+      max_tokens: 0,
+    })
+    const { usage } = JSON.parse(await httpResponse.text())
+    expect(usage.input_tokens).toBe((await count(requestBody)).tokens)
   })
 })
 
@@ -217,15 +226,15 @@ describe('a count is refused', () => {
   })
 
   test('without messages', async () => {
-    const answer = await gateway.post('/compat/v1/messages/count_tokens', { model: 'demo' })
-    expect(answer.status).toBe(400)
+    const httpResponse = await gateway.post('/compat/v1/messages/count_tokens', { model: 'demo' })
+    expect(httpResponse.status).toBe(400)
   })
 
   test('without a credential', async () => {
-    const answer = await fetch(`${gateway.url}/compat/v1/messages/count_tokens`, {
+    const httpResponse = await fetch(`${gateway.url}/compat/v1/messages/count_tokens`, {
       method: 'POST',
       body: JSON.stringify({ model: 'demo', messages: hello }),
     })
-    expect(answer.status).toBe(401)
+    expect(httpResponse.status).toBe(401)
   })
 })

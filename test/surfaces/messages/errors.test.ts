@@ -9,7 +9,7 @@ import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-let hasty: Gateway
+let shortDeadlines: Gateway
 let full: Gateway
 
 beforeAll(async () => {
@@ -17,11 +17,11 @@ beforeAll(async () => {
   const offer = { url: upstream.baseUrl, key: 'an-upstream-credential', models: ['m'] }
   const retry = { retriesMax: 0 }
   gateway = await startGateway({ upstream: [offer], retry })
-  hasty = await startGateway({ upstream: [offer], retry, deadlines: { firstEventMs: 50 } })
+  shortDeadlines = await startGateway({ upstream: [offer], retry, deadlines: { firstEventMs: 50 } })
   full = await startGateway({ upstream: [offer], retry, limits: { streamsMax: 1 } })
 })
 afterAll(async () => {
-  for (const started of [gateway, hasty, full]) await started.stop()
+  for (const started of [gateway, shortDeadlines, full]) await started.stop()
   await stopUpstreams()
 })
 
@@ -101,7 +101,10 @@ describe.each(ways)('before the first output, $way', ({ stream }) => {
 
   test('a silent upstream is a timeout', async () => {
     upstream.answer({ ending: 'silent' })
-    const { status, type, code } = await readFailure(await ask(hasty, stream), hasty)
+    const { status, type, code } = await readFailure(
+      await ask(shortDeadlines, stream),
+      shortDeadlines,
+    )
     expect([status, type, code]).toEqual([504, 'timeout_error', 'upstream_first_event_timeout'])
   })
 

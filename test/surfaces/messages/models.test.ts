@@ -32,8 +32,8 @@ beforeAll(async () => {
     ],
   })
   await eventually('the upstream was asked', () => gateway.deps.catalogue.list().length === 5)
-  const made = await gateway.post('/v1/agents', { name: 'Librarian', model: 'org/new' })
-  agentId = Object(await made.json()).id
+  const created = await gateway.post('/v1/agents', { name: 'Librarian', model: 'org/new' })
+  agentId = Object(await created.json()).id
 })
 afterAll(async () => {
   await gateway.stop()
@@ -126,8 +126,8 @@ describe('the list', () => {
   test.each(['/compat/models', '/compat/v1/v1/models', '/compat/v1/models/'])(
     'is served at %s as well',
     async (path) => {
-      const answer = await gateway.request(path)
-      expect(await answer.json()).toEqual(Object(await read()))
+      const httpResponse = await gateway.request(path)
+      expect(await httpResponse.json()).toEqual(Object(await read()))
     },
   )
 
@@ -193,9 +193,9 @@ describe('a page', () => {
     'after_id=thinker',
     'after_id=vendor-model-thinker&before_id=vendor-model-undated',
   ])('by %s is refused', async (query) => {
-    const answer = await gateway.request(`/compat/v1/models?${query}`)
-    expect(answer.status).toBe(400)
-    expect(await answer.json()).toMatchObject({ error: { type: 'invalid_request_error' } })
+    const httpResponse = await gateway.request(`/compat/v1/models?${query}`)
+    expect(httpResponse.status).toBe(400)
+    expect(await httpResponse.json()).toMatchObject({ error: { type: 'invalid_request_error' } })
   })
 
   test('can have a thousand models, and ignores unknown parameters', async () => {
@@ -220,9 +220,12 @@ describe('one model', () => {
     ['vendor-agent-AGENT%5B1m%5D', 'vendor-agent-AGENT[1m]'],
   ])('is found as %s', async (name, id) => {
     for (const base of ['/compat/v1/models', '/compat/models']) {
-      const answer = await gateway.request(`${base}/${name.replace('AGENT', agentId)}`)
-      expect(answer.status).toBe(200)
-      expect(await answer.json()).toMatchObject({ type: 'model', id: id.replace('AGENT', agentId) })
+      const httpResponse = await gateway.request(`${base}/${name.replace('AGENT', agentId)}`)
+      expect(httpResponse.status).toBe(200)
+      expect(await httpResponse.json()).toMatchObject({
+        type: 'model',
+        id: id.replace('AGENT', agentId),
+      })
     }
   })
 
@@ -234,8 +237,8 @@ describe('one model', () => {
     'acme-model-thinker',
     'org',
   ])('is not found as %s', async (name) => {
-    const answer = await gateway.request(`/compat/v1/models/${name}`)
-    expect(answer.status).toBe(404)
-    expect(await answer.json()).toMatchObject({ error: { type: 'not_found_error' } })
+    const httpResponse = await gateway.request(`/compat/v1/models/${name}`)
+    expect(httpResponse.status).toBe(404)
+    expect(await httpResponse.json()).toMatchObject({ error: { type: 'not_found_error' } })
   })
 })

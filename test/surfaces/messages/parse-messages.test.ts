@@ -4,10 +4,10 @@ import {
   called,
   itemsOf,
   type Message,
+  messageItem,
   parse,
   refusalOfMessages,
   returned,
-  said,
   text,
   toolResult,
   toolUse,
@@ -19,15 +19,15 @@ const expectItems = (...messages: Message[]) => expect<unknown>(itemsOf(...messa
 describe('turns', () => {
   test('of one role are merged if consecutive', () => {
     expectItems(user('One.'), user(text('Two.'), text('Three.')), assistant('Yes.')).toEqual([
-      said('user', 'One.', 'Two.', 'Three.'),
-      said('assistant', 'Yes.'),
+      messageItem('user', 'One.', 'Two.', 'Three.'),
+      messageItem('assistant', 'Yes.'),
     ])
   })
 
   test('can begin with the assistant in a truncated conversation', () => {
     expectItems(assistant('Hello.'), user('Hi.')).toEqual([
-      said('assistant', 'Hello.'),
-      said('user', 'Hi.'),
+      messageItem('assistant', 'Hello.'),
+      messageItem('user', 'Hi.'),
     ])
   })
 
@@ -38,15 +38,15 @@ describe('turns', () => {
       assistant(text('The sky'), cited, text('.')),
       assistant('Often.'),
     ).toEqual([
-      said('user', '?'),
-      said('assistant', 'The sky is red.'),
-      said('assistant', 'Often.'),
+      messageItem('user', '?'),
+      messageItem('assistant', 'The sky is red.'),
+      messageItem('assistant', 'Often.'),
     ])
   })
 
   test('drop empty texts, and messages without other content', () => {
     expectItems(user(''), user(text(''), text('Hi.')), assistant(''), user(text(''))).toEqual([
-      said('user', 'Hi.'),
+      messageItem('user', 'Hi.'),
     ])
     expect(refusalOfMessages(user(''), assistant(text('')))).toBe(
       'messages: must have content for a model',
@@ -103,10 +103,10 @@ describe('system messages within a conversation', () => {
       role: 'system',
       content: '',
     }).toEqual([
-      said('system', 'First.'),
-      said('user', 'Hi.'),
-      said('system', 'Be brief.\n\nBe kind.'),
-      said('assistant', 'Yes.'),
+      messageItem('system', 'First.'),
+      messageItem('user', 'Hi.'),
+      messageItem('system', 'Be brief.\n\nBe kind.'),
+      messageItem('assistant', 'Yes.'),
     ])
   })
 
@@ -114,7 +114,10 @@ describe('system messages within a conversation', () => {
     const addition = { type: 'tool_addition', tool: { name: 'look' } }
     const system = { role: 'system', content: [addition, text('Look.')] }
     const parsed = parse({ messages: [user('Hi.'), system] })
-    expect<unknown>(parsed.request.items).toEqual([said('user', 'Hi.'), said('system', 'Look.')])
+    expect<unknown>(parsed.request.items).toEqual([
+      messageItem('user', 'Hi.'),
+      messageItem('system', 'Look.'),
+    ])
     expect(parsed.ignored).toEqual(['tool_addition'])
     expect(refusalOfMessages({ role: 'system', content: [text('a'), { type: 'image' }] })).toBe(
       'messages.0.content.1.type: is "image", but only text is allowed here',
@@ -130,13 +133,13 @@ describe('calls and results', () => {
       user(text('And?'), toolResult('b', { content: 'dark' })),
       user(toolResult('a', { content: [text('red'), text(''), text('and blue')] })),
     ).toEqual([
-      said('user', 'Look.'),
-      said('assistant', 'I will.'),
+      messageItem('user', 'Look.'),
+      messageItem('assistant', 'I will.'),
       called('a', 'look', '{"at":"sky"}'),
       called('b'),
       returned('b', 'dark'),
       returned('a', 'red', 'and blue'),
-      said('user', 'And?'),
+      messageItem('user', 'And?'),
     ])
   })
 

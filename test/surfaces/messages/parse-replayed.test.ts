@@ -6,10 +6,10 @@ import {
   assistant,
   called,
   itemsOf,
+  messageItem,
   parse,
   refusalOfMessages,
   returned,
-  said,
   text,
   toolUse,
   user,
@@ -52,7 +52,7 @@ describe('thinking', () => {
     const own = seal({ text: 'Hm.', payload: null, maker: null })
     expect(after(thinking('Hm.', own), text('Well.'), toolUse('a'))).toEqual([
       { type: 'reasoning', summary: [], text: 'Hm.' },
-      said('assistant', 'Well.'),
+      messageItem('assistant', 'Well.'),
       called('a'),
     ])
   })
@@ -116,13 +116,13 @@ describe('server tools of an earlier response', () => {
         text('Red.'),
       ),
     ).toEqual([
-      said('assistant', 'I look.'),
+      messageItem('assistant', 'I look.'),
       called('s', 'web_search', '{"query":"sky"}'),
       returned(
         's',
         '{"type":"web_search_result","title":"Skies","url":"https://a.example","page_age":null}',
       ),
-      said('assistant', 'Red.'),
+      messageItem('assistant', 'Red.'),
     ])
   })
 
@@ -152,9 +152,11 @@ describe('server tools of an earlier response', () => {
   })
 
   test('are dropped without a result, and kept as text without a call', () => {
-    expect(after(use('s', 'web_search'), text('Well.'))).toEqual([said('assistant', 'Well.')])
+    expect(after(use('s', 'web_search'), text('Well.'))).toEqual([
+      messageItem('assistant', 'Well.'),
+    ])
     expect(after(result('mcp', 's', 'Red.'), result('mcp', 't'))).toEqual([
-      said('assistant', 'Red.'),
+      messageItem('assistant', 'Red.'),
     ])
   })
 
@@ -178,9 +180,9 @@ test('a summary of the earlier conversation is text, and vendor blocks are ignor
   const messages = [user(text('Hi.'), upload), assistant(...blocks), user('Go on.')]
   const parsed = parse({ messages })
   expect<unknown>(parsed.request.items).toEqual([
-    said('user', 'Hi.'),
-    said('assistant', 'They spoke of skies.'),
-    said('user', 'Go on.'),
+    messageItem('user', 'Hi.'),
+    messageItem('assistant', 'They spoke of skies.'),
+    messageItem('user', 'Go on.'),
   ])
   expect(parsed.ignored).toEqual(['container_upload', 'fallback', 'mcp_listing'])
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
 import { parseCountTokens } from '#surfaces/messages/parse.ts'
-import { contextWith, parse, refusalOf, refusalOfBody, said, text, user } from './parsing.ts'
+import { contextWith, messageItem, parse, refusalOf, refusalOfBody, text, user } from './parsing.ts'
 
 const older = { 'anthropic-version': '2023-06-01' }
 const newer = { 'anthropic-version': '2026-10-21' }
@@ -13,7 +13,7 @@ describe('the body', () => {
     expect<unknown>(plain).toEqual({
       model: 'demo',
       instructions: null,
-      items: [said('user', 'Hello')],
+      items: [messageItem('user', 'Hello')],
       tools: [],
       toolChoice: { type: 'auto' },
       parallelToolCalls: true,
@@ -61,7 +61,7 @@ describe('the body', () => {
       service_tier: null,
       temperature: null,
     }
-    expect<unknown>(parse(fields).request.items).toEqual([said('user', 'Hello')])
+    expect<unknown>(parse(fields).request.items).toEqual([messageItem('user', 'Hello')])
   })
 
   test.each([
@@ -139,11 +139,11 @@ describe('system', () => {
 
 describe('sampling', () => {
   const given = { temperature: 0.5, top_p: 0.9, top_k: 40, stop_sequences: ['END', ' \n'] }
-  const heard = { temperature: 0.5, topP: 0.9, topK: 40 }
+  const sampling = { temperature: 0.5, topP: 0.9, topK: 40 }
 
   test('applies in the older dialects, which are the default', () => {
-    expect(parse(given, older).request.sampling).toMatchObject(heard)
-    expect(parse(given).request.sampling).toMatchObject(heard)
+    expect(parse(given, older).request.sampling).toMatchObject(sampling)
+    expect(parse(given).request.sampling).toMatchObject(sampling)
     expect(refusalOf({ temperature: 'hot' }, older)).toBe(
       'temperature: must be a number from 0 to 2',
     )
@@ -270,5 +270,5 @@ test('a count requires no max_tokens, and parses the same prompt', () => {
     { model: 'demo', system: 'Be kind.', messages: [user('Hello')], max_tokens: 'many' },
     contextWith(),
   )
-  expect(counted).toMatchObject({ instructions: 'Be kind.', items: [said('user', 'Hello')] })
+  expect(counted).toMatchObject({ instructions: 'Be kind.', items: [messageItem('user', 'Hello')] })
 })

@@ -55,7 +55,7 @@ export const toolResult = (id: string, fields: object = {}) => ({
 })
 
 /** Items in a short notation. */
-export const said = (role: string, ...texts: string[]) => ({
+export const messageItem = (role: string, ...texts: string[]) => ({
   type: 'message',
   role,
   parts: texts.map(text),

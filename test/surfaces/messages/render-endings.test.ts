@@ -61,9 +61,12 @@ const endings: [what: string, GenerationEvent[], Partial<Finish>, end: object][]
 
 test.each(endings)('%s', (_, blocks, finish, end) => {
   const batches = [generationOf(blocks, finish)]
-  const told = { stop_sequence: null, stop_details: null, container: null, ...end }
-  expect(renderMessage(batches).frames.at(-2)).toMatchObject({ type: 'message_delta', delta: told })
-  expect(foldMessage(batches)).toMatchObject(told)
+  const expectedEnd = { stop_sequence: null, stop_details: null, container: null, ...end }
+  expect(renderMessage(batches).frames.at(-2)).toMatchObject({
+    type: 'message_delta',
+    delta: expectedEnd,
+  })
+  expect(foldMessage(batches)).toMatchObject(expectedEnd)
 })
 
 test('output that does not conform to the requested format is a failure', () => {

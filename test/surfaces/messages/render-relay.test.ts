@@ -54,11 +54,14 @@ const end = [
 const finish = generationOf([]).slice(-1)
 const begin: GenerationEvent = { type: 'generation-start' }
 const text = textBlock(0, 'Hello')
-const said = [open(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hello' })]
+const openText = [
+  open(0, { type: 'text', text: '' }),
+  delta(0, { type: 'text_delta', text: 'Hello' }),
+]
 
 describe('frames of an upstream', () => {
   test('are relayed unchanged, except for the id and the model', () => {
-    const frames = [start, ...said, stop(0), ...end]
+    const frames = [start, ...openText, stop(0), ...end]
     const { message, wire } = renderMessage([relayed(frames, generationOf(text))])
     expect(message).toMatchObject({
       id: 'msg_test',
@@ -154,12 +157,12 @@ describe('frames that stop', () => {
   const cut: GenerationEvent = { type: 'text-end', block: 0, complete: false }
 
   test('within a block are followed by its end and the error', () => {
-    const batches = [relayed([start, ...said], [begin, ...text.slice(0, 2)]), [cut, failure]]
+    const batches = [relayed([start, ...openText], [begin, ...text.slice(0, 2)]), [cut, failure]]
     const { error, frames } = renderMessage(batches)
     expect(error).toMatchObject({ type: 'api_error', message: 'Cut.' })
     expect(frames.map(({ type }) => type).slice(-2)).toEqual(['content_block_stop', 'error'])
     const renderer = openMessageRenderer()
-    const wire = renderer.push(relayed([start, ...said], [begin, ...text.slice(0, 2)]))
+    const wire = renderer.push(relayed([start, ...openText], [begin, ...text.slice(0, 2)]))
     checkMessageStream(wire + renderer.fail(new AppError('internal_error', 'Oh.')))
   })
 
@@ -167,12 +170,12 @@ describe('frames that stop', () => {
     const error = { type: 'overloaded_error', message: 'Overloaded' }
     const body = JSON.stringify({ type: 'error', error, request_id: 'req_theirs' })
     const contentType = 'application/json'
-    const told = new AppError('upstream_overloaded', 'The upstream is busy.', {
+    const upstreamError = new AppError('upstream_overloaded', 'The upstream is busy.', {
       relay: { status: 529, body, contentType },
     })
     const { wire, error: seen } = renderMessage([
       relayed([start], [begin]),
-      [{ type: 'error', error: told }],
+      [{ type: 'error', error: upstreamError }],
     ])
     expect(seen).toEqual(error)
     expect(wire).not.toContain('req_theirs')
@@ -180,7 +183,7 @@ describe('frames that stop', () => {
 
   test('within a block without events are followed by its end', () => {
     const unknown = open(1, { type: 'container_upload', file_id: 'f' })
-    const begun = relayed([start, ...said, stop(0), unknown], [begin, ...text])
+    const begun = relayed([start, ...openText, stop(0), unknown], [begin, ...text])
     const { error, message } = renderMessage([begun, [failure]])
     expect(error).not.toBeNull()
     expect(message).toMatchObject({ content: [{ text: 'Hello' }, { file_id: 'f' }] })
@@ -191,7 +194,7 @@ describe('frames that stop', () => {
       ...textBlock(0, 'Hello', ' world'),
       ...callBlock(1, { callId: 'c', pieces: ['{"a":1}'] }),
     ])
-    const batches = [relayed([start, ...said], events.slice(0, 3)), events.slice(3)]
+    const batches = [relayed([start, ...openText], events.slice(0, 3)), events.slice(3)]
     for (const message of [renderMessage(batches).message, foldMessage(batches)]) {
       expect(message).toMatchObject({
         content: [
@@ -238,7 +241,7 @@ describe('frames that stop', () => {
   test('do not resume: the rest is rendered from events', () => {
     const events = generationOf([...text, ...textBlock(1, 'again')])
     const batches = [
-      relayed([start, ...said], events.slice(0, 3)),
+      relayed([start, ...openText], events.slice(0, 3)),
       events.slice(3, 4),
       relayed([open(7, { type: 'text', text: '' })], events.slice(4)),
     ]

@@ -151,7 +151,7 @@ describe('a stream', () => {
 
 describe('a failure', () => {
   const full = new AppError('upstream_overloaded', 'Full.')
-  const told = {
+  const expectedError = {
     type: 'overloaded_error',
     message: 'Full.',
     details: { error_code: 'upstream_overloaded' },
@@ -163,7 +163,7 @@ describe('a failure', () => {
       const { error, message } = checkMessageStream(
         (opened ? renderer.open() : '') + renderer.fail(full),
       )
-      expect(error).toEqual(told)
+      expect(error).toEqual(expectedError)
       expect(message).toBeNull()
     }
   })
@@ -180,7 +180,7 @@ describe('a failure', () => {
       push(begun) + fail(full),
     ]) {
       const { error, frames, message } = checkMessageStream(wire)
-      expect(error).toEqual(told)
+      expect(error).toEqual(expectedError)
       expect(frames.slice(-2).map(({ type }) => type)).toEqual(['content_block_stop', 'error'])
       expect(message).toMatchObject({ content: [{ text: 'Hel' }] })
     }

@@ -16,14 +16,14 @@ type RequestObject = [name: string, object: JsonObject, bodyOf: (object: JsonObj
 
 const user = (...content: unknown[]) => ({ role: 'user', content })
 const assistant = (...content: unknown[]) => ({ role: 'assistant', content })
-const asked = user(text('Hello'))
+const question = user(text('Hello'))
 const look = { name: 'look', input_schema: { type: 'object' } }
 const base64 = { type: 'base64', data: 'iVBORw0KGgo=' }
 const fromUser = (block: JsonObject) => ({ messages: [user(block, text('And?'))] })
-const fromAssistant = (block: JsonObject) => ({ messages: [asked, assistant(block), asked] })
+const fromAssistant = (block: JsonObject) => ({ messages: [question, assistant(block), question] })
 const call = (block: JsonObject) => ({
   messages: [
-    asked,
+    question,
     assistant(block),
     user({ type: 'tool_result', tool_use_id: 'a', content: 'x' }),
   ],
@@ -48,7 +48,7 @@ const objects: RequestObject[] = [
   [
     'a result',
     { type: 'tool_result', tool_use_id: 'a' },
-    (block) => ({ messages: [asked, assistant(toolUse('a')), user(block)] }),
+    (block) => ({ messages: [question, assistant(toolUse('a')), user(block)] }),
   ],
   ['thinking', { type: 'thinking', thinking: 'Hm.' }, fromAssistant],
   ['redacted thinking', { type: 'redacted_thinking', data: 'x' }, fromAssistant],
@@ -70,7 +70,7 @@ const objects: RequestObject[] = [
 ]
 
 const isDocumented = (fields: object) =>
-  isDescribed(createMessage, { model: 'demo', max_tokens: 100, messages: [asked], ...fields })
+  isDescribed(createMessage, { model: 'demo', max_tokens: 100, messages: [question], ...fields })
 
 describe('the parser and the schema accept the object, and refuse it without any of its fields', () => {
   test.each(objects)('%s', (_, object, bodyOf) => {

@@ -58,8 +58,8 @@ test('thinking blocks conform to the documented schema', async () => {
 })
 
 test('a message is streamed', async () => {
-  const answer = await gateway.post('/compat/v1/messages', { ...hello, stream: true })
-  const { frames } = checkMessageStream(await answer.text())
+  const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, stream: true })
+  const { frames } = checkMessageStream(await httpResponse.text())
   for (const frame of frames) checkDescribed(messageEvent, frame)
   const types = new Set(frames.map(({ type }) => type))
   expect([...types].filter((type) => type !== 'ping')).toEqual([

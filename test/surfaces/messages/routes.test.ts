@@ -32,9 +32,9 @@ const bases = ['/compat/v1/messages', '/compat/messages', '/compat/v1/v1/message
 
 describe.each(bases)('%s', (path) => {
   test('returns a message', async () => {
-    const answer = await gateway.post(`${path}?beta=true`, hello)
-    expect(answer.headers.get('request-id')).toMatch(/^req_\w{26}$/)
-    const message = Object(await answer.json())
+    const httpResponse = await gateway.post(`${path}?beta=true`, hello)
+    expect(httpResponse.headers.get('request-id')).toMatch(/^req_\w{26}$/)
+    const message = Object(await httpResponse.json())
     expect(message).toMatchObject({
       type: 'message',
       role: 'assistant',
@@ -47,10 +47,10 @@ describe.each(bases)('%s', (path) => {
   })
 
   test('returns the same as a stream', async () => {
-    const answer = await gateway.post(path, { ...hello, stream: true })
-    expect(answer.headers.get('content-type')).toStartWith('text/event-stream')
-    expect(answer.headers.get('request-id')).toMatch(/^req_\w{26}$/)
-    const wire = await answer.text()
+    const httpResponse = await gateway.post(path, { ...hello, stream: true })
+    expect(httpResponse.headers.get('content-type')).toStartWith('text/event-stream')
+    expect(httpResponse.headers.get('request-id')).toMatch(/^req_\w{26}$/)
+    const wire = await httpResponse.text()
     expect(wire).not.toContain('[DONE]')
     expect(checkMessageStream(wire).message).toMatchObject({
       model: 'm',
@@ -60,14 +60,14 @@ describe.each(bases)('%s', (path) => {
   })
 
   test('counts tokens without calling the model', async () => {
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     const { max_tokens: _, ...prompt } = hello
-    const answer = await gateway.post(`${path}/count_tokens?beta=true`, prompt)
-    expect(await answer.json()).toEqual({ input_tokens: expect.any(Number) })
+    const httpResponse = await gateway.post(`${path}/count_tokens?beta=true`, prompt)
+    expect(await httpResponse.json()).toEqual({ input_tokens: expect.any(Number) })
     const longer = { ...prompt, system: 'You are a demo of many words.' }
     const more = await gateway.post(`${path}/count_tokens`, longer)
     expect(Object(await more.json()).input_tokens).toBeGreaterThan(5)
-    expect(upstream.requests.length).toBe(asked)
+    expect(upstream.requests.length).toBe(requestCount)
   })
 })
 
@@ -75,8 +75,8 @@ describe('the name of a model', () => {
   test.each(['m', 'vendor-model-m', 'm[1m]', 'vendor-model-m[1m]'])(
     'can be %s, and is echoed as sent',
     async (model) => {
-      const answer = await gateway.post('/compat/v1/messages', { ...hello, model })
-      expect(await answer.json()).toMatchObject({ model, content: [{ text: 'Hello wörld' }] })
+      const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, model })
+      expect(await httpResponse.json()).toMatchObject({ model, content: [{ text: 'Hello wörld' }] })
       expect(JSON.parse(upstream.requests.at(-1)?.body ?? '').model).toBe('m')
     },
   )
@@ -104,22 +104,28 @@ describe('the name of a model', () => {
 
 describe.each([true, false])('a message with max_tokens 0 (stream: %p)', (stream) => {
   test('is empty, counts its input and does not call the model', async () => {
-    const asked = upstream.requests.length
-    const answer = await gateway.post('/compat/v1/messages', { ...hello, max_tokens: 0, stream })
-    const message = stream ? checkMessageStream(await answer.text()).message : await answer.json()
+    const requestCount = upstream.requests.length
+    const httpResponse = await gateway.post('/compat/v1/messages', {
+      ...hello,
+      max_tokens: 0,
+      stream,
+    })
+    const message = stream
+      ? checkMessageStream(await httpResponse.text()).message
+      : await httpResponse.json()
     expect(message).toMatchObject({ content: [], stop_reason: 'max_tokens' })
     const { usage } = Object(message)
     expect(usage.input_tokens).toBeGreaterThan(0)
     expect(usage.output_tokens).toBe(0)
-    expect(upstream.requests.length).toBe(asked)
+    expect(upstream.requests.length).toBe(requestCount)
   })
 })
 
 test('ignored request parts are logged, and the content of the request is not', async () => {
   const tools = [{ type: 'web_search_20260318', name: 'web_search' }]
-  const answer = await gateway.post('/compat/v1/messages', { ...hello, tools })
-  expect(answer.status).toBe(200)
-  const lines = logOf(gateway, answer.headers.get('request-id') ?? '')
+  const httpResponse = await gateway.post('/compat/v1/messages', { ...hello, tools })
+  expect(httpResponse.status).toBe(200)
+  const lines = logOf(gateway, httpResponse.headers.get('request-id') ?? '')
   expect(lines).toContainEqual(
     expect.objectContaining({
       message: 'request parts ignored',
@@ -191,9 +197,9 @@ describe('unsupported paths', () => {
 describe('a probe', () => {
   test.each(['/', '/compat', '/compat/'])('of %s requires no credential', async (path) => {
     for (const method of ['GET', 'HEAD']) {
-      const answer = await fetch(gateway.url + path, { method })
-      expect(answer.status).toBe(200)
-      expect(await answer.text()).toBe(method === 'HEAD' ? '' : '{"status":"ok"}')
+      const httpResponse = await fetch(gateway.url + path, { method })
+      expect(httpResponse.status).toBe(200)
+      expect(await httpResponse.text()).toBe(method === 'HEAD' ? '' : '{"status":"ok"}')
     }
   })
 })
@@ -202,12 +208,12 @@ test('a disconnecting client aborts the upstream request', async () => {
   upstream.answer({ ending: 'hang', body: begun })
   const leaving = new AbortController()
   const before = upstream.connections.aborted
-  const answer = await gateway.request('/compat/v1/messages', {
+  const httpResponse = await gateway.request('/compat/v1/messages', {
     method: 'POST',
     signal: leaving.signal,
     body: JSON.stringify({ ...hello, stream: true }),
   })
-  await answer.body?.getReader().read()
+  await httpResponse.body?.getReader().read()
   leaving.abort()
   await upstream.until(({ connections }) => connections.aborted > before)
   upstream.answer(({ body }) => ({ body: chatAnswer(body) }))
@@ -235,8 +241,8 @@ describe('the SDK of the vendor', () => {
 
   test('maps the errors of the gateway to its own', async () => {
     const client = await open()
-    const asked = client.messages.create({ ...hello, model: 'nobody', messages: [] })
-    const failure = await asked.catch((error: unknown) => error)
+    const requestCount = client.messages.create({ ...hello, model: 'nobody', messages: [] })
+    const failure = await requestCount.catch((error: unknown) => error)
     if (!(failure instanceof Anthropic.BadRequestError)) throw failure
     expect(failure.type).toBe('invalid_request_error')
     expect(failure.requestID).toMatch(/^req_/)

@@ -33,8 +33,11 @@ describe('stop sequences', () => {
     stop_details: null,
   }
   beforeEach(() => {
-    const said = ['one, ', 'two, th', 'r', 'ee, four'].map((content) => chunk({ content }))
-    upstream.answer({ body: chatStream(said).replace('data: [DONE]\n\n', ''), ending: 'hang' })
+    const outputChunks = ['one, ', 'two, th', 'r', 'ee, four'].map((content) => chunk({ content }))
+    upstream.answer({
+      body: chatStream(outputChunks).replace('data: [DONE]\n\n', ''),
+      ending: 'hang',
+    })
   })
 
   test('end a stream and the upstream request at once', async () => {

@@ -44,13 +44,13 @@ async function sent(
   fields: object,
   headers: Record<string, string> = {},
 ): Promise<JsonObject> {
-  const answer = await gateway.request('/compat/v1/messages', {
+  const httpResponse = await gateway.request('/compat/v1/messages', {
     method: 'POST',
     headers: { ...json, ...headers },
     body: JSON.stringify({ model, max_tokens: 50, messages: [user('Hi.')], ...fields }),
   })
-  const told = await answer.text()
-  expect(answer.status, told).toBe(200)
+  const responseText = await httpResponse.text()
+  expect(httpResponse.status, responseText).toBe(200)
   const upstream = model === 'native' ? native : chat
   const body: unknown = JSON.parse(upstream.requests.at(-1)?.body ?? '')
   return isRecord(body) ? body : {}
@@ -210,8 +210,8 @@ describe('a chat upstream', () => {
   })
 
   test('gets only its own thinking back', async () => {
-    const asked = { model: 'chat', max_tokens: 50, messages: [user('Please think.')] }
-    const answer = Object(await (await gateway.post('/compat/v1/messages', asked)).json())
+    const requestBody = { model: 'chat', max_tokens: 50, messages: [user('Please think.')] }
+    const answer = Object(await (await gateway.post('/compat/v1/messages', requestBody)).json())
     expect(answer.content).toMatchObject([
       { type: 'thinking', thinking: 'Hm, yes.' },
       { type: 'text', text: 'Yes.' },
@@ -225,7 +225,7 @@ describe('a chat upstream', () => {
     }
     const body = await sent('chat', {
       messages: [
-        ...asked.messages,
+        ...requestBody.messages,
         // A client may remove the text; the signature contains it.
         assistant({ ...own, thinking: '' }, said),
         user('And?'),

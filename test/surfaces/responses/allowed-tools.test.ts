@@ -32,8 +32,8 @@ const answers = {
   responses: (namespace: string, speaks: boolean) => {
     const call = { type: 'function_call', id: 'f', call_id: 'a', name: 'find', namespace }
     const content = [{ type: 'output_text', text: 'Hm.', annotations: [] }]
-    const said = { type: 'message', id: 'm', role: 'assistant', content }
-    const output = [...(speaks ? [said] : []), { ...call, arguments: '{}' }]
+    const textMessage = { type: 'message', id: 'm', role: 'assistant', content }
+    const output = [...(speaks ? [textMessage] : []), { ...call, arguments: '{}' }]
     const events = [
       ...output.map((item, output_index) => ({
         type: 'response.output_item.done',

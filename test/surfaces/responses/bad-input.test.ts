@@ -142,10 +142,10 @@ describe.each([
 
 test('a tool of an unknown type is no error', async () => {
   const tools = [{ type: 'web_search', external_web_access: true }, weather, { type: 'acme:fly' }]
-  const answer = await gateway.post('/v1/responses', { model, input: 'x', tools })
-  expect(answer.status).toBe(200)
-  expect(await answer.json()).toMatchObject({ status: 'completed', tools })
-  const logged = logOf(gateway, answer.headers.get('x-request-id') ?? '')
+  const httpResponse = await gateway.post('/v1/responses', { model, input: 'x', tools })
+  expect(httpResponse.status).toBe(200)
+  expect(await httpResponse.json()).toMatchObject({ status: 'completed', tools })
+  const logged = logOf(gateway, httpResponse.headers.get('x-request-id') ?? '')
   expect(logged).toContainEqual(
     expect.objectContaining({ tools: ['web_search', 'acme:fly'], items: [] }),
   )
@@ -156,8 +156,13 @@ test('unknown fields and unknown items are no error', async () => {
     { type: 'acme:thing', id: 'x' },
     { role: 'user', content: 'x' },
   ]
-  const answer = await gateway.post('/v1/responses', { model, input, client_metadata: {}, foo: 1 })
-  expect(answer.status).toBe(200)
+  const httpResponse = await gateway.post('/v1/responses', {
+    model,
+    input,
+    client_metadata: {},
+    foo: 1,
+  })
+  expect(httpResponse.status).toBe(200)
 })
 
 describe('the length of a request', () => {
@@ -212,8 +217,8 @@ describe('unknown paths', () => {
     ['PUT', '/v1/responses', 404, 'not_found'],
   ])('%s %s', async (method, path, status, code) => {
     const body = JSON.stringify({ model, messages: [] })
-    const answer = await gateway.request(path, method === 'GET' ? {} : { method, body })
-    const failure = await readFailure(answer, gateway)
+    const httpResponse = await gateway.request(path, method === 'GET' ? {} : { method, body })
+    const failure = await readFailure(httpResponse, gateway)
     expect([failure.status, failure.code]).toEqual([status, code])
   })
 })

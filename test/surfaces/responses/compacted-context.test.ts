@@ -78,14 +78,14 @@ describe('the kept context', () => {
 
   test('keeps the newest user messages, and always the last one', () => {
     const long = 'word '.repeat(300)
-    const asked = (...texts: string[]) =>
+    const userMessages = (...texts: string[]) =>
       divide(
         texts.flatMap((text) => [user(text), assistant('ok')]),
         400,
       ).questions.map(textOf)
-    expect(asked('first', long, 'third')).toEqual(['first', long, 'third'])
-    expect(asked('first', long, long, 'last')).toEqual([long, 'last'])
-    expect(asked('first', long + long)).toEqual([long + long])
+    expect(userMessages('first', long, 'third')).toEqual(['first', long, 'third'])
+    expect(userMessages('first', long, long, 'last')).toEqual([long, 'last'])
+    expect(userMessages('first', long + long)).toEqual([long + long])
   })
 
   test('includes the previous summary, which is no instruction', () => {

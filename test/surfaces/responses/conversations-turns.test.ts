@@ -8,15 +8,15 @@ let upstream: ReplayUpstream
 let gateway: Gateway
 let client: OpenAI
 /** The request bodies of the model. */
-const asked: string[] = []
+const requestBodies: string[] = []
 
 beforeAll(async () => {
   upstream = await startReplayUpstream(({ path, body }) => {
     if (path.endsWith('/models')) {
       return { headers: { 'content-type': 'application/json' }, body: '{"data":[{"id":"m"}]}' }
     }
-    asked.push(body)
-    const delta = { content: `answer ${asked.length}` }
+    requestBodies.push(body)
+    const delta = { content: `answer ${requestBodies.length}` }
     return { body: chatStream([{ choices: [{ index: 0, delta, finish_reason: 'stop' }] }]) }
   })
   gateway = await startGateway({ upstream: [{ url: upstream.baseUrl }] })
@@ -42,7 +42,7 @@ test('each turn of a conversation gets the previous turns, and is stored for the
   const second = client.responses.stream({ model: 'm', input: 'two', conversation: { id } })
   expect((await second.finalResponse()).output_text).toBe('answer 2')
   expect(await textsIn(id)).toEqual(['Be brief.', 'one', 'answer 1', 'two', 'answer 2'])
-  const messages: unknown[] = JSON.parse(asked[1] ?? '{}').messages
+  const messages: unknown[] = JSON.parse(requestBodies[1] ?? '{}').messages
   const contents = messages.map((message) => Object(message).content)
   expect(contents).toEqual(['Be brief.', 'one', 'answer 1', 'two'])
 })
@@ -50,11 +50,11 @@ test('each turn of a conversation gets the previous turns, and is stored for the
 test('an unknown conversation, or one of another user, is not found', async () => {
   const { id } = await client.conversations.create()
   const apiKey = await gateway.token(['users'], 'a stranger')
-  const stranger = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 })
+  const otherUser = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 })
   const failures = await Promise.all(
     [
       client.responses.create({ model: 'm', input: 'x', conversation: 'conv_none' }),
-      stranger.responses.create({ model: 'm', input: 'x', conversation: id }),
+      otherUser.responses.create({ model: 'm', input: 'x', conversation: id }),
     ].map((answer) => answer.catch(({ status, param }) => ({ status, param }))),
   )
   expect(failures).toEqual([

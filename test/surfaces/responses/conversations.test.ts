@@ -4,13 +4,13 @@ import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
 let gateway: Gateway
 let client: OpenAI
-let stranger: OpenAI
+let otherUser: OpenAI
 
 beforeAll(async () => {
   gateway = await startGateway()
   client = await gateway.openai()
   const apiKey = await gateway.token(['users'], 'a stranger')
-  stranger = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 })
+  otherUser = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 })
 })
 afterAll(() => gateway.stop())
 
@@ -39,22 +39,24 @@ describe('a conversation', () => {
       created_at: expect.any(Number),
       metadata: {},
     })
-    const made = await client.conversations.create({ metadata: { topic: 'tests' }, items: [] })
-    expect(Math.abs(made.created_at - Date.now() / 1000)).toBeLessThan(60)
-    expect(await client.conversations.retrieve(made.id)).toMatchObject({
-      ...made,
+    const created = await client.conversations.create({ metadata: { topic: 'tests' }, items: [] })
+    expect(Math.abs(created.created_at - Date.now() / 1000)).toBeLessThan(60)
+    expect(await client.conversations.retrieve(created.id)).toMatchObject({
+      ...created,
       metadata: { topic: 'tests' },
     })
-    const changed = await client.conversations.update(made.id, { metadata: { topic: 'other' } })
-    expect(changed).toMatchObject({ ...made, metadata: { topic: 'other' } })
-    const cleared = await client.conversations.update(made.id, { metadata: null })
+    const changed = await client.conversations.update(created.id, { metadata: { topic: 'other' } })
+    expect(changed).toMatchObject({ ...created, metadata: { topic: 'other' } })
+    const cleared = await client.conversations.update(created.id, { metadata: null })
     expect(cleared.metadata).toEqual({})
-    expect(await client.conversations.delete(made.id)).toMatchObject({
-      id: made.id,
+    expect(await client.conversations.delete(created.id)).toMatchObject({
+      id: created.id,
       object: 'conversation.deleted',
       deleted: true,
     })
-    expect(await failureOf(client.conversations.retrieve(made.id))).toMatchObject({ status: 404 })
+    expect(await failureOf(client.conversations.retrieve(created.id))).toMatchObject({
+      status: 404,
+    })
   })
 
   test('begins with the given items, each with an id and all fields', async () => {
@@ -213,17 +215,17 @@ describe('another user', () => {
     }
     const absent = await askAs(client, 'conv_absent')
     expect(absent.match(/"status":404/g)).toHaveLength(9)
-    expect(await askAs(stranger, id)).toBe(absent)
-    expect(await askAs(stranger, 'conv_\u0000')).toContain('"status":404')
+    expect(await askAs(otherUser, id)).toBe(absent)
+    expect(await askAs(otherUser, 'conv_\u0000')).toContain('"status":404')
     expect(await idsOf(client.conversations.items.list(id))).toEqual(['msg_mine'])
   })
 
   test('cannot copy an item by its id', async () => {
     await client.conversations.create({ items: [say('secret', 'msg_secret')] })
-    const asked = stranger.conversations.create({
+    const copyRequest = otherUser.conversations.create({
       items: [{ type: 'item_reference', id: 'msg_secret' }],
     })
-    expect(await failureOf(asked)).toMatchObject({ status: 404, param: 'items[0].id' })
+    expect(await failureOf(copyRequest)).toMatchObject({ status: 404, param: 'items[0].id' })
   })
 })
 
@@ -241,20 +243,20 @@ describe('an invalid request', () => {
     [{ metadata: { a: 7 } }, 'metadata.a'],
     [{ metadata: Object.fromEntries(many.map((_, at) => [`k${at}`, 'v'])) }, 'metadata'],
   ])('is refused with the name of the field: %j', async (body, param) => {
-    const answer = await gateway.post('/v1/conversations', body)
-    const { error } = Object(await answer.json())
+    const httpResponse = await gateway.post('/v1/conversations', body)
+    const { error } = Object(await httpResponse.json())
     expect(error).toMatchObject({ param })
     expect(error.message).toStartWith(param.startsWith('items[0].id') ? 'Item' : param)
-    expect([400, 404]).toContain(answer.status)
+    expect([400, 404]).toContain(httpResponse.status)
   })
 
   test.each(['limit=0', 'limit=101', 'limit=x', 'order=up', 'after=msg_none'])(
     'is refused for its query: %s',
     async (query) => {
       const { id } = await client.conversations.create({ items: [say('one')] })
-      const answer = await gateway.request(`/v1/conversations/${id}/items?${query}`)
-      expect(answer.status).toBe(400)
-      expect(Object(await answer.json()).error.param).toBe(query.split('=')[0])
+      const httpResponse = await gateway.request(`/v1/conversations/${id}/items?${query}`)
+      expect(httpResponse.status).toBe(400)
+      expect(Object(await httpResponse.json()).error.param).toBe(query.split('=')[0])
     },
   )
 

@@ -86,8 +86,8 @@ describe.each([
   })
 
   test('a user whose groups lack can_access_api', async () => {
-    const stranger = bearer(await gateway.token(['strangers'], 'stranger'))
-    const failure = await readFailure(await ask(gateway, stranger, body()), gateway)
+    const withoutPermission = bearer(await gateway.token(['strangers'], 'stranger'))
+    const failure = await readFailure(await ask(gateway, withoutPermission, body()), gateway)
     expect([failure.status, failure.type, failure.code]).toEqual([
       403,
       'permission_error',

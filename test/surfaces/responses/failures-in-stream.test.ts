@@ -77,7 +77,7 @@ const cases: Case[] = [
   {
     what: 'silence',
     answer: { body: begun, ending: 'hang' },
-    by: () => hasty,
+    by: () => shortDeadlines,
     told: [504, 'upstream_gap_timeout'],
   },
   {
@@ -125,7 +125,7 @@ const cases: Case[] = [
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-let hasty: Gateway
+let shortDeadlines: Gateway
 let brief: Gateway
 
 beforeAll(async () => {
@@ -136,11 +136,11 @@ beforeAll(async () => {
     { ...offer, api: 'responses' as const, models: ['native'] },
   ]
   gateway = await startGateway({ upstream: offers })
-  hasty = await startGateway({ upstream: offers, deadlines: { gapMs: 50 } })
+  shortDeadlines = await startGateway({ upstream: offers, deadlines: { gapMs: 50 } })
   brief = await startGateway({ upstream: offers, deadlines: { totalMs: 50 } })
 })
 afterAll(async () => {
-  for (const started of [gateway, hasty, brief]) await started.stop()
+  for (const started of [gateway, shortDeadlines, brief]) await started.stop()
   await stopUpstreams()
 })
 

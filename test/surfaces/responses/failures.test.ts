@@ -16,7 +16,7 @@ const ways = [
 let upstream: ReplayUpstream
 let gateway: Gateway
 /** Short deadlines. */
-let hasty: Gateway
+let shortDeadlines: Gateway
 /** Long deadlines with short waits. */
 let brief: Gateway
 
@@ -24,11 +24,11 @@ beforeAll(async () => {
   upstream = await upstreamThat({})
   const offer = { url: upstream.baseUrl, key: upstreamKey, models: ['m'] }
   gateway = await startGateway({ upstream: [offer], retry: { retryAfterMaxMs: 1_000 } })
-  hasty = await startGateway({ upstream: [offer], deadlines: { firstEventMs: 50 } })
+  shortDeadlines = await startGateway({ upstream: [offer], deadlines: { firstEventMs: 50 } })
   brief = await startGateway({ upstream: [offer], deadlines: { totalMs: 50 } })
 })
 afterAll(async () => {
-  for (const started of [gateway, hasty, brief]) await started.stop()
+  for (const started of [gateway, shortDeadlines, brief]) await started.stop()
   await stopUpstreams()
 })
 
@@ -161,7 +161,7 @@ const cases: Case[] = [
   {
     what: 'silence before the headers',
     answer: { ending: 'silent' },
-    by: () => hasty,
+    by: () => shortDeadlines,
     told: [504, 'upstream_first_event_timeout'],
     retry: 'false',
     asked: 1,
@@ -169,7 +169,7 @@ const cases: Case[] = [
   {
     what: 'silence after the headers',
     answer: { body: ': wait\n\n', ending: 'hang' },
-    by: () => hasty,
+    by: () => shortDeadlines,
     told: [504, 'upstream_first_event_timeout'],
     retry: 'false',
     asked: 1,

@@ -71,8 +71,8 @@ function script(...answers: readonly (string | ReplayAnswer)[]): void {
 
 async function ask(fields: object): Promise<JsonObject> {
   const body = { model: 'chat', input: 'Holiday?', tools: [tool], store: false, ...fields }
-  const answer = await gateway.post('/v1/responses', body)
-  return asRecord(await answer.json())
+  const httpResponse = await gateway.post('/v1/responses', body)
+  return asRecord(await httpResponse.json())
 }
 
 const output = (response: JsonObject): JsonObject[] =>
@@ -134,8 +134,8 @@ describe('a model with file search', () => {
       { status: 'failed', queries: [], results: null },
       { status: 'failed', queries: [' '], results: null },
     ])
-    const told = asks().at(-1).messages.slice(-3)
-    expect(told.map(({ content }: { content: string }) => content)).toEqual([
+    const lastMessages = asks().at(-1).messages.slice(-3)
+    expect(lastMessages.map(({ content }: { content: string }) => content)).toEqual([
       expect.stringContaining('【1】'),
       'The search failed: "queries" must be a list of texts.',
       'The search failed: "queries" must not be empty.',
@@ -216,10 +216,10 @@ test('leaves passages that a later turn can cite without another search', async 
   })
   const { messages, tools } = asks().at(-1)
   expect(tools).toBeUndefined()
-  const told = messages.map(({ role, content }: { role: string; content: unknown }) =>
+  const lastMessages = messages.map(({ role, content }: { role: string; content: unknown }) =>
     role === 'tool' ? content : role,
   )
-  expect(told).toEqual([
+  expect(lastMessages).toEqual([
     'user',
     'assistant',
     expect.stringContaining('【1】 leave.txt\nHoliday'),

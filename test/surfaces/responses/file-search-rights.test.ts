@@ -69,13 +69,13 @@ function told(): string {
 }
 
 async function makeAgent(collections: string[], model = 'chat'): Promise<string> {
-  const answer = await gateway.post('/v1/agents', {
+  const httpResponse = await gateway.post('/v1/agents', {
     name: 'Helper',
     model,
     collections,
     visibility: { kind: 'everyone' },
   })
-  return String(Object(await answer.json()).model_id)
+  return String(Object(await httpResponse.json()).model_id)
 }
 
 describe('a named collection', () => {

@@ -35,7 +35,7 @@ const model = 'demo-fast'
 const input = 'Until when may holiday be carried over?'
 const tool: FileSearchTool = { type: 'file_search', vector_store_ids: ['docs'] }
 const tools = [tool]
-const asked = { model, input, tools }
+const params = { model, input, tools }
 
 const answerText =
   'It says in leave.txt: "Holiday may be carried over until March."\n\nI am a demo model and run without a network.'
@@ -71,22 +71,22 @@ const collect = (stream: AsyncIterable<ResponseStreamEvent>) => Array.fromAsync(
 
 describe('a response with a search', () => {
   test('cites the quoted passage', async () => {
-    expectCited(await client.responses.create(asked))
+    expectCited(await client.responses.create(params))
   })
 
   test.each(['demo', 'demo-tools', 'demo-reasoning'])('works with %s as well', async (other) => {
-    const { output, output_text } = await client.responses.create({ ...asked, model: other })
+    const { output, output_text } = await client.responses.create({ ...params, model: other })
     expect(output_text).toBe(answerText)
     expect(output.at(-1)).toMatchObject({ content: [{ annotations: [annotation()] }] })
   })
 
   test('is the same with the id of the collection', async () => {
     const byId = [{ ...tool, vector_store_ids: [docs.id] }]
-    expectCited(await client.responses.create({ ...asked, tools: byId }))
+    expectCited(await client.responses.create({ ...params, tools: byId }))
   })
 
   test('is the same in a stream, event by event', async () => {
-    const stream = client.responses.stream({ ...asked, store: false })
+    const stream = client.responses.stream({ ...params, store: false })
     const events = await collect(stream)
     expectCited(await stream.finalResponse())
     const types = events.map(({ type }) => type.replace('response.', ''))
@@ -110,7 +110,7 @@ describe('a response with a search', () => {
 
   test('contains the results on request', async () => {
     const include = ['file_search_call.results' as const]
-    const response = await client.responses.create({ ...asked, include })
+    const response = await client.responses.create({ ...params, include })
     const [call] = response.output
     expect(call).toMatchObject({
       results: [
@@ -133,7 +133,7 @@ describe('a response with a search', () => {
   test('returns the requested number of results, and respects the filters', async () => {
     const found = async (fields: Partial<FileSearchTool>) => {
       const { output } = await client.responses.create({
-        ...asked,
+        ...params,
         tools: [{ ...tool, ...fields }],
         include: ['file_search_call.results'],
       })
@@ -150,7 +150,7 @@ describe('a response with a search', () => {
   test('without results says so and cites nothing', async () => {
     const none = { type: 'eq' as const, key: 'filename', value: 'none' }
     const response = await client.responses.create({
-      ...asked,
+      ...params,
       tools: [{ ...tool, filters: none }],
     })
     expect(response.output_text).toStartWith('The tool returned: Nothing was found.')
@@ -160,7 +160,7 @@ describe('a response with a search', () => {
 
 describe('a stored response with a search', () => {
   test('can be streamed again, from any event', async () => {
-    const whole = await collect(await client.responses.create({ ...asked, stream: true }))
+    const whole = await collect(await client.responses.create({ ...params, stream: true }))
     const [first] = whole
     if (first?.type !== 'response.created') throw new Error('no response')
     const { id } = first.response
@@ -171,7 +171,7 @@ describe('a stored response with a search', () => {
   })
 
   test('can run in the background', async () => {
-    const { id } = await client.responses.create({ ...asked, background: true })
+    const { id } = await client.responses.create({ ...params, background: true })
     await eventually('it is over', async () => {
       const { status } = await client.responses.retrieve(id)
       return status === 'completed'
@@ -186,7 +186,7 @@ describe('search results', () => {
   const passageWords = 20
 
   test('are still known to the model in the next turn', async () => {
-    const first = await client.responses.create(asked)
+    const first = await client.responses.create(params)
     const next = { model, input: secondInput, previous_response_id: first.id }
     const { usage } = await client.responses.create(next)
     const said = `${input} ${first.output_text}`.split(/\s+/).length
@@ -195,7 +195,7 @@ describe('search results', () => {
 
   test('are known again if the client sends them back', async () => {
     const include = ['file_search_call.results' as const]
-    const first = await client.responses.create({ ...asked, include, store: false })
+    const first = await client.responses.create({ ...params, include, store: false })
     const history = [{ role: 'user', content: input }, ...first.output] as ResponseInput
     const replay = async (items: ResponseInput) =>
       (await client.responses.create({ model, input: items, store: false })).usage?.input_tokens
@@ -214,7 +214,7 @@ test('a connection with many turns searches in each of them, stored or not', asy
   for (const store of [true, false]) {
     const { response } = await socket.turn({
       type: 'response.create',
-      ...asked,
+      ...params,
       store,
       ...(previous === undefined ? {} : { previous_response_id: previous }),
     })

@@ -9,14 +9,14 @@ import {
 import { parseCreateResponse } from '#surfaces/responses/parse.ts'
 import { context } from './parsing.ts'
 
-const said = (id: string, role: string, text: string): StoredItem => ({
+const storedMessage = (id: string, role: string, text: string): StoredItem => ({
   id,
   type: 'message',
   role,
   content: [{ type: role === 'user' ? 'input_text' : 'output_text', text }],
 })
-const question = said('msg_q', 'user', 'What is it?')
-const answer = said('msg_a', 'assistant', 'It is a sluice.')
+const question = storedMessage('msg_q', 'user', 'What is it?')
+const answer = storedMessage('msg_a', 'assistant', 'It is a sluice.')
 
 /** Sources with one conversation, one chain and one item, all of `alice`. */
 const sources: HistorySources = {
@@ -28,7 +28,7 @@ const sources: HistorySources = {
   findItems: async (owner, ids) =>
     new Map(
       owner === 'alice' && ids.includes('msg_far')
-        ? [['msg_far', said('msg_far', 'user', 'far')]]
+        ? [['msg_far', storedMessage('msg_far', 'user', 'far')]]
         : [],
     ),
   conversationItems: async (owner, id) =>

@@ -13,15 +13,15 @@ afterAll(() => world.stop())
 const weather = { type: 'mcp', server_label: 'docs', allowed_tools: ['get_weather'] }
 
 async function ask(fields: object): Promise<{ status: number; body: JsonObject }> {
-  const answer = await world.gateway.post('/v1/responses', {
+  const httpResponse = await world.gateway.post('/v1/responses', {
     model: 'demo-tools',
     input: 'Hi',
     tools: [weather],
     ...fields,
   })
-  const body: unknown = await answer.json()
+  const body: unknown = await httpResponse.json()
   if (!isRecord(body)) throw new Error('no object')
-  return { status: answer.status, body }
+  return { status: httpResponse.status, body }
 }
 
 const output = ({ body }: { body: JsonObject }): JsonObject[] =>

@@ -40,12 +40,12 @@ const docs = { type: 'mcp', server_label: 'docs', require_approval: 'never' }
 const weather = { ...docs, allowed_tools: ['get_weather'] }
 
 async function ask({ gateway }: McpGateway, fields: object): Promise<JsonObject> {
-  const answer = await gateway.post('/v1/responses', {
+  const httpResponse = await gateway.post('/v1/responses', {
     model: 'demo-tools',
     input: 'Hi',
     ...fields,
   })
-  const body: unknown = await answer.json()
+  const body: unknown = await httpResponse.json()
   if (!isRecord(body)) throw new Error('no object')
   return body
 }
@@ -166,9 +166,13 @@ test('a server that cannot be listed is reported, and the model answers without 
 test('an unsupported server is a 400 that names the field', async () => {
   const { gateway } = await start()
   const tool = { ...docs, server_label: 'other', server_url: 'https://127.0.0.1/mcp' }
-  const answer = await gateway.post('/v1/responses', { model: 'demo', input: 'Hi', tools: [tool] })
-  expect(answer.status).toBe(400)
-  expect(await answer.json()).toMatchObject({ error: { param: 'tools[0].server_url' } })
+  const httpResponse = await gateway.post('/v1/responses', {
+    model: 'demo',
+    input: 'Hi',
+    tools: [tool],
+  })
+  expect(httpResponse.status).toBe(400)
+  expect(await httpResponse.json()).toMatchObject({ error: { param: 'tools[0].server_url' } })
 })
 
 test('credentials are neither returned nor logged', async () => {

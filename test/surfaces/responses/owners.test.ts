@@ -28,13 +28,13 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 async function send(headers: Record<string, string>, method: string, path: string, body?: object) {
-  const answer = await gateway.request(path, {
+  const httpResponse = await gateway.request(path, {
     method,
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
-  const text = await answer.text()
-  return { status: answer.status, text, body: Object(JSON.parse(text)) }
+  const text = await httpResponse.text()
+  return { status: httpResponse.status, text, body: Object(JSON.parse(text)) }
 }
 
 function ask(headers: Record<string, string>, body: object) {

@@ -77,9 +77,9 @@ describe('a client that disconnects', () => {
       retry: { backoffMs: 60_000 },
     })
     upstream.answer({ status: 500 })
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     const client = sendRaw({ port: patient.port, token, body: question(false) })
-    await eventually('a try has failed', () => upstream.requests.length === asked + 1)
+    await eventually('a try has failed', () => upstream.requests.length === requestCount + 1)
     await Bun.sleep(20)
     client.socket.destroy()
     await eventually('it is over', () => patient.deps.inference.running() === 0)
@@ -181,10 +181,10 @@ describe(`${streamsAtOnce} concurrent streams`, () => {
   test(
     'all report a failure of their upstream',
     async () => {
-      const asked = upstream.requests.length
+      const requestCount = upstream.requests.length
       upstream.answer({ body: begun, ending: 'hang' })
       const clients = askMany()
-      await upstream.until(({ requests }) => requests.length === asked + streamsAtOnce)
+      await upstream.until(({ requests }) => requests.length === requestCount + streamsAtOnce)
       await eventually('all have begun', () =>
         clients.every((client) => client.bytesReceived() > 0),
       )
@@ -203,10 +203,10 @@ describe(`${streamsAtOnce} concurrent streams`, () => {
   )
 
   test('are all released when their clients disconnect together', async () => {
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     upstream.answer({ body: begun, ending: 'hang' })
     const clients = askMany()
-    await upstream.until(({ requests }) => requests.length === asked + streamsAtOnce)
+    await upstream.until(({ requests }) => requests.length === requestCount + streamsAtOnce)
     for (const { socket } of clients) socket.destroy()
     await upstream.until(({ connections }) => connections.open === 0)
     await eventually('all are over', () => running() === 0)

@@ -22,8 +22,10 @@ test('two passages of one file that are cited together are one annotation', () =
     { type: 'finish', reason: 'stop', rawReason: null, usage: null },
   ]
   const { frames } = checkStream(renderDecoded({ batches: [events], failure: null }))
-  const told = frames.filter(({ type }) => type === 'response.output_text.annotation.added')
-  expect(told.map(({ annotation_index: at, annotation }) => [at, annotation])).toEqual([
+  const annotationFrames = frames.filter(
+    ({ type }) => type === 'response.output_text.annotation.added',
+  )
+  expect(annotationFrames.map(({ annotation_index: at, annotation }) => [at, annotation])).toEqual([
     [0, { type: 'file_citation', file_id: 'a', filename: 'a.txt', index: 3 }],
     [1, { type: 'file_citation', file_id: 'b', filename: 'b.txt', index: 3 }],
     [2, { type: 'file_citation', file_id: 'a', filename: 'a.txt', index: 6 }],

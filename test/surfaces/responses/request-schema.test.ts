@@ -18,8 +18,13 @@ import { parse, refusalOf } from './parsing.ts'
 const user = { role: 'user', content: 'Hello' }
 const call = { type: 'function_call', call_id: 'a', name: 'look', arguments: '{}' }
 const custom = { type: 'custom_tool_call', call_id: 'a', name: 'look', input: 'x' }
-const asked = { type: 'mcp_approval_request', server_label: 'docs', name: 'look', arguments: '{}' }
-const request = { ...asked, id: 'r' }
+const approvalRequest = {
+  type: 'mcp_approval_request',
+  server_label: 'docs',
+  name: 'look',
+  arguments: '{}',
+}
+const request = { ...approvalRequest, id: 'r' }
 const look = { type: 'function', name: 'look' }
 
 /** Every kind of object in a request, and a body with it. */
@@ -47,7 +52,7 @@ const objects: [name: string, object: JsonObject, bodyOf: (object: JsonObject) =
     { type: 'mcp_call', server_label: 'docs', name: 'look', arguments: '{}' },
     (item) => ({ input: [user, item] }),
   ],
-  ['mcp_approval_request', asked, (item) => ({ input: [user, { ...item, id: 'r' }] })],
+  ['mcp_approval_request', approvalRequest, (item) => ({ input: [user, { ...item, id: 'r' }] })],
   [
     'mcp_approval_response',
     { type: 'mcp_approval_response', approval_request_id: 'r', approve: false },

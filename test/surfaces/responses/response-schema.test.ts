@@ -24,14 +24,14 @@ const hello = { model, input: 'Hello' }
 /** The body of a response, which must conform to its endpoint. */
 async function ask(place: string, path: string, body?: object) {
   const method = place.split(' ')[0] ?? ''
-  const answer = await gateway.request(path, {
+  const httpResponse = await gateway.request(path, {
     method,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
-  expect(answer.status, path).toBe(200)
-  const said = asRecord(await answer.json())
-  checkDescribed(answerSchema(surfaceOperations.at(place)), said)
-  return said
+  expect(httpResponse.status, path).toBe(200)
+  const responseBody = asRecord(await httpResponse.json())
+  checkDescribed(answerSchema(surfaceOperations.at(place)), responseBody)
+  return responseBody
 }
 
 async function stream(path: string, init?: RequestInit): Promise<readonly JsonObject[]> {
@@ -44,9 +44,9 @@ const create = (body: object) => ask('POST /v1/responses', '/v1/responses', body
 
 describe('a response', () => {
   test('is returned complete and stored, and conforms to the documented schema', async () => {
-    const made = await create({ ...hello, metadata: { a: 'b' }, reasoning: { effort: 'low' } })
-    const path = `/v1/responses/${made['id']}`
-    expect(await ask('GET /v1/responses/:id', path)).toEqual(made)
+    const created = await create({ ...hello, metadata: { a: 'b' }, reasoning: { effort: 'low' } })
+    const path = `/v1/responses/${created['id']}`
+    expect(await ask('GET /v1/responses/:id', path)).toEqual(created)
     const items = await ask('GET /v1/responses/:id/input_items', `${path}/input_items`)
     expect(items['data']).toHaveLength(1)
     await ask('POST /v1/responses/:id/cancel', `${path}/cancel`)
@@ -134,9 +134,9 @@ test('WebSocket frames conform to the documented schema', async () => {
 })
 
 test('a request without an upgrade is refused as documented', async () => {
-  const answer = await gateway.request('/v1/responses')
+  const httpResponse = await gateway.request('/v1/responses')
   expect(Object.keys(asRecord(surfaceOperations.at('GET /v1/responses').responses))).toContain(
-    String(answer.status),
+    String(httpResponse.status),
   )
-  expect(answer.status).toBe(426)
+  expect(httpResponse.status).toBe(426)
 })

@@ -30,20 +30,20 @@ afterAll(async () => {
 const running = () => gateway.deps.inference.running()
 
 async function get(path: string) {
-  const answer = await gateway.request(`/v1/responses/${path}`)
-  return { status: answer.status, body: Object(await answer.json()) }
+  const httpResponse = await gateway.request(`/v1/responses/${path}`)
+  return { status: httpResponse.status, body: Object(await httpResponse.json()) }
 }
 
 /** A stream that has begun and whose upstream waits. */
 async function openStream(body: object = {}) {
   upstream.answer({ body: begun, ending: 'hang' })
-  const answer = await gateway.post('/v1/responses', {
+  const httpResponse = await gateway.post('/v1/responses', {
     model: 'm',
     input: 'x',
     stream: true,
     ...body,
   })
-  const events = readEvents(answer)
+  const events = readEvents(httpResponse)
   await events.until(/output_text\.delta/)
   const [first] = readOpenFrames(events.text())
   return { id: String(Object(first?.['response'])['id']), events }
@@ -53,16 +53,20 @@ describe('a stored response', () => {
   test('exists before its client receives the terminal event', async () => {
     upstream.answer({ body: whole })
     for (let turn = 0; turn < 20; turn++) {
-      const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
-      const { response } = checkStream(await answer.text())
+      const httpResponse = await gateway.post('/v1/responses', {
+        model: 'm',
+        input: 'x',
+        stream: true,
+      })
+      const { response } = checkStream(await httpResponse.text())
       expect(await get(String(response['id']))).toEqual({ status: 200, body: response })
     }
   })
 
   test('with store false is not stored', async () => {
     upstream.answer({ body: whole })
-    const made = await gateway.post('/v1/responses', { model: 'm', input: 'x', store: false })
-    const { id, store } = Object(await made.json())
+    const created = await gateway.post('/v1/responses', { model: 'm', input: 'x', store: false })
+    const { id, store } = Object(await created.json())
     expect(store).toBe(false)
     expect((await get(id)).status).toBe(404)
   })
@@ -70,8 +74,8 @@ describe('a stored response', () => {
   test('lists its input in pages, each item with an id', async () => {
     upstream.answer({ body: whole })
     const input = ['a', 'b', 'c'].map((text) => ({ role: 'user', content: text }))
-    const made = await gateway.post('/v1/responses', { model: 'm', input })
-    const { id } = Object(await made.json())
+    const created = await gateway.post('/v1/responses', { model: 'm', input })
+    const { id } = Object(await created.json())
     const first = await get(`${id}/input_items?order=asc&limit=2`)
     expect(first.body).toMatchObject({ object: 'list', has_more: true })
     const second = await get(`${id}/input_items?order=asc&limit=2&after=${first.body['last_id']}`)
@@ -83,8 +87,8 @@ describe('a stored response', () => {
 
   test('is gone when deleted, including for responses that continue it', async () => {
     upstream.answer({ body: whole })
-    const made = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
-    const { id } = Object(await made.json())
+    const created = await gateway.post('/v1/responses', { model: 'm', input: 'x' })
+    const { id } = Object(await created.json())
     const deleted = await gateway.request(`/v1/responses/${id}`, { method: 'DELETE' })
     expect(await deleted.json()).toEqual({ id, object: 'response.deleted', deleted: true })
     expect((await get(id)).status).toBe(404)
@@ -148,13 +152,13 @@ describe('a client that disconnects from a stored stream', () => {
     })
     upstream.answer({ ending: 'silent' })
     for (const stream of [true, false]) {
-      const asked = upstream.requests.length
+      const requestCount = upstream.requests.length
       const client = sendRaw({
         port: patient.port,
         token,
         body: { model: 'm', input: 'x', stream },
       })
-      await upstream.until(({ requests }) => requests.length === asked + 1)
+      await upstream.until(({ requests }) => requests.length === requestCount + 1)
       client.socket.destroy()
       await eventually('the generation is over', () => patient.deps.inference.running() === 0)
     }
@@ -171,8 +175,12 @@ describe('a stored response that fails', () => {
 
   test('in the middle is stored with its output', async () => {
     upstream.answer({ body: begun, ending: 'cut' })
-    const answer = await gateway.post('/v1/responses', { model: 'm', input: 'x', stream: true })
-    const { response } = checkStream(await answer.text())
+    const httpResponse = await gateway.post('/v1/responses', {
+      model: 'm',
+      input: 'x',
+      stream: true,
+    })
+    const { response } = checkStream(await httpResponse.text())
     expect(response['status']).toBe('failed')
     expect((await get(String(response['id']))).body).toEqual(response)
   })

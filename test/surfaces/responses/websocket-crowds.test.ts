@@ -219,11 +219,11 @@ describe(`${socketsAtOnce} concurrent WebSockets`, () => {
   test(
     'are all released when they disconnect together',
     async () => {
-      const asked = upstream.requests.length
+      const requestCount = upstream.requests.length
       upstream.answer({ body: begun, ending: 'hang' })
       const clients = await openMany()
       for (const client of clients) client.send(request)
-      await upstream.until(({ requests }) => requests.length === asked + socketsAtOnce)
+      await upstream.until(({ requests }) => requests.length === requestCount + socketsAtOnce)
       expect(gateway.deps.sockets.busy()).toBe(socketsAtOnce)
       for (const { socket } of clients) socket.destroy()
       await nothingIsLeft()

@@ -38,11 +38,11 @@ const own = (client: SocketClient, streamId: string) =>
 /** A client whose first request runs until the upstream disconnects, and whose second one waits. */
 async function openBusy(open: () => Promise<SocketClient>): Promise<SocketClient> {
   upstream.answer({ body: begun, ending: 'hang' })
-  const asked = upstream.requests.length
+  const requestCount = upstream.requests.length
   const client = await open()
   client.send(frame('runs'))
   client.send(frame('waits'))
-  await upstream.until(({ requests }) => requests.length === asked + 1)
+  await upstream.until(({ requests }) => requests.length === requestCount + 1)
   return client
 }
 

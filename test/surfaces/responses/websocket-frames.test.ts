@@ -155,9 +155,9 @@ describe('requests during a running one', () => {
   test('wait, up to the maximum', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = await open()
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     client.send(asFrame({ stream_id: 'first' }))
-    await upstream.until(({ requests }) => requests.length === asked + 1)
+    await upstream.until(({ requests }) => requests.length === requestCount + 1)
     for (let at = 0; at < turnsQueuedMax; at++) client.send(asFrame({ stream_id: `wait ${at}` }))
     client.send(asFrame({ stream_id: 'too many' }))
     await eventually('one is refused', () => client.texts.some((line) => line.includes('429')))
@@ -168,7 +168,7 @@ describe('requests during a running one', () => {
       error: { code: 'rate_limit_exceeded' },
       stream_id: 'too many',
     })
-    expect(upstream.requests).toHaveLength(asked + 1)
+    expect(upstream.requests).toHaveLength(requestCount + 1)
 
     upstream.answer({ body: whole })
     upstream.cut()
@@ -187,9 +187,9 @@ describe('requests during a running one', () => {
   test('are limited to the length of one request', async () => {
     upstream.answer({ body: begun, ending: 'hang' })
     const client = await open()
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     client.send(asFrame())
-    await upstream.until(({ requests }) => requests.length === asked + 1)
+    await upstream.until(({ requests }) => requests.length === requestCount + 1)
     const long = 'x'.repeat(requestBytesMax * 0.6)
     client.send(asFrame({ input: long, stream_id: 'long' }))
     client.send(asFrame({ input: long, stream_id: 'too long' }))
@@ -199,6 +199,6 @@ describe('requests during a running one', () => {
     client.socket.destroy()
     upstream.answer({ body: whole })
     await eventually('all is over', () => gateway.deps.inference.running() === 0)
-    expect(upstream.requests).toHaveLength(asked + 1)
+    expect(upstream.requests).toHaveLength(requestCount + 1)
   })
 })

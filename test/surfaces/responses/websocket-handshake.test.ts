@@ -96,15 +96,15 @@ test('a subprotocol is selected as browsers require, preferably not the credenti
 })
 
 test('a GET without an upgrade is refused', async () => {
-  const answer = await gateway.request(path)
-  expect(answer.headers.get('upgrade')).toBe('websocket')
-  const failure = await readFailure(answer, gateway)
+  const httpResponse = await gateway.request(path)
+  expect(httpResponse.headers.get('upgrade')).toBe('websocket')
+  const failure = await readFailure(httpResponse, gateway)
   expect([failure.status, failure.code]).toEqual([426, 'upgrade_required'])
 })
 
 test('a handshake without its key is refused', async () => {
-  const answer = await gateway.request(path, { headers: { upgrade: 'websocket' } })
-  expect((await readFailure(answer, gateway)).status).toBe(400)
+  const httpResponse = await gateway.request(path, { headers: { upgrade: 'websocket' } })
+  expect((await readFailure(httpResponse, gateway)).status).toBe(400)
 })
 
 test('the number of connections is limited', async () => {

@@ -246,7 +246,7 @@ describe('a request with generate false', () => {
 
   test('does not call the model, and its input can be continued', async () => {
     const client = await open()
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     const { events, response } = await client.turn(warmUp())
     expect(events.map(({ type }) => type)).toEqual([
       'response.created',
@@ -254,7 +254,7 @@ describe('a request with generate false', () => {
       'response.completed',
     ])
     expect(response).toMatchObject({ status: 'completed', output: [], usage: null })
-    expect(upstream.requests).toHaveLength(asked)
+    expect(upstream.requests).toHaveLength(requestCount)
     await client.turn(ask('and a question', { previous_response_id: response?.['id'] }))
     expect(lastPrompt().map(({ content }: { content: unknown }) => content)).toEqual([
       'long instructions',
@@ -272,8 +272,8 @@ describe('a request with generate false', () => {
   })
 
   test('is not supported by POST', async () => {
-    const asked = upstream.requests.length
+    const requestCount = upstream.requests.length
     await gateway.post('/v1/responses', warmUp())
-    expect(upstream.requests).toHaveLength(asked + 1)
+    expect(upstream.requests).toHaveLength(requestCount + 1)
   })
 })
