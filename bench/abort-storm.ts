@@ -16,9 +16,7 @@ import {
 import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
 import { workerDescriptors } from './support/worker-descriptors.ts'
 
-export const question =
-  'When a thousand clients leave at random moments, again and again, does every request to the ' +
-  'upstream end at once, and is nothing left over?'
+export const summary = 'Time until the upstream request of a disconnected client ends, and leaks.'
 export const usage =
   '[--quick] [--clients 1000] [--seconds 30] [--limit-ms 1000] [--seed 1] ' +
   '[--database postgres://…] [--set key=value]… [--json FILE]'

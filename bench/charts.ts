@@ -5,8 +5,8 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import { type Chart, drawChart } from './support/chart.ts'
 import { eventsCharts, memoryCharts } from './support/chart-results.ts'
 
-export const question =
-  'What do the recorded results look like: CPU an event against streams, memory against time?'
+export const summary =
+  'Draws charts from JSON results: CPU per event against streams, memory against time.'
 export const usage = '[--from bench/scratch] [--to bench/results]'
 
 /** File names without extension. */

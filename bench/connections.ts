@@ -10,9 +10,8 @@ import { formatSamples, printFaults, writeResult } from './support/report.ts'
 import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { isOrderly, runShortage } from './support/shortage.ts'
 
-export const question =
-  'How many streams can be open at once, what does each cost in memory, and what happens to those ' +
-  'for which there is no descriptor?'
+export const summary =
+  'Concurrent streams, memory per stream, and behaviour without free file descriptors.'
 export const usage =
   '[--quick] [--streams 9500] [--seconds 60] [--workers 1] [--descriptors N] ' +
   '[--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'
@@ -102,7 +101,7 @@ async function openTooMany(gateway: Gateway, options: Options): Promise<number> 
   const result = await runShortage(gateway)
   console.log(`\n${formatShortage(result)}\n\n${formatLogLines(result.logLines)}`)
   printFaults([
-    { where: 'twice the room', faults: result.beyond.faults },
+    { where: 'twice the capacity', faults: result.beyond.faults },
     { where: 'half of it, afterwards', faults: result.afterwards.faults },
   ])
   writeResult('connections', options, result)

@@ -21,8 +21,7 @@ import { measureCountLatency } from './support/count-latency.ts'
 import { numberIn, oneOf } from './support/options.ts'
 import { formatTable } from './support/table.ts'
 
-export const question =
-  'How near is a count of input tokens to what real tokenizers need, and how long does it take?'
+export const summary = 'Accuracy and latency of input token counts.'
 export const usage = '[--requests 300] [--tokenizer qwen3=/path/of/tokenizer.json …]'
 
 /** How often a model reports its usage for the first half before the second half is counted. */

@@ -18,9 +18,8 @@ import { type RunOptions, readRunOptions, runFlags } from './support/run-options
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
-export const question =
-  'What does one event of a stream cost in CPU time, from one stream to thousands and as fast as ' +
-  'it goes, next to nginx in the same run, and which threads spend it?'
+export const summary =
+  'CPU per stream event, from one stream to thousands and unpaced, compared with nginx, by thread.'
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--part all|paced|flat] [--streams 1,100,400] ` +
   '[--spread] [--database postgres://…] [--log-level info] [--set key=value]… [--json FILE]'

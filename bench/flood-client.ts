@@ -36,13 +36,13 @@ function questionOf({ caller, bearer, apiKey }: FloodJob): Question {
   const unknownKey = createApiKey()
   const claims = bearer.slice(0, bearer.lastIndexOf('.'))
   switch (caller) {
-    case 'nobody, /livez':
+    case '/livez, no credential':
       return { path: '/livez', status: 200, says: '"ok"', credential: () => 'X-Nobody: 1' }
     case 'wrong checksum':
       return { ...badKey, credential: key(keyWithWrongChecksum) }
-    case 'one unknown key':
+    case 'same unknown key':
       return { ...badKey, credential: key(() => unknownKey) }
-    case 'ever new unknown keys':
+    case 'new unknown key each time':
       return { ...badKey, credential: key(createApiKey), mayBeUnavailable: true }
     case 'broken token':
       return { ...badToken, credential: token(() => randomBytes(signatureBytes).toString('hex')) }

@@ -14,9 +14,7 @@ import { inTurn } from './support/rounds.ts'
 import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { noFaults } from './support/stream-check.ts'
 
-export const question =
-  'How long do small streams wait when somebody sends a prompt of half a megabyte, or of five, ' +
-  'every second?'
+export const summary = 'Delay that prompts of 500 KB and 5 MB cause for other streams.'
 export const usage =
   '[--quick] [--streams 200] [--database postgres://…] [--set key=value]… [--json FILE]'
 

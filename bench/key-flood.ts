@@ -17,9 +17,8 @@ import { inTurn } from './support/rounds.ts'
 import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { type Faults, noFaults } from './support/stream-check.ts'
 
-export const question =
-  'How many invalid keys and tokens does a core refuse in a second, and what do callers with ' +
-  'valid ones notice of it?'
+export const summary =
+  'Rejected credentials per core and second, and latency of valid ones meanwhile.'
 export const usage =
   '[--quick] [--connections 64] [--database postgres://…] [--set key=value]… [--json FILE]'
 
@@ -36,7 +35,7 @@ const quickPace: Pace = { rounds: 2, warmUpMs: 200, windowMs: 800, besideMs: 1_5
 const firstPace: Pace = { rounds: 1, warmUpMs: 0, windowMs: 800, besideMs: 0 }
 
 /** Floods beside which valid requests are measured; the first is none. */
-const floods = [null, 'wrong checksum', 'wrong signature', 'ever new unknown keys'] as const
+const floods = [null, 'wrong checksum', 'wrong signature', 'new unknown key each time'] as const
 
 /** Interval of new keys; each is used for one probe. */
 const newKeyEveryMs = 100

@@ -11,9 +11,7 @@ import { treeMemoryBytes } from './support/process-tree.ts'
 import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
 import { formatTable } from './support/table.ts'
 
-export const question =
-  'Do many streams of ten minutes, quiet for half a minute now and then, arrive whole and in ' +
-  'time while memory stays flat?'
+export const summary = 'Completeness, lateness and memory of long streams with pauses.'
 export const usage =
   '[--quick] [--preset record] [--streams 100] [--seconds 600] [--tokens-per-second 2] ' +
   '[--pause-max 30] [--seed 1] [--upstream-api chat|responses] [--store] ' +
@@ -155,16 +153,16 @@ function print(options: Options, report: LoadReport, memory: readonly MemorySamp
   const { latenessMs: late, gapMs: gap, gapBeyondMs: beyond } = report
   const bytes = memory.map((sample) => sample.bytes)
   const rows = [
-    ['streams', `${options.streams} × ${options.seconds} s, ${report.requests} ended well`],
+    ['streams', `${options.streams} × ${options.seconds} s, ${report.requests} completed`],
     ['events', `${report.events}, of them ${report.tokens} tokens`],
     ['heartbeats', `${report.heartbeats}`],
     ['faults', formatFaults(report.faults)],
-    ['behind the schedule, ms', `p50 ${late.p50}, p99 ${late.p99}, p99.9 ${late.p999}`],
-    ['… the latest', `${late.max} ms; ${report.lateTokens} later than ${lateMs} ms`],
-    ['a gap beyond its plan, ms', `p50 ${beyond.p50}, p99 ${beyond.p99}, p99.9 ${beyond.p999}`],
+    ['lag behind schedule, ms', `p50 ${late.p50}, p99 ${late.p99}, p99.9 ${late.p999}`],
+    ['… max', `${late.max} ms; ${report.lateTokens} later than ${lateMs} ms`],
+    ['gap beyond plan, ms', `p50 ${beyond.p50}, p99 ${beyond.p99}, p99.9 ${beyond.p999}`],
     ['longest gap, s', (gap.max / 1000).toFixed(1)],
-    ['memory at the start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
-    ['memory at most', `${toMebibytes(Math.max(...bytes))} MiB`],
+    ['memory at start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
+    ['memory, peak', `${toMebibytes(Math.max(...bytes))} MiB`],
     ['memory, second half', formatSlope(memory, slopeMsMin / sampleMs(options))],
   ]
   console.log(`\n${formatTable(['what', `Sluice, upstream ${options.upstreamApi}`], rows)}`)

@@ -18,9 +18,8 @@ import { type RunOptions, readRunOptions, runFlags } from './support/run-options
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
-export const question =
-  'What does Sluice add to a request in time and CPU, next to no proxy at all, to nginx and to ' +
-  'its peers doing the same work in the same run?'
+export const summary =
+  'Latency and CPU that Sluice adds to a request, compared with a direct connection, nginx and other gateways.'
 export const usage =
   `[--quick] [--pair ${pairNames.join(',')}] [--peer portkey=FOLDER] ` +
   '[--peer NAME=http://127.0.0.1:PORT] [--upstream-port N] [--database postgres://…] [--store] ' +
@@ -77,7 +76,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
   const names = options.peers.map(({ name }) => name)
   console.log(`\n${formatResults(results, options.pairs, names)}`)
-  console.log(`\nmemory of the gateways, MiB: ${before} after the warm-up, ${after} at the end`)
+  console.log(`\ngateway memory, MiB: ${before} after the warm-up, ${after} at the end`)
   const isWhole = printFaults(
     results.map(({ measure, target, protocol, report }) => ({
       where: `${target}, ${protocol}, ${formatMeasure(measure)}`,

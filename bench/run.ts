@@ -20,7 +20,7 @@ import * as workers from './workers.ts'
 
 type Bench = {
   /** What it measures, in one sentence. */
-  readonly question: string
+  readonly summary: string
   /** Command line options. */
   readonly usage: string
   /** Returns the exit code; throws a usage error for unknown options. */
@@ -50,7 +50,7 @@ const usageExitCode = 2
 
 function list(): void {
   for (const [name, bench] of benches) {
-    console.log(`${name}\n    ${bench.question}\n    bun run bench ${name} ${bench.usage}`)
+    console.log(`${name}\n    ${bench.summary}\n    bun run bench ${name} ${bench.usage}`)
   }
 }
 

@@ -15,9 +15,7 @@ import { runSearches, type SearchPace, type SearchRow } from './support/search-l
 import { TruthSeeker } from './support/search-truth.ts'
 import { formatTable } from './support/table.ts'
 
-export const question =
-  'How much of what is nearest does a search find, and how fast, in small and large collections ' +
-  'and through narrow filters?'
+export const summary = 'Recall and latency of vector, keyword and hybrid search, with filters.'
 export const usage =
   '[--quick] [--passages 10000,100000] [--dims 384] [--database postgres://…] ' +
   '[--build-memory 64MB] [--json FILE]'
@@ -163,16 +161,7 @@ function formatSize(result: SizeResult, options: Options): string {
     `graph ${toMebibytes(bytes.graph)} MiB`,
   ]
   const table = formatTable(
-    [
-      'search',
-      'filter',
-      'recall@10',
-      'p50, ms',
-      'p99, ms',
-      'CPU, ms',
-      '… of the database',
-      'wrong',
-    ],
+    ['search', 'filter', 'recall@10', 'p50, ms', 'p99, ms', 'CPU, ms', '… database', 'wrong'],
     rows.map(formatRow),
   )
   const samples = rows.flatMap((row) => row.samples.map((sample) => `\n    ${row.mode}: ${sample}`))

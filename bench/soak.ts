@@ -17,9 +17,7 @@ import type { SoakJob, SoakProgress, SoakReport } from './support/soak-job.ts'
 import { readerStallMs } from './support/soak-slow-scenes.ts'
 import { formatTable } from './support/table.ts'
 
-export const question =
-  'Does a gateway under mixed load on all its surfaces, behind an upstream that fails, answer all ' +
-  'whole or with a proper error, come to rest, and keep its memory?'
+export const summary = 'Correctness, leaks and memory under mixed load with a faulty upstream.'
 export const usage =
   '[--quick] [--minutes 30] [--clients 40] [--seed 1] [--database postgres://…] [--workers 1] ' +
   '[--kill-worker] [--json FILE]'
@@ -198,14 +196,14 @@ function print(result: Result, options: Options): void {
   const columns = [...header, ...(options.killsWorker ? ['cut by the kill'] : []), 'wrong']
   const bytes = memory.map((sample) => sample.bytes)
   const facts = [
-    ['memory at the start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
-    ['memory at most', `${toMebibytes(Math.max(...bytes))} MiB`],
+    ['memory at start', `${toMebibytes(bytes[0] ?? 0)} MiB`],
+    ['memory, peak', `${toMebibytes(Math.max(...bytes))} MiB`],
     ['memory, second half', formatSlope(memory, samplesForSlope)],
-    ['… which may be', `${slopeMaxMibPerMinute} MiB a minute`],
+    ['… limit', `${slopeMaxMibPerMinute} MiB/min`],
     ['memory at rest afterwards', `${toMebibytes(restBytes)} MiB`],
-    ['had to wait for a core', waitedMs === null ? '-' : `${(waitedMs / 1_000).toFixed(1)} s`],
+    ['waited for a core', waitedMs === null ? '-' : `${(waitedMs / 1_000).toFixed(1)} s`],
     ['event loop late by more than 1 s', `${lateLoops[0]} of ${lateLoops[1]} times`],
-    ['not at rest', restless.length === 0 ? 'nothing' : restless.join('; ')],
+    ['gauges not at zero', restless.length === 0 ? 'nothing' : restless.join('; ')],
   ]
   const tables = [formatTable(columns, rows), formatTable(['what', 'soak'], facts)]
   if (Object.keys(warnings).length > 0) tables.push(formatLogLines(warnings))

@@ -20,8 +20,7 @@ import { openStalledReaders } from './support/stalled-readers.ts'
 import { type Standstill, waitForStandstill } from './support/standstill.ts'
 import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
 
-export const question =
-  'Do readers that stop reading delay those who go on, and how much memory does each of them hold?'
+export const summary = 'Delay that stalled readers cause for others, and memory of each.'
 export const usage =
   '[--quick] [--streams 1000] [--stalled 50] [--database postgres://…] [--set key=value]… ' +
   '[--json FILE]'
@@ -68,8 +67,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const results = await runOthers({ options, pace, faults })
   console.log(`\n${formatOthers(results, options)}\n\n${formatHeld(held, options.stalled)}`)
   const isWhole = printFaults([
-    { where: 'those who stall', faults },
-    ...results.map(({ report }) => ({ where: 'those who read', faults: report.faults })),
+    { where: 'stalled', faults },
+    ...results.map(({ report }) => ({ where: 'active', faults: report.faults })),
   ])
   writeResult('stalled-readers', options, { results, held, faults })
   return isWhole ? 0 : 1
@@ -171,7 +170,7 @@ async function besideStalled(
   const fail = (count: number, sentence: string) =>
     noteFailure(faults, `${count} of ${options.stalled} ${sentence}`, count)
   fail(options.stalled - Math.min(standstill.readers, readers.stalled()), 'did not stall')
-  fail(readers.cutOff(), 'were cut off before their time')
+  fail(readers.cutOff(), 'were disconnected too early')
   readers.close()
   fail(await waitForIdle(target.port, leaveMs), `still run ${leaveMs} ms after their readers left`)
   return standstill

@@ -18,9 +18,8 @@ import {
 } from './support/speech-results.ts'
 import { noFaults } from './support/stream-check.ts'
 
-export const question =
-  'Do hundreds of speech sessions lose a word, keep up with those who speak, and stay within ' +
-  'their memory, even where clients flood a slow engine?'
+export const summary =
+  'Lost words, lag and memory of hundreds of speech sessions, also with flooding clients.'
 export const usage =
   '[--part all|soak|live|flood] [--quick] [--sessions N] [--seconds N] [--set key=value]… [--json FILE]'
 
@@ -148,7 +147,7 @@ function watchGateway({ pid, port }: { pid: number; port: number }) {
       const waitMs = treeWaitMs(pid)
       const waitedMs = waitMs === null || idleWaitMs === null ? null : waitMs - idleWaitMs
       const probeMs = await probe.end()
-      printFaults([{ where: 'what asked beside them', faults }])
+      printFaults([{ where: 'probe', faults }])
       return { memory, kernelBytesMax, probeMs, cpuMs, waitedMs }
     },
   }

@@ -6,8 +6,7 @@ import { numberIn } from './support/options.ts'
 import { treeMemoryBytes, treeUsage } from './support/process-tree.ts'
 import { formatTable } from './support/table.ts'
 
-export const question =
-  'How much memory and CPU does a file of a gigabyte cost on its way in and on its way out?'
+export const summary = 'CPU and memory of uploading and downloading a large file.'
 export const usage = '[--megabytes 1000] [--s3 http://KEY:SECRET@HOST:PORT/BUCKET]'
 
 const megabyte = 1_000_000
@@ -35,13 +34,13 @@ export async function run(args: readonly string[]): Promise<number> {
   let id = ''
   const steps: Step[] = [
     {
-      name: 'in, as a form',
+      name: 'upload, form',
       run: async () => {
         id = await upload(gateway, formOf(chunk, bytes))
       },
     },
     {
-      name: 'in, bare',
+      name: 'upload, raw',
       run: async () => {
         id = await upload(gateway, { path: '/v1/files?name=bare', body: pieces(chunk, bytes) })
       },

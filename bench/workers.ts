@@ -20,9 +20,8 @@ import {
   type WorkersResult,
 } from './support/workers-results.ts'
 
-export const question =
-  'How much more do two workers on one port get done than one, at what cost, and how evenly do ' +
-  'connections spread over them?'
+export const summary =
+  'Throughput and CPU of several workers compared with one, and the distribution of connections.'
 export const usage =
   '--database postgres://… [--quick] [--workers 2] [--log-level info] [--set key=value]… ' +
   '[--json FILE]'
@@ -53,8 +52,8 @@ const answerBytes = 1_024
 const flatTokens = 2_000
 /** Enough to keep every worker busy despite uneven distribution. */
 const connectionsOf: Readonly<Record<MeasureName, number>> = {
-  'whole answers': 64,
-  'events flat out': 32,
+  'whole responses': 64,
+  'events unpaced': 32,
 }
 /** Long-lived connections, distributed over workers by the kernel. */
 const spreadCrowd: CrowdSize = {
@@ -144,7 +143,7 @@ async function startCrews(options: Options): Promise<Crew[]> {
 }
 
 function makeJob(measure: MeasureName, gateway: Gateway, windowMs: number): LoadJob {
-  const isFlat = measure === 'events flat out'
+  const isFlat = measure === 'events unpaced'
   const plan = { ...barePlan, ...(isFlat ? { tokens: flatTokens } : { tokenBytes: answerBytes }) }
   return {
     ...streamedResponses(gateway),

@@ -38,10 +38,10 @@ function eventsChart(
   return {
     title: `CPU of one event, ${formatPair(pair)}`,
     description:
-      `CPU time for one event of a stream at ${pace} events a second, against the number of ` +
+      `CPU time for one event of a stream at ${pace} events/s, against the number of ` +
       `streams, beside nginx which passes bytes on. ${figures.join(' ')}`,
-    xLabel: `streams, ${pace} events a second each`,
-    yLabel: 'CPU an event, µs',
+    xLabel: `streams, ${pace} events/s each`,
+    yLabel: 'CPU per event, µs',
     xScale: 'values',
     yScale: 'log',
     lines,
@@ -80,7 +80,7 @@ export function memoryCharts(bench: string, samples: unknown): Charts {
     description:
       `Memory of all processes of the gateway over ${Math.round(last.atMs / 1_000)} seconds: ` +
       `${mebibytes[0]?.toFixed(0)} MiB at the start, ${mebibytes.at(-1)?.toFixed(0)} MiB at the end, ` +
-      `${Math.max(...mebibytes).toFixed(0)} MiB at most.`,
+      `${Math.max(...mebibytes).toFixed(0)} MiB max.`,
     xLabel: 'time, s',
     yLabel: 'memory, MiB',
     xScale: 'linear',

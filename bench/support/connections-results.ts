@@ -14,22 +14,22 @@ export function formatCrowd(size: CrowdSize, result: CrowdResult): string {
   const each = (bytes: number) => `${((bytes - before) / size.streams / 1024).toFixed(1)} KiB`
   const cpuMs = window.cpuMs ?? 0
   const rows = [
-    ['streams that ended whole', `${report.requests} of ${size.streams}`],
+    ['complete streams', `${report.requests} of ${size.streams}`],
     ['events, tokens', `${report.events}, ${report.tokens}`],
     ['faults', formatFaults(report.faults)],
-    ['asked for within', seconds(size.rampMs)],
-    ['all had begun after', seconds(begun.lastAfterMs)],
+    ['requests sent within', seconds(size.rampMs)],
+    ['all first tokens within', seconds(begun.lastAfterMs)],
     ['memory before', `${toMebibytes(before)} MiB`],
-    ['memory with all open', `${toMebibytes(open)} MiB, ${each(open)} a stream`],
-    ['memory at most', `${toMebibytes(most)} MiB, ${each(most)} a stream`],
+    ['memory with all open', `${toMebibytes(open)} MiB, ${each(open)} per stream`],
+    ['memory, peak', `${toMebibytes(most)} MiB, ${each(most)} per stream`],
     ['CPU with all open', `${((cpuMs / window.ms) * 100).toFixed(1)} % of a core`],
-    ['… for each event', `${((cpuMs / window.tokens) * 1000).toFixed(1)} µs`],
-    ['a core was missing while they open', percent(waited.opening)],
+    ['… per event', `${((cpuMs / window.tokens) * 1000).toFixed(1)} µs`],
+    ['CPU starvation while opening', percent(waited.opening)],
     ['… while all are open', percent(waited.open)],
-    ['/livez while they open, ms', formatMs(livezMs.opening)],
+    ['/livez while opening, ms', formatMs(livezMs.opening)],
     ['/livez while all are open, ms', formatMs(livezMs.open)],
-    ['behind the schedule, ms', formatMs(late)],
-    ['descriptors of each worker', descriptors.join(', ')],
+    ['lag behind schedule, ms', formatMs(late)],
+    ['descriptors per worker', descriptors.join(', ')],
   ]
   return formatTable(['what', `${size.streams} streams, 1 token/s each`], rows)
 }
@@ -44,13 +44,13 @@ export function formatShortage(result: ShortageResult): string {
     what,
     ...[beyond, afterwards].map((report) => String(of(report))),
   ]
-  const header = ['streams', `twice the room for ${room}`, 'half of it, afterwards']
+  const header = ['streams', `twice the capacity of ${room}`, 'half of it, afterwards']
   const rows = [
-    row('opened, and ended whole', ({ requests }) => requests),
+    row('opened and completed', ({ requests }) => requests),
     row('refused with 503', ({ refused }) => refused),
-    row('failed otherwise', ({ faults }) => faults.failed),
+    row('failed in another way', ({ faults }) => faults.failed),
     row('lost, duplicated or changed tokens', ({ faults }) => faultCount(faults) - faults.failed),
-    ['the processes are the same', survived ? 'yes' : 'no', ''],
+    ['same processes as before', survived ? 'yes' : 'no', ''],
   ]
   return formatTable(header, rows)
 }
@@ -65,5 +65,5 @@ function seconds(ms: number): string {
 
 function formatMs({ p50, p99, p999, max }: Quantiles): string {
   const [middle, high, higher, highest] = [p50, p99, p999, max].map((ms) => ms.toFixed(1))
-  return `p50 ${middle}, p99 ${high}, p99.9 ${higher}, at most ${highest}`
+  return `p50 ${middle}, p99 ${high}, p99.9 ${higher}, max ${highest}`
 }

@@ -28,7 +28,7 @@ export async function measureCountLatency(requests: number): Promise<string> {
       rows.push([tier, sameness, ...formatLatency(latency), [...tiers].join(', ')])
     }
   }
-  return formatTable(['tier', 'the request is', 'p50', 'p99', 'slowest', 'counted by'], rows)
+  return formatTable(['tier', 'request', 'p50', 'p99', 'slowest', 'counted by'], rows)
 }
 
 async function measure(

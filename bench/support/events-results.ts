@@ -24,13 +24,13 @@ export function formatEvents(results: readonly EventsResult[], pairs: readonly P
 }
 
 export function formatLoad({ streams, tokensPerSecond }: StreamLoad): string {
-  const pace = tokensPerSecond === 0 ? 'flat out' : `at ${tokensPerSecond}/s`
+  const pace = tokensPerSecond === 0 ? 'unpaced' : `at ${tokensPerSecond}/s`
   return `${streams === 1 ? '1 stream' : `${streams} streams`} ${pace}`
 }
 
 function cpuTable(results: readonly EventsResult[], pair: Pair): string {
   const header = [
-    `${formatPair(pair)}: CPU an event, µs`,
+    `${formatPair(pair)}: CPU per event, µs`,
     ...['nginx', 'Sluice', 'Sluice / nginx', 'budget'],
   ]
   const rows = loadsIn(results).map((load) => {
@@ -56,9 +56,9 @@ function budgetOf({ isRelay }: Pair, { streams, tokensPerSecond }: StreamLoad): 
 /** Lateness of events and memory per stream. */
 function paceTable(results: readonly EventsResult[], pair: Pair): string {
   const header = [
-    `${formatPair(pair)}: events a second`,
-    ...['nginx', 'Sluice', 'wanted', 'behind, ms (p50 / p99): nginx', 'Sluice'],
-    'memory a stream, KiB',
+    `${formatPair(pair)}: events/s`,
+    ...['nginx', 'Sluice', 'expected', 'lag, ms (p50 / p99): nginx', 'Sluice'],
+    'memory per stream, KiB',
   ]
   const rows = loadsIn(results).map((load) => {
     const { streams, tokensPerSecond } = load
@@ -79,7 +79,7 @@ function paceTable(results: readonly EventsResult[], pair: Pair): string {
 }
 
 function splitTable(results: readonly EventsResult[], pairs: readonly Pair[]): string {
-  const header = ['Sluice: where the CPU of an event goes, µs', ...splitHeader]
+  const header = ['Sluice: CPU per event by thread, µs', ...splitHeader]
   const rows = pairs.flatMap((pair) =>
     loadsIn(results).map((load) => {
       const reports = pick(results, { pair, load, target: 'Sluice' }).map(({ report }) => report)

@@ -4,10 +4,10 @@ import type { Faults } from './stream-check.ts'
 
 /** Kinds of requests, from unauthenticated to valid. */
 export const callers = [
-  'nobody, /livez',
+  '/livez, no credential',
   'wrong checksum',
-  'one unknown key',
-  'ever new unknown keys',
+  'same unknown key',
+  'new unknown key each time',
   'broken token',
   'wrong signature',
   'valid key',

@@ -42,12 +42,12 @@ export function formatRates(results: readonly RateResult[]): string {
     ]
   })
   const header = [
-    'who asks',
-    'answers a second',
-    'CPU of one, µs',
-    'so a core answers in a second',
-    '… on the main thread, µs',
-    'answered in, p99, ms',
+    'request',
+    'responses/s',
+    'CPU each, µs',
+    'responses/s per core',
+    '… main thread, µs',
+    'latency p99, ms',
     'with 503',
   ]
   return formatTable(header, rows)
@@ -74,12 +74,7 @@ export function formatBeside(results: readonly BesideResult[]): string {
       formatWaits(reports.map(({ answerMs }) => answerMs)),
     ]
   })
-  const header = [
-    'who floods',
-    'a second',
-    ...guests.map((guest) => `${guest}, ms`),
-    'flood itself, ms',
-  ]
+  const header = ['flood', 'per second', ...guests.map((guest) => `${guest}, ms`), 'flood itself, ms']
   return formatTable(header, rows)
 }
 

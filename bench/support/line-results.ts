@@ -41,17 +41,17 @@ export function formatLines(results: readonly LineResult[], sizes: readonly Prom
   const rows = [
     row('gap between two tokens, p50, ms', ({ report }) => report.gapMs.p50),
     row('… p99', gapP99),
-    added('… more than without', gapP99),
+    added('… added', gapP99),
     row('… p99.9', ({ report }) => report.gapMs.p999),
-    row('… the longest', ({ report }) => report.gapMs.max),
-    row('behind the schedule, p99, ms', ({ report }) => report.latenessMs.p99),
+    row('… max', ({ report }) => report.gapMs.max),
+    row('lag behind schedule, p99, ms', ({ report }) => report.latenessMs.p99),
     row('/livez, p50, ms', ({ livezMs }) => livezMs.p50),
     row('… p99', ({ livezMs }) => livezMs.p99),
-    row('… the longest', ({ livezMs }) => livezMs.max),
-    row('the long prompt answered in, p50, ms', ({ promptMs }) => promptMs?.p50 ?? Number.NaN),
-    row('… the longest', ({ promptMs }) => promptMs?.max ?? Number.NaN),
-    row('CPU of the gateway, % of a core', cpuShare, 0),
-    row('… when it had to wait for a core, %', waitShare, 0),
+    row('… max', ({ livezMs }) => livezMs.max),
+    row('long prompt latency, p50, ms', ({ promptMs }) => promptMs?.p50 ?? Number.NaN),
+    row('… max', ({ promptMs }) => promptMs?.max ?? Number.NaN),
+    row('gateway CPU, % of a core', cpuShare, 0),
+    row('… waiting for a core, %', waitShare, 0),
   ]
   const titles = sizes.map((size) => (size === 'none' ? 'no long prompt' : `${size} a second`))
   return formatTable(['beside the streams', ...titles], rows)

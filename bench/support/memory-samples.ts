@@ -3,7 +3,7 @@ export type MemorySample = { readonly atMs: number; readonly bytes: number }
 /** Samples to ignore after the start. */
 export function formatSlope(memory: readonly MemorySample[], samplesMin: number): string {
   if (memory.length < samplesMin) return 'the run is too short to tell'
-  return `${slopePerMinute(memory).toFixed(2)} MiB a minute`
+  return `${slopePerMinute(memory).toFixed(2)} MiB/min`
 }
 
 export function toMebibytes(bytes: number): string {

@@ -76,13 +76,13 @@ function timeRows(measure: Measure): Row[] {
   if (kind === 'whole') return rows('not streamed', 'wholeMs', [])
   return [
     ...rows('streamed, first event', 'firstTokenMs', ['≤ 0.5', '≤ 2']),
-    ...rows('streamed, whole answer', 'wholeMs', []),
+    ...rows('streamed, whole response', 'wholeMs', []),
   ]
 }
 
 function cpuTable(results: readonly Result[], { pair, peers }: Columns): string {
   const header = [
-    `${formatPair(pair)}: CPU a request, µs`,
+    `${formatPair(pair)}: CPU per request, µs`,
     'nginx',
     'Sluice',
     'Sluice / nginx',
@@ -109,7 +109,7 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
 /** Throughput of unstreamed responses; streamed ones are paced. */
 function rateTable(results: readonly Result[], { pair, peers }: Columns): string {
   const names = ['direct', 'nginx', 'Sluice', ...peers]
-  const header = [`${formatPair(pair)}: answers a second`, ...names]
+  const header = [`${formatPair(pair)}: responses/s`, ...names]
   const rows = measuresIn(results)
     .filter(({ kind }) => kind === 'whole')
     .map((measure) => [
@@ -124,7 +124,7 @@ function rateTable(results: readonly Result[], { pair, peers }: Columns): string
 }
 
 function splitTable(results: readonly Result[], pairs: readonly Pair[]): string {
-  const header = ['Sluice: where the CPU of a request goes, µs', ...splitHeader]
+  const header = ['Sluice: CPU per request by thread, µs', ...splitHeader]
   const rows = pairs.flatMap((pair) =>
     measuresIn(results)
       .filter(({ clients }) => clients === 8)

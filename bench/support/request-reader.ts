@@ -34,7 +34,7 @@ export class RequestReader {
     this.#head = ''
     if (/^transfer-encoding:/im.test(head)) throw new Error('the request has no Content-Length')
     const bytesLeft = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0)
-    if (bytesLeft > requestBytesMax) throw new Error('the request is too long')
+    if (bytesLeft > requestBytesMax) throw new Error('request too long')
     const [method = '', target = ''] = head.split(' ', 2)
     this.#begun = { method, path: target.replace(/\?.*$/, ''), bytesLeft }
     return rest

@@ -186,12 +186,12 @@ function faultOf({ tally, question, truth, text, hits }: Looked): string | null 
   if (!Array.isArray(degraded) || degraded.length > 0) return `degraded: ${String(degraded)}`
   const due = Math.min(wanted, mode === 'keyword' ? truth.worded : truth.left)
   if (hits.length !== due) return `${hits.length} passages in place of ${due}`
-  if (new Set(hits.map(({ id }) => id)).size !== due) return 'a passage twice'
+  if (new Set(hits.map(({ id }) => id)).size !== due) return 'a duplicate passage'
   if (hits.some(({ score }, at) => score > (hits[at - 1]?.score ?? score))) return 'out of order'
   const attribute = corpusFilters[filter]?.attribute ?? null
   const value = attribute === null ? undefined : question.values.get(attribute)
   const isOut = ({ attributes }: FoundHit) => attribute !== null && attributes[attribute] !== value
-  if (hits.some(isOut)) return 'a passage that the filter leaves out'
+  if (hits.some(isOut)) return 'a passage outside the filter'
   const isWorded = (hit: FoundHit) =>
     hit.text.split(' ').some((word) => question.words.includes(word))
   if (mode === 'keyword' && !hits.every(isWorded)) return 'a passage without any of the words'

@@ -74,7 +74,7 @@ async function useKey({ ask, askJson, job }: SoakClient): Promise<Outcome> {
   while (performance.now() < endMs && !(await isRefused())) await Bun.sleep(20)
   await Bun.sleep(Math.max(0, endMs - performance.now()))
   for (let tries = 0; tries < 2 * job.workers; tries++) {
-    if (!(await isRefused())) throw new Error('a key is of use after it was revoked')
+    if (!(await isRefused())) throw new Error('a revoked key still works')
   }
   return 'whole'
 }

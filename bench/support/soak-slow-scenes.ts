@@ -16,7 +16,7 @@ import {
 
 /** Scenes with stalled readers and live speech. */
 export const slowScenes: readonly Scene[] = [
-  { kind: 'readers that stop', weight: 0.3, play: stopReading },
+  { kind: 'stalled readers', weight: 0.3, play: stopReading },
   { kind: 'speech', weight: 2, play: speak },
 ]
 
@@ -45,7 +45,7 @@ async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome
       () => true,
       () => false,
     )
-    if (wasWaitedFor) throw new Error('a reader that had stopped was waited for')
+    if (wasWaitedFor) throw new Error('a stalled reader was not disconnected')
     return 'failed'
   } finally {
     asked.socket.destroy()

@@ -38,21 +38,21 @@ export function formatSpeechResult(result: PartResult): string {
 function liveRows({ report }: PartResult): string[][] {
   const { closeCodes, finalMs, latenessMs } = report
   return [
-    ['sessions that were closed with 1000', `${closeCodes['1000'] ?? 0}`],
-    ['frames of 20 ms that were sent', `${report.framesSent}`],
+    ['sessions closed with 1000', `${closeCodes['1000'] ?? 0}`],
+    ['20 ms frames sent', `${report.framesSent}`],
     ['finals, partials', `${report.finals} with ${report.words} words, ${report.partials}`],
     faultsRow(report),
-    ['speech without words', `${report.untranscribedMs} ms`],
-    ['fresh engines within sessions', `${report.rollovers}`],
-    ['a final after its utterance, ms', formatQuantiles(finalMs)],
-    ['a frame was sent late by, ms', formatQuantiles(latenessMs)],
+    ['speech without transcript', `${report.untranscribedMs} ms`],
+    ['engine replacements within sessions', `${report.rollovers}`],
+    ['final after utterance, ms', formatQuantiles(finalMs)],
+    ['frame sent late by, ms', formatQuantiles(latenessMs)],
   ]
 }
 
 function floodRows({ report, scale }: PartResult): string[][] {
   const heard = report.heardMs.map((ms) => (ms / 1000).toFixed(0)).join(' / ')
   return [
-    ['frames of 20 ms that the sockets took', `${report.framesSent}`],
+    ['20 ms frames accepted by sockets', `${report.framesSent}`],
     [`audio heard of each, in ${scale.seconds} s (least / middle / most)`, `${heard} s`],
     faultsRow(report),
   ]
@@ -68,19 +68,19 @@ function gatewayRows({ memory, report, scale, ...result }: PartResult): string[]
   const most = Math.max(...bytes)
   const share = (ms: number) => `${((ms / report.elapsedMs) * 100).toFixed(0)} %`
   const audioS = (report.words / wordsPerUtterance) * (utteranceMs / 1000)
-  const cpuOfAudio = `${(result.cpuMs / audioS).toFixed(2)} ms for each second of audio`
+  const cpuOfAudio = `${(result.cpuMs / audioS).toFixed(2)} ms per second of audio`
   return [
-    ['an answer to /livez, ms', formatQuantiles(result.probeMs)],
-    ['CPU of the gateway', `${share(result.cpuMs)} of one core, ${cpuOfAudio}`],
-    ['… when it had to wait for a core', result.waitedMs === null ? '-' : share(result.waitedMs)],
-    ['memory at the start', `${toMebibytes(first)} MiB`],
-    ['memory at most', `${toMebibytes(most)} MiB`],
-    ['… more for each session', `${toMebibytes((most - first) / scale.sessions)} MiB`],
+    ['/livez latency, ms', formatQuantiles(result.probeMs)],
+    ['gateway CPU', `${share(result.cpuMs)} of a core, ${cpuOfAudio}`],
+    ['… waiting for a core', result.waitedMs === null ? '-' : share(result.waitedMs)],
+    ['memory at start', `${toMebibytes(first)} MiB`],
+    ['memory, peak', `${toMebibytes(most)} MiB`],
+    ['… added per session', `${toMebibytes((most - first) / scale.sessions)} MiB`],
     ['memory, second half', formatSlope(memory, samplesForSlope)],
-    ['sockets of the machine in the kernel', `${toMebibytes(result.kernelBytesMax)} MiB`],
+    ['kernel socket memory of the machine', `${toMebibytes(result.kernelBytesMax)} MiB`],
   ]
 }
 
 function formatQuantiles({ p50, p99, max }: Quantiles): string {
-  return `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, at most ${max.toFixed(1)}`
+  return `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}, max ${max.toFixed(1)}`
 }

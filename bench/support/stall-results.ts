@@ -36,8 +36,8 @@ export function formatOthers(
     [
       row('gap between two tokens, p99, ms', ({ report }) => report.gapMs.p99, 1),
       row('… p99.9', ({ report }) => report.gapMs.p999, 1),
-      row('behind the schedule, p99, ms', ({ report }) => report.latenessMs.p99, 1),
-      row('CPU of an event, µs', ({ report }) => cpuUsPer('tokens', report), 1),
+      row('lag behind schedule, p99, ms', ({ report }) => report.latenessMs.p99, 1),
+      row('CPU per event, µs', ({ report }) => cpuUsPer('tokens', report), 1),
     ],
   )
 }
@@ -53,19 +53,19 @@ export function formatHeld(results: readonly HeldResult[], stalled: number): str
   const said = ({ standstill }: HeldResult) => standstill.unreadByClients
   const tookS = results.map(({ standstill }) => standstill.tookMs / 1000)
   return formatTable(
-    ['for each stalled reader', 'Sluice', 'budget'],
+    ['per stalled reader', 'Sluice', 'budget'],
     [
-      ['memory of the gateway', each(held), ''],
-      ['… of it, its answer so far', each(said), ''],
-      ['… what is beyond that', each((result) => held(result) - said(result)), '≤ 1 MiB'],
-      ['… that is left when it has left', each(({ after, before }) => after - before), ''],
-      ['in the kernel, unread by the client', each(said), ''],
+      ['gateway memory', each(held), ''],
+      ['… of which its response so far', each(said), ''],
+      ['… beyond that', each((result) => held(result) - said(result)), '≤ 1 MiB'],
+      ['… left after it disconnects', each(({ after, before }) => after - before), ''],
+      ['kernel buffers, unread by the client', each(said), ''],
       [
-        'in the kernel, unread by the gateway',
+        'kernel buffers, unread by the gateway',
         each(({ standstill }) => standstill.unreadByGateway),
         '',
       ],
-      ['nothing moved any more after', `${formatSpread(tookS, 1)} s`, ''],
+      ['no progress after', `${formatSpread(tookS, 1)} s`, ''],
     ],
   )
 }

@@ -68,8 +68,8 @@ export class StormClient {
   }
 
   get stage(): Stage {
-    if (this.#behaviour.isHalf) return 'sending it'
-    return this.#status === 0 ? 'waiting for the answer' : 'reading the answer'
+    if (this.#behaviour.isHalf) return 'sending the request'
+    return this.#status === 0 ? 'waiting for the response' : 'reading the response'
   }
 
   async open(): Promise<void> {

@@ -13,7 +13,11 @@ export type StormJob = {
 }
 
 /** State of a request when its client disconnected. */
-export const stages = ['sending it', 'waiting for the answer', 'reading the answer'] as const
+export const stages = [
+  'sending the request',
+  'waiting for the response',
+  'reading the response',
+] as const
 
 export type Stage = (typeof stages)[number]
 

@@ -45,7 +45,7 @@ export function endsAfterLeaving(
   for (const { id, stage, atMs } of report.left) {
     const endedAtMs = ends.get(id)
     if (endedAtMs === undefined) continue
-    if (stage === 'sending it') sent++
+    if (stage === 'sending the request') sent++
     const tookMs = endedAtMs - atMs
     // The upstream may have finished before its client disconnected.
     if (tookMs < 0) continue
@@ -55,9 +55,9 @@ export function endsAfterLeaving(
   const quantiles = (stage: Stage) => (times[stage] ?? new Histogram()).quantiles()
   return {
     byStage: {
-      'sending it': quantiles('sending it'),
-      'waiting for the answer': quantiles('waiting for the answer'),
-      'reading the answer': quantiles('reading the answer'),
+      'sending the request': quantiles('sending the request'),
+      'waiting for the response': quantiles('waiting for the response'),
+      'reading the response': quantiles('reading the response'),
     },
     tooLate,
     sent,
@@ -80,11 +80,11 @@ function formatLeavings(result: StormResult, limitMs: number): string {
     return [stage, `${left.length}`, `${count}`, ...times]
   })
   const header = [
-    'the client left while',
+    'client disconnected while',
     'clients',
-    'open at the upstream',
-    ...['p50', 'p99', 'p99.9'].map((name) => `over after, ${name}, ms`),
-    `at most (limit ${limitMs} ms)`,
+    'open at upstream',
+    ...['p50', 'p99', 'p99.9'].map((name) => `closed after, ${name}, ms`),
+    `max (limit ${limitMs} ms)`,
   ]
   return formatTable(header, rows)
 }
@@ -104,15 +104,15 @@ function formatRest(
   ]
   const rows = [
     ['requests', '', `${requests}, ${Math.round((requests / lastsMs) * 1000)} a second`, ''],
-    ['… of clients that stayed, whole', '', `${report.stayed}`, ''],
+    ['… of connected clients, complete', '', `${report.stayed}`, ''],
     ['… their added time, ms', '', `p50 ${p50.toFixed(1)}, p99 ${p99.toFixed(1)}`, ''],
-    ['events that were checked', '', `${report.events}`, ''],
-    ['CPU of the gateway for a request', '', `${((cpuMs / requests) * 1000).toFixed(0)} µs`, ''],
+    ['events checked', '', `${report.events}`, ''],
+    ['gateway CPU per request', '', `${((cpuMs / requests) * 1000).toFixed(0)} µs`, ''],
     row('generations', ({ generations }) => `${generations}`),
-    row('requests open at the upstream', (print) => `${print.upstreamRequests}`),
-    row('connections kept to the upstream', (print) => `${print.upstreamConnections}`),
-    row('descriptors', (print) => `${print.descriptors}`, `at most ${most.descriptorsMax}`),
-    row('memory', (print) => memory(print.memoryBytes), `at most ${memory(most.memoryMax)}`),
+    row('requests open at upstream', (print) => `${print.upstreamRequests}`),
+    row('idle upstream connections', (print) => `${print.upstreamConnections}`),
+    row('descriptors', (print) => `${print.descriptors}`, `max ${most.descriptorsMax}`),
+    row('memory', (print) => memory(print.memoryBytes), `max ${memory(most.memoryMax)}`),
   ]
   return formatTable(['what', 'before', `${clients} clients`, 'after'], rows)
 }

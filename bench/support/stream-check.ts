@@ -165,7 +165,7 @@ export class StreamCheck {
   #onWholeText(text: unknown, type: string): void {
     if (text === this.#text) return
     this.#faults.changed++
-    noteFault(this.#faults, `${type} carries a text that differs from the deltas`)
+    noteFault(this.#faults, `${type} contains text that differs from the deltas`)
   }
 
   #onTerminal(reason: string): void {

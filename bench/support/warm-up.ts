@@ -29,7 +29,7 @@ export async function warmUp(jobs: readonly LoadJob[], pace: WarmUpPace): Promis
   }
   return last === null
     ? 'warmed up'
-    : `warmed up, its compilers at ${(last * 100).toFixed(1)} % of a core`
+    : `warmed up, compilers at ${(last * 100).toFixed(1)} % of a core`
 }
 
 async function step(job: LoadJob, stepMs: number): Promise<number | null> {

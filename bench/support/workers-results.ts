@@ -3,7 +3,7 @@ import type { LoadReport } from './load-job.ts'
 import { figuresOf, ratios } from './rounds.ts'
 import { formatSpread as formatFigures, formatTable } from './table.ts'
 
-export const measureNames = ['whole answers', 'events flat out'] as const
+export const measureNames = ['whole responses', 'events unpaced'] as const
 export type MeasureName = (typeof measureNames)[number]
 
 export type WorkersResult = {
@@ -24,14 +24,14 @@ export type SpreadResult = {
 type Figure = { readonly name: string; readonly of: (report: LoadReport) => number }
 
 const figures: Readonly<Record<MeasureName, readonly Figure[]>> = {
-  'whole answers': [
+  'whole responses': [
     { name: 'answers/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
-    { name: 'CPU for each, µs', of: (report) => cpuUsPer('requests', report) },
+    { name: 'CPU each, µs', of: (report) => cpuUsPer('requests', report) },
     { name: 'cores', of: cores },
   ],
-  'events flat out': [
+  'events unpaced': [
     { name: 'events/s', of: ({ window }) => (window.tokens / window.ms) * 1000 },
-    { name: 'CPU for each, µs', of: (report) => cpuUsPer('tokens', report) },
+    { name: 'CPU each, µs', of: (report) => cpuUsPer('tokens', report) },
     { name: 'cores', of: cores },
   ],
 }
@@ -65,9 +65,9 @@ export function formatSpread(results: readonly SpreadResult[]): string {
   const rows = results.map(({ round, workers, connections }) => {
     const total = connections.reduce((sum, count) => sum + count, 0)
     const most = (Math.max(...connections) / (total / workers) - 1) * 100
-    return [`${round + 1}`, connections.join(' + '), `${most.toFixed(1)} % more than its part`]
+    return [`${round + 1}`, connections.join(' + '), `${most.toFixed(1)} % above average`]
   })
-  return formatTable(['round', 'connections of each worker', 'the fullest has'], rows)
+  return formatTable(['round', 'connections per worker', 'largest share'], rows)
 }
 
 /** Average number of cores used by the gateway. */

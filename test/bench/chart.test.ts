@@ -143,7 +143,7 @@ test('results become charts that hold all that they show within their frame', as
   for (const drawing of drawings.values()) expectSound(drawing)
   const chart = drawings.get('events-responses-chat.svg')
   const words = chart?.texts.map(({ content }) => content) ?? []
-  for (const word of ['nginx', 'Sluice', 'CPU an event, µs', '1', '400', '4,000']) {
+  for (const word of ['nginx', 'Sluice', 'CPU per event, µs', '1', '400', '4,000']) {
     expect(words).toContain(word)
   }
 })
