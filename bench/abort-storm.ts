@@ -1,20 +1,18 @@
 import { parseArgs } from 'node:util'
-import { type Gateway, startGateway } from './support/gateway.ts'
-import { waitForIdle } from './support/gateway-metrics.ts'
+import { workerDescriptors } from './support/descriptors.ts'
+import { type Gateway, startGateway, waitForIdle } from './support/gateway.ts'
 import { runClient, startServer } from './support/load.ts'
-import { numberIn } from './support/options.ts'
+import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { treeMemoryBytes, treeUsage } from './support/process-tree.ts'
 import { faultCount, formatSamples, writeResult } from './support/report.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import type { StormJob, StormReport } from './support/storm-job.ts'
 import {
   endsAfterLeaving,
-  type Footprint,
   formatStorm,
+  type ResourceUse,
   type StormResult,
 } from './support/storm-results.ts'
 import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
-import { workerDescriptors } from './support/worker-descriptors.ts'
 
 export const summary = 'Time until the upstream request of a disconnected client ends, and leaks.'
 export const usage =
@@ -54,7 +52,7 @@ export async function run(args: readonly string[]): Promise<number> {
     seed: options.seed,
   })
   const after = await rest(target, options)
-  judge({ options, result, before, after, faults })
+  findLeaks({ options, result, before, after, faults })
   console.log(`\n${formatStorm(result, { ...options, before, after })}`)
   const all = [faults, result.report.faults].filter((found) => faultCount(found) > 0)
   for (const found of all) console.log(`${found.failed} faults${formatSamples(found)}`)
@@ -132,7 +130,7 @@ async function askUpstream({ upstreamPort }: Target, path: string): Promise<unkn
 }
 
 /** Resources of an idle gateway. */
-async function rest(target: Target, { limitMs }: Options): Promise<Footprint> {
+async function rest(target: Target, { limitMs }: Options): Promise<ResourceUse> {
   const generations = await waitForIdle(target.port, limitMs)
   await Bun.sleep(restMs)
   const stats = (await askUpstream(target, '/stats')) as {
@@ -152,11 +150,11 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 
-function judge(seen: {
+function findLeaks(seen: {
   readonly options: Options
   readonly result: StormResult
-  readonly before: Footprint
-  readonly after: Footprint
+  readonly before: ResourceUse
+  readonly after: ResourceUse
   readonly faults: Faults
 }): void {
   const { options, result, before, after, faults } = seen
@@ -169,7 +167,7 @@ function judge(seen: {
   fail(sent, `${sent} requests reached the upstream that their clients never sent whole`)
   fail(after.generations, `${after.generations} generations still run`)
   fail(after.upstreamRequests, `${after.upstreamRequests} requests to the upstream are still open`)
-  const own = (print: Footprint) => print.descriptors - print.upstreamConnections
+  const own = (print: ResourceUse) => print.descriptors - print.upstreamConnections
   const held = own(after) - own(before)
   fail(held - spareDescriptors, `${held} descriptors more than before`)
   const grown = after.memoryBytes - before.memoryBytes

@@ -1,14 +1,24 @@
 import { parseArgs } from 'node:util'
-import { formatCrowd, formatShortage, isWhole } from './support/connections-results.ts'
-import { type CrowdSize, crowdJob, runCrowd } from './support/crowd.ts'
+import { type CrowdSize, crowdJob, runCrowd } from './support/concurrent-streams.ts'
+import { formatCrowd, formatDescriptorLimit, isComplete } from './support/connections-results.ts'
+import { isCorrect, runDescriptorLimit } from './support/descriptor-limit.ts'
 import { requireDescriptors } from './support/descriptors.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
-import { countWarnings, formatLogLines } from './support/log-lines.ts'
-import { numberIn, UsageError } from './support/options.ts'
-import { formatSamples, printFaults, writeResult } from './support/report.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
-import { isOrderly, runShortage } from './support/shortage.ts'
+import {
+  numberIn,
+  type RunOptions,
+  readRunOptions,
+  runFlags,
+  UsageError,
+} from './support/options.ts'
+import {
+  countWarnings,
+  formatLogLines,
+  formatSamples,
+  printFaults,
+  writeResult,
+} from './support/report.ts'
 
 export const summary =
   'Concurrent streams, memory per stream, and behaviour without free file descriptors.'
@@ -94,16 +104,16 @@ async function openMany(gateway: Gateway, options: Options): Promise<number> {
   const { report, livezFaults } = result
   console.log(formatSamples(report.faults) + formatSamples(livezFaults))
   writeResult('connections', options, { ...result, logLines })
-  return isWhole(size, result) ? 0 : 1
+  return isComplete(size, result) ? 0 : 1
 }
 
 async function openTooMany(gateway: Gateway, options: Options): Promise<number> {
-  const result = await runShortage(gateway)
-  console.log(`\n${formatShortage(result)}\n\n${formatLogLines(result.logLines)}`)
+  const result = await runDescriptorLimit(gateway)
+  console.log(`\n${formatDescriptorLimit(result)}\n\n${formatLogLines(result.logLines)}`)
   printFaults([
     { where: 'twice the capacity', faults: result.beyond.faults },
     { where: 'half of it, afterwards', faults: result.afterwards.faults },
   ])
   writeResult('connections', options, result)
-  return isOrderly(result) ? 0 : 1
+  return isCorrect(result) ? 0 : 1
 }

@@ -93,13 +93,13 @@ async function checkFiles(tokenizers: Tokenizers, files: readonly FileOption[]):
   return isSame
 }
 
-type Ways = { readonly tokenizer: CountText; readonly estimate: CountText }
-const ways = ['tokenizer', 'estimate'] as const
+type Counters = { readonly tokenizer: CountText; readonly estimate: CountText }
+const tiers = ['tokenizer', 'estimate'] as const
 
 function tableOf(
   cell: (way: 'tokenizer' | 'estimate', vocabulary: Vocabulary, kind: TextKind) => Promise<string>,
 ): Promise<string> {
-  const rows = ways.flatMap((way) =>
+  const rows = tiers.flatMap((way) =>
     vocabularies.map(async (vocabulary) => [
       way,
       vocabulary,
@@ -109,14 +109,14 @@ function tableOf(
   return Promise.all(rows).then((cells) => formatTable(['tier', 'model', ...textKinds], cells))
 }
 
-function errorTable(counters: Ways): Promise<string> {
+function errorTable(counters: Counters): Promise<string> {
   return tableOf(async (way, vocabulary, kind) =>
     percent(await counters[way](textOf(kind)), realTokens(kind, vocabulary)),
   )
 }
 
 /** Callers who write in one language: the model reports first halves of the same kind. */
-function calibratedTable(counters: Ways): Promise<string> {
+function calibratedTable(counters: Counters): Promise<string> {
   return tableOf(async (way, vocabulary, kind) => {
     const [learned, counted] = halvesOf(kind)
     const [reported, real] = realHalves(kind, vocabulary)

@@ -8,13 +8,12 @@ import {
 } from './support/events-results.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
-import { numberIn, oneOf } from './support/options.ts'
-import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
+import { numberIn, oneOf, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
+import { type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
 import { barePlan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
@@ -108,7 +107,7 @@ function readOptions(args: readonly string[]): Options {
   const streams = values.streams?.split(',').map((text) => Math.round(numberIn(text, bounds)))
   return {
     ...readRunOptions(values),
-    pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
+    pairs: readPairs(values.pair, values.quick ? quickPairs : pairNames),
     loads: [
       ...(part === 'flat' ? [] : loadsOf(streams ?? paced, tokensPerSecond)),
       ...(part === 'paced' ? [] : loadsOf(part === 'flat' ? (streams ?? flat) : flat, 0)),

@@ -12,8 +12,8 @@ import { chunk, framesOf, lastChunk } from './support/encoded-chunks.ts'
 import type { Protocol } from './support/mock-frames.ts'
 import { modelName, tokenText, wallClockMs } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
+import { send, sendUnsent, type Unsent } from './support/send-buffer.ts'
 import { isIn, passingFaults, readSoakPlan, type SoakPlan, textOf } from './support/soak-plan.ts'
-import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
 type Connection = Unsent & {
   reader: RequestReader
@@ -34,7 +34,7 @@ const streamHead =
   'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
 const triesOf = new Map<number, number>()
 
-function answer(socket: Peer, { method, path, body }: HttpRequest): void {
+function respond(socket: Peer, { method, path, body }: HttpRequest): void {
   const protocol = generatingRoutes.get(`${method} ${path}`)
   const plan = readSoakPlan(body)
   if (path === '/v1/models') sendJson(socket, 200, { data: [{ id: modelName }] })
@@ -91,7 +91,7 @@ function stream(socket: Peer, { plan: planned, protocol, body }: Work): void {
     }
     if (parts.length > 0) send(socket, Buffer.concat(parts))
     if (index < stopsAt) later(socket, tick)
-    else if (isBreaking) breakOff(socket, planned, protocol)
+    else if (isBreaking) injectFault(socket, planned, protocol)
     else {
       const wantsUsage = /"include_usage"\s*:\s*true/.test(body)
       const end = frames.closing(plan, textOf(plan, startedAtMs), wantsUsage)
@@ -110,7 +110,7 @@ function later(socket: Peer, work: () => void): void {
   timers.add(timer)
 }
 
-function breakOff(socket: Peer, { fault }: SoakPlan, protocol: Protocol): void {
+function injectFault(socket: Peer, { fault }: SoakPlan, protocol: Protocol): void {
   switch (fault) {
     case 'cut':
       // Flushes first, so that the fault occurs where the plan says.
@@ -156,7 +156,7 @@ const server = Bun.listen<Connection>({
       }
     },
     data(socket, bytes) {
-      for (const request of socket.data.reader.push(bytes)) answer(socket, request)
+      for (const request of socket.data.reader.push(bytes)) respond(socket, request)
     },
     drain: sendUnsent,
     close(socket) {

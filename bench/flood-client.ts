@@ -5,12 +5,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'bun'
 import { createApiKey } from '#auth/key-format.ts'
-import { AnswerReader } from './support/answer-reader.ts'
 import { cpuBetween, readCpu } from './support/cpu-use.ts'
 import type { FloodJob, FloodReport } from './support/flood-job.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
 import { modelName } from './support/plan.ts'
+import { ResponseReader } from './support/response-reader.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
 
 /** The request, and the expected response. */
@@ -79,7 +79,7 @@ class Caller {
   readonly #question: Question
   readonly #tally: Tally
   readonly #host: string
-  readonly #reader: AnswerReader
+  readonly #reader: ResponseReader
   #socket: Socket<Caller> | undefined
   #status = 0
   #body = ''
@@ -89,7 +89,7 @@ class Caller {
     this.#question = question
     this.#tally = options.tally
     this.#host = `127.0.0.1:${options.port}`
-    this.#reader = new AnswerReader({
+    this.#reader = new ResponseReader({
       onHead: (status) => {
         this.#status = status
         this.#body = ''

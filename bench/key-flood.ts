@@ -2,19 +2,18 @@ import { parseArgs } from 'node:util'
 import { isRecord } from '#lib/json.ts'
 import { type CallerName, callers, type FloodJob, type FloodReport } from './support/flood-job.ts'
 import {
-  type BesideResult,
-  formatBeside,
+  type FloodProbeResult,
+  formatFloodProbes,
   formatRates,
   type RateResult,
 } from './support/flood-results.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runClient, startMockUpstream } from './support/load.ts'
-import { numberIn } from './support/options.ts'
+import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { modelName } from './support/plan.ts'
 import { probeEveryMs, startProbe } from './support/probe.ts'
 import { faultCount, formatSamples, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { type Faults, noFaults } from './support/stream-check.ts'
 
 export const summary =
@@ -57,7 +56,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const target = await startTarget(options, pace)
   for (const caller of callers) await flood(target, { caller, pace: firstPace, options })
   const rates: RateResult[] = []
-  const beside: BesideResult[] = []
+  const beside: FloodProbeResult[] = []
   const faults: Faults[] = []
   for (let round = 0; round < pace.rounds; round++) {
     for (const caller of inTurn(callers, round)) {
@@ -71,7 +70,7 @@ export async function run(args: readonly string[]): Promise<number> {
     }
     console.log(`round ${round + 1} of ${pace.rounds} is done`)
   }
-  console.log(`\n${formatRates(rates)}\n\n${formatBeside(beside)}`)
+  console.log(`\n${formatRates(rates)}\n\n${formatFloodProbes(beside)}`)
   const unclean = faults.filter((found) => faultCount(found) > 0)
   for (const found of unclean) console.log(`${found.failed} wrong answers${formatSamples(found)}`)
   writeResult('key-flood', options, { rates, beside })
@@ -159,7 +158,7 @@ async function lookBeside(
     /** Collects failures. */
     readonly faults: Faults[]
   },
-): Promise<Omit<BesideResult, 'round'>> {
+): Promise<Omit<FloodProbeResult, 'round'>> {
   const { pace, options, faults, name } = look
   const warmUpMs = Math.max(pace.warmUpMs, programStartMs)
   // The flood starts before the probes and ends after them.

@@ -10,8 +10,8 @@ import {
   makeProgress,
   makeReport,
   newTally,
-  type Reading,
-  takeReading,
+  type TallySample,
+  takeSample,
 } from './support/load-tally.ts'
 import { noteFailure } from './support/stream-check.ts'
 
@@ -21,10 +21,10 @@ const lookEveryMs = 20
 function runJob(job: LoadJob, report: (report: LoadReport) => void): void {
   const tally = newTally()
   const startedMs = performance.now()
-  const take = () => takeReading(tally, job.measurePid)
+  const take = () => takeSample(tally, job.measurePid)
   const connections: LoadConnection[] = []
-  let opened: Reading | undefined
-  let closed: Reading | undefined
+  let opened: TallySample | undefined
+  let closed: TallySample | undefined
   let running = job.connections
   const finish = () => {
     const first = opened ?? take()

@@ -3,11 +3,15 @@ import { startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import { type LoadJob, type LoadProgress, type LoadReport, lateMs } from './support/load-job.ts'
 import { streamedResponses } from './support/load-request.ts'
-import { formatSlope, type MemorySample, toMebibytes } from './support/memory-samples.ts'
 import type { Protocol } from './support/mock-frames.ts'
 import { numberIn, oneOf } from './support/options.ts'
 import { barePlan, type Plan, tokensWithin } from './support/plan.ts'
-import { treeMemoryBytes } from './support/process-tree.ts'
+import {
+  formatSlope,
+  type MemorySample,
+  toMebibytes,
+  treeMemoryBytes,
+} from './support/process-tree.ts'
 import { formatFaults, formatSamples, isClean, writeResult } from './support/report.ts'
 import { formatTable } from './support/table.ts'
 

@@ -21,8 +21,8 @@ import {
   wallClockMs,
 } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
+import { send, sendUnsent, type Unsent } from './support/send-buffer.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
-import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
 /** Size of a write; limits what is buffered for a stalled reader. */
 const writeBytesMax = 64 * 1024
@@ -57,7 +57,7 @@ const wheel = new TimerWheel<PacedStream>(sendDue)
 let streamsOpen = 0
 let requestsTotal = 0
 
-function answer(socket: Socket<Connection>, request: HttpRequest): void {
+function respond(socket: Socket<Connection>, request: HttpRequest): void {
   requestsTotal++
   const route = `${request.method} ${request.path}`
   const protocol = generatingRoutes.get(route)
@@ -142,7 +142,7 @@ function sendTokens(stream: PacedStream, nowMs: number, parts: Buffer[]): void {
   if (ends) {
     const text = stream.firstToken + laterTokens(plan)
     parts.push(chunk(stream.frames.closing(plan, text, stream.wantsUsage)), lastChunk)
-    forget(stream)
+    removeStream(stream)
   }
   const [only] = parts
   send(stream.socket, parts.length === 1 && only !== undefined ? only : Buffer.concat(parts))
@@ -155,7 +155,7 @@ function endMs(stream: PacedStream): number {
   return Math.max(stream.dueMs - stream.startedMs, stream.plan.lastsMs)
 }
 
-function forget(stream: PacedStream): void {
+function removeStream(stream: PacedStream): void {
   if (stream.closed) return
   stream.closed = true
   streamsOpen--
@@ -207,11 +207,11 @@ function listen(): number {
         socket.data = { reader: new RequestReader(), unsent: Buffer.alloc(0), streams: new Set() }
       },
       data(socket, bytes) {
-        for (const request of socket.data.reader.push(bytes)) answer(socket, request)
+        for (const request of socket.data.reader.push(bytes)) respond(socket, request)
       },
       drain,
       close(socket) {
-        for (const stream of socket.data.streams) forget(stream)
+        for (const stream of socket.data.streams) removeStream(stream)
       },
       error(socket) {
         socket.terminate()

@@ -1,20 +1,19 @@
 import { parseArgs } from 'node:util'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
-import { numberIn } from './support/options.ts'
+import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import {
   formatMeasure,
   formatResults,
   type Measure,
   type Result,
 } from './support/overhead-results.ts'
-import { type Pair, pairNames, readPairs, tellingPairs } from './support/pairs.ts'
+import { type Pair, pairNames, quickPairs, readPairs } from './support/pairs.ts'
 import { type Peer, peerOption, readPeers, startPeers } from './support/peers.ts'
 import { barePlan, type Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { jobFor, startGatewayTargets, startPlainTargets, type Target } from './support/targets.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
 
@@ -102,7 +101,7 @@ function readOptions(args: readonly string[]): Options {
   const port = { name: 'upstream-port', from: 0, to: 65_535 }
   return {
     ...readRunOptions(values),
-    pairs: readPairs(values.pair, values.quick ? tellingPairs : pairNames),
+    pairs: readPairs(values.pair, values.quick ? quickPairs : pairNames),
     peers: readPeers(values.peer),
     upstreamPort: numberIn(values['upstream-port'], port),
     store: values.store,

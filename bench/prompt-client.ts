@@ -5,7 +5,7 @@
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
-import { expectedAnswer, wholeAnswer } from './support/load-request.ts'
+import { expectedAnswer, responseText } from './support/load-request.ts'
 import { barePlan, type Plan, writePlan } from './support/plan.ts'
 import type { PromptJob, PromptReport } from './support/prompt-job.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
@@ -59,7 +59,7 @@ async function run(job: PromptJob): Promise<PromptReport> {
 
   function check(status: number, answer: string): void {
     const parsed = parseJson(answer)
-    const text = isRecord(parsed) ? wholeAnswer('responses', parsed) : undefined
+    const text = isRecord(parsed) ? responseText('responses', parsed) : undefined
     if (status !== 200) fail(`status ${status}: ${answer}`)
     else if (text !== expectedAnswer(plan, text)) fail(`another text than was sent: ${answer}`)
   }

@@ -2,17 +2,16 @@ import { parseArgs } from 'node:util'
 import { openDatabase } from '#db/client.ts'
 import { createLog } from '#telemetry/log.ts'
 import { stopChildren, temporaryFolder } from './support/children.ts'
-import { createDatabase } from './support/database.ts'
-import { serverPid, setBuildMemory } from './support/database-server.ts'
+import { createDatabase, serverPid, setBuildMemory } from './support/database.ts'
 import { startGateway } from './support/gateway.ts'
 import { startServer } from './support/load.ts'
-import { toMebibytes } from './support/memory-samples.ts'
 import { numberIn } from './support/options.ts'
+import { toMebibytes } from './support/process-tree.ts'
 import { writeResult } from './support/report.ts'
 import { createCorpus, makeQuestions, passagesPerFile } from './support/search-corpus.ts'
 import { type Filled, fillCollection } from './support/search-fill.ts'
 import { runSearches, type SearchPace, type SearchRow } from './support/search-load.ts'
-import { TruthSeeker } from './support/search-truth.ts'
+import { BruteForceSearch } from './support/search-truth.ts'
 import { formatTable } from './support/table.ts'
 
 export const summary = 'Recall and latency of vector, keyword and hybrid search, with filters.'
@@ -112,7 +111,7 @@ async function measureSize(
 ): Promise<SizeResult> {
   const corpus = createCorpus(dims)
   const questions = makeQuestions(isQuick ? questionCounts.quick : questionCounts.full)
-  const truth = new TruthSeeker(questions, corpus.vectorOf)
+  const truth = new BruteForceSearch(questions, corpus.vectorOf)
   const dataFolder = temporaryFolder()
   const model = `seeded-${dims}`
   const log = createLog({

@@ -35,7 +35,7 @@ async function run(job: SoakJob): Promise<SoakReport> {
   const startedMs = performance.now()
   await prepareDocuments(createClient(job, 0, seededRandom(job.seed)))
   const endMs = performance.now() + job.seconds * 1_000
-  const progress = setInterval(() => tell(performance.now() - startedMs), job.progressMs)
+  const progress = setInterval(() => printProgress(performance.now() - startedMs), job.progressMs)
   await Promise.all(
     job.bearers.map((_, number) => {
       return live(createClient(job, number, seededRandom(job.seed * 10_000 + number)), endMs)
@@ -55,7 +55,7 @@ async function live(client: SoakClient, endMs: number): Promise<void> {
     try {
       tally[await play(scene, client)] += 1
     } catch (error) {
-      if (mayBeCut(client.job, begunAtMs)) tally.cut += 1
+      if (mayBeKilled(client.job, begunAtMs)) tally.cut += 1
       else note(tally, `${scene.kind}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
@@ -82,7 +82,7 @@ function draw(random: () => number): Scene {
   return found
 }
 
-function mayBeCut({ killAtMs }: SoakJob, begunAtMs: number): boolean {
+function mayBeKilled({ killAtMs }: SoakJob, begunAtMs: number): boolean {
   return killAtMs !== null && begunAtMs < killAtMs + killGraceMs && Date.now() >= killAtMs
 }
 
@@ -97,7 +97,7 @@ function note(tally: SoakTally, sentence: string): void {
   if (samples.length < samplesMax) samples.push(sentence.slice(0, 600))
 }
 
-function tell(elapsedMs: number): void {
+function printProgress(elapsedMs: number): void {
   const all = [...tallies.values()]
   const sum = (read: (tally: SoakTally) => number) =>
     all.reduce((total, tally) => total + read(tally), 0)

@@ -1,18 +1,19 @@
 import { parseArgs } from 'node:util'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runClient, startServer } from './support/load.ts'
-import { countWarnings, formatLogLines } from './support/log-lines.ts'
+import { numberIn } from './support/options.ts'
+import { modelName } from './support/plan.ts'
 import {
   formatSlope,
   type MemorySample,
   slopePerMinute,
   toMebibytes,
-} from './support/memory-samples.ts'
-import { numberIn } from './support/options.ts'
-import { modelName } from './support/plan.ts'
-import { treeMemoryBytes, treePids, treeWaitMs } from './support/process-tree.ts'
-import { writeResult } from './support/report.ts'
-import { readLateLoops, waitForRest } from './support/soak-gauges.ts'
+  treeMemoryBytes,
+  treePids,
+  treeWaitMs,
+} from './support/process-tree.ts'
+import { countWarnings, formatLogLines, writeResult } from './support/report.ts'
+import { readLateLoops, waitForZeroGauges } from './support/soak-gauges.ts'
 import type { SoakJob, SoakProgress, SoakReport } from './support/soak-job.ts'
 import { readerStallMs } from './support/soak-slow-scenes.ts'
 import { formatTable } from './support/table.ts'
@@ -60,7 +61,7 @@ export async function run(args: readonly string[]): Promise<number> {
   console.log('the clients have left')
   const waitedMs = treeWaitMs(gateway.pid)
   const lateLoops = await readLateLoops(gateway.port, workers)
-  const restless = await waitForRest(gateway.port, { workers, withinMs: restWithinMs })
+  const restless = await waitForZeroGauges(gateway.port, { workers, withinMs: restWithinMs })
   const restBytes = treeMemoryBytes(gateway.pid)
   const warnings = countWarnings(gateway.logFile)
   const isFlat = memory.length < samplesForSlope || slopePerMinute(memory) <= slopeMaxMibPerMinute

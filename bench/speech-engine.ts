@@ -33,7 +33,7 @@ const reset = '{"reset" : 1}'
 const pace = Number(process.argv[2] ?? Number.POSITIVE_INFINITY)
 const sockets = new Set<Socket>()
 
-function hear(socket: Socket, bytes: Buffer): void {
+function recognise(socket: Socket, bytes: Buffer): void {
   const recogniser = socket.data
   const { numbers, words } = recogniser
   // A copy, since the message may be unaligned.
@@ -41,10 +41,14 @@ function hear(socket: Socket, bytes: Buffer): void {
   words.push(...numbers.process(samples))
   const text = words.map(({ word }) => word).join(' ')
   const isFinal = words.length > 0 && numbers.silenceMs() >= endpointMs
-  reply(socket, isFinal ? conclude(recogniser) : JSON.stringify({ partial: text }), samples.length)
+  reply(
+    socket,
+    isFinal ? finalResult(recogniser) : JSON.stringify({ partial: text }),
+    samples.length,
+  )
 }
 
-function conclude(recogniser: Recogniser): string {
+function finalResult(recogniser: Recogniser): string {
   const result = recogniser.words.map(({ word, startMs, endMs }) => ({
     word,
     start: startMs / 1000,
@@ -89,9 +93,9 @@ const server = Bun.serve<Recogniser>({
     open: (socket) => void sockets.add(socket),
     close: (socket) => void sockets.delete(socket),
     message(socket, message) {
-      if (typeof message !== 'string') return hear(socket, message)
+      if (typeof message !== 'string') return recognise(socket, message)
       if (message !== eof && message !== reset) return
-      reply(socket, conclude(socket.data), 0)
+      reply(socket, finalResult(socket.data), 0)
     },
   },
 })

@@ -1,23 +1,24 @@
 import { parseArgs } from 'node:util'
-import { type Gateway, startGateway } from './support/gateway.ts'
-import { waitForIdle } from './support/gateway-metrics.ts'
+import { type Gateway, startGateway, waitForIdle } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob, LoadReport } from './support/load-job.ts'
 import { requestBytes, streamedResponses } from './support/load-request.ts'
-import { numberIn } from './support/options.ts'
+import { numberIn, type RunOptions, readRunOptions, runFlags } from './support/options.ts'
 import { barePlan, type Plan } from './support/plan.ts'
 import { treeMemoryBytes } from './support/process-tree.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import {
+  formatActiveReaders,
   formatHeld,
-  formatOthers,
-  type HeldResult,
+  type StallMemoryResult,
   type StallResult,
 } from './support/stall-results.ts'
-import { openStalledReaders } from './support/stalled-readers.ts'
-import { type Standstill, waitForStandstill } from './support/standstill.ts'
+import {
+  openStalledReaders,
+  type StalledBuffers,
+  waitForStalledBuffers,
+} from './support/stalled-readers.ts'
 import { type Faults, noFaults, noteFailure } from './support/stream-check.ts'
 
 export const summary = 'Delay that stalled readers cause for others, and memory of each.'
@@ -65,7 +66,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const faults = noFaults()
   const held = await runHeld({ options, pace, faults })
   const results = await runOthers({ options, pace, faults })
-  console.log(`\n${formatOthers(results, options)}\n\n${formatHeld(held, options.stalled)}`)
+  console.log(`\n${formatActiveReaders(results, options)}\n\n${formatHeld(held, options.stalled)}`)
   const isWhole = printFaults([
     { where: 'stalled', faults },
     ...results.map(({ report }) => ({ where: 'active', faults: report.faults })),
@@ -109,10 +110,10 @@ async function start(
 }
 
 /** Memory that a gateway without garbage retains for stalled readers only. */
-async function runHeld({ options, pace, faults }: Work): Promise<HeldResult[]> {
+async function runHeld({ options, pace, faults }: Work): Promise<StallMemoryResult[]> {
   const target = await start(options, { frugalBytes })
   await runLoad(warmUpJob(target))
-  const results: HeldResult[] = []
+  const results: StallMemoryResult[] = []
   for (let round = 0; round < pace.heldRounds; round++) {
     const before = await memoryAtRest(target)
     let besideThem = before
@@ -138,13 +139,13 @@ async function runOthers(work: Work): Promise<StallResult[]> {
   const { options, pace } = work
   const target = await start(options)
   const results: StallResult[] = []
-  await readOn(target, work)
+  await runActiveReaders(target, work)
   for (let round = 0; round < pace.rounds; round++) {
     for (const isBeside of inTurn([false, true], round)) {
-      if (!isBeside) results.push({ round, isBeside, report: await readOn(target, work) })
+      if (!isBeside) results.push({ round, isBeside, report: await runActiveReaders(target, work) })
       else {
         await besideStalled(target, work, async () => {
-          results.push({ round, isBeside, report: await readOn(target, work) })
+          results.push({ round, isBeside, report: await runActiveReaders(target, work) })
         })
       }
     }
@@ -158,14 +159,14 @@ async function besideStalled(
   target: Target,
   { options, faults }: Pick<Work, 'options' | 'faults'>,
   look: () => Promise<void>,
-): Promise<Standstill> {
+): Promise<StalledBuffers> {
   const readers = await openStalledReaders({
     port: target.port,
     request: requestBytes(streamedResponses(target), stalledPlan),
     count: options.stalled,
     faults,
   })
-  const standstill = await waitForStandstill(target, options.stalled)
+  const standstill = await waitForStalledBuffers(target, options.stalled)
   await look()
   const fail = (count: number, sentence: string) =>
     noteFailure(faults, `${count} of ${options.stalled} ${sentence}`, count)
@@ -176,7 +177,7 @@ async function besideStalled(
   return standstill
 }
 
-function readOn(target: Target, { options, pace }: Work): Promise<LoadReport> {
+function runActiveReaders(target: Target, { options, pace }: Work): Promise<LoadReport> {
   const windowStartMs = rampMs + pace.settleMs
   const lastsMs = windowStartMs + pace.windowMs + 300
   const tokens = Math.ceil((lastsMs / 1000) * tokensPerSecond)

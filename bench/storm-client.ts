@@ -9,7 +9,7 @@ import { StormClient } from './support/storm-client.ts'
 import {
   answerMs,
   behaviours,
-  type Leaving,
+  type Disconnect,
   type StormJob,
   type StormReport,
 } from './support/storm-job.ts'
@@ -21,7 +21,7 @@ const rampMs = 1_000
 const stayMs = 30_000
 
 async function run(job: StormJob): Promise<StormReport> {
-  const left: Leaving[] = []
+  const left: Disconnect[] = []
   const stayedMs = new Histogram()
   const faults = noFaults()
   const fail = (sentence: string) => noteFailure(faults, sentence)

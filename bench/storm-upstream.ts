@@ -12,17 +12,17 @@ import { chunk, lastChunk } from './support/encoded-chunks.ts'
 import { chatFrames } from './support/mock-frames.ts'
 import { barePlan, modelName, wallClockMs } from './support/plan.ts'
 import { type HttpRequest, RequestReader } from './support/request-reader.ts'
-import { readWish, type StormWish, stormText, stormToken } from './support/storm-job.ts'
+import { send, sendUnsent, type Unsent } from './support/send-buffer.ts'
+import { readStormRequest, type StormRequest, stormText, stormToken } from './support/storm-job.ts'
 import { TimerWheel } from './support/timer-wheel.ts'
-import { send, sendUnsent, type Unsent } from './support/unsent.ts'
 
 const defaultLifetimeS = 900
 
-type Connection = Unsent & { readonly reader: RequestReader; readonly requests: Set<Answering> }
+type Connection = Unsent & { readonly reader: RequestReader; readonly requests: Set<OpenRequest> }
 
-type Answering = {
+type OpenRequest = {
   readonly socket: Socket<Connection>
-  readonly wish: StormWish
+  readonly wish: StormRequest
   readonly isStreamed: boolean
   readonly startedMs: number
   /** Index of the next token. */
@@ -31,14 +31,14 @@ type Answering = {
   isOver: boolean
 }
 
-const wheel = new TimerWheel<Answering>(goOn)
+const wheel = new TimerWheel<OpenRequest>(continueRequest)
 const ends: [id: number, atMs: number][] = []
 let requestsOpen = 0
 let connectionsOpen = 0
 
-function answer(socket: Socket<Connection>, { method, path, body }: HttpRequest): void {
+function respond(socket: Socket<Connection>, { method, path, body }: HttpRequest): void {
   const route = `${method} ${path}`
-  const wish = route === 'POST /v1/chat/completions' ? readWish(body) : undefined
+  const wish = route === 'POST /v1/chat/completions' ? readStormRequest(body) : undefined
   if (wish !== undefined) begin(socket, wish, /"stream"\s*:\s*true/.test(body))
   else if (route === 'GET /v1/models') sendJson(socket, { object: 'list', data: [model] })
   else if (route === 'GET /stats') sendJson(socket, { requestsOpen, connectionsOpen })
@@ -48,7 +48,7 @@ function answer(socket: Socket<Connection>, { method, path, body }: HttpRequest)
 
 const model = { id: modelName, object: 'model', created: 1_700_000_000, owned_by: 'bench' }
 
-function begin(socket: Socket<Connection>, wish: StormWish, isStreamed: boolean): void {
+function begin(socket: Socket<Connection>, wish: StormRequest, isStreamed: boolean): void {
   const startedMs = performance.now()
   const dueMs = startedMs + wish.waitMs
   const request = { socket, wish, isStreamed, startedMs, index: 0, dueMs, isOver: false }
@@ -58,7 +58,7 @@ function begin(socket: Socket<Connection>, wish: StormWish, isStreamed: boolean)
 }
 
 /** Sends due tokens; a response that is not streamed is sent with its last token. */
-function goOn(request: Answering): void {
+function continueRequest(request: OpenRequest): void {
   const { socket, wish, isStreamed } = request
   if (request.isOver) return
   if (request.index === 0 && isStreamed) {
@@ -85,7 +85,7 @@ function goOn(request: Answering): void {
 const streamHead =
   'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'
 
-function finish(request: Answering): void {
+function finish(request: OpenRequest): void {
   if (request.isOver) return
   request.isOver = true
   requestsOpen--
@@ -114,7 +114,7 @@ const server = Bun.listen<Connection>({
       socket.data = { reader: new RequestReader(), unsent: Buffer.alloc(0), requests: new Set() }
     },
     data(socket, bytes) {
-      for (const request of socket.data.reader.push(bytes)) answer(socket, request)
+      for (const request of socket.data.reader.push(bytes)) respond(socket, request)
     },
     drain: sendUnsent,
     close(socket) {

@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { startMockUpstream } from './support/load.ts'
-import { toMebibytes } from './support/memory-samples.ts'
 import { numberIn } from './support/options.ts'
-import { treeMemoryBytes, treeUsage } from './support/process-tree.ts'
+import { toMebibytes, treeMemoryBytes, treeUsage } from './support/process-tree.ts'
 import { formatTable } from './support/table.ts'
 
 export const summary = 'CPU and memory of uploading and downloading a large file.'

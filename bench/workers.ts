@@ -1,16 +1,21 @@
 import { parseArgs } from 'node:util'
-import { type CrowdSize, crowdJob } from './support/crowd.ts'
+import { type CrowdSize, crowdJob } from './support/concurrent-streams.ts'
+import { workerDescriptors } from './support/descriptors.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'
 import { runLoad, startMockUpstream } from './support/load.ts'
 import type { LoadJob } from './support/load-job.ts'
 import { streamedResponses } from './support/load-request.ts'
-import { numberIn, UsageError } from './support/options.ts'
+import {
+  numberIn,
+  type RunOptions,
+  readRunOptions,
+  runFlags,
+  UsageError,
+} from './support/options.ts'
 import { barePlan } from './support/plan.ts'
 import { printFaults, writeResult } from './support/report.ts'
 import { inTurn } from './support/rounds.ts'
-import { type RunOptions, readRunOptions, runFlags } from './support/run-options.ts'
 import { fullWarmUp, quickWarmUp, type WarmUpPace, warmUp } from './support/warm-up.ts'
-import { workerDescriptors } from './support/worker-descriptors.ts'
 import {
   formatSpread,
   formatThroughput,
@@ -70,7 +75,7 @@ type Options = RunOptions & {
   readonly logLevel: string
 }
 
-type Crew = { readonly workers: number; readonly gateway: Gateway }
+type WorkerSet = { readonly workers: number; readonly gateway: Gateway }
 
 export async function run(args: readonly string[]): Promise<number> {
   const options = readOptions(args)
@@ -124,10 +129,10 @@ function readOptions(args: readonly string[]): Options {
 }
 
 /** One worker and several, each with its own database and the same upstream. */
-async function startCrews(options: Options): Promise<Crew[]> {
+async function startCrews(options: Options): Promise<WorkerSet[]> {
   const upstreamPort = await startMockUpstream(mockLifetimeS)
   const { databaseServer, logLevel, settings } = options
-  const crews: Crew[] = []
+  const crews: WorkerSet[] = []
   for (const workers of [1, options.workers]) {
     const gateway = await startGateway({
       upstreamPort,
@@ -159,7 +164,7 @@ function makeJob(measure: MeasureName, gateway: Gateway, windowMs: number): Load
 }
 
 /** Idle streams on many connections, counted per worker while open. */
-async function measureSpread(crews: readonly Crew[], rounds: number): Promise<SpreadResult[]> {
+async function measureSpread(crews: readonly WorkerSet[], rounds: number): Promise<SpreadResult[]> {
   const results: SpreadResult[] = []
   for (let round = 0; round < rounds; round++) {
     for (const { workers, gateway } of crews.filter((crew) => crew.workers > 1)) {

@@ -1,8 +1,8 @@
 import type { Chart, ChartLine, ChartPoint } from './chart.ts'
 import { cpuUsPer } from './cpu-split.ts'
 import type { EventsResult } from './events-results.ts'
-import type { MemorySample } from './memory-samples.ts'
-import { formatPair, isBeside, type Pair, pairNames, pairOf } from './pairs.ts'
+import { belongsToPair, formatPair, type Pair, pairNames, pairOf } from './pairs.ts'
+import type { MemorySample } from './process-tree.ts'
 import { median } from './table.ts'
 
 /** Chart name and content. */
@@ -15,7 +15,7 @@ export function eventsCharts(results: unknown): Charts {
     const pair = pairOf(name)
     const lines = ['nginx', 'Sluice'].map((target) => ({
       name: target,
-      points: pointsOf(paced.filter((result) => isBeside(pair, target, result))),
+      points: pointsOf(paced.filter((result) => belongsToPair(pair, target, result))),
     }))
     const isMeasured = lines.some(({ name: target, points }) => {
       return target === 'Sluice' && points.length > 1

@@ -79,7 +79,7 @@ export function drawChart(chart: Chart): string {
     from: plot.bottom,
     to: plot.top,
   })
-  const place = (point: ChartPoint): Placed => ({
+  const place = (point: ChartPoint): PlacedPoint => ({
     x: x.place(point.x),
     y: y.place(point.y),
     low: point.low === undefined ? null : y.place(point.low),
@@ -103,7 +103,7 @@ export function drawChart(chart: Chart): string {
   ].join('\n')
 }
 
-type Placed = { x: number; y: number; low: number | null; high: number | null }
+type PlacedPoint = { x: number; y: number; low: number | null; high: number | null }
 
 function drawLegend(names: readonly string[]): string[] {
   let left = plot.left
@@ -141,18 +141,18 @@ function drawAxisNames({ xLabel, yLabel }: Chart): string[] {
   ]
 }
 
-function drawLine(points: readonly Placed[], number: number): string {
+function drawLine(points: readonly PlacedPoint[], number: number): string {
   const path = points.map(({ x, y }, at) => `${at === 0 ? 'M' : 'L'}${rounded(x)} ${rounded(y)}`)
   const markers = points.length > markersMax ? [] : points.map((point) => drawMarker(point, number))
   const ranges = points.map((point) => drawRange(point, number)).join('')
   return [`<path class="line l${number}" d="${path.join(' ')}"/>`, ranges, ...markers].join('\n')
 }
 
-function drawMarker({ x, y }: Placed, number: number): string {
+function drawMarker({ x, y }: PlacedPoint, number: number): string {
   return `<circle class="m${number}" cx="${rounded(x)}" cy="${rounded(y)}" r="3.5"/>`
 }
 
-function drawRange({ x, low, high }: Placed, number: number): string {
+function drawRange({ x, low, high }: PlacedPoint, number: number): string {
   if (low === null || high === null || low === high) return ''
   const [left, right] = [rounded(x - capWidth / 2), rounded(x + capWidth / 2)]
   const [bottom, top] = [rounded(low), rounded(high)]

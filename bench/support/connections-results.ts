@@ -1,9 +1,9 @@
-import type { CrowdResult, CrowdSize } from './crowd.ts'
+import type { CrowdResult, CrowdSize } from './concurrent-streams.ts'
+import type { DescriptorLimitResult } from './descriptor-limit.ts'
 import type { Quantiles } from './histogram.ts'
 import type { LoadReport } from './load-job.ts'
-import { toMebibytes } from './memory-samples.ts'
+import { toMebibytes } from './process-tree.ts'
 import { faultCount, formatFaults, isClean } from './report.ts'
-import type { ShortageResult } from './shortage.ts'
 import { formatTable } from './table.ts'
 
 export function formatCrowd(size: CrowdSize, result: CrowdResult): string {
@@ -34,12 +34,12 @@ export function formatCrowd(size: CrowdSize, result: CrowdResult): string {
   return formatTable(['what', `${size.streams} streams, 1 token/s each`], rows)
 }
 
-export function isWhole(size: CrowdSize, { report, livezFaults }: CrowdResult): boolean {
+export function isComplete(size: CrowdSize, { report, livezFaults }: CrowdResult): boolean {
   return isClean(report) && report.requests === size.streams && faultCount(livezFaults) === 0
 }
 
-export function formatShortage(result: ShortageResult): string {
-  const { room, beyond, afterwards, survived } = result
+export function formatDescriptorLimit(result: DescriptorLimitResult): string {
+  const { capacity: room, beyond, afterwards, isUnchanged: survived } = result
   const row = (what: string, of: (report: LoadReport) => number | string) => [
     what,
     ...[beyond, afterwards].map((report) => String(of(report))),

@@ -15,7 +15,7 @@ export type CpuUse = {
 
 type Thread = { readonly group: ThreadGroup; readonly ms: number }
 
-export type CpuReading = {
+export type CpuSample = {
   /** From process clock ticks, including exited threads. */
   readonly tickedMs: number
   readonly processes: number
@@ -35,7 +35,7 @@ const groupOfName: readonly (readonly [pattern: RegExp, group: ThreadGroup])[] =
 const tickMs = 10
 
 /** The process and all descendants, since their start. */
-export function readCpu(rootPid: number): CpuReading {
+export function readCpu(rootPid: number): CpuSample {
   const members = treeCpu(rootPid)
   return {
     tickedMs: members.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
@@ -44,7 +44,7 @@ export function readCpu(rootPid: number): CpuReading {
   }
 }
 
-export function cpuBetween(opened: CpuReading, closed: CpuReading): CpuUse {
+export function cpuBetween(opened: CpuSample, closed: CpuSample): CpuUse {
   const groupMs = { main: 0, JIT: 0, GC: 0, worker: 0, HTTP: 0, other: 0, ended: 0 }
   let seenMs = 0
   for (const [id, { group, ms }] of closed.threads) {

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { UsageError } from './options.ts'
+import { treePids } from './process-tree.ts'
 
 /** Descriptors for the program, its log, database and pool. */
 const sparePerProcess = 200
@@ -27,4 +28,10 @@ function openFilesMax(): number {
   } catch {
     return Number.POSITIVE_INFINITY
   }
+}
+
+/** Open descriptors of each worker, ordered by process id. */
+export function workerDescriptors(supervisorPid: number): number[] {
+  const [, ...workers] = treePids(supervisorPid).toSorted((one, other) => one - other)
+  return workers.map((pid) => readdirSync(`/proc/${pid}/fd`).length)
 }

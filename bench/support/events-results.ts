@@ -1,6 +1,6 @@
 import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
-import { formatPair, isBeside, type Pair, type TargetResult } from './pairs.ts'
-import { figuresOf, ratios } from './rounds.ts'
+import { belongsToPair, formatPair, type Pair, type TargetResult } from './pairs.ts'
+import { ratios, valuesByRound } from './rounds.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
 /** A number of streams with a pace; pace 0: unpaced. */
@@ -35,7 +35,9 @@ function cpuTable(results: readonly EventsResult[], pair: Pair): string {
   ]
   const rows = loadsIn(results).map((load) => {
     const of = (target: string) =>
-      figuresOf(pick(results, { pair, load, target }), ({ report }) => cpuUsPer('tokens', report))
+      valuesByRound(pick(results, { pair, load, target }), ({ report }) =>
+        cpuUsPer('tokens', report),
+      )
     const [nginx, sluice] = [of('nginx'), of('Sluice')]
     return [
       formatLoad(load),
@@ -96,7 +98,7 @@ function pick(
 ): EventsResult[] {
   const { pair, load, target } = wanted
   return results.filter(
-    (result) => isBeside(pair, target, result) && formatLoad(result.load) === formatLoad(load),
+    (result) => belongsToPair(pair, target, result) && formatLoad(result.load) === formatLoad(load),
   )
 }
 

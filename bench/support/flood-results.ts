@@ -3,9 +3,9 @@ import type { Quantiles } from './histogram.ts'
 import { formatSpread, formatTable, median } from './table.ts'
 
 /** How valid probes are authenticated: from memory, or from the database. */
-const guests = ['known token', 'known key', 'key not seen before'] as const
+const probes = ['known token', 'known key', 'key not seen before'] as const
 
-type GuestName = (typeof guests)[number]
+type ProbeName = (typeof probes)[number]
 
 export type RateResult = {
   readonly round: number
@@ -13,13 +13,13 @@ export type RateResult = {
   readonly report: FloodReport
 }
 
-export type BesideResult = {
+export type FloodProbeResult = {
   readonly round: number
   /** Kind of flood; null: none. */
   readonly flood: CallerName | null
   /** Latency of the flood itself. */
   readonly report: FloodReport | null
-  readonly answerMs: Readonly<Record<GuestName, Quantiles>>
+  readonly answerMs: Readonly<Record<ProbeName, Quantiles>>
 }
 
 const microsPerMilli = 1_000
@@ -62,23 +62,28 @@ function cpuPerAnswer({ cpu, answers }: FloodReport): number {
 }
 
 /** Latency of valid requests, with and without a flood. */
-export function formatBeside(results: readonly BesideResult[]): string {
-  const floods = [...new Set(results.map(({ flood }) => flood))].sort(nobodyFirst)
+export function formatFloodProbes(results: readonly FloodProbeResult[]): string {
+  const floods = [...new Set(results.map(({ flood }) => flood))].sort(unfloodedFirst)
   const rows = floods.map((flood) => {
     const own = results.filter((result) => result.flood === flood)
     const reports = own.flatMap(({ report }) => report ?? [])
     return [
       flood ?? 'nobody',
       formatSpread(reports.map(perSecond), 0),
-      ...guests.map((guest) => formatWaits(own.map(({ answerMs }) => answerMs[guest]))),
+      ...probes.map((guest) => formatWaits(own.map(({ answerMs }) => answerMs[guest]))),
       formatWaits(reports.map(({ answerMs }) => answerMs)),
     ]
   })
-  const header = ['flood', 'per second', ...guests.map((guest) => `${guest}, ms`), 'flood itself, ms']
+  const header = [
+    'flood',
+    'per second',
+    ...probes.map((guest) => `${guest}, ms`),
+    'flood itself, ms',
+  ]
   return formatTable(header, rows)
 }
 
-function nobodyFirst(one: CallerName | null, other: CallerName | null): number {
+function unfloodedFirst(one: CallerName | null, other: CallerName | null): number {
   const place = (flood: CallerName | null) => (flood === null ? -1 : callers.indexOf(flood))
   return place(one) - place(other)
 }

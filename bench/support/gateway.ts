@@ -5,6 +5,7 @@ import {
   basicEnvironment,
   freePort,
   logTail,
+  StartError,
   startChild,
   temporaryFolder,
   waitUntil,
@@ -12,8 +13,8 @@ import {
 import { createDatabase } from './database.ts'
 import { countListeners } from './listening-pid.ts'
 import type { Protocol } from './mock-frames.ts'
+import { withSettings } from './options.ts'
 import { modelName } from './plan.ts'
-import { withSettings } from './settings.ts'
 
 export type Gateway = {
   readonly port: number
@@ -45,7 +46,7 @@ export type GatewayOptions = {
    * Makes the garbage collector assume this memory size, so that retained memory can be told from
    * garbage. Slower.
    */
-  readonly frugalBytes?: number
+  readonly gcMemoryBytes?: number
   readonly logLevel?: string
   /** Additional configuration lines. */
   readonly configLines?: string
@@ -85,9 +86,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       JWT_SECRET: secret,
       LOG_LEVEL: options.logLevel ?? 'info',
       ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
-      ...(options.frugalBytes === undefined
+      ...(options.gcMemoryBytes === undefined
         ? {}
-        : { BUN_JSC_forceRAMSize: String(options.frugalBytes) }),
+        : { BUN_JSC_forceRAMSize: String(options.gcMemoryBytes) }),
     },
   })
   const bearer = await signToken('bench', ['users'])
@@ -135,4 +136,25 @@ function signToken(subject: string, groups: readonly string[]): Promise<string> 
     .setIssuedAt()
     .setExpirationTime('3h')
     .sign(new TextEncoder().encode(secret))
+}
+
+/** Sum of all series of one metric of `GET /metrics`, for gateways with one worker. */
+async function readMetric(port: number, name: string): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`)
+  const lines = (await answer.text()).split('\n')
+  const values = lines
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .map((line) => Number(line.slice(line.lastIndexOf(' ') + 1)))
+  if (values.length === 0) throw new StartError(`the gateway has no figure ${name}`)
+  return values.reduce((sum, value) => sum + value, 0)
+}
+
+/** Waits until no generation runs; returns how many still run at the deadline. */
+export async function waitForIdle(port: number, deadlineMs: number): Promise<number> {
+  const endMs = performance.now() + deadlineMs
+  for (;;) {
+    const running = await readMetric(port, 'sluice_generations_running')
+    if (running === 0 || performance.now() > endMs) return running
+    await Bun.sleep(50)
+  }
 }

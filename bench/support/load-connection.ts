@@ -1,10 +1,10 @@
 import type { Socket } from 'bun'
 import { parseJson } from '#lib/json.ts'
-import { AnswerReader } from './answer-reader.ts'
 import { type LoadJob, lateMs } from './load-job.ts'
-import { expectedAnswer, requestBytes, wholeAnswer } from './load-request.ts'
+import { expectedAnswer, requestBytes, responseText } from './load-request.ts'
 import type { Tally } from './load-tally.ts'
 import { type Plan, wallClockMs } from './plan.ts'
+import { ResponseReader } from './response-reader.ts'
 import { noteFailure, noteFault, StreamCheck } from './stream-check.ts'
 
 export type ConnectionOptions = {
@@ -38,7 +38,7 @@ export function connect(options: ConnectionOptions): LoadConnection {
 export class LoadConnection {
   readonly #options: ConnectionOptions
   readonly #request: Buffer
-  readonly #reader: AnswerReader
+  readonly #reader: ResponseReader
   #socket: Socket<LoadConnection> | undefined
   #unsent: Buffer = Buffer.alloc(0)
   #status = 0
@@ -53,7 +53,7 @@ export class LoadConnection {
   constructor(options: ConnectionOptions) {
     this.#options = options
     this.#request = requestBytes(options.job, options.plan)
-    this.#reader = new AnswerReader({
+    this.#reader = new ResponseReader({
       onHead: (status) => {
         this.#status = status
       },
@@ -180,7 +180,7 @@ export class LoadConnection {
   #onWholeAnswer(): void {
     const { job, plan, tally } = this.#options
     if (tally.inWindow) tally.firstTokenMs.record(this.#nowMs - this.#sentMs)
-    const text = wholeAnswer(job.protocol, parseJson(this.#body))
+    const text = responseText(job.protocol, parseJson(this.#body))
     if (text === expectedAnswer(plan, text)) return
     tally.faults.changed++
     noteFault(tally.faults, `another text than was sent: ${this.#body}`)

@@ -60,7 +60,7 @@ function contentOf({ protocol, stream, store }: LoadRequest, prompt: string): ob
 }
 
 /** Text of a response that was not streamed. */
-export function wholeAnswer(protocol: Protocol, answer: unknown): unknown {
+export function responseText(protocol: Protocol, answer: unknown): unknown {
   switch (protocol) {
     case 'responses':
       return outputTextOf(answer)

@@ -1,4 +1,4 @@
-import { type CpuReading, cpuBetween, readCpu } from './cpu-use.ts'
+import { type CpuSample, cpuBetween, readCpu } from './cpu-use.ts'
 import { Histogram } from './histogram.ts'
 import type { LoadProgress, LoadReport } from './load-job.ts'
 import { type Faults, noFaults } from './stream-check.ts'
@@ -25,11 +25,11 @@ export type Tally = {
 }
 
 /** Counters at one end of the window. */
-export type Reading = {
+export type TallySample = {
   readonly atMs: number
   readonly requests: number
   readonly tokens: number
-  readonly cpu: CpuReading | null
+  readonly cpu: CpuSample | null
 }
 
 export function newTally(): Tally {
@@ -53,7 +53,7 @@ export function newTally(): Tally {
   }
 }
 
-export function takeReading(tally: Tally, measurePid: number | null): Reading {
+export function takeSample(tally: Tally, measurePid: number | null): TallySample {
   const { requests, tokens } = tally
   const cpu = measurePid === null ? null : readCpu(measurePid)
   return { atMs: performance.now(), requests, tokens, cpu }
@@ -67,7 +67,11 @@ export function makeProgress(tally: Tally, startedMs: number): LoadProgress {
 
 export function makeReport(
   tally: Tally,
-  readings: { readonly startedMs: number; readonly opened: Reading; readonly closed: Reading },
+  readings: {
+    readonly startedMs: number
+    readonly opened: TallySample
+    readonly closed: TallySample
+  },
 ): LoadReport {
   const { startedMs, opened, closed } = readings
   const { requests, events, tokens, heartbeats, lateTokens, refused, faults } = tally

@@ -1,6 +1,6 @@
 import { cpuUsPer, splitCells, splitHeader } from './cpu-split.ts'
-import { formatPair, isBeside, type Pair, type TargetResult } from './pairs.ts'
-import { differences, figuresOf, type RoundFigures, ratios } from './rounds.ts'
+import { belongsToPair, formatPair, type Pair, type TargetResult } from './pairs.ts'
+import { differences, type RoundValues, ratios, valuesByRound } from './rounds.ts'
 import { formatSpread, formatTable } from './table.ts'
 
 export type Measure = {
@@ -55,7 +55,7 @@ function timeTable(results: readonly Result[], { pair, peers }: Columns): string
   const rows = measuresIn(results)
     .flatMap(timeRows)
     .map(({ title, measure, figure, budget }) => {
-      const of = (target: string) => figuresOf(pick(results, { pair, measure, target }), figure)
+      const of = (target: string) => valuesByRound(pick(results, { pair, measure, target }), figure)
       const direct = of('direct')
       const added = others.map((name) => formatSpread(differences(of(name), direct), 2))
       return [title, formatSpread([...direct.values()], 2), ...added, budget]
@@ -91,7 +91,7 @@ function cpuTable(results: readonly Result[], { pair, peers }: Columns): string 
   ]
   const rows = measuresIn(results).map((measure) => {
     const of = (target: string) =>
-      figuresOf(pick(results, { pair, measure, target }), ({ report }) =>
+      valuesByRound(pick(results, { pair, measure, target }), ({ report }) =>
         cpuUsPer('requests', report),
       )
     const sluice = of('Sluice')
@@ -117,7 +117,7 @@ function rateTable(results: readonly Result[], { pair, peers }: Columns): string
       ...names.map((target) => {
         const picked = pick(results, { pair, measure, target })
         const rate = ({ report }: Result) => report.window.requests / (report.window.ms / 1000)
-        return formatSpread([...figuresOf(picked, rate).values()], 0)
+        return formatSpread([...valuesByRound(picked, rate).values()], 0)
       }),
     ])
   return formatTable(header, rows)
@@ -145,7 +145,8 @@ function pick(
   const { pair, measure, target } = wanted
   return results.filter(
     (result) =>
-      isBeside(pair, target, result) && formatMeasure(result.measure) === formatMeasure(measure),
+      belongsToPair(pair, target, result) &&
+      formatMeasure(result.measure) === formatMeasure(measure),
   )
 }
 
@@ -153,7 +154,7 @@ function measuresIn(results: readonly Result[]): Measure[] {
   return [...new Map(results.map(({ measure }) => [formatMeasure(measure), measure])).values()]
 }
 
-function formatCpu(figures: RoundFigures): string {
+function formatCpu(figures: RoundValues): string {
   return formatSpread([...figures.values()], 1)
 }
 

@@ -31,7 +31,7 @@ export const pairNames = [
 export type PairName = (typeof pairNames)[number]
 
 /** One translated and one same-protocol pair, of both surfaces. */
-export const tellingPairs: readonly PairName[] = ['responses-chat', 'messages-messages']
+export const quickPairs: readonly PairName[] = ['responses-chat', 'messages-messages']
 
 export function pairOf(name: PairName): Pair {
   const client = name.startsWith('messages') ? 'messages' : 'responses'
@@ -53,7 +53,7 @@ export function formatPair({ client, upstream }: Pair): string {
  * Whether results of this target belong to a pair. nginx and direct match by upstream protocol,
  * peers too.
  */
-export function isBeside(
+export function belongsToPair(
   { client, upstream }: Pair,
   target: string,
   result: TargetResult,

@@ -4,12 +4,12 @@ export type HttpRequest = { readonly method: string; readonly path: string; read
 const requestBytesMax = 64 * 1024 * 1024
 
 /** A request with a complete head and `bytesLeft` of its body missing. */
-type Begun = { readonly method: string; readonly path: string; bytesLeft: number }
+type PendingRequest = { readonly method: string; readonly path: string; bytesLeft: number }
 
 /** Parses requests of one connection. Bodies need a Content-Length; anything else throws. */
 export class RequestReader {
   #head = ''
-  #begun: Begun | undefined
+  #begun: PendingRequest | undefined
   /** Joined once the body is complete, to avoid copying. */
   #body: string[] = []
 

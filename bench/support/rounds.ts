@@ -1,5 +1,5 @@
 /** One value per round. */
-export type RoundFigures = ReadonlyMap<number, number>
+export type RoundValues = ReadonlyMap<number, number>
 
 /** Rotates the order with each round, so that no target always follows the same. */
 export function inTurn<Entry>(entries: readonly Entry[], round: number): Entry[] {
@@ -7,26 +7,26 @@ export function inTurn<Entry>(entries: readonly Entry[], round: number): Entry[]
   return [...entries.slice(first), ...entries.slice(0, first)]
 }
 
-export function figuresOf<Result extends { readonly round: number }>(
+export function valuesByRound<Result extends { readonly round: number }>(
   results: readonly Result[],
   figure: (result: Result) => number,
-): RoundFigures {
+): RoundValues {
   return new Map(results.map((result) => [result.round, figure(result)]))
 }
 
 /** `left` minus `right` within each round, so that a slow minute affects both. */
-export function differences(left: RoundFigures, right: RoundFigures): number[] {
+export function differences(left: RoundValues, right: RoundValues): number[] {
   return withinRounds(left, right, (one, other) => one - other)
 }
 
 /** `left` divided by `right` within each round. */
-export function ratios(left: RoundFigures, right: RoundFigures): number[] {
+export function ratios(left: RoundValues, right: RoundValues): number[] {
   return withinRounds(left, right, (one, other) => one / other)
 }
 
 function withinRounds(
-  left: RoundFigures,
-  right: RoundFigures,
+  left: RoundValues,
+  right: RoundValues,
   how: (left: number, right: number) => number,
 ): number[] {
   return [...left].flatMap(([round, value]) => {

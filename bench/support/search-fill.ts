@@ -7,7 +7,7 @@ import { chunkTable, vectorType } from '#retrieval/index/store.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { storeNodes } from '#test/support/stored-files.ts'
 import { attributesOf, type Corpus, passagesPerFile } from './search-corpus.ts'
-import type { TruthSeeker } from './search-truth.ts'
+import type { BruteForceSearch } from './search-truth.ts'
 
 export const collectionName = 'bench'
 
@@ -25,7 +25,7 @@ export type FillJob = {
   readonly subject: string
   readonly passages: number
   readonly corpus: Corpus
-  readonly truth: TruthSeeker
+  readonly truth: BruteForceSearch
   onProgress(done: number): void
 }
 

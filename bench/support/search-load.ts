@@ -3,7 +3,7 @@ import { Histogram, type Quantiles } from './histogram.ts'
 import { treeUsage } from './process-tree.ts'
 import { type CorpusQuestion, corpusFilters } from './search-corpus.ts'
 import { collectionName } from './search-fill.ts'
-import { type Truth, wanted } from './search-truth.ts'
+import { type ExpectedHits, hitsPerQuestion } from './search-truth.ts'
 
 const searchModes = ['vector', 'hybrid', 'keyword'] as const
 type SearchMode = (typeof searchModes)[number]
@@ -44,15 +44,15 @@ export type SearchWork = {
   readonly target: SearchTarget
   readonly questions: readonly CorpusQuestion[]
   /** Indexed by question and filter. */
-  readonly truths: readonly (readonly Truth[])[]
+  readonly truths: readonly (readonly ExpectedHits[])[]
 }
 
 const samplesMax = 3
 const requestMsMax = 30_000
 
-type Way = { readonly mode: SearchMode; readonly filter: number }
+type SearchVariant = { readonly mode: SearchMode; readonly filter: number }
 
-type Tally = Way & {
+type Tally = SearchVariant & {
   readonly latencyMs: Histogram
   readonly samples: string[]
   requests: number
@@ -85,7 +85,7 @@ export async function runSearches(
   return tallies.map((tally) => rowOf(tally, work.target))
 }
 
-function newTally(way: Way): Tally {
+function newTally(way: SearchVariant): Tally {
   return {
     ...way,
     latencyMs: new Histogram(),
@@ -126,7 +126,12 @@ async function ask({ target, questions, truths }: SearchWork, tally: Tally, turn
     {
       method: 'POST',
       headers: { authorization: `Bearer ${target.bearer}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ query: question.text, mode: tally.mode, top_k: wanted, filters }),
+      body: JSON.stringify({
+        query: question.text,
+        mode: tally.mode,
+        top_k: hitsPerQuestion,
+        filters,
+      }),
       signal: AbortSignal.timeout(requestMsMax),
     },
   )
@@ -171,20 +176,20 @@ function hitsOf(text: string): FoundHit[] {
   })
 }
 
-type Looked = {
-  readonly tally: Way
+type CheckedHits = {
+  readonly tally: SearchVariant
   readonly question: CorpusQuestion
-  readonly truth: Truth
+  readonly truth: ExpectedHits
   readonly text: string
   readonly hits: readonly FoundHit[]
 }
 
 /** The error in a response apart from ranking; null: none. */
-function faultOf({ tally, question, truth, text, hits }: Looked): string | null {
+function faultOf({ tally, question, truth, text, hits }: CheckedHits): string | null {
   const { mode, filter } = tally
   const { degraded } = asRecord(asRecord(parseJson(text))['retrieval'])
   if (!Array.isArray(degraded) || degraded.length > 0) return `degraded: ${String(degraded)}`
-  const due = Math.min(wanted, mode === 'keyword' ? truth.worded : truth.left)
+  const due = Math.min(hitsPerQuestion, mode === 'keyword' ? truth.worded : truth.left)
   if (hits.length !== due) return `${hits.length} passages in place of ${due}`
   if (new Set(hits.map(({ id }) => id)).size !== due) return 'a duplicate passage'
   if (hits.some(({ score }, at) => score > (hits[at - 1]?.score ?? score))) return 'out of order'

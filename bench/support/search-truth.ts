@@ -1,10 +1,10 @@
 import { type CorpusPassage, type CorpusQuestion, corpusFilters } from './search-corpus.ts'
 
 /** Passages requested per question. */
-export const wanted = 10
+export const hitsPerQuestion = 10
 
 /** Correct results for one question under one filter, by brute force. */
-export type Truth = {
+export type ExpectedHits = {
   /** Ids of the nearest passages, nearest first. */
   readonly nearest: readonly string[]
   /** Passages that match the filter. */
@@ -26,7 +26,7 @@ type Asked = {
  * Compares every passage with every question while the collection is filled, so that passages need
  * not be kept.
  */
-export class TruthSeeker {
+export class BruteForceSearch {
   readonly #asked: readonly Asked[]
 
   constructor(questions: readonly CorpusQuestion[], vectorOf: (question: string) => Float32Array) {
@@ -56,14 +56,14 @@ export class TruthSeeker {
         for (const tally of open) {
           tally.left += 1
           if (isWorded) tally.worded += 1
-          keep(tally.nearest, { id: passage.id, likeness })
+          insertNearest(tally.nearest, { id: passage.id, likeness })
         }
       }
     }
   }
 
   /** Indexed by question and filter. */
-  truths(): Truth[][] {
+  truths(): ExpectedHits[][] {
     return this.#asked.map(({ tallies }) =>
       tallies.map(({ nearest, left, worded }) => ({
         left,
@@ -83,12 +83,12 @@ function isLeft(
   return attribute === null || attributes[attribute] === values.get(attribute)
 }
 
-function keep(nearest: Tally['nearest'], found: Tally['nearest'][number]): void {
-  const last = nearest[wanted - 1]
+function insertNearest(nearest: Tally['nearest'], found: Tally['nearest'][number]): void {
+  const last = nearest[hitsPerQuestion - 1]
   if (last !== undefined && last.likeness >= found.likeness) return
   const at = nearest.findIndex(({ likeness }) => likeness < found.likeness)
   nearest.splice(at === -1 ? nearest.length : at, 0, found)
-  nearest.length = Math.min(nearest.length, wanted)
+  nearest.length = Math.min(nearest.length, hitsPerQuestion)
 }
 
 function dot(one: Float32Array, other: Float32Array): number {

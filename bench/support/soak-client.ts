@@ -9,12 +9,12 @@ export type SoakClient = {
   readonly bearer: string
   random(): number
   /** Sends a request. Every response is validated while it is read; throws on violations. */
-  ask(path: string, how?: Asking): Promise<Response>
+  ask(path: string, how?: RequestOptions): Promise<Response>
   /** The same for JSON; throws if the status differs. */
-  askJson(path: string, how?: Asking & { status?: number }): Promise<JsonObject>
+  askJson(path: string, how?: RequestOptions & { status?: number }): Promise<JsonObject>
 }
 
-export type Asking = {
+export type RequestOptions = {
   readonly method?: string
   readonly json?: unknown
   readonly body?: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
@@ -33,7 +33,7 @@ export type Scene = {
 
 export function createClient(job: SoakJob, number: number, random: () => number): SoakClient {
   const bearer = job.bearers[number % job.bearers.length] ?? ''
-  const ask = (path: string, how: Asking = {}) => {
+  const ask = (path: string, how: RequestOptions = {}) => {
     const { method, json, body, headers, signal } = how
     const sent = json === undefined ? body : JSON.stringify(json)
     return checkedFetch(`http://127.0.0.1:${job.port}${path}`, {

@@ -16,7 +16,7 @@ const connectionsPerWorker = 16
 const lookEveryMs = 500
 
 /** Waits until all gauges are zero; returns descriptions of those that are not. */
-export async function waitForRest(
+export async function waitForZeroGauges(
   port: number,
   { workers, withinMs }: { readonly workers: number; readonly withinMs: number },
 ): Promise<readonly string[]> {
@@ -33,7 +33,7 @@ async function readRestless(port: number, workers: number): Promise<readonly str
   const missing = workers - pages.length
   return [
     ...(missing > 0 ? [`${missing} workers did not answer`] : []),
-    ...pages.flatMap((page) => page.split('\n').filter(isRestless)),
+    ...pages.flatMap((page) => page.split('\n').filter(isNonZero)),
   ]
 }
 
@@ -57,7 +57,7 @@ async function readPages(port: number, workers: number): Promise<string[]> {
   return [...met.values()]
 }
 
-function isRestless(line: string): boolean {
+function isNonZero(line: string): boolean {
   const name = /^[a-z_]+/.exec(line)?.[0] ?? ''
   return gauges.includes(name) && Number(line.slice(line.lastIndexOf(' ') + 1)) !== 0
 }

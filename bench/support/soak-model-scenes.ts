@@ -1,16 +1,16 @@
 import type { JsonObject } from '#lib/json.ts'
 import { openSocket } from '#test/support/socket-client.ts'
-import {
-  askModel,
-  judge,
-  type ModelAnswer,
-  models,
-  question,
-  type Surface,
-} from './soak-answers.ts'
 import { leaveAfter, type Scene, type SoakClient } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import { below, drawGoodPlan, drawPlan, pick, promptOf } from './soak-plan.ts'
+import {
+  classifyOutcome,
+  type ModelResponse,
+  models,
+  question,
+  requestModel,
+  type Surface,
+} from './soak-responses.ts'
 import { outputTextOf } from './stream-events.ts'
 
 /** Scenes with unstored responses, over HTTP and WebSockets, some with early disconnects. */
@@ -19,8 +19,8 @@ export const modelScenes: readonly Scene[] = [
   turn('Responses, whole', 'responses', { store: false }, 10),
   turn('Messages, streamed', 'messages', { stream: true }, 15),
   turn('Messages, whole', 'messages', {}, 8),
-  leaving('Responses, client leaves', 'responses', { stream: true, store: false }, 6),
-  leaving('Messages, client leaves', 'messages', { stream: true }, 4),
+  disconnectScene('Responses, client leaves', 'responses', { stream: true, store: false }, 6),
+  disconnectScene('Messages, client leaves', 'messages', { stream: true }, 4),
   { kind: 'Responses over a WebSocket', weight: 6, play: talk },
   { kind: 'tokens of a message counted', weight: 3, play: countTokens },
   { kind: 'lists of models', weight: 3, play: listModels },
@@ -33,16 +33,21 @@ function turn(kind: string, surface: Surface, fields: JsonObject, weight: number
     async play(client) {
       const plan = drawPlan(client.random)
       const model = pick(models, client.random)
-      return judge(
+      return classifyOutcome(
         plan,
-        await askModel(client, surface, question(surface, plan, { model, ...fields })),
+        await requestModel(client, surface, question(surface, plan, { model, ...fields })),
       )
     },
   }
 }
 
 /** Reads part of the response, or nothing, and disconnects. */
-function leaving(kind: string, surface: Surface, fields: JsonObject, weight: number): Scene {
+function disconnectScene(
+  kind: string,
+  surface: Surface,
+  fields: JsonObject,
+  weight: number,
+): Scene {
   return {
     kind,
     weight,
@@ -53,7 +58,7 @@ function leaving(kind: string, surface: Surface, fields: JsonObject, weight: num
       const { signal, hasLeft, close } = leaveAfter(below(600, random))
       try {
         // It may complete before the client disconnects.
-        return judge(plan, await askModel(client, surface, { ...asked, signal }))
+        return classifyOutcome(plan, await requestModel(client, surface, { ...asked, signal }))
       } catch (error) {
         if (hasLeft(error)) return 'left'
         throw error
@@ -75,13 +80,13 @@ async function talk({ job, bearer, random }: SoakClient): Promise<Outcome> {
       const body = { model, input: promptOf(plan), store: false }
       const { response, failure, events } = await socket.turn(body)
       const isWhole = response?.['status'] === 'completed'
-      const answer: ModelAnswer = {
+      const answer: ModelResponse = {
         end: isWhole ? 'whole' : 'failed',
         text: String(outputTextOf(response) ?? ''),
         id: null,
         failure: JSON.stringify(failure ?? response?.['error'] ?? events.at(-1) ?? null),
       }
-      if (judge(plan, answer) === 'failed') outcome = 'failed'
+      if (classifyOutcome(plan, answer) === 'failed') outcome = 'failed'
     }
     return outcome
   } finally {

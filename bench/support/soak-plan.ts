@@ -62,7 +62,7 @@ function drawFault(random: () => number): Pick<SoakPlan, 'fault' | 'tries'> {
 }
 
 /** Whether the client must receive an error. */
-export function mustFail({ fault, tries }: SoakPlan): boolean {
+export function mustReturnError({ fault, tries }: SoakPlan): boolean {
   if (fault === 'none') return false
   return isIn(passingFaults, fault) ? tries > triesThatPass : true
 }

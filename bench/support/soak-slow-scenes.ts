@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
-import { models, question } from './soak-answers.ts'
 import type { Scene, SoakClient } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import { below, drawGoodPlan, pick, plainPlan } from './soak-plan.ts'
+import { models, question } from './soak-responses.ts'
 import {
   frameMs,
   framesOf,

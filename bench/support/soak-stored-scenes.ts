@@ -1,13 +1,4 @@
 import type { JsonObject } from '#lib/json.ts'
-import {
-  askModel,
-  eventsOf,
-  judge,
-  type ModelAnswer,
-  models,
-  question,
-  readResponse,
-} from './soak-answers.ts'
 import { leaveAfter, type Scene, type SoakClient, until } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
 import {
@@ -19,11 +10,20 @@ import {
   plainPlan,
   type SoakPlan,
 } from './soak-plan.ts'
+import {
+  classifyOutcome,
+  eventsOf,
+  type ModelResponse,
+  models,
+  question,
+  readResponse,
+  requestModel,
+} from './soak-responses.ts'
 
 /** Scenes with stored responses: retrieved, resumed, in the background, in conversations. */
 export const storedScenes: readonly Scene[] = [
-  keeping('Responses, streamed and stored', { stream: true, store: true }, 10),
-  keeping('Responses, whole and stored', { store: true }, 6),
+  storedScene('Responses, streamed and stored', { stream: true, store: true }, 10),
+  storedScene('Responses, whole and stored', { store: true }, 6),
   { kind: 'Responses, come back to', weight: 5, play: comeBack },
   { kind: 'Responses in the background', weight: 5, play: inBackground },
   { kind: 'conversations', weight: 4, play: converse },
@@ -33,29 +33,29 @@ export const storedScenes: readonly Scene[] = [
 const backgroundMs = 45_000
 const terminal = new Set(['completed', 'failed', 'incomplete', 'cancelled'])
 
-function asked(client: SoakClient, plan: SoakPlan, fields: JsonObject) {
+function modelRequest(client: SoakClient, plan: SoakPlan, fields: JsonObject) {
   return question('responses', plan, { model: pick(models, client.random), ...fields })
 }
 
-function keeping(kind: string, fields: JsonObject, weight: number): Scene {
+function storedScene(kind: string, fields: JsonObject, weight: number): Scene {
   return {
     kind,
     weight,
     async play(client) {
       const plan = drawPlan(client.random)
-      const answer = await askModel(client, 'responses', asked(client, plan, fields))
-      const outcome = judge(plan, answer)
-      if (answer.id !== null) await readAgain(client, plan, answer)
+      const answer = await requestModel(client, 'responses', modelRequest(client, plan, fields))
+      const outcome = classifyOutcome(plan, answer)
+      if (answer.id !== null) await retrieve(client, plan, answer)
       return outcome
     },
   }
 }
 
 /** The stored response equals the returned one until it is deleted. */
-async function readAgain(client: SoakClient, plan: SoakPlan, answer: ModelAnswer): Promise<void> {
+async function retrieve(client: SoakClient, plan: SoakPlan, answer: ModelResponse): Promise<void> {
   const path = `/v1/responses/${answer.id}`
   const kept = readResponse(await client.askJson(path))
-  judge(plan, kept)
+  classifyOutcome(plan, kept)
   if (kept.text !== answer.text) throw new Error(`kept "${kept.text}", answered "${answer.text}"`)
   await client.askJson(path, { method: 'DELETE' })
   await client.askJson(path, { status: 404 })
@@ -67,7 +67,7 @@ async function comeBack(client: SoakClient): Promise<Outcome> {
     ...drawGoodPlan(client.random),
     plan: plainPlan({ tokens: 60, tokensPerSecond: 60 }),
   }
-  const { path, json } = asked(client, plan, { stream: true, store: true })
+  const { path, json } = modelRequest(client, plan, { stream: true, store: true })
   const before = eventsOf(await readFor(100 + below(700, client.random), client, path, json))
   const last = before.at(-1)
   if (last === undefined) return 'left'
@@ -107,7 +107,7 @@ async function readFor(
 
 async function inBackground(client: SoakClient): Promise<Outcome> {
   const plan = drawPlan(client.random)
-  const { path, json } = asked(client, plan, { background: true, store: true })
+  const { path, json } = modelRequest(client, plan, { background: true, store: true })
   const { id } = await client.askJson(path, { json })
   const own = `/v1/responses/${id}`
   const isCancelled = client.random() < 0.2
@@ -123,7 +123,7 @@ async function inBackground(client: SoakClient): Promise<Outcome> {
   await client.askJson(own, { method: 'DELETE' })
   return response['status'] === 'cancelled' && isCancelled
     ? 'left'
-    : judge(plan, readResponse(response))
+    : classifyOutcome(plan, readResponse(response))
 }
 
 /** Each turn is appended to the conversation. */
@@ -133,9 +133,13 @@ async function converse(client: SoakClient): Promise<Outcome> {
   for (let turn = 0; turn < turns; turn++) {
     const plan = drawGoodPlan(client.random)
     const stream = client.random() < 0.5
-    judge(
+    classifyOutcome(
       plan,
-      await askModel(client, 'responses', asked(client, plan, { conversation: id, stream })),
+      await requestModel(
+        client,
+        'responses',
+        modelRequest(client, plan, { conversation: id, stream }),
+      ),
     )
   }
   const { data } = await client.askJson(`/v1/conversations/${id}/items?limit=100`)

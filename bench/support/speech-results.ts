@@ -1,5 +1,5 @@
 import type { Quantiles } from './histogram.ts'
-import { formatSlope, type MemorySample, toMebibytes } from './memory-samples.ts'
+import { formatSlope, type MemorySample, toMebibytes } from './process-tree.ts'
 import type { SpeechReport } from './speech-job.ts'
 import { utteranceMs, wordsPerUtterance } from './speech-plan.ts'
 import { formatTable } from './table.ts'

@@ -1,7 +1,7 @@
 import { cpuUsPer } from './cpu-split.ts'
 import type { LoadReport } from './load-job.ts'
-import { figuresOf, ratios } from './rounds.ts'
-import type { Standstill } from './standstill.ts'
+import { ratios, valuesByRound } from './rounds.ts'
+import type { StalledBuffers } from './stalled-readers.ts'
 import { formatSpread, formatTable } from './table.ts'
 
 /** Effect on active readers. */
@@ -12,14 +12,14 @@ export type StallResult = {
 }
 
 /** Gateway memory before, beside and after stalled readers. */
-export type HeldResult = {
+export type StallMemoryResult = {
   readonly before: number
   readonly besideThem: number
   readonly after: number
-  readonly standstill: Standstill
+  readonly standstill: StalledBuffers
 }
 
-export function formatOthers(
+export function formatActiveReaders(
   results: readonly StallResult[],
   { streams, stalled }: { streams: number; stalled: number },
 ): string {
@@ -29,7 +29,7 @@ export function formatOthers(
     name,
     formatSpread(without.map(value), digits),
     formatSpread(beside.map(value), digits),
-    formatSpread(ratios(figuresOf(beside, value), figuresOf(without, value)), 2),
+    formatSpread(ratios(valuesByRound(beside, value), valuesByRound(without, value)), 2),
   ]
   return formatTable(
     ['what', `${streams - stalled} readers alone`, `beside ${stalled} that stall`, 'ratio'],
@@ -43,14 +43,14 @@ export function formatOthers(
 }
 
 /** Memory per stalled reader in gateway and kernel. */
-export function formatHeld(results: readonly HeldResult[], stalled: number): string {
-  const each = (bytes: (result: HeldResult) => number) =>
+export function formatHeld(results: readonly StallMemoryResult[], stalled: number): string {
+  const each = (bytes: (result: StallMemoryResult) => number) =>
     `${formatSpread(
       results.map((result) => bytes(result) / stalled / 2 ** 20),
       2,
     )} MiB`
-  const held = ({ besideThem, before }: HeldResult) => besideThem - before
-  const said = ({ standstill }: HeldResult) => standstill.unreadByClients
+  const held = ({ besideThem, before }: StallMemoryResult) => besideThem - before
+  const said = ({ standstill }: StallMemoryResult) => standstill.unreadByClients
   const tookS = results.map(({ standstill }) => standstill.tookMs / 1000)
   return formatTable(
     ['per stalled reader', 'Sluice', 'budget'],

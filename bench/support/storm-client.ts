@@ -1,15 +1,15 @@
 import type { Socket } from 'bun'
 import { isRecord, parseJson } from '#lib/json.ts'
-import { AnswerReader } from './answer-reader.ts'
-import { gatewayPath, wholeAnswer } from './load-request.ts'
+import { gatewayPath, responseText } from './load-request.ts'
 import { modelName } from './plan.ts'
+import { ResponseReader } from './response-reader.ts'
 import {
   type Behaviour,
   type Stage,
   type StormJob,
   stormText,
   stormToken,
-  writeWish,
+  writeStormRequest,
 } from './storm-job.ts'
 import { type EventReader, eventReaders } from './stream-events.ts'
 
@@ -19,7 +19,7 @@ const maxTokens = 1_000
 export class StormClient {
   readonly #behaviour: Behaviour
   readonly #job: StormJob
-  readonly #reader: AnswerReader
+  readonly #reader: ResponseReader
   readonly #over = Promise.withResolvers<void>()
   #socket: Socket<undefined> | undefined
   #status = 0
@@ -37,7 +37,7 @@ export class StormClient {
   constructor(behaviour: Behaviour, job: StormJob) {
     this.#behaviour = behaviour
     this.#job = job
-    this.#reader = new AnswerReader({
+    this.#reader = new ResponseReader({
       onHead: (status) => {
         this.#status = status
       },
@@ -99,7 +99,7 @@ export class StormClient {
   #request(): Buffer {
     const { wish, surface, isStreamed, isHalf } = this.#behaviour
     const { port, bearer } = this.#job
-    const content = writeWish(wish)
+    const content = writeStormRequest(wish)
     const asked =
       surface === 'responses'
         ? { input: content, store: false }
@@ -144,7 +144,7 @@ export class StormClient {
     const { isStreamed, surface, wish } = this.#behaviour
     if (this.#status !== 200) this.#fail(`status ${this.#status}: ${this.#unread}`)
     else {
-      const text = isStreamed ? this.#text : wholeAnswer(surface, parseJson(this.#unread))
+      const text = isStreamed ? this.#text : responseText(surface, parseJson(this.#unread))
       if (text !== stormText(wish)) this.#fail(`another text than was sent: ${String(text)}`)
     }
     this.#hasEnded = true

@@ -22,10 +22,10 @@ export const stages = [
 export type Stage = (typeof stages)[number]
 
 /** A disconnected client, in wall clock time. */
-export type Leaving = { readonly id: number; readonly stage: Stage; readonly atMs: number }
+export type Disconnect = { readonly id: number; readonly stage: Stage; readonly atMs: number }
 
 export type StormReport = {
-  readonly left: readonly Leaving[]
+  readonly left: readonly Disconnect[]
   /** Requests that completed. */
   readonly stayed: number
   /** Checked events of all streams. */
@@ -36,7 +36,7 @@ export type StormReport = {
 }
 
 /** Behaviour of one request, shared by client and upstream through the prompt. */
-export type StormWish = {
+export type StormRequest = {
   /** Unique id, contained in each token of the response. */
   readonly id: number
   /** Initial silence of the upstream. */
@@ -48,7 +48,7 @@ export type StormWish = {
 
 /** Behaviour of one client. */
 export type Behaviour = {
-  readonly wish: StormWish
+  readonly wish: StormRequest
   readonly surface: 'responses' | 'messages'
   readonly isStreamed: boolean
   /** Time of disconnecting; null: it stays. */
@@ -90,15 +90,15 @@ export function behaviours(seed: number): (id: number) => Behaviour {
 }
 
 /** Duration of the upstream's response. */
-export function answerMs({ waitMs, tokens, gapMs }: StormWish): number {
+export function answerMs({ waitMs, tokens, gapMs }: StormRequest): number {
   return waitMs + (tokens - 1) * gapMs
 }
 
-export function writeWish({ id, waitMs, tokens, gapMs }: StormWish): string {
+export function writeStormRequest({ id, waitMs, tokens, gapMs }: StormRequest): string {
   return `storm ${id} ${waitMs} ${tokens} ${gapMs};`
 }
 
-export function readWish(prompt: string): StormWish | undefined {
+export function readStormRequest(prompt: string): StormRequest | undefined {
   const found = /storm (\d+) (\d+) (\d+) (\d+);/.exec(prompt)
   if (found === null) return undefined
   const [id = 0, waitMs = 0, tokens = 0, gapMs = 0] = found.slice(1).map(Number)
@@ -109,6 +109,6 @@ export function stormToken(id: number, index: number): string {
   return `${id}.${index} `
 }
 
-export function stormText({ id, tokens }: StormWish): string {
+export function stormText({ id, tokens }: StormRequest): string {
   return Array.from({ length: tokens }, (_, index) => stormToken(id, index)).join('')
 }

@@ -1,5 +1,5 @@
 import { Histogram, type Quantiles } from './histogram.ts'
-import { toMebibytes } from './memory-samples.ts'
+import { toMebibytes } from './process-tree.ts'
 import { type Stage, type StormReport, stages } from './storm-job.ts'
 import { formatTable } from './table.ts'
 
@@ -16,7 +16,7 @@ export type StormResult = {
 }
 
 /** Resources while idle. */
-export type Footprint = {
+export type ResourceUse = {
   readonly generations: number
   readonly upstreamRequests: number
   /** Idle upstream connections kept by the gateway. */
@@ -26,7 +26,7 @@ export type Footprint = {
   readonly memoryBytes: number
 }
 
-export type AfterLeaving = {
+export type UpstreamEndings = {
   /** Requests that were open at the upstream when their client disconnected. */
   readonly byStage: Readonly<Record<Stage, Quantiles>>
   readonly tooLate: number
@@ -38,7 +38,7 @@ export type AfterLeaving = {
 export function endsAfterLeaving(
   { report, ends }: StormResult,
   limitMs = Number.POSITIVE_INFINITY,
-): AfterLeaving {
+): UpstreamEndings {
   const times = Object.fromEntries(stages.map((stage) => [stage, new Histogram()]))
   let tooLate = 0
   let sent = 0
@@ -66,12 +66,12 @@ export function endsAfterLeaving(
 
 export function formatStorm(
   result: StormResult,
-  about: { before: Footprint; after: Footprint; clients: number; limitMs: number },
+  about: { before: ResourceUse; after: ResourceUse; clients: number; limitMs: number },
 ): string {
-  return `${formatLeavings(result, about.limitMs)}\n\n${formatRest(result, about)}`
+  return `${formatDisconnects(result, about.limitMs)}\n\n${formatRest(result, about)}`
 }
 
-function formatLeavings(result: StormResult, limitMs: number): string {
+function formatDisconnects(result: StormResult, limitMs: number): string {
   const { byStage } = endsAfterLeaving(result)
   const rows = stages.map((stage) => {
     const left = result.report.left.filter((leaving) => leaving.stage === stage)
@@ -91,12 +91,12 @@ function formatLeavings(result: StormResult, limitMs: number): string {
 
 function formatRest(
   { report, cpuMs, lastsMs, ...most }: StormResult,
-  { before, after, clients }: { before: Footprint; after: Footprint; clients: number },
+  { before, after, clients }: { before: ResourceUse; after: ResourceUse; clients: number },
 ): string {
   const requests = report.left.length + report.stayed
   const { p50, p99 } = report.stayedMs
   const memory = (bytes: number) => `${toMebibytes(bytes)} MiB`
-  const row = (name: string, value: (print: Footprint) => string, during = '') => [
+  const row = (name: string, value: (print: ResourceUse) => string, during = '') => [
     name,
     value(before),
     during,

@@ -1,6 +1,6 @@
 import { cpuUsPer } from './cpu-split.ts'
 import type { LoadReport } from './load-job.ts'
-import { figuresOf, ratios } from './rounds.ts'
+import { ratios, valuesByRound } from './rounds.ts'
 import { formatSpread as formatFigures, formatTable } from './table.ts'
 
 export const measureNames = ['whole responses', 'events unpaced'] as const
@@ -21,9 +21,9 @@ export type SpreadResult = {
   readonly report: LoadReport
 }
 
-type Figure = { readonly name: string; readonly of: (report: LoadReport) => number }
+type Metric = { readonly name: string; readonly of: (report: LoadReport) => number }
 
-const figures: Readonly<Record<MeasureName, readonly Figure[]>> = {
+const figures: Readonly<Record<MeasureName, readonly Metric[]>> = {
   'whole responses': [
     { name: 'answers/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
     { name: 'CPU each, µs', of: (report) => cpuUsPer('requests', report) },
@@ -44,7 +44,7 @@ export function formatThroughput(results: readonly WorkersResult[]): string {
   const rows = measureNames.flatMap((measure) =>
     figures[measure].map(({ name, of }) => {
       const ofWorkers = (workers: number) =>
-        figuresOf(
+        valuesByRound(
           results.filter((result) => result.measure === measure && result.workers === workers),
           ({ report }) => of(report),
         )

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readSettings, withSettings } from '../../bench/support/settings.ts'
+import { readSettings, withSettings } from '../../bench/support/options.ts'
 
 /** What `--set` makes of a configuration file. */
 

@@ -1,4 +1,4 @@
-export type AnswerHandlers = {
+export type ResponseHandlers = {
   onHead(status: number): void
   onBody(text: string): void
   onEnd(): void
@@ -11,13 +11,13 @@ type Part = 'head' | 'sized-body' | 'chunk-size' | 'chunk' | 'chunk-end' | 'trai
  * Parses HTTP/1.1 responses of one connection, with Content-Length or chunked. Text is Latin-1,
  * one character per byte: all traffic of the benchmarks is ASCII.
  */
-export class AnswerReader {
-  readonly #handlers: AnswerHandlers
+export class ResponseReader {
+  readonly #handlers: ResponseHandlers
   #unread = ''
   #part: Part = 'head'
   #bytesLeft = 0
 
-  constructor(handlers: AnswerHandlers) {
+  constructor(handlers: ResponseHandlers) {
     this.#handlers = handlers
   }
 

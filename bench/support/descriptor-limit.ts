@@ -1,20 +1,20 @@
-import { crowdJob } from './crowd.ts'
+import { crowdJob } from './concurrent-streams.ts'
 import type { Gateway } from './gateway.ts'
 import { runLoad } from './load.ts'
 import type { LoadReport } from './load-job.ts'
-import { countWarnings, findLine } from './log-lines.ts'
 import { treePids } from './process-tree.ts'
+import { countWarnings, findLine } from './report.ts'
 
-export type ShortageResult = {
+export type DescriptorLimitResult = {
   /** Stream capacity that the gateway logged at start. */
-  readonly room: number
+  readonly capacity: number
   /** Twice the capacity at once, then half of it. */
   readonly beyond: LoadReport
   readonly afterwards: LoadReport
   /** Warnings and errors of the gateway by message. */
   readonly logLines: Readonly<Record<string, number>>
   /** Whether its processes are unchanged. */
-  readonly survived: boolean
+  readonly isUnchanged: boolean
 }
 
 const limitMessage = 'the limit of open files allows fewer streams than limits.streams_max'
@@ -25,7 +25,7 @@ const rampMs = 500
 const restMs = 1_000
 
 /** Requests more streams than a gateway with few descriptors can hold. */
-export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
+export async function runDescriptorLimit(gateway: Gateway): Promise<DescriptorLimitResult> {
   const room = Number(findLine(gateway.logFile, limitMessage)?.['streams'] ?? 0)
   const before = treePids(gateway.pid)
   const ask = (streams: number) =>
@@ -38,16 +38,21 @@ export async function runShortage(gateway: Gateway): Promise<ShortageResult> {
   const afterwards = await ask(Math.ceil(room / 2))
   const after = treePids(gateway.pid)
   return {
-    room,
+    capacity: room,
     beyond,
     afterwards,
     logLines: countWarnings(gateway.logFile),
-    survived: before.join() === after.join(),
+    isUnchanged: before.join() === after.join(),
   }
 }
 
 /** Whether only requests beyond capacity were refused and nothing else failed. */
-export function isOrderly({ room, beyond, afterwards, survived }: ShortageResult): boolean {
+export function isCorrect({
+  capacity: room,
+  beyond,
+  afterwards,
+  isUnchanged: survived,
+}: DescriptorLimitResult): boolean {
   const failed = beyond.faults.failed + afterwards.faults.failed
   const wrong = [beyond, afterwards].some(
     ({ faults }) => faults.lost + faults.duplicated + faults.changed + faults.outOfSequence > 0,

@@ -1,11 +1,11 @@
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import type { Asking, SoakClient } from './soak-client.ts'
+import type { RequestOptions, SoakClient } from './soak-client.ts'
 import type { Outcome } from './soak-job.ts'
-import { matches, mustFail, promptOf, type SoakPlan } from './soak-plan.ts'
+import { matches, mustReturnError, promptOf, type SoakPlan } from './soak-plan.ts'
 import { outputTextOf } from './stream-events.ts'
 
 /** A model response as a client saw it. */
-export type ModelAnswer = {
+export type ModelResponse = {
   readonly end: 'whole' | 'failed'
   readonly text: string
   /** Id of the response or message, if received. */
@@ -32,11 +32,11 @@ export function question(
 }
 
 /** Sends a request and reads it to its end. */
-export async function askModel(
+export async function requestModel(
   client: SoakClient,
   surface: Surface,
-  { path, ...how }: { readonly path: string } & Pick<Asking, 'json' | 'signal'>,
-): Promise<ModelAnswer> {
+  { path, ...how }: { readonly path: string } & Pick<RequestOptions, 'json' | 'signal'>,
+): Promise<ModelResponse> {
   const answer = await client.ask(path, how)
   const text = await answer.text()
   const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream')
@@ -47,9 +47,9 @@ export async function askModel(
 }
 
 /** Throws if a response contradicts its plan; returns the outcome. */
-export function judge(plan: SoakPlan, answer: ModelAnswer): Outcome {
+export function classifyOutcome(plan: SoakPlan, answer: ModelResponse): Outcome {
   const { end, text, failure } = answer
-  const due = mustFail(plan) ? 'failed' : 'whole'
+  const due = mustReturnError(plan) ? 'failed' : 'whole'
   const { fault, tries } = plan
   if (end !== due) {
     throw new Error(`${end} in place of ${due}, after ${fault} (${tries} tries): ${failure}`)
@@ -60,7 +60,7 @@ export function judge(plan: SoakPlan, answer: ModelAnswer): Outcome {
   return end
 }
 
-function refusal(status: number, text: string): ModelAnswer {
+function refusal(status: number, text: string): ModelResponse {
   const { error } = asRecord(parseJson(text))
   const { message, type } = asRecord(error)
   if (typeof message !== 'string' || typeof type !== 'string') {
@@ -69,7 +69,7 @@ function refusal(status: number, text: string): ModelAnswer {
   return { end: 'failed', text: '', id: null, failure: `${status} ${type}: ${message}` }
 }
 
-function readResponses(wire: string): ModelAnswer {
+function readResponses(wire: string): ModelResponse {
   const events = eventsOf(wire)
   const last = events.findLast(({ type }) =>
     /^response\.(completed|failed|incomplete)$/.test(`${type}`),
@@ -85,7 +85,7 @@ function readResponses(wire: string): ModelAnswer {
 }
 
 /** Validates a Response object, also when retrieved later. */
-export function readResponse(response: JsonObject): ModelAnswer {
+export function readResponse(response: JsonObject): ModelResponse {
   return {
     end: response['status'] === 'completed' ? 'whole' : 'failed',
     text: String(outputTextOf(response) ?? ''),
@@ -94,7 +94,7 @@ export function readResponse(response: JsonObject): ModelAnswer {
   }
 }
 
-function readMessages(wire: string): ModelAnswer {
+function readMessages(wire: string): ModelResponse {
   const events = eventsOf(wire)
   const failure = events.find(({ type }) => type === 'error')
   const isWhole = failure === undefined && events.some(({ type }) => type === 'message_stop')
@@ -106,7 +106,7 @@ function readMessages(wire: string): ModelAnswer {
   }
 }
 
-function readMessage({ content, stop_reason: reason }: JsonObject): ModelAnswer {
+function readMessage({ content, stop_reason: reason }: JsonObject): ModelResponse {
   const parts = Array.isArray(content) ? content.filter(isRecord) : []
   const text = parts.map((part) => part['text']).join('')
   return { text, end: reason === 'end_turn' ? 'whole' : 'failed', id: null, failure: `${reason}` }

@@ -1,6 +1,6 @@
 import type { Quantiles } from './histogram.ts'
 import type { LoadReport } from './load-job.ts'
-import { differences, figuresOf } from './rounds.ts'
+import { differences, valuesByRound } from './rounds.ts'
 import type { Faults } from './stream-check.ts'
 import { formatSpread, formatTable } from './table.ts'
 
@@ -20,24 +20,24 @@ export type LineResult = {
   readonly faults: readonly Faults[]
 }
 
-type Figure = (result: LineResult) => number
+type MetricOf = (result: LineResult) => number
 
 /** Each metric without long prompts and with each size, and the difference. */
 export function formatLines(results: readonly LineResult[], sizes: readonly PromptSize[]): string {
   const ofSize = (size: PromptSize) => results.filter((result) => result.size === size)
   const alone = ofSize('none')
-  const row = (name: string, figure: Figure, digits = 1) => [
+  const row = (name: string, figure: MetricOf, digits = 1) => [
     name,
     ...sizes.map((size) => formatSpread(ofSize(size).map(figure), digits)),
   ]
-  const added = (name: string, figure: Figure) => [
+  const added = (name: string, figure: MetricOf) => [
     name,
     ...sizes.map((size) => {
-      const more = differences(figuresOf(ofSize(size), figure), figuresOf(alone, figure))
+      const more = differences(valuesByRound(ofSize(size), figure), valuesByRound(alone, figure))
       return size === 'none' ? '' : formatSpread(more, 1)
     }),
   ]
-  const gapP99: Figure = ({ report }) => report.gapMs.p99
+  const gapP99: MetricOf = ({ report }) => report.gapMs.p99
   const rows = [
     row('gap between two tokens, p50, ms', ({ report }) => report.gapMs.p50),
     row('… p99', gapP99),

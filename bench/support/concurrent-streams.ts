@@ -1,14 +1,14 @@
+import { workerDescriptors } from './descriptors.ts'
 import type { Gateway } from './gateway.ts'
 import type { Quantiles } from './histogram.ts'
 import { runLoad } from './load.ts'
 import type { LoadJob, LoadReport } from './load-job.ts'
 import { streamedResponses } from './load-request.ts'
-import type { MemorySample } from './memory-samples.ts'
 import { barePlan } from './plan.ts'
 import { startLivezProbe } from './probe.ts'
+import type { MemorySample } from './process-tree.ts'
 import { treeMemoryBytes, treeWaitMs } from './process-tree.ts'
 import { type Faults, noFaults } from './stream-check.ts'
-import { workerDescriptors } from './worker-descriptors.ts'
 
 /** Concurrent streams. */
 export type CrowdSize = {
