@@ -32,7 +32,7 @@ async function groupNames(database: Database): Promise<string[]> {
   return rows.map((row) => row.name)
 }
 
-/** The sentence that a start is refused with. */
+/** The message of a failed start. */
 async function refusal(starting: Promise<Database>): Promise<string> {
   const error = await starting.then(
     () => undefined,
@@ -42,13 +42,13 @@ async function refusal(starting: Promise<Database>): Promise<string> {
   return error instanceof Error ? error.message : ''
 }
 
-/** Resolves when the condition holds; a test that waits in vain ends by its own time limit. */
+/** Resolves when the condition holds; else the time limit of the test applies. */
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await Bun.sleep(10)
 }
 
 describe('a database', () => {
-  test('has its tables and pgvector from the first start', async () => {
+  test('has its tables and pgvector after the first start', async () => {
     const database = await open(await newPlace())
     expect(await groupNames(database)).toEqual([])
     const [row] = await database.drizzle.execute(
@@ -57,7 +57,7 @@ describe('a database', () => {
     expect(row?.['distance']).toBe(2)
   })
 
-  test('keeps its rows when it is opened again', async () => {
+  test('keeps its rows across restarts', async () => {
     const place = await newPlace()
     const first = await open(place)
     await first.drizzle.insert(appGroup).values({ name: 'editors', permissions: ['can_edit'] })
@@ -68,7 +68,7 @@ describe('a database', () => {
     ])
   })
 
-  test('undoes a failed transaction, and only the inner part of a failed nested one', async () => {
+  test('rolls back a failed transaction, or only a failed nested one', async () => {
     const database = await open(await newPlace())
     const insert = (handle: Pick<Database['drizzle'], 'insert'>, name: string) =>
       handle.insert(appGroup).values({ name, permissions: [] })
@@ -88,7 +88,7 @@ describe('a database', () => {
     expect(await groupNames(database)).toEqual(['kept'])
   })
 
-  test('answers many queries at once, each with its own result', async () => {
+  test('runs concurrent queries, each with its own result', async () => {
     const database = await open(await newPlace())
     const numbers = Array.from({ length: 200 }, (_, index) => index)
     const answers = await Promise.all(
@@ -125,7 +125,7 @@ describe('a database', () => {
     expect(heard).toEqual(['one'])
   })
 
-  test('refuses to start on tables of a newer program', async () => {
+  test('refuses to start on the tables of a newer version', async () => {
     const place = await newPlace()
     const database = await open(place)
     await database.drizzle.execute(
@@ -135,7 +135,7 @@ describe('a database', () => {
     expect(await refusal(open(place))).toContain('a newer version of this program')
   })
 
-  test('rejects, and does not crash, once it is closed', async () => {
+  test('rejects queries after it is closed', async () => {
     const database = await open(await newPlace())
     await database.close()
     await expect(database.ping()).rejects.toThrow()
@@ -143,7 +143,7 @@ describe('a database', () => {
 })
 
 describe('an unreachable server', () => {
-  test('is named in the refusal, without the password', async () => {
+  test('is named in the error without its password', async () => {
     const sentence = await refusal(
       open({ databaseUrl: 'postgres://user:hunter2@127.0.0.1:1/sluice', dataFolder: '/nowhere' }),
     )
@@ -151,13 +151,13 @@ describe('an unreachable server', () => {
     expect(sentence).not.toContain('hunter2')
   })
 
-  test('is given up when it accepts and never answers', async () => {
+  test('fails after a timeout if it never responds', async () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     const databaseUrl = `postgres://user@127.0.0.1:${silent.port}/sluice`
-    expect(await refusal(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain('no answer')
+    expect(await refusal(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain('no response')
   }, 60_000)
 
-  test('cannot be anything but a URL', async () => {
+  test('requires a URL', async () => {
     const sentence = await refusal(open({ databaseUrl: 'nonsense', dataFolder: '/nowhere' }))
     expect(sentence).toBe('DATABASE_URL is not a PostgreSQL URL.')
   })
@@ -174,13 +174,13 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     return { database, proxy, place }
   }
 
-  test('is migrated once when several processes start on it together', async () => {
+  test('is migrated once by concurrent starts', async () => {
     const place = await newPlace()
     const opened = await Promise.all([open(place), open(place), open(place)])
     expect(await Promise.all(opened.map(groupNames))).toEqual([[], [], []])
   })
 
-  test('carries notifications from one process to the others', async () => {
+  test('delivers notifications between processes', async () => {
     const place = await newPlace()
     const [sender, receiver] = [await open(place), await open(place)]
     const heard: string[] = []
@@ -190,7 +190,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     expect(heard).toEqual(['one'])
   })
 
-  test('is used again when it comes back, and listeners learn of the gap', async () => {
+  test('is used again after an outage, and listeners are notified of the gap', async () => {
     const { database, proxy } = await openThroughProxy()
     const heard: string[] = []
     await database.listen('news', {
@@ -210,7 +210,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     await proxy.stop()
   })
 
-  test('fails a transaction whose connection is lost, and then works on', async () => {
+  test('fails a transaction whose connection is lost, and continues', async () => {
     const { database, proxy } = await openThroughProxy()
     const broken = database.drizzle.transaction(async (transaction) => {
       await transaction.insert(appGroup).values({ name: 'lost', permissions: [] })
@@ -230,7 +230,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     await proxy.stop()
   })
 
-  test('gives right answers or errors while its connections break, and halves no transaction', async () => {
+  test('returns correct results or errors while connections break, and never commits half a transaction', async () => {
     const { database, proxy } = await openThroughProxy()
     await database.drizzle.execute(sql`create table pair (number int)`)
     let stopped = false
@@ -277,7 +277,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     await proxy.stop()
   }, 60_000)
 
-  test('says what to do when the extension cannot be created', async () => {
+  test('explains how to create the extension', async () => {
     const place = await newPlace()
     const url = new URL(place.databaseUrl ?? '')
     const role = `guest_${crypto.randomUUID().replaceAll('-', '')}`

@@ -26,7 +26,7 @@ function open(dataFolder: string) {
 }
 
 describe('the embedded database', () => {
-  test('is created at the first start, over what an interrupted one left', async () => {
+  test('is created on the first start, over the rest of an interrupted one', async () => {
     const dataFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
     removals.push(() => rmSync(dataFolder, { recursive: true }))
     mkdirSync(join(dataFolder, 'pglite'))
@@ -38,7 +38,7 @@ describe('the embedded database', () => {
     expect(existsSync(join(dataFolder, 'pglite.new-before'))).toBe(false)
   }, 120_000)
 
-  test('refuses a data folder that is in use, by its name, until it is closed', async () => {
+  test('rejects a data folder that is in use', async () => {
     const dataFolder = await newFolder()
     const first = await open(dataFolder)
     await expect(open(dataFolder)).rejects.toThrow(
@@ -50,7 +50,7 @@ describe('the embedded database', () => {
     await second.close()
   })
 
-  test('says why it does not open', async () => {
+  test('reports why it does not open', async () => {
     const dataFolder = await newFolder()
     writeFileSync(join(dataFolder, 'pglite', 'PG_VERSION'), '7.4\n')
     await expect(open(dataFolder)).rejects.toThrow(/pglite does not open: ./)
@@ -61,10 +61,10 @@ describe('the embedded database', () => {
     await expect(open(join(file, 'data'))).rejects.toThrow(/file\/data cannot be used: ./)
   })
 
-  test('survives a killed process: the folder is free and what was committed is there', async () => {
+  test('survives a killed process with its committed rows', async () => {
     const dataFolder = await newFolder()
     const program = new URL('../support/hold-database.ts', import.meta.url).pathname
-    // Another working folder, because nothing may be looked for in it.
+    // Another working directory, because it must not matter.
     const holder = Bun.spawn([process.execPath, program, dataFolder], {
       cwd: tmpdir(),
       stdout: 'pipe',
@@ -84,7 +84,7 @@ describe('the embedded database', () => {
     await database.close()
   }, 60_000)
 
-  test('can be reached by nobody but its own user', async () => {
+  test('is accessible to its own user only', async () => {
     const dataFolder = await newFolder()
     const database = await open(dataFolder)
     expect(statSync(join(dataFolder, 'run')).mode & 0o777).toBe(0o700)
@@ -99,7 +99,7 @@ describe('the embedded database', () => {
     await database.close()
   })
 
-  test('comes back after its engine was ended in the middle of a query', async () => {
+  test('restarts after its engine was killed during a query', async () => {
     const server = await startEmbeddedServer(await newFolder(), quietLog)
     const client = postgres({ path: server.socketPath, user: 'postgres', max: 1, backoff: () => 0 })
     await client`create table kept (number int)`

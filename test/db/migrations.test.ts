@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 const project = join(import.meta.dir, '../..')
 const migrations = join(project, 'db/migrations')
 
-test('migrations are in the order of their times, because the migrator skips an older one', () => {
+test('migrations are ordered by time, because the migrator skips older ones', () => {
   const journal: unknown = JSON.parse(readFileSync(join(migrations, 'meta/_journal.json'), 'utf8'))
   const times = Object(journal).entries.map((entry: { when: number }) => entry.when)
   expect(times).toEqual([...new Set<number>(times)].sort((left, right) => left - right))
@@ -16,7 +16,7 @@ test('everything in the schema is in a migration', async () => {
   const copy = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   cpSync(migrations, copy, { recursive: true })
   const program = [process.execPath, 'x', '--no-install', 'drizzle-kit', 'generate']
-  // The tool takes every path for one that begins at its working folder.
+  // The tool resolves every path against its working directory.
   const places = ['--schema', './db/schema/*.ts', '--out', relative(project, copy)]
   const child = Bun.spawn([...program, '--dialect', 'postgresql', ...places], {
     cwd: project,

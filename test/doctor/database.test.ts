@@ -133,7 +133,7 @@ test('a server that takes a connection and never answers fails in time', async (
   const { finding } = await runDoctor({
     environment: { DATABASE_URL: `postgres://ann@127.0.0.1:${silent.port}/sluice` },
   })
-  expect(finding('database').told).toContain('no answer within')
+  expect(finding('database').told).toContain('no response within')
 })
 
 describe.if(serverUrl !== undefined)('a server', () => {

@@ -30,7 +30,7 @@ afterEach(async () => {
 
 const now = () => new Date()
 
-/** Two files that have come, one of them in a folder. */
+/** Two downloaded files, one of them in a folder. */
 function arrived(text: string, version: string = crypto.randomUUID()): Commitment {
   mkdirSync(layout.partial('org/model'), { recursive: true })
   const files = ['model.gguf', 'deep/er/config.json'].map((path, index) => {
@@ -52,7 +52,7 @@ function arrived(text: string, version: string = crypto.randomUUID()): Commitmen
   return { version, model: 'org/model', source: 'hub:org/model@main', revision: text, files }
 }
 
-/** What whoever uses the model reads. */
+/** The installed files as a user of the model reads them. */
 async function contents(): Promise<string[]> {
   const library = createLibrary(layout, quietLog)
   const [model] = await library.list()
@@ -62,7 +62,7 @@ async function contents(): Promise<string[]> {
 
 const whole = (text: string) => [`${text} of model.gguf`, `${text} of deep/er/config.json`]
 
-test('files that have come become the model, and nothing else stays', async () => {
+test('downloaded files become the model, and everything else is deleted', async () => {
   await commit(layout, arrived('first'), now)
   expect(await contents()).toEqual(whole('first'))
   const next = arrived('second')
@@ -72,7 +72,7 @@ test('files that have come become the model, and nothing else stays', async () =
   expect(existsSync(layout.partial('org/model'))).toBe(false)
 })
 
-test('wherever it is broken off, there is the old model or the new one, and it can be done again', async () => {
+test('a commit interrupted at any step leaves the old or the new model, and can be repeated', async () => {
   await commit(layout, arrived('old'), now)
   const next = arrived('new')
   const home = layout.version('org/model', next.version)
@@ -90,13 +90,13 @@ test('wherever it is broken off, there is the old model or the new one, and it c
   }
   await commit(layout, next, now)
   expect(await contents()).toEqual(whole('new'))
-  // A process that died before it could say so does it once more.
+  // A worker that died before recording the commit repeats it.
   await commit(layout, next, now)
   expect(await contents()).toEqual(whole('new'))
   expect(readdirSync(layout.model('org/model')).toSorted()).toEqual([next.version, 'model.json'])
 })
 
-test('what is on another machine is not at hand', async () => {
+test('files of another machine are not complete', async () => {
   const next = arrived('new')
   rmSync(join(layout.partial('org/model'), 'part-1'))
   expect(await isComplete(layout, next)).toBe(false)

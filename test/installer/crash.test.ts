@@ -43,7 +43,7 @@ function taskFor(url: string) {
   return { place, folder, settings, wish }
 }
 
-/** What is installed, as the disk says it, with the hash of its file. */
+/** The installed model on the disk, with the hash of its file. */
 async function installed() {
   const home = join(folder, 'org%2Fkilled')
   const record = await Bun.file(join(home, 'model.json')).json()
@@ -51,11 +51,11 @@ async function installed() {
   return { record, sha256: sha256Of(await Bun.file(join(home, file.path)).bytes()) }
 }
 
-test('a process that is killed in the middle is followed by one that brings the rest, to the right hash', async () => {
+test('workers that are killed repeatedly complete the download with the right hash', async () => {
   const task = taskFor(origin.put('/killed.gguf', content, slowly))
   let standing = 0
   let downloadId: string | undefined
-  // A process dies each time that it has brought something more.
+  // Each worker is killed after some progress.
   for (let deaths = 0; deaths < 2; deaths++) {
     const process = startInstallProcess(downloadId === undefined ? task : { ...task, downloadId })
     const killedAt = await process.until(({ bytesCompleted }) => bytesCompleted > standing)
@@ -87,9 +87,9 @@ test('a process that is killed in the middle is followed by one that brings the 
   })
 })
 
-test('a disk that is full pauses the download, which goes on once there is room', async () => {
+test('a full disk pauses the download, which can be resumed', async () => {
   const task = taskFor(origin.put('/killed.gguf', content))
-  // Files of this process cannot grow beyond a part of the model: writing says that there is no room.
+  // A file size limit below the size of the model simulates a full disk.
   const limited = ['prlimit', '--fsize=5000000']
   const full = startInstallProcess(task, limited)
   const paused = await full.until(({ status }) => status === 'paused')

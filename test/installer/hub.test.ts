@@ -20,7 +20,7 @@ afterAll(() => world.close())
 
 type Files = Readonly<Record<string, Uint8Array>>
 
-/** What the hub has of a repository from now on, at a new commit; gives the commit. */
+/** Replaces the files of a repository by a new commit; returns the commit. */
 function publish(name: string, files: Files): string {
   const { origin } = world
   const commit = sha256Of(Buffer.concat(Object.values(files))).slice(0, 40)
@@ -47,14 +47,14 @@ function publish(name: string, files: Files): string {
 
 const small = Buffer.from('{}')
 
-/** The paths of files that were fetched since. */
+/** The paths of the files fetched since. */
 function fetched(since: number): string[] {
   const gets = world.origin.questions.slice(since).filter(({ method }) => method === 'GET')
   const paths = gets.map(({ path }) => path).filter((path) => path.includes('/resolve/'))
   return [...new Set(paths.map((path) => path.slice(path.lastIndexOf('/') + 1)))].toSorted()
 }
 
-test('a revision that has moved on brings what is new of it alone', async () => {
+test('a new revision downloads only changed files', async () => {
   const weights = ggufOf(300_000)
   const first = publish('org/moving', { 'weights.gguf': weights, 'config.json': small })
   const { download_id: id } = await worker.install({ model: 'org/moving' })
@@ -78,7 +78,7 @@ test('a revision that has moved on brings what is new of it alone', async () => 
   ])
 })
 
-test('a model that was found damaged is brought anew', async () => {
+test('a damaged model is downloaded again', async () => {
   const weights = ggufOf(300_000)
   publish('org/damaged', { 'weights.gguf': weights })
   const { download_id: id } = await worker.install({ model: 'org/damaged' })
@@ -93,7 +93,7 @@ test('a model that was found damaged is brought anew', async () => {
   expect(sha256Of(await Bun.file(healed).bytes())).toBe(sha256Of(weights))
 })
 
-test('a file that is not what the hub vouches for is not installed', async () => {
+test('a file with another hash than the hub published is not installed', async () => {
   const commit = publish('org/wrong', { 'weights.gguf': ggufOf(10_000) })
   world.origin.put(`/org/wrong/resolve/${commit}/weights.gguf`, ggufOf(10_000))
   const { download_id: id } = await worker.install({ model: 'org/wrong' })

@@ -28,7 +28,7 @@ async function bytesOf(name: string): Promise<Uint8Array[]> {
   return Promise.all(model.files.map((file) => Bun.file(models.pathOf(model, file)).bytes()))
 }
 
-test('a model that a URL leads to is installed, verified, listed and told of to every process', async () => {
+test('a model is installed from a URL, verified and listed, and all workers are notified', async () => {
   const content = ggufOf(3_000_000)
   const url = world.origin.put('/files/first.gguf', content)
   const refreshed = world.desk.refreshes()
@@ -63,7 +63,7 @@ test('a model that a URL leads to is installed, verified, listed and told of to 
       in_use_by: [],
     }),
   )
-  await eventually('the desk was told', () => world.desk.refreshes() > refreshed)
+  await eventually('the front worker was notified', () => world.desk.refreshes() > refreshed)
   expect(existsSync(join(world.folder, '.partial', 'first'))).toBe(false)
 })
 
@@ -75,7 +75,7 @@ test('a model without a hash is installed as not verified', async () => {
   expect(body['data']).toContainEqual(expect.objectContaining({ name: 'unknown', verified: false }))
 })
 
-test('what is installed as it stands is not brought again', async () => {
+test('a current model is not downloaded again', async () => {
   const content = ggufOf(1_000)
   const wish = { model: world.origin.put('/files/same.gguf', content), sha256: sha256Of(content) }
   await worker.until((await worker.install(wish))['download_id'], 'completed')
@@ -84,13 +84,13 @@ test('what is installed as it stands is not brought again', async () => {
   expect(again.body).toMatchObject({ status: 'already_installed', model: { name: 'same' } })
 })
 
-test('a new state of a model replaces the old one, which stays until then', async () => {
+test('a new revision replaces the old one when it is complete', async () => {
   const [old, fresh] = [ggufOf(50_000), ggufOf(8_000_000)]
   const url = world.origin.put('/files/moving.gguf', old)
   await worker.until((await worker.install({ model: url }))['download_id'], 'completed')
   world.origin.put('/files/moving.gguf', fresh, { pace: { bytes: 20_000, everyMs: 10 } })
   const { download_id: id } = await worker.install({ model: url })
-  await eventually('the new one is on its way', async () => {
+  await eventually('the new revision is being downloaded', async () => {
     return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   expect((await bytesOf('moving')).map(sha256Of)).toEqual([sha256Of(old)])
@@ -100,7 +100,7 @@ test('a new state of a model replaces the old one, which stays until then', asyn
   expect(versions).toEqual([String(id), 'model.json'])
 })
 
-test('a second start of the same model is told of the first, and one of another source is refused', async () => {
+test('a second start returns the active download; another source is rejected', async () => {
   const content = ggufOf(4_000_000)
   const wish = { model: world.origin.put('/files/slow.gguf', content), sha256: sha256Of(content) }
   world.origin.put('/files/slow.gguf', content, { pace: { bytes: 20_000, everyMs: 10 } })
@@ -130,7 +130,7 @@ test.each([
   expect(readdirSync(partial)).toEqual([])
 })
 
-test('a safetensors file with a header is one', async () => {
+test('a safetensors file with a header is valid', async () => {
   const header = Buffer.from('{"__metadata__":{}}     ')
   const length = Buffer.alloc(8)
   length.writeBigUInt64LE(BigInt(header.length))

@@ -25,17 +25,17 @@ import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.t
 import { quietLog } from '#test/support/quiet-log.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 
-/** A machine that models are installed on, with any number of processes, and a host that has them. */
+/** A machine with any number of workers that install models, and a host that serves them. */
 export type InstallerWorld = {
   readonly database: TestDatabase
-  /** Of installed models. */
+  /** The folder of installed models. */
   readonly folder: string
   readonly origin: ModelOrigin
-  /** Who uses which model just now, as sentences. */
+  /** The current users of models, as sentences. */
   readonly uses: Map<string, string[]>
-  /** A process; it takes work up unless it is only a desk. */
+  /** Starts a worker; a front worker runs no downloads. */
   open(options?: OpenOptions): Promise<InstallerProcess>
-  /** One of its own, that takes work up. */
+  /** A worker that runs no downloads. */
   readonly desk: InstallerProcess
   close(): Promise<void>
 }
@@ -44,12 +44,12 @@ type OpenOptions = { settings?: Partial<Config['installer']>; isDesk?: boolean }
 
 export type InstallerProcess = {
   readonly installer: Installer
-  /** How often it was told that the installed models are others. */
+  /** The number of model change notifications. */
   readonly refreshes: () => number
   send(how: string, body?: unknown, who?: Caller): Promise<Answer>
-  /** The whole stream as text, once it has ended. */
+  /** The event stream of a download. */
   follow(id: string): Promise<Response>
-  /** Starts an installation; gives its record. */
+  /** Starts an installation; returns its record. */
   install(body: unknown): Promise<Record<string, unknown>>
   until(id: unknown, status: DownloadStatus): Promise<Download>
   close(): Promise<void>
@@ -59,7 +59,7 @@ type Caller = 'admins' | 'users' | 'nobody'
 export type Answer = { readonly status: number; readonly body: Record<string, unknown> }
 
 const secret = 'a secret that only the tests know, 32+'
-/** A process that has died is noticed soon. */
+/** Short leases, so that dead workers are noticed soon. */
 const jobTimes: Partial<JobTimings> = { leaseMs: 600, pollMs: 40, closeWaitMaxMs: 2_000 }
 const now = () => new Date()
 
@@ -107,7 +107,7 @@ export async function startInstallerWorld(
   }
 }
 
-/** Of hosts on this machine, and without long pauses. */
+/** Settings for hosts on this machine, with short backoffs. */
 function nearby(hubUrl: string): Partial<Config['installer']> {
   return {
     hubUrl,
@@ -226,7 +226,7 @@ function headersOf(who: Caller): Record<string, string> {
   return { authorization: `Bearer ${signWithSecret(secret, { claims })}` }
 }
 
-/** A GGUF file as far as it is looked into here, of so many bytes that nobody can foretell. */
+/** Random bytes with a GGUF header. */
 export function ggufOf(bytes: number): Uint8Array {
   const content = new Uint8Array(bytes)
   for (let at = 0; at < bytes; at += 65_536) {
@@ -240,7 +240,7 @@ export function sha256Of(content: Uint8Array): string {
   return new Bun.CryptoHasher('sha256').update(content).digest('hex')
 }
 
-/** The code of a refusal, after its status. */
+/** Status and error code. */
 export function refusal({ status, body }: Answer): string {
   return `${status} ${Object(body['error']).code}`
 }

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** Gives the path of its file. */
+/** Returns the path of its file. */
 async function install(name: string, bytes = 100_000): Promise<string> {
   const content = ggufOf(bytes)
   const file = `${name.replace('/', '-')}.gguf`
@@ -31,7 +31,7 @@ async function install(name: string, bytes = 100_000): Promise<string> {
 }
 
 test.each(['plain', 'org/with-slash'])(
-  'the model %s is deleted, and frees what it took',
+  'deleting the model %s frees its disk space',
   async (name) => {
     const path = await install(name)
     const before = (await worker.send('GET /storage')).body
@@ -45,7 +45,7 @@ test.each(['plain', 'org/with-slash'])(
     expect(existsSync(path)).toBe(false)
     const after = (await worker.send('GET /storage')).body
     expect(Number(before['used']) - Number(after['used'])).toBe(Number(body['freed_bytes']))
-    await eventually('every process is told', () => world.desk.refreshes() > refreshed)
+    await eventually('all workers are notified', () => world.desk.refreshes() > refreshed)
     expect(refusal(await world.desk.send(`DELETE /models/${name}`))).toBe('404 not_found')
   },
 )
@@ -58,7 +58,7 @@ test('a name with a slash may be one segment of the path', async () => {
   expect((await worker.send('DELETE /models/org%2Fencoded')).status).toBe(200)
 })
 
-test('a model that is used is not deleted, and it is told by whom', async () => {
+test('a model in use is not deleted, and the error names its users', async () => {
   const path = await install('used')
   world.uses.set('used', ['Two generations run with it.'])
   const { body } = await worker.send('GET /models')
@@ -73,7 +73,7 @@ test('a model that is used is not deleted, and it is told by whom', async () => 
   expect((await worker.send('DELETE /models/used')).status).toBe(200)
 })
 
-test('a model that a download is about to replace is not deleted', async () => {
+test('a model that is being replaced is not deleted', async () => {
   await install('replaced')
   const pace = { bytes: 20_000, everyMs: 10 }
   const url = world.origin.put('/files/replaced.gguf', ggufOf(8_000_000), { pace })
@@ -83,7 +83,7 @@ test('a model that a download is about to replace is not deleted', async () => {
   await worker.send(`DELETE /downloads/${id}`)
 })
 
-test('a check tells which file is not what was installed, and it counts as verified no more', async () => {
+test('a verification reports a changed file, and the model counts as not verified', async () => {
   const path = await install('checked', 300_000)
   const good = await worker.send('POST /models/checked/verify')
   expect(good).toMatchObject({ status: 202, body: { task: 'verify', status: 'queued' } })
@@ -104,12 +104,12 @@ test('a check tells which file is not what was installed, and it counts as verif
   expect(refusal(await worker.send('POST /models/absent/verify'))).toBe('404 not_found')
 })
 
-test('storage tells of the disk, of what is installed and of what is on its way', async () => {
+test('storage reports the disk, installed models and partial downloads', async () => {
   await install('stored', 200_000)
   const pace = { bytes: 40_000, everyMs: 10 }
   const url = world.origin.put('/files/partial.gguf', ggufOf(8_000_000), { pace })
   const { download_id: id } = await worker.install({ model: url })
-  await eventually('some of it is there', async () => {
+  await eventually('it has made progress', async () => {
     return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   const { body } = await worker.send('GET /storage')
@@ -118,12 +118,12 @@ test('storage tells of the disk, of what is installed and of what is on its way'
   expect(Number(body['used'])).toBeGreaterThanOrEqual(200_000)
   expect(Number(body['partials'])).toBeGreaterThan(0)
   await worker.send(`DELETE /downloads/${id}`)
-  await eventually('it takes nothing any more', async () => {
+  await eventually('its disk space is freed', async () => {
     return (await worker.send('GET /storage')).body['partials'] === 0
   })
 })
 
-test('what others have put into the folder is not taken for a model, and stays', async () => {
+test('foreign files in the folder are ignored and kept', async () => {
   mkdirSync(join(world.folder, 'of-somebody', 'deep'), { recursive: true })
   writeFileSync(join(world.folder, 'a-file'), 'text')
   writeFileSync(join(world.folder, 'of-somebody', 'model.json'), '{"name": "of-somebody"}')
@@ -136,7 +136,7 @@ test('what others have put into the folder is not taken for a model, and stays',
   expect(readdirSync(join(world.folder, 'of-somebody')).toSorted()).toEqual(['deep', 'model.json'])
 })
 
-test('a model that the disk has no room for is refused before anything is brought', async () => {
+test('a model that does not fit on the disk is rejected before its download', async () => {
   const tight = await world.open({ settings: { reserveBytes: Number.MAX_SAFE_INTEGER } })
   const url = world.origin.put('/files/large.gguf', ggufOf(1_000))
   expect(refusal(await tight.send('POST /downloads', { model: url }))).toBe(

@@ -22,15 +22,15 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** Starts the installation of a file that comes slowly, and resolves when some of it is there. */
+/** Starts the installation of a slow file and waits for some progress. */
 async function begun(name: string) {
   const content = ggufOf(8_000_000)
   const pace = { bytes: 20_000, everyMs: 10 }
   const url = world.origin.put(`/files/${name}.gguf`, content, { pace })
   const wish = { model: url, sha256: sha256Of(content) }
   const { download_id: id } = await worker.install(wish)
-  await eventually('it is on its way', async () => (await find(id)).bytesCompleted > 0)
-  /** From now on it comes at once; answers which places of it are asked for from now on. */
+  await eventually('it has made progress', async () => (await find(id)).bytesCompleted > 0)
+  /** Ends the throttling; returns the ranges that are requested from now on. */
   const hurry = () => {
     world.origin.put(`/files/${name}.gguf`, content)
     const questions = world.origin.questions.length
@@ -47,11 +47,11 @@ function startOf({ method, headers }: OriginQuestion): number[] {
 const find = (id: unknown) => worker.installer.downloads.find(String(id))
 const partial = (name: string) => join(world.folder, '.partial', name)
 
-test('a pause stops the work, and a resume goes on where it was', async () => {
+test('a pause stops the download, and a resume continues it', async () => {
   const { id, hurry, content } = await begun('paused')
   const paused = await world.desk.send(`POST /downloads/${id}/pause`)
   expect(paused).toMatchObject({ status: 200, body: { status: 'paused', bytes_per_second: null } })
-  await eventually('the connection is given up', () => world.origin.openConnections() === 0)
+  await eventually('the connection is closed', () => world.origin.openConnections() === 0)
   expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
   const { body } = await worker.send('GET /downloads')
   expect(body['data']).toContainEqual(
@@ -66,7 +66,7 @@ test('a pause stops the work, and a resume goes on where it was', async () => {
   expect(Math.min(...asked())).toBeGreaterThanOrEqual(before)
 })
 
-test('a cancelled download keeps what it has, which the next one of the model goes on from', async () => {
+test('a cancelled download keeps its data for the next one of the model', async () => {
   const { id, wish, hurry } = await begun('kept')
   const cancelled = await world.desk.send(`POST /downloads/${id}/cancel`)
   expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
@@ -81,7 +81,7 @@ test('a cancelled download keeps what it has, which the next one of the model go
   expect(Math.min(...asked())).toBeGreaterThanOrEqual(before)
 })
 
-test('a discarded download leaves nothing behind', async () => {
+test('a discarded download leaves no data', async () => {
   const { id } = await begun('discarded')
   expect((await world.desk.send(`DELETE /downloads/${id}`)).body['status']).toBe('cancelled')
   expect(existsSync(partial('discarded'))).toBe(false)
@@ -93,7 +93,7 @@ test('a discarded download leaves nothing behind', async () => {
   expect(existsSync(partial('discarded-later'))).toBe(false)
 })
 
-test('what waits for its turn is paused, resumed and cancelled at once', async () => {
+test('a queued download is paused, resumed and cancelled at once', async () => {
   const { id } = await begun('busy')
   const url = world.origin.put('/files/waiting.gguf', ggufOf(1_000))
   const { download_id: waiting } = await worker.install({ model: url })
@@ -105,12 +105,12 @@ test('what waits for its turn is paused, resumed and cancelled at once', async (
   await worker.send(`DELETE /downloads/${id}`)
 })
 
-test('the log holds the last lines, and nothing once the download is over', async () => {
+test('the log holds the last lines and is deleted when the download ends', async () => {
   const { id } = await begun('logged')
   for (let times = 0; times < 6; times++) {
     await worker.send(`POST /downloads/${id}/pause`)
     await worker.send(`POST /downloads/${id}/resume`)
-    await eventually('it was taken up again', async () => (await find(id)).attempts > times + 1)
+    await eventually('a worker started it again', async () => (await find(id)).attempts > times + 1)
   }
   await worker.send(`POST /downloads/${id}/pause`)
   const { body } = await world.desk.send(`GET /downloads/${id}/logs`)
@@ -132,7 +132,7 @@ test('the log holds the last lines, and nothing once the download is over', asyn
   )
 })
 
-test('its events are told by a process that does not do the work, and never run backwards', async () => {
+test('another worker streams its events, whose progress never decreases', async () => {
   const { id, content } = await begun('watched')
   const text = await readEvents(await world.desk.follow(id)).whole()
   const events = text
@@ -155,14 +155,14 @@ test('its events are told by a process that does not do the work, and never run 
   expect(after).toMatch(/^event: done\n/)
 })
 
-test('a process that closes leaves its downloads to the others', async () => {
+test('a stopping worker leaves its downloads to others', async () => {
   await worker.close()
   const first = await world.open()
   const content = ggufOf(8_000_000)
   const pace = { bytes: 20_000, everyMs: 10 }
   const url = world.origin.put('/files/handed.gguf', content, { pace })
   const { download_id: id } = await first.install({ model: url, sha256: sha256Of(content) })
-  await eventually('it is on its way', async () => {
+  await eventually('it has made progress', async () => {
     return (await world.desk.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   await first.close()

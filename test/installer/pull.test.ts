@@ -7,7 +7,7 @@ import {
   startInstallerWorld,
 } from './installer-world.ts'
 
-/** An upstream that brings models to itself, as Ollama does; tests write its lines. */
+/** An upstream that downloads models itself, like Ollama; tests write its progress lines. */
 type Pulling = {
   readonly asked: unknown
   line(said: object): Promise<void>
@@ -58,7 +58,7 @@ async function begin(model: string): Promise<{ id: string; pull: Pulling }> {
 }
 
 async function nextPull(count: number): Promise<Pulling> {
-  await eventually('the upstream is asked', () => pulls.length > count)
+  await eventually('the upstream received the request', () => pulls.length > count)
   const pull = pulls[count]
   if (pull === undefined) throw new Error('nobody asked')
   await pull.line({ status: 'pulling manifest' })
@@ -69,7 +69,7 @@ const find = (id: string) => worker.installer.downloads.find(id)
 const one = 'sha256:1111'
 const two = 'sha256:2222'
 
-test('an upstream brings a model to itself, and what it says is the progress', async () => {
+test('an upstream downloads a model, and its progress lines become the progress', async () => {
   const refreshed = world.desk.refreshes()
   const { id, pull } = await begin('llama3.2:1b')
   expect(pull.asked).toEqual({ model: 'llama3.2:1b', stream: true })
@@ -83,21 +83,24 @@ test('an upstream brings a model to itself, and what it says is the progress', a
     bytesTotal: 1_050,
     bytesCompleted: 400,
   })
-  // What it takes back is not taken back here.
+  // Progress that the upstream takes back is ignored.
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 100 })
   await pull.line({ status: 'pulling 2222', digest: two, total: 50, completed: 50 })
-  await eventually('the second is there', async () => (await find(id)).bytesCompleted === 450)
+  await eventually(
+    'the second file is complete',
+    async () => (await find(id)).bytesCompleted === 450,
+  )
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 1_000 })
   await pull.line({ status: 'verifying sha256 digest' })
   await eventually('it verifies', async () => (await find(id)).status === 'verifying')
   await pull.line({ status: 'success' })
   const ended = await worker.until(id, 'completed')
   expect(ended.bytesCompleted).toBe(1_050)
-  await eventually('the model list is asked for again', () => world.desk.refreshes() > refreshed)
+  await eventually('the model list is refreshed', () => world.desk.refreshes() > refreshed)
   expect(await worker.installer.models.list()).toEqual([])
 })
 
-test('where it ends before it is done it is asked again', async () => {
+test('an interrupted pull is retried', async () => {
   const { id, pull } = await begin('broken')
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 400 })
   const count = pulls.length
@@ -108,7 +111,7 @@ test('where it ends before it is done it is asked again', async () => {
   expect(bytesCompleted).toBe(400)
 })
 
-test('what it says has failed has failed, in its own words', async () => {
+test('an error of the upstream fails the download with its message', async () => {
   const { id, pull } = await begin('unknown')
   await pull.line({ error: 'pull model manifest: file does not exist' })
   expect((await worker.until(id, 'failed')).error).toEqual({
@@ -122,18 +125,18 @@ test('what it says has failed has failed, in its own words', async () => {
   expect(error?.message).not.toContain(String(server.port))
 })
 
-test('a pause and a cancel let go of it', async () => {
+test('pausing and cancelling end the request', async () => {
   const { id, pull } = await begin('stopped')
   const count = pulls.length
   expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
-  await eventually('the upstream notices', pull.left)
+  await eventually('the upstream notices the disconnect', pull.left)
   await world.desk.send(`POST /downloads/${id}/resume`)
   const again = await nextPull(count)
   expect((await world.desk.send(`POST /downloads/${id}/cancel`)).body['status']).toBe('cancelled')
-  await eventually('the upstream notices', again.left)
+  await eventually('the upstream notices the disconnect', again.left)
 })
 
-test('an upstream that is not configured is none', async () => {
+test('an unconfigured upstream is rejected', async () => {
   const answer = await worker.send('POST /downloads', { model: 'x', upstream: 'elsewhere' })
   expect(refusal(answer)).toBe('422 bad_source')
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRateMeter } from '#installer/progress.ts'
 
-test('a rate is that of the last ten seconds', () => {
+test('the rate covers the last ten seconds', () => {
   let nowMs = 0
   const rate = createRateMeter(() => nowMs)
   expect(rate.perSecond()).toBeNull()
@@ -12,7 +12,7 @@ test('a rate is that of the last ten seconds', () => {
   expect(rate.perSecond()).toBeNull()
 })
 
-test('what came first is spread over the time since the beginning', () => {
+test('the first bytes count over the time since the start', () => {
   let nowMs = 0
   const rate = createRateMeter(() => nowMs)
   rate.add(1_000)

@@ -28,14 +28,14 @@ const routes = [
   'GET /storage',
 ]
 
-test.each(routes)('%s is closed to whoever may not manage models', async (how) => {
+test.each(routes)('%s requires can_manage_models', async (how) => {
   expect((await world.desk.send(how, undefined, 'nobody')).status).toBe(401)
   const refused = await world.desk.send(how, undefined, 'users')
   expect(refusal(refused)).toBe('403 permission_denied')
   expect(Object(refused.body['error']).message).toContain('can_manage_models')
 })
 
-test.each(routes.filter((how) => how.includes(id)))('%s: there is none', async (how) => {
+test.each(routes.filter((how) => how.includes(id)))('%s: not found', async (how) => {
   expect(refusal(await world.desk.send(how))).toBe('404 not_found')
   expect(refusal(await world.desk.send(how.replace(id, 'no-id')))).toBe('404 not_found')
 })
@@ -76,20 +76,20 @@ test.each<[string, unknown, string, string | null]>([
   ['a name of three parts', { model: url, name: 'a/b/c' }, 'unprocessable', 'name'],
   ['a name of 97 characters', { model: url, name: 'n'.repeat(97) }, 'unprocessable', 'name'],
   ['a URL without a name', { model: 'https://models.example.com/' }, 'unprocessable', 'name'],
-])('%s is refused', async (_, body, code, param) => {
+])('%s is rejected', async (_, body, code, param) => {
   const answer = await world.desk.send('POST /downloads', body)
   expect(refusal(answer)).toBe(`422 ${code}`)
   expect(Object(answer.body['error']).param).toBe(param)
 })
 
-test('what a page of lines may be', async () => {
+test('pages of log lines are validated', async () => {
   for (const query of ['after_seq=-1', 'after_seq=x', 'limit=0', 'limit=1001', 'limit=1.5']) {
     const answer = await world.desk.send(`GET /downloads/${id}/logs?${query}`)
     expect([query, refusal(answer)]).toEqual([query, '422 unprocessable'])
   }
 })
 
-test('a source that cannot be reached is told to whoever asks, and leaves no download', async () => {
+test('an unreachable source fails the request and leaves no download', async () => {
   const { origin } = world
   origin.put('/gone.gguf', new Uint8Array(10))
   origin.alwaysMisbehave('/gone.gguf', { kind: 'dropped' })
@@ -106,7 +106,7 @@ test('a source that cannot be reached is told to whoever asks, and leaves no dow
   expect((await world.desk.send('GET /downloads')).body).toEqual({ object: 'list', data: [] })
 })
 
-test('what was done is recorded, with who did it', async () => {
+test('actions are audited with their actor', async () => {
   const model = world.origin.put('/audited.gguf', new Uint8Array(10))
   const started = await world.desk.install({ model })
   await world.desk.send(`POST /downloads/${started['download_id']}/cancel`)

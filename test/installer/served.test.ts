@@ -13,7 +13,7 @@ import { tinyGguf } from '#test/support/tiny-gguf.ts'
 
 setDefaultTimeout(modelPatienceMs)
 
-/** From an address to an answer: a model is installed, listed, called, and deleted. */
+/** End to end: a model is installed by URL, listed, called and deleted. */
 
 const letters = tinyGguf({ endBias: -50 })
 const sha256 = new Bun.CryptoHasher('sha256').update(letters).digest('hex')
@@ -51,12 +51,12 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
     return data.some(({ id }) => id === 'letters')
   }
 
-  test('is listed once it is whole', async () => {
+  test('is listed once it is complete', async () => {
     const model = origin.put('/letters.gguf', letters)
     const started = await ask('POST', '/downloads', { model, name: 'letters', sha256 })
     expect(started).toMatchObject({ status_code: 202, model: 'letters' })
     const id = String(started['download_id'])
-    await eventually('the download is whole', async () => {
+    await eventually('the download is complete', async () => {
       const { status, error } = await ask('GET', `/downloads/${id}`)
       expect(error).toBe(null)
       return status === 'completed'
@@ -104,7 +104,7 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
     expect(message.usage.output_tokens).toBe(8)
   })
 
-  test('is not deleted while it speaks, and is gone once it was deleted', async () => {
+  test('is not deleted while in use, and not listed after its deletion', async () => {
     const client = await gateway.openai()
     const stream = await client.responses.create({
       model: 'letters',
@@ -119,11 +119,11 @@ describe.skipIf(lacksLlama)('a model that is installed by its URL', () => {
       error: { code: 'model_in_use' },
     })
     stream.controller.abort()
-    await eventually('nobody uses it any more', async () => {
+    await eventually('it is no longer in use', async () => {
       const { status_code: status } = await ask('DELETE', '/models/letters')
       return status === 200
     })
-    await eventually('it is listed no more', async () => !(await listed()))
+    await eventually('it is no longer listed', async () => !(await listed()))
     const again = client.responses.create({ model: 'letters', input: 'Are you there?' })
     expect(await again.catch((error: unknown) => error)).toMatchObject({ status: 404 })
   })

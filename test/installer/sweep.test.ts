@@ -21,18 +21,18 @@ afterAll(() => world.close())
 
 const partial = (name: string) => join(world.folder, '.partial', name)
 
-/** Starts a download that has brought something. */
+/** Starts a download and waits for some progress. */
 async function begun(name: string): Promise<string> {
   const pace = { bytes: 40_000, everyMs: 10 }
   const model = world.origin.put(`/files/${name}.gguf`, ggufOf(8_000_000), { pace })
   const { download_id: id } = await worker.install({ model })
-  await eventually('some of it is there', async () => {
+  await eventually('it has made progress', async () => {
     return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   return String(id)
 }
 
-test('what has been over for long is forgotten, and so is what it left', async () => {
+test('expired downloads and their data are deleted', async () => {
   const over = await begun('over')
   await worker.send(`POST /downloads/${over}/cancel`)
   const paused = await begun('paused')
@@ -44,11 +44,11 @@ test('what has been over for long is forgotten, and so is what it left', async (
   expect((await worker.send(`GET /downloads/${over}`)).body['status']).toBe('cancelled')
 
   const sweeper = await world.open({ settings: { keepTerminalS: 0 }, isDesk: true })
-  await eventually('it is forgotten', async () => {
+  await eventually('it is deleted', async () => {
     return (await worker.send(`GET /downloads/${over}`)).status === 404
   })
-  await eventually('nothing is left of it', () => !existsSync(partial('over')))
-  await eventually('nothing is left of what broke off', () => !existsSync(unfinished))
+  await eventually('its data is deleted', () => !existsSync(partial('over')))
+  await eventually('the unfinished version is deleted', () => !existsSync(unfinished))
   expect(existsSync(partial('.removed-by-a-process-that-died'))).toBe(false)
   expect(existsSync(partial('paused'))).toBe(true)
   expect(refusal(await sweeper.send(`POST /downloads/${over}/cancel`))).toBe('404 not_found')

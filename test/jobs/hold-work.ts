@@ -1,4 +1,4 @@
-/** A program: adds two pieces of work, takes one up, and stays at it until it is killed. */
+/** A program: adds two jobs, starts one, and runs it until it is killed. */
 import { openDatabase } from '#db/client.ts'
 import { createJobs } from '#jobs/jobs.ts'
 import { quietLog } from '#test/support/quiet-log.ts'

@@ -8,13 +8,13 @@ import {
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** Queues on a database of their own, each as another process would have it. */
+/** Job queues on a separate database, each like that of another worker. */
 export type JobsWorld = {
   readonly database: TestDatabase
   start(times?: Partial<JobTimings>): Promise<Jobs>
   add(queue: string, job?: { key?: string; payload?: unknown; runAt?: Date }): Promise<void>
   rows(): Promise<readonly JobRow[]>
-  /** Closes what was started, and forgets all work. */
+  /** Closes all queues and deletes all jobs. */
   clear(): Promise<void>
   close(): Promise<void>
 }
@@ -64,7 +64,7 @@ export async function startJobsWorld(): Promise<JobsWorld> {
   }
 }
 
-/** A worker that runs so; it gives up at the first failure, and nobody hears of it. */
+/** A handler with one attempt. */
 export function worker(
   run: (job: RunningJob) => Promise<void> | void,
   rest: Partial<JobHandler> = {},

@@ -13,8 +13,8 @@ afterAll(() => world.close())
 
 const isEmpty = async () => (await world.rows()).length === 0
 
-describe('work', () => {
-  test('is done once, with its payload, and forgotten', async () => {
+describe('a job', () => {
+  test('runs once with its payload and is deleted', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
     jobs.process(
@@ -22,11 +22,11 @@ describe('work', () => {
       worker(({ payload, attempt }) => void done.push([payload, attempt])),
     )
     await world.add('q', { payload: { text: 'Ünïcode \u0000 and \ud800', list: [1, null] } })
-    await eventually('the work is done', isEmpty)
+    await eventually('the job is done', isEmpty)
     expect(done).toEqual([[{ text: 'Ünïcode \u0000 and \ud800', list: [1, null] }, 1]])
   })
 
-  test('is there only when the transaction that added it was committed', async () => {
+  test('exists only if its transaction commits', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
     jobs.process(
@@ -39,11 +39,11 @@ describe('work', () => {
     })
     await expect(failing).rejects.toThrow('rolled back')
     await world.add('q', { payload: 'after it' })
-    await eventually('the work is done', isEmpty)
+    await eventually('the job is done', isEmpty)
     expect(done).toEqual(['after it'])
   })
 
-  test('is done by exactly one of many who look for it', async () => {
+  test('is claimed by exactly one of many workers', async () => {
     const done: number[] = []
     const all = Array.from({ length: 60 }, (_, at) => at)
     for (const at of all) await world.add('q', { payload: at })
@@ -54,13 +54,13 @@ describe('work', () => {
         worker(({ payload }) => void done.push(Number(payload))),
       )
     }
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     expect(done.toSorted((a, b) => a - b)).toEqual(all)
   })
 
-  test('begins at the process that works on its queue as soon as another adds it', async () => {
+  test('starts on another worker as soon as it is added', async () => {
     const done: unknown[] = []
-    // Nobody would look by themselves within the patience of this test.
+    // No poll within the time limit of this test.
     const working = await world.start({ pollMs: 3_600_000 })
     working.process(
       'q',
@@ -72,7 +72,7 @@ describe('work', () => {
     }
   })
 
-  test('does not begin before its time', async () => {
+  test('does not start before its time', async () => {
     const done: unknown[] = []
     const jobs = await world.start()
     jobs.process(
@@ -86,7 +86,7 @@ describe('work', () => {
     expect(await world.rows()).toMatchObject([{ attempts: 0, is_held: false }])
   })
 
-  test('is done so many at once and no more, in each queue by itself', async () => {
+  test('respects the concurrency limit of its queue', async () => {
     const open: (() => void)[] = []
     const running = { a: 0, b: 0, most: 0 }
     const jobs = await world.start()
@@ -106,12 +106,12 @@ describe('work', () => {
     jobs.process('b', held('b'))
     await eventually('both queues are busy', () => running.a === 2 && running.b === 1)
     const letGo = setInterval(() => open.shift()?.(), 5)
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     clearInterval(letGo)
     expect(running).toEqual({ a: 0, b: 0, most: 2 })
   })
 
-  test('of a queue has one worker in a process', async () => {
+  test('has one handler per queue and worker', async () => {
     const jobs = await world.start()
     jobs.process(
       'q',
@@ -126,8 +126,8 @@ describe('work', () => {
   })
 })
 
-describe('work with a key', () => {
-  test('stays as it is while it waits', async () => {
+describe('a job with a key', () => {
+  test('is not changed by a second addition while it waits', async () => {
     await world.add('q', { key: 'k', payload: 'first' })
     await world.add('q', { key: 'k', payload: 'second' })
     await world.add('q', { key: 'other', payload: 'third' })
@@ -137,11 +137,11 @@ describe('work with a key', () => {
       'q',
       worker(({ payload }) => void done.push(payload), { concurrencyMax: 1 }),
     )
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     expect(done).toEqual(['first', 'third'])
   })
 
-  test('is done once more when it is added while it runs, however often', async () => {
+  test('runs once more if it is added while it runs, however often', async () => {
     const letGo = Promise.withResolvers<void>()
     const attempts: number[] = []
     const jobs = await world.start()
@@ -157,11 +157,11 @@ describe('work with a key', () => {
     for (let at = 0; at < 3; at++) await world.add('q', { key: 'k' })
     expect(await world.rows()).toHaveLength(1)
     letGo.resolve()
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     expect(attempts).toEqual([1, 1])
   })
 
-  test('is not begun between its addition and the commit of it', async () => {
+  test('does not start before the transaction that adds it again commits', async () => {
     await world.add('q', { key: 'k', payload: 'waits' })
     let isCommitted = false
     const seen: boolean[] = []
@@ -181,8 +181,8 @@ describe('work with a key', () => {
   })
 })
 
-describe('work that fails', () => {
-  test('is tried again after a pause that grows, then given up and forgotten', async () => {
+describe('a job that fails', () => {
+  test('is retried with backoff, then failed permanently and deleted', async () => {
     const tries: number[] = []
     const givenUp: unknown[] = []
     const jobs = await world.start()
@@ -202,12 +202,12 @@ describe('work that fails', () => {
       ),
     )
     await world.add('q', { payload: 'p' })
-    await eventually('it is given up', isEmpty)
+    await eventually('it failed permanently', isEmpty)
     expect(tries).toEqual([1, 2, 3])
     expect(givenUp).toEqual([['p', 3, 'Error: try 3']])
   })
 
-  test('waits as long as its failure asks for', async () => {
+  test('waits for the Retry-After of its error', async () => {
     const jobs = await world.start()
     const failed = () => {
       throw new AppError('rate_limit_exceeded', 'Slow down.', { retryAfterS: 1_000 })
@@ -222,7 +222,7 @@ describe('work that fails', () => {
     expect(row?.pause_s).toBeLessThanOrEqual(1_000)
   })
 
-  test('is given up again when giving it up failed', async () => {
+  test('repeats a failed failure handler', async () => {
     let asked = 0
     const jobs = await world.start()
     const gaveUp = async () => {
@@ -234,11 +234,11 @@ describe('work that fails', () => {
     }
     jobs.process('q', worker(fail, { onFailed: gaveUp }))
     await world.add('q')
-    await eventually('it is given up', isEmpty)
+    await eventually('it failed permanently', isEmpty)
     expect(asked).toBe(2)
   })
 
-  test('that was added again meanwhile is not forgotten when it is given up', async () => {
+  test('that was added again meanwhile runs again after its permanent failure', async () => {
     const running = Promise.withResolvers<void>()
     const letGo = Promise.withResolvers<void>()
     let tries = 0
@@ -255,7 +255,7 @@ describe('work that fails', () => {
     await running.promise
     await world.add('q', { key: 'k' })
     letGo.resolve()
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     expect(tries).toBe(2)
   })
 })

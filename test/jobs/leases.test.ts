@@ -22,13 +22,13 @@ afterAll(() => world.close())
 
 const isEmpty = async () => (await world.rows()).length === 0
 
-/** As if another process had taken all work over, or as if nobody had held it for long. */
+/** As if another worker had claimed all jobs. */
 function loseLeases(claim: string): Promise<unknown> {
   return world.database.drizzle.execute(`update job set locked_by = '${claim}'`)
 }
 
 describe('a lease', () => {
-  test('is renewed for as long as the work takes', async () => {
+  test('is renewed while the job runs', async () => {
     const letGo = Promise.withResolvers<void>()
     let begun = 0
     const run = async () => {
@@ -49,7 +49,7 @@ describe('a lease', () => {
     expect(begun).toBe(1)
   })
 
-  test('that is lost ends the work here, and its outcome counts for nothing', async () => {
+  test('that is lost aborts the job, and its outcome is ignored', async () => {
     const stranger = crypto.randomUUID()
     const aborted: unknown[] = []
     const outcomes = ['succeeds', 'fails']
@@ -64,7 +64,7 @@ describe('a lease', () => {
     for (const payload of outcomes) await world.add('q', { key: payload, payload })
     await eventually('both run', async () => (await world.rows()).every((row) => row.is_held))
     await loseLeases(stranger)
-    await eventually('both were told', () => aborted.length === 2)
+    await eventually('both were aborted', () => aborted.length === 2)
     await jobs.close()
     const row = { attempts: 1, is_held: true, last_error: null }
     expect(await world.rows()).toEqual([
@@ -73,7 +73,7 @@ describe('a lease', () => {
     ])
   })
 
-  test('that ran out is taken over, as a further try', async () => {
+  test('that expired is claimed by another worker as a new attempt', async () => {
     await world.add('q', { payload: 'p' })
     await world.database.drizzle.execute(`
       update job set attempts = 1, locked_by = gen_random_uuid(),
@@ -88,7 +88,7 @@ describe('a lease', () => {
     expect(done).toEqual([2])
   })
 
-  test('of work that ends every process is not given for ever', async () => {
+  test('of a job that kills every worker is not granted forever', async () => {
     await world.add('q', { payload: 'deadly' })
     await world.database.drizzle.execute(`
       update job set attempts = 3, locked_by = gen_random_uuid(),
@@ -102,13 +102,13 @@ describe('a lease', () => {
         onFailed: async ({ payload }, error) => void told.push([payload, String(error)]),
       }),
     )
-    await eventually('it is given up', isEmpty)
+    await eventually('it failed permanently', isEmpty)
     expect(told).toEqual([['deadly', 'Error: every worker that ran this job died']])
   })
 })
 
-describe('a process that is killed', () => {
-  test('loses nothing: another does what it was doing', async () => {
+describe('a killed worker', () => {
+  test('loses no job: another worker runs it', async () => {
     const place = await createTestPlace()
     places.push(place)
     const child = Bun.spawn(
@@ -132,7 +132,7 @@ describe('a process that is killed', () => {
       worker(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
     )
     const left = async () => (await database.drizzle.execute('select id from job')).length
-    await eventually('all is done', async () => (await left()) === 0)
+    await eventually('all jobs are done', async () => (await left()) === 0)
     expect(done.toSorted()).toEqual([
       ['held', 2],
       ['waiting', 1],
@@ -142,8 +142,8 @@ describe('a process that is killed', () => {
   })
 })
 
-describe.skipIf(serverUrl === undefined)('a database that is away', () => {
-  test('ends nothing: what was done is written down when it is back', async () => {
+describe.skipIf(serverUrl === undefined)('a database outage', () => {
+  test('aborts no job: completions are recorded after it', async () => {
     const direct = new URL(world.database.place.databaseUrl ?? '')
     const proxy = await startTcpProxy({ host: direct.hostname, port: Number(direct.port) })
     const indirect = new URL(direct)
@@ -167,7 +167,7 @@ describe.skipIf(serverUrl === undefined)('a database that is away', () => {
     await eventually('it has run', () => done.length === 1)
     await world.add('q', { payload: 'added meanwhile' })
     await proxy.comeUp()
-    await eventually('all is done', isEmpty)
+    await eventually('all jobs are done', isEmpty)
     expect(done).toEqual(['slow', 'added meanwhile'])
     await jobs.close()
     await database.close()

@@ -12,8 +12,8 @@ afterAll(() => world.close())
 
 const isEmpty = async () => (await world.rows()).length === 0
 
-describe('a process that stops', () => {
-  test('tells what runs, waits for it, and gives it back as if it had not been begun', async () => {
+describe('a stopping worker', () => {
+  test('aborts running jobs, waits for them and releases them without counting the attempt', async () => {
     const jobs = await world.start()
     let isOver = false
     jobs.process(
@@ -31,7 +31,7 @@ describe('a process that stops', () => {
     expect(await world.rows()).toMatchObject([{ attempts: 0, is_held: false }])
   })
 
-  test('does not wait for ever for what does not listen', async () => {
+  test('does not wait forever for a job that ignores its signal', async () => {
     const jobs = await world.start({ closeWaitMaxMs: 50 })
     let runs = false
     const letGo = Promise.withResolvers<void>()
@@ -45,7 +45,7 @@ describe('a process that stops', () => {
     await world.add('q')
     await eventually('it runs', () => runs)
     await jobs.close()
-    // Nobody else may begin it while it still runs.
+    // No other worker may start it while it runs.
     expect(await world.rows()).toMatchObject([{ is_held: true }])
     letGo.resolve()
     await eventually('it is done', isEmpty)

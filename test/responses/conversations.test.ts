@@ -38,7 +38,7 @@ async function textsIn(id: string) {
 }
 
 describe('a response in a conversation', () => {
-  test('leaves its input and output there when it ends', async () => {
+  test('adds its input and output when it ends', async () => {
     const { id } = await conversationsWith().create(ann, {
       ...none,
       items: [message('before')],
@@ -55,18 +55,18 @@ describe('a response in a conversation', () => {
     const object = objectOf(slow.id, 'incomplete', [message('half')])
     await world.store.write({ ...nothing, ended: [{ id: slow.id, object, segment: null }] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2', 'q2', 'half'])
-    // What is there belongs to the conversation.
+    // The items belong to the conversation.
     expect(await world.store.remove(ann, slow.id)).toBe(true)
     expect(await textsIn(id)).toHaveLength(6)
   })
 
-  test.each(['failed', 'cancelled'] as const)('leaves nothing when it ends %s', async (status) => {
+  test.each(['failed', 'cancelled'] as const)('adds nothing when it ends %s', async (status) => {
     const { id } = await conversationsWith().create(ann, none)
     await addEnded(world.store, { conversationId: id, status })
     expect(await textsIn(id)).toEqual([])
   })
 
-  test('leaves nothing in what is gone, or belongs to somebody else', async () => {
+  test('adds nothing to a deleted or foreign conversation', async () => {
     const { id: gone } = await conversationsWith().create(ann, none)
     const { id: bobs } = await conversationsWith().create(bob, none)
     const running = opened({ conversationId: gone })
@@ -79,7 +79,7 @@ describe('a response in a conversation', () => {
     expect(await conversationsWith().items(bob, bobs)).toEqual([])
   })
 
-  test('adds nothing twice: not what is there, and not when it is written again', async () => {
+  test('adds existing items only once, also when the write is repeated', async () => {
     const there = message('there', 'msg_there')
     const { id } = await conversationsWith().create(ann, { ...none, items: [there] })
     const response = opened({ conversationId: id, input: [there, message('new')] })
@@ -89,7 +89,7 @@ describe('a response in a conversation', () => {
     expect(await textsIn(id)).toEqual(['there', 'new'])
   })
 
-  test('loses nothing to others that end, or are added, at the same time', async () => {
+  test('loses no items to concurrent responses and additions', async () => {
     const conversations = conversationsWith()
     const places = await Promise.all([1, 2, 3].map(() => conversations.create(ann, none)))
     const ids = places.map(({ id }) => id)
@@ -123,7 +123,7 @@ describe('a response in a conversation', () => {
 })
 
 describe('the items of a conversation', () => {
-  test('belong to one owner, whatever is asked', async () => {
+  test('belong to one owner in every operation', async () => {
     const conversations = conversationsWith()
     const item = message('mine', 'msg_mine')
     const { id } = await conversations.create(ann, { metadata: { a: 'b' }, items: [item] })
@@ -142,7 +142,7 @@ describe('the items of a conversation', () => {
     expect((await world.store.findItems(ann, ['msg_mine'])).get('msg_mine')).toEqual(item)
   })
 
-  test('are found by their ids, whether they are newer than a response or older', async () => {
+  test('are found by id, newer or older than those of responses', async () => {
     const conversations = conversationsWith()
     const add = (text: string) =>
       conversations.create(ann, { ...none, items: [message(text, 'msg_twice')] })
@@ -159,7 +159,7 @@ describe('the items of a conversation', () => {
     expect(await newest()).toEqual(['second'])
   })
 
-  test('may have any text and any id', async () => {
+  test('may have any text and id', async () => {
     const conversations = conversationsWith()
     const items = ['a\0b', '\ud800', 'x'.repeat(9_000)].map((odd) => message(odd, odd))
     const { id } = await conversations.create(ann, { metadata: { 'k\0': '\ud800' }, items })
@@ -173,7 +173,7 @@ describe('the items of a conversation', () => {
     }
   })
 
-  test('end at a number, and at a size', async () => {
+  test('are limited by count and size', async () => {
     const few = conversationsWith({ conversationItemsMax: 3 })
     const { id } = await few.create(ann, { ...none, items: [message('1'), message('2')] })
     const isFull = { kind: 'invalid_request', wireCode: 'conversation_full' }
@@ -184,7 +184,7 @@ describe('the items of a conversation', () => {
     const small = conversationsWith({ storedCharsMax: 50 })
     await expect(small.items(ann, id)).rejects.toMatchObject(isFull)
     await expect(small.addItems(ann, id, [message('5')])).rejects.toMatchObject(isFull)
-    // What is full can still be looked at and made smaller.
+    // A full conversation can be read and reduced.
     const page = await few.listItems(ann, id, oldestFirst)
     expect(textsOf(page?.data)).toEqual(['1', '2', '3'])
     expect(await few.removeItem(ann, id, page?.data[0]?.id ?? '')).toBe(true)

@@ -29,8 +29,8 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-describe('a run in the foreground', () => {
-  test('ends when nobody has read it for a while, and only then', async () => {
+describe('a foreground run', () => {
+  test('is cancelled after a time without readers, and not before', async () => {
     const brief = await world.replica({ settings: { abandonMs: 30 } })
     const startRead = async () => {
       const generation = led()
@@ -44,7 +44,7 @@ describe('a run in the foreground', () => {
     const { run, generation, leave } = await startRead()
     const letGo = run.retain()
     leave()
-    // As long as another one takes to be abandoned.
+    // Waits until another run is abandoned.
     const abandoned = await startRead()
     abandoned.leave()
     expect((await abandoned.run.ended()).object.status).toBe('cancelled')
@@ -62,7 +62,7 @@ describe('a run in the foreground', () => {
     expect(typesOf(await back.whole).at(-1)).toBe('response.completed')
   })
 
-  test('that fails before its first output is an error, and leaves no trace', async () => {
+  test('that fails before its first output rejects and is not stored', async () => {
     const generation = led()
     const run = here.start(jobOf(generation.generate))
     const frames = readOn(run.frames(forever))
@@ -75,7 +75,7 @@ describe('a run in the foreground', () => {
     expect(here.running()).toBe(0)
   })
 
-  test('that fails later tells it in its stream and in its object', async () => {
+  test('that fails later reports the error in its stream and object', async () => {
     const { run, reader, generation } = await startHalfway(here)
     const error = new AppError('upstream_gap_timeout', 'The upstream was silent.')
     generation.give([
@@ -88,14 +88,14 @@ describe('a run in the foreground', () => {
     expect(stored).toMatchObject({ status: 'failed', error: { code: 'upstream_gap_timeout' } })
   })
 
-  test('whose generation stops without an end has failed', async () => {
+  test('fails if its generation ends without a terminal event', async () => {
     const run = here.start(jobOf(atOnce(answerOf(words).slice(0, -1))))
     const { error, object } = await run.ended()
     expect(error).toMatchObject({ kind: 'upstream_truncated' })
     expect(object.status).toBe('failed')
   })
 
-  test('that still runs when its process stops has failed, and is stored so', async () => {
+  test('fails when its worker stops, and is stored as failed', async () => {
     const stopping = await world.replica()
     const { run, reader, generation } = await startHalfway(stopping)
     await stopping.close()

@@ -41,19 +41,21 @@ function collectLog() {
   return { lines, log }
 }
 
-test('a stream goes on while the database is away, and ends when it is back', async () => {
+test('a stream continues during a database outage and ends after it', async () => {
   const fate = createFate()
   const runs = await world.replica(fate)
   const generation = led()
   const run = runs.start(jobOf(generation.generate))
   generation.give(...answerOf(words).slice(0, 2))
   const reader = readOn(run.frames(forever))
-  await eventually('it has begun', () => reader.count() > 3)
+  await eventually('it has started', () => reader.count() > 3)
   fate.state = 'away'
   generation.give(...answerOf(words).slice(2))
-  await eventually('all but the end is shown', () => reader.text().includes('output_item.done'))
+  await eventually('all but the terminal frames are sent', () =>
+    reader.text().includes('output_item.done'),
+  )
   const { refused } = fate
-  await eventually('it was tried again', () => fate.refused > refused + 1)
+  await eventually('it was retried', () => fate.refused > refused + 1)
   expect(typesOf(reader.text()).at(-1)).toBe('response.output_item.done')
   fate.state = 'there'
   const whole = await reader.whole
@@ -62,7 +64,7 @@ test('a stream goes on while the database is away, and ends when it is back', as
   expect((await steady.find(ann, run.id))?.status).toBe('completed')
 })
 
-test('a response that cannot be stored in time says so at its end, and is no longer there', async () => {
+test('a response that cannot be stored in time says so in its last frames', async () => {
   const fate = createFate()
   const { lines, log } = collectLog()
   const runs = await world.replica({ settings: { storeWaitMs: 30 }, log, ...fate })
@@ -82,7 +84,10 @@ test('a response that cannot be stored in time says so at its end, and is no lon
   expect(lines.filter((line) => line.includes('response not stored'))).toHaveLength(1)
   fate.state = 'there'
   const status = async () => (await steady.find(ann, run.id))?.status
-  await eventually('what is half stored is ended', async () => (await status()) === 'failed')
+  await eventually(
+    'the partially stored response is ended',
+    async () => (await status()) === 'failed',
+  )
   const rest = await readAll(await steady.watch(ann, run.id, watchFrom(-1)))
   expect(typesOf(rest).slice(-2)).toEqual(['error', 'response.failed'])
 
@@ -91,7 +96,7 @@ test('a response that cannot be stored in time says so at its end, and is no lon
   expect((await steady.find(ann, next.id))?.status).toBe('completed')
 })
 
-test('one response that the database refuses does not hold up the others', async () => {
+test('a response that the database rejects does not block others', async () => {
   let refused = ''
   const refusing = (store: ResponseStore): ResponseStore => ({
     ...store,
@@ -112,7 +117,7 @@ test('one response that the database refuses does not hold up the others', async
   }
 })
 
-test('the upstream waits when the database does not take what it gives', async () => {
+test('a database outage applies backpressure to the upstream', async () => {
   const fate = createFate()
   const charsMax = 4096
   const runs = await world.replica({ settings: { logBufferCharsMax: charsMax }, ...fate })
@@ -123,7 +128,7 @@ test('the upstream waits when the database does not take what it gives', async (
   fate.state = 'away'
   generation.give(...answerOf(long))
   await eventually('the buffer is full', () => reader.text().length > charsMax)
-  await eventually('it was tried again and again', () => fate.refused > 2)
+  await eventually('it was retried', () => fate.refused > 2)
   const { length } = reader.text()
   expect(length).toBeLessThan(2 * charsMax)
   expect(generation.taken()).toBeLessThan(long.length)
@@ -133,7 +138,7 @@ test('the upstream waits when the database does not take what it gives', async (
   expect(await readAll(await steady.watch(ann, run.id, watchFrom(-1)))).toBe(whole)
 })
 
-test('those who read slowly get every frame of a response that is not stored', async () => {
+test('slow readers receive every frame of an unstored response', async () => {
   const fate = createFate()
   const settings = { logBufferCharsMax: 4096, storeWaitMs: 20 }
   const runs = await world.replica({ settings, ...fate })

@@ -31,8 +31,8 @@ afterAll(() => world.close())
 
 const words = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
 
-describe('a stream that was cut off', () => {
-  test('goes on behind any frame, byte for byte, when it is over: here and elsewhere', async () => {
+describe('an interrupted stream', () => {
+  test('resumes after any frame of a finished response, on every worker', async () => {
     const run = here.start(jobOf(atOnce(answerOf(words))))
     const frames = framesOf(await readAll(run.frames(forever)))
     expect(frames.length).toBeGreaterThan(words.length)
@@ -44,7 +44,7 @@ describe('a stream that was cut off', () => {
     }
   })
 
-  test('goes on behind any frame while it runs: here and elsewhere', async () => {
+  test('resumes after any frame of a running response, on every worker', async () => {
     const answer = answerOf(words)
     const generation = led()
     const run = here.start(jobOf(generation.generate))
@@ -52,7 +52,7 @@ describe('a stream that was cut off', () => {
     const resumed: ReturnType<typeof readOn>[] = []
     for (const batch of answer) {
       generation.give(batch)
-      await eventually('the batch is shown', () => generation.taken() === answer.indexOf(batch) + 1)
+      await eventually('the batch is sent', () => generation.taken() === answer.indexOf(batch) + 1)
       for (let seen = -1; seen < first.count(); seen++) {
         resumed.push(readOn(await here.watch(ann, run.id, watchFrom(seen))))
         if (answer.indexOf(batch) % 3 > 0) continue
@@ -64,12 +64,12 @@ describe('a stream that was cut off', () => {
     expect(new Set(await Promise.all(resumed.map((each) => each.whole)))).toContain(whole)
   })
 
-  test('gets nothing but what follows, where a client asks ahead of what there is', async () => {
+  test('starts after a sequence number that has not been reached yet', async () => {
     const generation = led()
     const run = here.start(jobOf(generation.generate))
     generation.give(...answerOf(words).slice(0, 2))
     const first = readOn(run.frames(forever))
-    await eventually('there are frames', () => first.count() >= 5)
+    await eventually('frames were sent', () => first.count() >= 5)
     const ahead = readOn(await here.watch(ann, run.id, watchFrom(7)))
     generation.give(...answerOf(words).slice(2))
     const frames = framesOf(await first.whole)
@@ -78,7 +78,7 @@ describe('a stream that was cut off', () => {
     expect(await readAll(far)).toBe('')
   })
 
-  test('belongs to its owner: to others it does not exist, running or over', async () => {
+  test('does not exist for other owners, running or finished', async () => {
     const generation = led()
     const run = here.start(jobOf(generation.generate))
     generation.give(...answerOf(words).slice(0, 2))
@@ -89,7 +89,7 @@ describe('a stream that was cut off', () => {
       (await here.find(owner, run.id)) !== undefined,
       (await there.cancel(owner, 'resp_nobody')) !== undefined,
     ]
-    await eventually('there are frames', () => first.count() > 2)
+    await eventually('frames were sent', () => first.count() > 2)
     expect(await see(bob)).toEqual([false, false, false, false])
     expect(await see(ann)).toEqual([true, true, true, false])
     expect(await here.cancel(bob, run.id)).toBeUndefined()
@@ -99,7 +99,7 @@ describe('a stream that was cut off', () => {
     expect(await see(bob)).toEqual([false, false, false, false])
   })
 
-  test('says that it has expired when its frames are not kept any more', async () => {
+  test('reports that it has expired', async () => {
     const brief = await world.replica({ settings: { streamTtlS: 1 } })
     const run = brief.start(jobOf(atOnce(answerOf(words))))
     await run.ended()
@@ -110,8 +110,8 @@ describe('a stream that was cut off', () => {
   })
 })
 
-describe('many who watch', () => {
-  test('read the same, each at its own pace, also far behind what is in memory', async () => {
+describe('several readers', () => {
+  test('receive the same frames at their own pace, also after eviction from memory', async () => {
     const small = await world.replica({ settings: { logBufferCharsMax: 1024 } })
     const long = Array.from({ length: 300 }, (_, at) => `word ${at} `)
     const generation = led()
@@ -129,28 +129,28 @@ describe('many who watch', () => {
     expect((first.value ?? '') + (await readAll(slow))).toBe(whole ?? '')
   })
 
-  test('hold nothing up when one of them leaves, in the middle of a silence or not', async () => {
+  test('are not affected when one disconnects', async () => {
     const generation = led()
     const run = here.start(jobOf(generation.generate))
     generation.give(...answerOf(words).slice(0, 2))
     const leaving = new AbortController()
     const stays = readOn(run.frames(forever))
     const leaves = readOn(run.frames(leaving.signal))
-    await eventually('both have read', () => leaves.count() > 2)
+    await eventually('both have received frames', () => leaves.count() > 2)
     leaving.abort()
     expect(await leaves.whole).not.toContain('two')
     generation.give(...answerOf(words).slice(2))
     expect(typesOf(await stays.whole).at(-1)).toBe('response.completed')
   })
 
-  test('see a silence as the same heartbeats, which a replay repeats', async () => {
+  test('receive the same heartbeats, which a replay repeats', async () => {
     const beating = await world.replica({ heartbeatMs: 20 })
     const generation = led()
     const run = beating.start(jobOf(generation.generate))
     const one = readOn(run.frames(forever))
     const other = readOn(await beating.watch(ann, run.id, watchFrom(-1)))
     const beats = () => typesOf(one.text()).filter((type) => type === 'response.in_progress').length
-    await eventually('the stream opens by itself, and is kept alive', () => beats() > 2)
+    await eventually('the stream opens and sends heartbeats', () => beats() > 2)
     expect(generation.committed()).toBe(true)
     generation.give(...answerOf(words))
     const whole = await one.whole

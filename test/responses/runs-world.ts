@@ -27,10 +27,10 @@ import { quietLog } from '#test/support/quiet-log.ts'
 import { openSeal, testSeals } from '#test/support/sealing.ts'
 import { ann, message } from './store-world.ts'
 
-/** Runs on a real database, one process or several of them; generations are scripted. */
+/** Runs of one or several workers on a real database; generations are scripted. */
 export type RunsWorld = {
   readonly database: TestDatabase
-  /** One more process on the same database. */
+  /** Starts another worker on the same database. */
   replica(given?: ReplicaOptions): Promise<Replica>
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ type ReplicaOptions = {
   heartbeatMs?: number
   soleProcess?: boolean
   log?: RunsDeps['log']
-  /** What stands in front of the store. */
+  /** Wraps the store. */
   storeBehind?: (store: ResponseStore) => ResponseStore
   /** It receives no notifications of other workers. */
   isIsolated?: boolean
@@ -113,7 +113,7 @@ function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
 
 type Generate = RunPlan['generate']
 
-/** A run of the foreground, or of what is behind the frames of a queued response. */
+/** The plan of a foreground run, or of a queued response after its first frames. */
 export function jobOf(
   generate: Generate,
   head: ResponseHead = headOf(),
@@ -144,7 +144,7 @@ export function queuedOf(given: Partial<QueuedResponse> = {}): QueuedResponse {
   return { ...head, keyId: 'key', request: 'sealed', object: plain(object), segment, ...given }
 }
 
-/** What was claimed becomes a run of this generation. */
+/** Plans a queued response with this generation. */
 export const preparing = (generate: Generate) => async (queued: QueuedResponse) =>
   jobOf(generate, queued, queued.segment.last + 1)
 
@@ -152,7 +152,7 @@ function plain(object: object): ResponseObject {
   return JSON.parse(JSON.stringify(object))
 }
 
-/** The batches of an answer in these words, one batch a word. */
+/** The event batches of an output text, one per chunk. */
 export function answerOf(words: readonly string[]): EventBatch[] {
   return [
     [{ type: 'generation-start' }, { type: 'text-start', block: 0, form: 'answer' }],
@@ -164,14 +164,14 @@ export function answerOf(words: readonly string[]): EventBatch[] {
   ]
 }
 
-/** Gives all of it as fast as it is taken. */
+/** Yields all batches as fast as they are pulled. */
 export function atOnce(batches: readonly EventBatch[]): Generate {
   return async function* () {
     yield* batches
   }
 }
 
-/** A generation that a test leads by the hand. */
+/** A generation controlled by a test. */
 export type Led = {
   readonly generate: Generate
   give(...batches: readonly EventBatch[]): void
@@ -220,19 +220,19 @@ export function led(): Led {
 
 export const forever = new AbortController().signal
 
-/** All that is read of frames. */
+/** Reads all frames. */
 export async function readAll(frames: Frames | undefined): Promise<string> {
-  if (frames === undefined) throw new Error('there is no such response')
+  if (frames === undefined) throw new Error('no such response')
   return (await Array.fromAsync(frames)).join('')
 }
 
-/** A reader that goes on by itself, and what it has read. */
+/** Reads in the background and exposes what was read. */
 export function readOn(frames: Frames | undefined): {
   text(): string
   count(): number
   whole: Promise<string>
 } {
-  if (frames === undefined) throw new Error('there is no such response')
+  if (frames === undefined) throw new Error('no such response')
   let text = ''
   const read = async () => {
     for await (const some of frames) text += some
@@ -243,7 +243,7 @@ export function readOn(frames: Frames | undefined): {
   return { text: () => text, count: () => text.split('\n\n').length - 1, whole }
 }
 
-/** Frames one by one. */
+/** Splits frames. */
 export const framesOf = (text: string) =>
   text
     .split('\n\n')
@@ -260,7 +260,7 @@ export const watchFrom = (startingAfter: number, signal: AbortSignal = forever) 
 
 export const words = ['one ', 'two ', 'three']
 
-/** A run that has shown something and waits for more. */
+/** A run that has sent some frames and waits for more events. */
 export async function startHalfway(runs: Replica) {
   const generation = led()
   const run = runs.start(jobOf(generation.generate))
@@ -270,10 +270,10 @@ export async function startHalfway(runs: Replica) {
   return { run, reader, generation, rest: answerOf(words).slice(3) }
 }
 
-/** What happens to a database: it refuses, it does not answer, or it is there. */
+/** Simulated database state: rejects queries, does not respond, or works. */
 export type Fate = {
   state: 'there' | 'away' | 'silent'
-  /** Questions that it refused. */
+  /** Rejected queries. */
   refused: number
   storeBehind(store: ResponseStore): ResponseStore
 }
@@ -289,7 +289,7 @@ export function createFate(): Fate {
           if (fate.state === 'silent') return () => new Promise(() => {})
           return () => {
             fate.refused += 1
-            return Promise.reject(new Error('the database is away'))
+            return Promise.reject(new Error('the database is unavailable'))
           }
         },
       }),

@@ -37,7 +37,7 @@ async function addChain(length = 3, ownerId = ann): Promise<string[]> {
 const dayMs = 86_400_000
 
 describe('a chain', () => {
-  test('is input and output of all responses, oldest first', async () => {
+  test('holds input and output of all responses, oldest first', async () => {
     const [first = '', second = '', third = ''] = await addChain()
     const all = ['q1', 'a1', 'q2', 'a2', 'q3', 'a3']
     const { store } = world
@@ -46,7 +46,7 @@ describe('a chain', () => {
     expect(textsOf((await store.chain(ann, first))?.items)).toEqual(all.slice(0, 2))
   })
 
-  test('says how its newest response stands', async () => {
+  test('has the status of its newest response', async () => {
     const { store } = world
     const running = opened({ input: [message('q')] })
     await store.write({ ...nothing, opened: [running] })
@@ -56,7 +56,7 @@ describe('a chain', () => {
     })
   })
 
-  test('is gone with any of its responses', async () => {
+  test('does not exist without one of its responses', async () => {
     const { store } = world
     const [first = '', second = '', third = ''] = await addChain()
     expect(await store.remove(ann, second)).toBe(true)
@@ -65,7 +65,7 @@ describe('a chain', () => {
     expect(textsOf((await store.chain(ann, first))?.items)).toEqual(['q1', 'a1'])
   })
 
-  test('never goes on with a response of somebody else', async () => {
+  test('never continues a response of another owner', async () => {
     const { store } = world
     const [, , bobs = ''] = await addChain(3, bob)
     expect(await store.chain(ann, bobs)).toBeUndefined()
@@ -73,7 +73,7 @@ describe('a chain', () => {
     expect(await store.chain(ann, mine.id)).toBeUndefined()
   })
 
-  test('lives as long as somebody goes on with it', async () => {
+  test('is retained as long as it is continued', async () => {
     const { store } = world
     const [first = '', second = '', third = ''] = await addChain()
     world.pass(20 * dayMs)
@@ -87,7 +87,7 @@ describe('a chain', () => {
     expect(await store.chain(ann, second)).toBeUndefined()
   })
 
-  test('has a length that it cannot pass', async () => {
+  test('has a maximum length', async () => {
     const short = world.storeWith({ chainMax: 3 })
     const ids = await addChain(3)
     expect(textsOf((await short.chain(ann, ids[1] ?? ''))?.items)).toHaveLength(4)
@@ -97,7 +97,7 @@ describe('a chain', () => {
     })
   })
 
-  test('has a size that it cannot pass', async () => {
+  test('has a maximum size', async () => {
     const small = world.storeWith({ storedCharsMax: 2_000 })
     const first = await addEnded(world.store, { input: [message('x'.repeat(1_500))] })
     const second = await addEnded(world.store, {
@@ -110,7 +110,7 @@ describe('a chain', () => {
 })
 
 describe('items by their ids', () => {
-  test('are found for their owner, the newest of those with the same id', async () => {
+  test('are found for their owner, the newest of the same id', async () => {
     const { store } = world
     await addEnded(store, {
       input: [message('old', 'msg_same')],
@@ -127,7 +127,7 @@ describe('items by their ids', () => {
     expect((await store.findItems(ann, [])).size).toBe(0)
   })
 
-  test('are gone with their response', async () => {
+  test('are deleted with their response', async () => {
     const { store } = world
     const response = await addEnded(store, { input: [message('one', 'msg_gone')] })
     const later = await addEnded(store, { input: [message('two', 'msg_late')] })
@@ -138,7 +138,7 @@ describe('items by their ids', () => {
     expect(await store.find(ann, later.id)).toBeUndefined()
   })
 
-  test('are found by the thousand, up to a size', async () => {
+  test('are found by the thousand, up to a maximum size', async () => {
     const input = Array.from({ length: 3_000 }, (_, at) => message(String(at), `msg_many_${at}`))
     await addEnded(world.store, { input })
     const ids = input.map(({ id }) => id)
@@ -157,7 +157,7 @@ describe('the input of a response', () => {
     ...given,
   })
 
-  test('is its own and all that it followed', async () => {
+  test('includes that of previous responses', async () => {
     const { store } = world
     const [, , third = ''] = await addChain()
     const ascending = await store.listInputItems(ann, third, page({}))
@@ -167,7 +167,7 @@ describe('the input of a response', () => {
     expect(textsOf(descending?.data)).toEqual(inOrder.toReversed())
   })
 
-  test.each(['asc', 'desc'] as const)('is listed page by page, %s', async (order) => {
+  test.each(['asc', 'desc'] as const)('is paginated, %s', async (order) => {
     const { store } = world
     const [, , third = ''] = await addChain()
     const expected = order === 'asc' ? inOrder : inOrder.toReversed()
@@ -185,7 +185,7 @@ describe('the input of a response', () => {
     }
   })
 
-  test('ends a page early where it would be too large', async () => {
+  test('ends a page early at the size limit', async () => {
     const input = Array.from({ length: 4 }, (_, at) => message(`${at}`.repeat(1_000)))
     const { id } = await addEnded(world.store, { input })
     const small = world.storeWith({ storedCharsMax: 1_500 })
@@ -193,7 +193,7 @@ describe('the input of a response', () => {
     expect(listed).toEqual({ data: input.slice(0, 2), hasMore: true })
   })
 
-  test('of what is not there is undefined, and behind what is not in it an error', async () => {
+  test('is undefined without a response, and an error for an unknown cursor', async () => {
     const { store } = world
     const { id } = await addEnded(store, { output: [message('out', 'msg_own_output')] })
     expect(await store.listInputItems(bob, id, page({}))).toBeUndefined()
@@ -209,7 +209,7 @@ describe('the input of a response', () => {
   })
 })
 
-test('no question about a response is answered for a stranger', async () => {
+test('no query returns the response of another owner', async () => {
   const { store } = world
   const response = await addEnded(store)
   expect(await store.find(bob, response.id)).toBeUndefined()

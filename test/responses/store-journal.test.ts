@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-test('a response is found as it was opened, while it runs and after', async () => {
+test('a response is found while it runs and after its end', async () => {
   const { store } = world
   const response = opened()
   await store.write({ ...nothing, opened: [response] })
@@ -40,7 +40,7 @@ test('a response is found as it was opened, while it runs and after', async () =
   expect(await store.readLog(response.id, -1, 10_000)).toEqual([segment(0, 4), segment(5, 6)])
 })
 
-test('a response that opens and ends in one write is stored as it ended', async () => {
+test('a response that opens and ends in one write is stored in its final state', async () => {
   const { store } = world
   const response = await addEnded(store, { output: [message('short')] })
   const found = await store.find(ann, response.id)
@@ -49,7 +49,7 @@ test('a response that opens and ends in one write is stored as it ended', async 
   expect(found?.log.last).toBe(3)
 })
 
-test('many responses are written at once', async () => {
+test('one write holds many responses', async () => {
   const { store } = world
   const responses = Array.from({ length: 2_100 }, () => opened({ input: [] }))
   await store.write({
@@ -66,7 +66,7 @@ test('many responses are written at once', async () => {
   )
 })
 
-test('what was deleted while it ran stays deleted, and the others of the write do not suffer', async () => {
+test('a response deleted while it ran stays deleted, without effect on others', async () => {
   const { store } = world
   const gone = opened()
   const other = opened()
@@ -86,7 +86,7 @@ test('what was deleted while it ran stays deleted, and the others of the write d
   expect((await store.find(ann, other.id))?.log).toMatchObject({ status: 'completed', last: 1 })
 })
 
-test('the end of a response stays as it was first written', async () => {
+test('the first end of a response is final', async () => {
   const { store } = world
   const response = await addEnded(store)
   await store.write({
@@ -97,7 +97,7 @@ test('the end of a response stays as it was first written', async () => {
   expect((await store.find(ann, response.id))?.log).toMatchObject({ status: 'completed', last: 3 })
 })
 
-test('a write that is repeated changes nothing', async () => {
+test('a repeated write changes nothing', async () => {
   const { store } = world
   const response = opened()
   const work = {
@@ -138,7 +138,7 @@ test.each([
   expect((await store.findItems(ann, [item.id])).get(item.id)).toEqual(item)
 })
 
-test('an item may be larger than what one statement takes of others', async () => {
+test('an item may exceed the chunk size of statements', async () => {
   const { store } = world
   const large = message('x'.repeat(9_000_000))
   const input = [message('before'), large, message('behind')]

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe('a log', () => {
-  test('is read from any frame on, the segment that spans it whole', async () => {
+  test('is read from any frame, including the whole segment that spans it', async () => {
     const { store } = world
     const { id } = opened()
     const segments = [segment(0, 2), segment(3, 3), segment(4, 9), segment(10, 12)]
@@ -40,13 +40,13 @@ describe('a log', () => {
     expect(await firsts(11)).toEqual([10])
     expect(await firsts(12)).toEqual([])
     expect(await firsts(1e9)).toEqual([])
-    // One segment at least, and no more than were asked for.
+    // At least one segment, up to the requested size.
     expect(await firsts(-1, 1)).toEqual([0])
     expect(await firsts(3, segments[2]?.frames.length)).toEqual([4])
     expect(await store.readLog(id, 9, 10_000)).toEqual(segments.slice(3))
   })
 
-  test('of thousands of segments is read to its end', async () => {
+  test('with thousands of segments is read to its end', async () => {
     const { store } = world
     const { id } = opened()
     const logged = Array.from({ length: 2_500 }, (_, at) => ({ id, segment: segment(at, at) }))
@@ -61,7 +61,7 @@ describe('a log', () => {
     expect(after).toBe(2_499)
   })
 
-  test('tells how far it has come', async () => {
+  test('reports its progress', async () => {
     const { store } = world
     const [empty, running, gone] = [opened(), opened(), opened()]
     await store.write({
@@ -82,7 +82,7 @@ describe('a log', () => {
 describe('a sweep', () => {
   const dayMs = 86_400_000
 
-  test('drops the logs of responses that are long over, and nothing else of them', async () => {
+  test('deletes only the logs of responses that ended long ago', async () => {
     const { store } = world
     const [over, running] = [await addEnded(store), opened()]
     await store.write({
@@ -102,7 +102,7 @@ describe('a sweep', () => {
     expect((await store.find(ann, recent.id))?.log.last).toBe(3)
   })
 
-  test('deletes what is past its time, unless it still runs', async () => {
+  test('deletes expired responses that are not running', async () => {
     const { database, store } = world
     const input = () => [message('x', 'msg_swept')]
     const old = await addEnded(store, { input: input() })
@@ -126,7 +126,7 @@ describe('a sweep', () => {
     expect(await store.find(ann, running.id)).toBeDefined()
   })
 
-  test('leaves each owner the newest responses, whoever else sweeps at the same time', async () => {
+  test('keeps the newest responses of each owner, with concurrent sweeps', async () => {
     const small = world.storeWith({ perOwnerMax: 3 })
     const addMany = async (ownerId: string, count: number) => {
       const ids: string[] = []
@@ -148,7 +148,7 @@ describe('a sweep', () => {
     expect(await isThere(bob, fewIds)).toEqual([true, true])
   })
 
-  test('takes more than one statement can', async () => {
+  test('deletes more than one statement can', async () => {
     const { database, store } = world
     world.pass(31 * dayMs)
     await store.sweep(world.now())

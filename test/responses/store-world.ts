@@ -6,7 +6,7 @@ import { createResponseStore, type ResponseStore } from '#responses/store.ts'
 import type { LogSegment, OpenedResponse, QueuedResponse } from '#responses/stored.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 
-/** A store on a database of its own, with a clock that can be moved and limits that can be set. */
+/** A store on a separate database, with a movable clock and configurable limits. */
 export type StoreWorld = {
   readonly database: TestDatabase
   readonly store: ResponseStore
@@ -58,7 +58,7 @@ export function segment(first: number, last: number, text = 'x'): LogSegment {
   return { first, last, frames: `data: {"frames":"${first}-${last} ${text}"}\n\n` }
 }
 
-/** A response as it opens; what a test does not name is made up. */
+/** An opened response with defaults. */
 export function opened(given: Partial<OpenedResponse> = {}): OpenedResponse {
   const id = given.id ?? newId('resp_')
   return {
@@ -92,7 +92,7 @@ export function queued(given: Partial<QueuedResponse> = {}): QueuedResponse {
   }
 }
 
-/** Writes a response that opens and ends at once. */
+/** Writes a response that opens and ends in one write. */
 export async function addEnded(
   store: ResponseStore,
   given: Partial<OpenedResponse> & { output?: readonly StoredItem[]; status?: ResponseStatus } = {},

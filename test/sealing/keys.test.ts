@@ -10,7 +10,7 @@ const other = 'another configured secret, as long too'
 const open = (sealer: Sealer, sealed: string) => sealer.open('reasoning', 'alice', sealed)
 const seal = (sealer: Sealer) => sealer.seal('reasoning', 'alice', 'x')
 
-/** Two processes on one database; the embedded one has a single process, so it is opened once. */
+/** Two processes on one database; an embedded database is opened once. */
 async function withReplicas(work: (one: Database, two: Database) => Promise<void>): Promise<void> {
   const place = await createTestPlace()
   const start = () => openDatabase({ ...place, connectionsMax: 2, log: quietLog })
@@ -25,7 +25,7 @@ async function withReplicas(work: (one: Database, two: Database) => Promise<void
   }
 }
 
-test('without configured keys, processes that start at once agree on one', async () => {
+test('without configured keys, concurrent starts agree on one secret', async () => {
   await withReplicas(async (one, two) => {
     const starts = Array.from({ length: 8 }, (_, at) =>
       createSealer({ sealKeys: undefined, database: at % 2 === 0 ? one : two }),
@@ -38,7 +38,7 @@ test('without configured keys, processes that start at once agree on one', async
   })
 })
 
-test('a later start opens what an earlier one sealed, with keys or without', async () => {
+test('a later start decrypts texts of an earlier one, with or without keys', async () => {
   await withReplicas(async (database) => {
     const unconfigured = await createSealer({ sealKeys: undefined, database })
     const kept = seal(unconfigured)
@@ -54,13 +54,13 @@ test('a later start opens what an earlier one sealed, with keys or without', asy
   })
 })
 
-test('configured keys alone leave nothing in the database', async () => {
+test('configured keys store nothing in the database', async () => {
   await withReplicas(async (database) => {
     const keyed = await createSealer({ sealKeys: configured, database })
     const sealed = seal(keyed)
     const unconfigured = await createSealer({ sealKeys: undefined, database })
     expect(() => open(unconfigured, sealed)).toThrow('cannot be decrypted')
-    // Its own key was made only now.
+    // Its secret was generated only now.
     expect(() => open(keyed, seal(unconfigured))).toThrow('cannot be decrypted')
   })
 })

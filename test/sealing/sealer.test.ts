@@ -8,10 +8,10 @@ const [first, second, third] = ['first', 'second', 'third'].map(
 ) as [string, string, string]
 
 const sealer = createSealerOf([first])
-/** Without it, a text is none of our seals. */
+/** The prefix of sealed texts. */
 const mark = 'sluice1.'
 
-/** The plain text, null for what is no seal of ours, or the kind of the refusal. */
+/** The plain text, null for a foreign text, or the error code. */
 function open(by: Sealer, sealed: string, ownerId = 'alice'): string | null {
   try {
     return by.open('reasoning', ownerId, sealed)
@@ -21,9 +21,9 @@ function open(by: Sealer, sealed: string, ownerId = 'alice'): string | null {
   }
 }
 
-describe('a seal', () => {
+describe('a sealed text', () => {
   test.each(['', 'Hm, yes.', 'äöü 三 😀 \u0000 \u2028', '{"a":"\\n"}', 'x'.repeat(100_000)])(
-    'gives back what was sealed: %#',
+    'decrypts to the plain text: %#',
     (plain) => {
       const sealed = sealer.seal('reasoning', 'alice', plain)
       expect(sealed).toMatch(/^[!-~]+$/)
@@ -31,7 +31,7 @@ describe('a seal', () => {
     },
   )
 
-  test('is another one each time, and shows nothing of what it holds', () => {
+  test('differs each time and reveals nothing of its content', () => {
     const seals = Array.from({ length: 100 }, () => sealer.seal('reasoning', 'alice', 'my thought'))
     expect(new Set(seals).size).toBe(100)
     for (const sealed of seals) {
@@ -40,7 +40,7 @@ describe('a seal', () => {
     }
   })
 
-  test('that was altered at any one place is not opened', () => {
+  test('is rejected after any alteration', () => {
     const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
     for (let at = 0; at < sealed.length; at++) {
       const answer = at < mark.length ? null : 'invalid_encrypted_content'
@@ -52,7 +52,7 @@ describe('a seal', () => {
     }
   })
 
-  test('that was cut or lengthened is not opened', () => {
+  test('is rejected if it was truncated or extended', () => {
     const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
     for (let length = mark.length; length < sealed.length; length++) {
       expect(open(sealer, sealed.slice(0, length))).toBe('invalid_encrypted_content')
@@ -62,7 +62,7 @@ describe('a seal', () => {
     }
   })
 
-  test('of somebody else, or for another use, is not opened', () => {
+  test('is rejected for another owner or purpose', () => {
     const sealed = sealer.seal('reasoning', 'alice', 'Hm, yes.')
     expect(open(sealer, sealed, 'bob')).toBe('invalid_encrypted_content')
     expect(open(sealer, sealed, '')).toBe('invalid_encrypted_content')
@@ -71,7 +71,7 @@ describe('a seal', () => {
   })
 
   test.each(['', 'gAAAAABpM0Yj', 'sluice2.0.0', ' sluice1.', 'not a seal at all'])(
-    'of another service is none of ours: %j',
+    'of another service is recognised as foreign: %j',
     (foreign) => {
       expect(open(sealer, foreign)).toBeNull()
     },
@@ -79,7 +79,7 @@ describe('a seal', () => {
 })
 
 describe('keys', () => {
-  test('the first one seals and all open, so that they can be changed one after the other', () => {
+  test('encrypt with the first and decrypt with all, for rotation', () => {
     const before = createSealerOf([first])
     const during = createSealerOf([second, first])
     const after = createSealerOf([third, second])

@@ -1,17 +1,17 @@
 import { expect, test } from 'bun:test'
 import { createSealerOf } from '#sealing/sealer.ts'
 
-/** What links carry so that nobody else can make them. */
+/** Signatures of links. */
 
 const [first, second] = ['a-first-secret-of-32-characters-x', 'another-secret-of-32-characters-y']
 
-test('a signature is the same for the same text, and fit for a URL', () => {
+test('a signature is deterministic and URL-safe', () => {
   const signature = createSealerOf([first]).sign('logo', 'abc')
   expect(createSealerOf([first]).sign('logo', 'abc')).toBe(signature)
   expect(signature).toMatch(/^[\w-]{43}$/)
 })
 
-test('it holds for its own text alone, and only as it is', () => {
+test('a signature is valid for its exact text only', () => {
   const sealer = createSealerOf([first])
   const signature = sealer.sign('logo', 'abc')
   expect(sealer.hasSigned('logo', 'abc', signature)).toBe(true)
@@ -23,7 +23,7 @@ test('it holds for its own text alone, and only as it is', () => {
   }
 })
 
-test('a key that has gone second is still recognised, one that is gone is not', () => {
+test('signatures of a rotated key are valid, those of a removed key are not', () => {
   const signature = createSealerOf([first]).sign('logo', 'abc')
   const rotated = createSealerOf([second, first])
   expect(rotated.hasSigned('logo', 'abc', signature)).toBe(true)

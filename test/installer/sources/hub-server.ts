@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 
 export type HubOptions = {
   files: Readonly<Record<string, { content: Uint8Array; isLarge?: boolean }>>
-  /** The credential that everything wants. */
+  /** The token that every request requires. */
   token?: string
   gated?: string | false
-  /** Whether there is a list of files with their hashes; mirrors may have none. */
+  /** Whether the tree listing exists; mirrors may not have it. */
   hasTree?: boolean
   entriesPerPage?: number
-  /** Where large files are, on another host. */
+  /** The host of large files. */
   storeUrl?: string
 }
 

@@ -38,7 +38,7 @@ function source(
   return { kind: 'hub', repository: 'org/model', revision: 'main', files, ...more } as const
 }
 
-test('a branch becomes its commit, and each file comes with the hash that the hub has of it', async () => {
+test('a branch resolves to its commit, with the hashes that the hub publishes', async () => {
   const hub = serve()
   const { resolved, lines } = await resolveSource(source(), { settings: { hubUrl: `${hub.url}/` } })
   expect(resolved).toEqual({
@@ -69,7 +69,7 @@ test('a branch becomes its commit, and each file comes with the hash that the hu
   expect(lines.join()).toContain('Skipping 3 files')
 })
 
-test('the list of files is read to its end', async () => {
+test('the file list is read to its last page', async () => {
   const files = Object.fromEntries(
     Array.from({ length: 25 }, (_, index) => [`part-${index}.json`, { content: settingsText }]),
   )
@@ -80,7 +80,7 @@ test('the list of files is read to its end', async () => {
   expect(few).toStartWith('bad_source')
 })
 
-test('a mirror that has no list with hashes is asked for each file, without following', async () => {
+test('a mirror without a tree listing is asked for each file', async () => {
   const hub = serve({ hasTree: false, storeUrl: 'https://store.example' })
   const { resolved } = await resolveSource(source(), { settings: { hubUrl: hub.url } })
   const [first, second] = resolved.files
@@ -90,7 +90,7 @@ test('a mirror that has no list with hashes is asked for each file, without foll
   expect(asked.map(({ method }) => method)).toEqual(['HEAD', 'HEAD', 'HEAD'])
 })
 
-test('globs say which files are meant', async () => {
+test('globs select files', async () => {
   const hub = serve()
   const settings = { hubUrl: hub.url }
   const chosen = async (...globs: string[]) =>
@@ -106,14 +106,14 @@ test('globs say which files are meant', async () => {
   )
 })
 
-test('pickles come only for who insists, and programs for nobody', async () => {
+test('pickles require allow_unsafe, and programs are never installed', async () => {
   const hub = serve()
   const more = { settings: { hubUrl: hub.url }, allowsUnsafe: true }
   expect(pathsOf(await resolveSource(source(['*.bin']), more))).toEqual(['pytorch_model.bin'])
   expect(await refusalOf(source(['modeling.py']), more)).toStartWith('unsafe_file_type')
 })
 
-test('one model in several quantisations is a choice; its parts and companions are none', async () => {
+test('several quantisations require a choice; shards and companions do not', async () => {
   const large = { content: weights, isLarge: true }
   const files = {
     'model-Q4_K_M.gguf': large,
@@ -137,7 +137,7 @@ test('one model in several quantisations is a choice; its parts and companions a
   expect(pathsOf(all)).toHaveLength(4)
 })
 
-test('a gated repository needs a credential, which only the hub is told', async () => {
+test('a gated repository requires a token, which only the hub receives', async () => {
   const gated = serve({ gated: 'manual' })
   expect(await refusalOf(source(), { settings: { hubUrl: gated.url } })).toStartWith(
     'source_auth_required',
@@ -153,7 +153,7 @@ test('a gated repository needs a credential, which only the hub is told', async 
   expect(other.questions.map(({ token }) => token)).not.toContain('Bearer hf_secret')
 })
 
-test('what is not there, or is no name, is told', async () => {
+test('missing models and invalid names are reported', async () => {
   const hub = serve()
   const settings = { hubUrl: hub.url }
   const refuse = (more: { repository?: string; revision?: string }) =>
@@ -177,7 +177,7 @@ for (const path of [
   'a\u202e.json',
   `${'d/'.repeat(9)}x.json`,
 ]) {
-  test(`a file that is called ${JSON.stringify(path)} is not taken`, async () => {
+  test(`a file with the path ${JSON.stringify(path)} is rejected`, async () => {
     const hub = serve({ files: { ...usual, [path]: { content: settingsText } } })
     const settings = { hubUrl: hub.url }
     expect(pathsOf(await resolveSource(source(), { settings }))).not.toContain(path)
@@ -186,7 +186,7 @@ for (const path of [
   })
 }
 
-test('files that would overwrite each other are refused together', async () => {
+test('files with conflicting paths are rejected', async () => {
   const two = { 'a.json': { content: settingsText }, 'A.json': { content: settingsText } }
   const same = serve({ files: two })
   expect(await refusalOf(source(), { settings: { hubUrl: same.url } })).toStartWith('bad_source')
@@ -195,7 +195,7 @@ test('files that would overwrite each other are refused together', async () => {
   expect(await refusalOf(source(), { settings: { hubUrl: folder.url } })).toStartWith('bad_source')
 })
 
-test('a hub that answers nonsense, or is not there, is a failure of the hub', async () => {
+test('an invalid or unreachable hub is an upstream error', async () => {
   const answers = ['<html>', '[]', '{"sha":"main"}', '{"sha":"../../x"}']
   for (const text of answers) {
     const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(text) })

@@ -23,7 +23,7 @@ const source = (path: string) => ({ kind: 'local', path }) as const
 const more = () => ({ settings: { localFolders: [join(folder, 'absent'), models] } })
 const refuse = (path: string) => refusalOf(source(path), more())
 
-test('a folder is what models need of it', async () => {
+test('a folder provides its model files', async () => {
   const { resolved } = await resolveSource(source(join(models, 'one')), more())
   expect(resolved).toEqual({
     revision: null,
@@ -44,13 +44,13 @@ test('a folder is what models need of it', async () => {
   })
 })
 
-test('a file is itself', async () => {
+test('a single file is resolved', async () => {
   const one = await resolveSource(source(join(models, 'one/config.json')), more())
   expect(pathsOf(one)).toEqual(['config.json'])
   expect(await refuse(join(models, 'one/train.py'))).toStartWith('unsafe_file_type')
 })
 
-test('links to files are followed as long as they stay inside, as caches of hubs have them', async () => {
+test('links to files inside the allowed folders are followed, as in hub caches', async () => {
   mkdirSync(join(models, 'snapshot'))
   symlinkSync('../one/config.json', join(models, 'snapshot/config.json'))
   symlinkSync('../../secret.json', join(models, 'snapshot/secret.json'))
@@ -60,7 +60,7 @@ test('links to files are followed as long as they stay inside, as caches of hubs
   expect(pathsOf(found)).toEqual(['config.json'])
 })
 
-test('what is outside of the allowed folders is refused, whether it is there or not', async () => {
+test('paths outside the allowed folders are rejected, existing or not', async () => {
   symlinkSync(join(folder, 'secret.json'), join(models, 'link.json'))
   symlinkSync(folder, join(models, 'up'))
   for (const path of [
@@ -78,7 +78,7 @@ test('what is outside of the allowed folders is refused, whether it is there or 
   expect(none).toStartWith('host_not_allowed')
 })
 
-test('what is not there, is no path, or has nothing in it, is told', async () => {
+test('missing, invalid and empty paths are reported', async () => {
   expect(await refuse(join(models, 'two'))).toStartWith('not_found')
   expect(await refuse('models/one')).toStartWith('bad_source')
   expect(await refuse(`${models}/a\0b`)).toStartWith('bad_source')

@@ -39,7 +39,7 @@ function serve(layers: readonly Layer[], options: Partial<RegistryOptions> = {})
 const source = (reference: string) => ({ kind: 'oci', reference }) as const
 const latest = ({ host }: RegistryServer) => source(`${host}/library/model:latest`)
 
-test('files are named by their titles and vouched for by their digests', async () => {
+test('files have the names of their titles and the hashes of their digests', async () => {
   const registry = serve([titled('model.gguf'), titled('docs/README.md', text('read me'))])
   const { resolved } = await resolveSource(latest(registry))
   expect(resolved.revision).toBe(registry.manifestDigest)
@@ -54,7 +54,7 @@ test('files are named by their titles and vouched for by their digests', async (
   ])
 })
 
-test('files without a title are named by what they are', async () => {
+test('files without a title are named by their media types', async () => {
   const of = (kind: string, content: string): Layer => ({
     content: text(content),
     mediaType: `application/vnd.ollama.image.${kind}`,
@@ -76,7 +76,7 @@ test('files without a title are named by what they are', async () => {
   ])
 })
 
-test('a registry that wants a token is asked with the one that it gives to anybody', async () => {
+test('a registry that requires a token gets its anonymous one', async () => {
   const registry = serve([titled('model.gguf')], { wantsToken: true })
   const { resolved } = await resolveSource(latest(registry))
   expect(resolved.files).toHaveLength(1)
@@ -90,7 +90,7 @@ test('a registry that wants a token is asked with the one that it gives to anybo
   expect(asked).toBe('models repository:library/model:pull 0')
 })
 
-test('a file is transferred with tokens too, and again when they have run out', async () => {
+test('a transfer uses tokens and renews expired ones', async () => {
   const content = Buffer.alloc(300_000, 'weights')
   const registry = serve([titled('model.gguf', content)], { wantsToken: true })
   const { resolved } = await resolveSource(latest(registry))
@@ -110,7 +110,7 @@ test('a file is transferred with tokens too, and again when they have run out', 
   rmSync(folder, { recursive: true })
 })
 
-test('who gives tokens out must be a host that is allowed', async () => {
+test('the token server must be an allowed host', async () => {
   const realm = 'https://elsewhere.example/token'
   const registry = serve([titled('model.gguf')], { wantsToken: true, realm })
   expect(await refusalOf(latest(registry))).toStartWith('host_not_allowed')
@@ -118,7 +118,7 @@ test('who gives tokens out must be a host that is allowed', async () => {
   expect(await refusalOf(latest(none))).toStartWith('source_auth_required')
 })
 
-test('a reference by digest gets that manifest or none', async () => {
+test('a reference by digest accepts only that manifest', async () => {
   const registry = serve([titled('model.gguf')])
   const exact = source(`${registry.host}/library/model@${registry.manifestDigest}`)
   expect(pathsOf(await resolveSource(exact))).toEqual(['model.gguf'])
@@ -135,7 +135,7 @@ test('a reference by digest gets that manifest or none', async () => {
   await tampering.stop(true)
 })
 
-test('an index with one model is followed, one with several is a choice', async () => {
+test('an index with one model is followed; several require a choice', async () => {
   const one = manifestOf([titled('model.gguf')])
   const bytes = text(JSON.stringify(one))
   const entry = { mediaType: manifestType, digest: digestOf(bytes), size: bytes.length }
@@ -166,13 +166,13 @@ for (const [name, layers, code] of [
     'upstream_invalid_answer',
   ],
 ] as const) {
-  test(`a manifest with ${name} is refused`, async () => {
+  test(`a manifest with ${name} is rejected`, async () => {
     const registry = serve(layers)
     expect(await refusalOf(latest(registry))).toStartWith(code)
   })
 }
 
-test('what is no reference, or not there, is told', async () => {
+test('invalid and missing references are reported', async () => {
   const registry = serve([titled('model.gguf')])
   const { host } = registry
   for (const reference of [

@@ -14,7 +14,7 @@ afterEach(() => origin.stop())
 const source = (url: string, hash: string | null = sha256) =>
   ({ kind: 'url', url, sha256: hash }) as const
 
-test('a URL is one file, with the length that the server says and the hash of who asked', async () => {
+test('a URL is one file with the length of the server and the hash of the request', async () => {
   const url = origin.put('/some/model.gguf', content)
   const { resolved, lines } = await resolveSource(source(`${url}?download=1`))
   expect(resolved.revision).toMatch(/^"\w+"$/)
@@ -30,7 +30,7 @@ test('a URL is one file, with the length that the server says and the hash of wh
   expect(origin.questions.map(({ method }) => method)).toEqual(['HEAD'])
 })
 
-test('without a hash nobody vouches for it, which is said', async () => {
+test('without a hash the file is not verified, which is logged', async () => {
   const url = origin.put('/model.gguf', content, { etag: 'W/"weak"' })
   const { resolved, lines } = await resolveSource(source(url, null))
   expect(resolved).toMatchObject({ revision: null, files: [{ sha256: null }] })
@@ -38,7 +38,7 @@ test('without a hash nobody vouches for it, which is said', async () => {
 })
 
 for (const status of [403, 405, 501]) {
-  test(`a server that answers HEAD with ${status} is asked for the first byte`, async () => {
+  test(`after status ${status} to HEAD the first byte is requested`, async () => {
     const url = origin.put('/model.gguf', content)
     origin.misbehave('/model.gguf', { kind: 'status', status })
     const { resolved } = await resolveSource(source(url))
@@ -48,14 +48,14 @@ for (const status of [403, 405, 501]) {
   })
 }
 
-test('a server without HEAD and without parts says its length nevertheless', async () => {
+test('the length is known from a server without HEAD and ranges', async () => {
   const url = origin.put('/model.gguf', content, { hasRanges: false })
   origin.misbehave('/model.gguf', { kind: 'status', status: 405 })
   const { resolved } = await resolveSource(source(url))
   expect(resolved.files[0]?.bytes).toBe(content.length)
 })
 
-test('a length that nobody says is not known', async () => {
+test('a missing length is unknown', async () => {
   const url = origin.put('/model.gguf', content)
   origin.misbehave('/model.gguf', { kind: 'headers', headers: { 'content-length': null } })
   const { resolved } = await resolveSource(source(url))
@@ -95,12 +95,12 @@ for (const [told, code] of [
   })
 }
 
-test('a URL without a file name is none of a model', async () => {
+test('a URL without a file name is rejected', async () => {
   const url = origin.put('/', content)
   expect(await refusalOf(source(url))).toStartWith('bad_source')
 })
 
-test('what is no URL, or no hash, is refused before anybody is asked', async () => {
+test('invalid URLs and hashes are rejected before any request', async () => {
   for (const url of ['', 'model.gguf', `http://127.0.0.1/${'x'.repeat(5_000)}.gguf`]) {
     expect(await refusalOf(source(url))).toStartWith('bad_source')
   }
@@ -109,7 +109,7 @@ test('what is no URL, or no hash, is refused before anybody is asked', async () 
   expect(origin.questions).toEqual([])
 })
 
-test('hosts and ports that are not allowed are not asked, and neither are other protocols', async () => {
+test('forbidden hosts, ports and protocols receive no request', async () => {
   const url = origin.put('/model.gguf', content)
   const refuse = (text: string, settings = {}) => refusalOf(source(text), { settings })
   for (const settings of [
@@ -133,7 +133,7 @@ test('hosts and ports that are not allowed are not asked, and neither are other 
   expect(origin.questions).toEqual([])
 })
 
-test('a redirect is followed, and counts like any URL', async () => {
+test('redirects are followed and checked like any URL', async () => {
   origin.put('/real.gguf', content)
   const url = origin.put('/model.gguf', content)
   const to = (location: string) =>
@@ -148,7 +148,7 @@ test('a redirect is followed, and counts like any URL', async () => {
   expect(await refusalOf(source(url))).toStartWith('upstream_invalid_answer')
 })
 
-test('statuses keep their meaning', async () => {
+test('statuses map to errors', async () => {
   const url = origin.put('/model.gguf', content)
   for (const [status, code] of [
     [401, 'source_auth_required'],
@@ -163,7 +163,7 @@ test('statuses keep their meaning', async () => {
   }
 })
 
-test('a file that is longer than any may be is not begun', async () => {
+test('a file over the size limit is rejected', async () => {
   const url = origin.put('/model.gguf', content)
   const settings = { fileBytesMax: content.length - 1 }
   expect(await refusalOf(source(url), { settings })).toStartWith('bad_source')

@@ -4,17 +4,17 @@ export type Layer = {
   content: Uint8Array
   mediaType?: string
   annotations?: Readonly<Record<string, string>>
-  /** What the manifest says instead of the truth. */
+  /** Overrides of the manifest. */
   digest?: string
 }
 
 export type RegistryOptions = {
   layers: readonly Layer[]
-  /** Whether a token is wanted, as public registries give it to anybody. */
+  /** Requires an anonymous token, as public registries do. */
   wantsToken?: boolean
-  /** Where the registry says that tokens are; default: at itself. */
+  /** The token server; default: the registry itself. */
   realm?: string
-  /** What else the registry keeps, by tag. */
+  /** More manifests by tag. */
   manifests?: Readonly<Record<string, object>>
 }
 
@@ -24,7 +24,7 @@ export type RegistryServer = {
   readonly host: string
   readonly manifestDigest: string
   readonly questions: readonly { readonly path: string; readonly token: string }[]
-  /** Tokens that were given out do no longer count. */
+  /** Revokes all tokens. */
   forgetTokens(): void
   stop(): Promise<void>
 }

@@ -30,7 +30,7 @@ export async function resolveSource(source: AnySource, more: More = {}): Promise
   return { resolved: await resolve(source, { signal, logLine, allowsUnsafe }), lines }
 }
 
-/** The code on the wire, and what people are told. */
+/** The error code and message. */
 export async function refusalOf(source: AnySource, more: More = {}): Promise<string> {
   try {
     const { resolved } = await resolveSource(source, more)

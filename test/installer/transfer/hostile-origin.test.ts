@@ -14,7 +14,7 @@ import {
 
 const content = contentOf(500_000)
 const oneConnection = { settings: { rangesMax: 1 } }
-/** Of which at least one brings something: what comes right before an end may be lost with it. */
+/** Several cuts, because bytes right before a cut may be lost. */
 const cuts = Array.from({ length: 3 }, () => ({ kind: 'cut', afterBytes: 10_000 }) as const)
 let bench: Bench
 let url: string
@@ -53,7 +53,7 @@ for (const [name, more] of [
   ['one connection', oneConnection],
   ['several connections', {}],
 ] as const) {
-  test(`ten cuts are ten continuations, over ${name}`, async () => {
+  test(`ten broken connections are resumed, over ${name}`, async () => {
     misbehave(...Array.from({ length: 10 }, () => ({ kind: 'cut', afterBytes: 30_001 }) as const))
     await arrives(more)
     const starts = bench.origin.questions.map(({ headers }) => startOf(headers['range']))
@@ -62,15 +62,15 @@ for (const [name, more] of [
   })
 }
 
-test('connections that are closed without a word are made again, but not for ever', async () => {
+test('closed connections are retried, up to the limit', async () => {
   misbehave({ kind: 'dropped' }, { kind: 'dropped' }, { kind: 'dropped' })
   await arrives()
   always({ kind: 'dropped' })
   expect(await failureOf()).toBe('upstream_unreachable')
-  await eventually('no connection is left', () => bench.origin.openConnections() === 0)
+  await eventually('no connection is open', () => bench.origin.openConnections() === 0)
 })
 
-test('a wrong hash is one more try from the beginning', async () => {
+test('a wrong hash causes one more download', async () => {
   misbehave({ kind: 'flipped', at: 100 })
   const { lines } = await arrives()
   expect(lines.join()).toContain('hash')
@@ -78,7 +78,7 @@ test('a wrong hash is one more try from the beginning', async () => {
   expect(await failureOf()).toBe('hash_mismatch')
 })
 
-test('another length than was promised is asked once more', async () => {
+test('a wrong length causes one more download', async () => {
   const longer = remoteFile(url, content, { bytes: content.length + 1 })
   expect(await failureOf({}, longer)).toBe('length_mismatch')
   expect(bench.origin.questions).toHaveLength(2)
@@ -86,21 +86,21 @@ test('another length than was promised is asked once more', async () => {
   expect(await failureOf({}, shorter)).toBe('length_mismatch')
 })
 
-test('a server that forgets parts for a moment is asked again for the part', async () => {
+test('a temporary lack of range support is retried', async () => {
   misbehave({ kind: 'cut', afterBytes: 10_000 }, { kind: 'whole' }, { kind: 'whole' })
   const { lines } = await arrives(oneConnection, remoteFile(url, content, { bytes: null }))
   expect(lines.join()).toContain('does not support ranges')
   expect(lines.join()).not.toContain('Downloading the whole file')
 })
 
-test('a server that sends the whole for a part is taken at its word in the end', async () => {
+test('a permanent lack of range support falls back to the whole file', async () => {
   misbehave(...cuts)
   always({ kind: 'whole' })
   const { lines } = await arrives(oneConnection)
   expect(lines.join()).toContain('Downloading the whole file')
 })
 
-test('a server without parts that cuts gets as many chances as it brings more', async () => {
+test('a server without ranges may break connections as long as it makes progress', async () => {
   const lengths = [10_000, 20_000, 20_000, 300_000, 300_000, 450_000]
   misbehave(
     { kind: 'whole' },
@@ -113,7 +113,7 @@ test('a server without parts that cuts gets as many chances as it brings more', 
   expect(await failureOf()).toBe('server_error')
 })
 
-test('a file that changes on the way is fetched from its beginning', async () => {
+test('a file that changes is downloaded from its beginning', async () => {
   const before = contentOf(500_000, 2)
   bench.origin.put('/model.gguf', before)
   misbehave(...cuts, { kind: 'replaced', content })
@@ -122,7 +122,7 @@ test('a file that changes on the way is fetched from its beginning', async () =>
   expect(file?.isVerified).toBe(false)
 })
 
-test('a file that never stays the same is given up, unless its hash is known', async () => {
+test('a file that keeps changing fails, unless its hash is known', async () => {
   bench.origin.put('/model.gguf', content, { etag: null })
   const tags = Array.from({ length: 40 }, (_, index): Fault => {
     return { kind: 'headers', headers: { etag: `"${index}"` } }
@@ -133,7 +133,7 @@ test('a file that never stays the same is given up, unless its hash is known', a
   await arrives()
 })
 
-test('a redirect into the own network is refused, wherever it comes', async () => {
+test('a redirect to a private address is rejected at every step', async () => {
   const settings = { privateHosts: false, hosts: ['*'] }
   expect(await failureOf({ settings })).toBe('host_not_allowed')
   expect(bench.origin.questions).toHaveLength(0)
@@ -148,7 +148,7 @@ test('a redirect into the own network is refused, wherever it comes', async () =
   }
 })
 
-test('redirects that never end, or lead nowhere, are a failure', async () => {
+test('endless and invalid redirects fail', async () => {
   const again = { kind: 'status', status: 307, headers: { location: '/model.gguf' } } as const
   always(again)
   expect(await failureOf()).toBe('upstream_invalid_answer')
@@ -158,14 +158,14 @@ test('redirects that never end, or lead nowhere, are a failure', async () => {
   }
 })
 
-test('a body that never ends is cut at the length of the file', async () => {
+test('an endless body is cut at the length of the file', async () => {
   always({ kind: 'endless' })
   await arrives()
   await arrives({ settings: { rangesMax: 1, rangeBytes: 1_000_000 } })
   expect(await failureOf({}, unknown())).toBe('length_mismatch')
 })
 
-test('a body that never ends and has no length is cut at the limit', async () => {
+test('an endless body without a length is cut at the size limit', async () => {
   const endless = remoteFile(url, content, { bytes: null, sha256: null })
   always({ kind: 'endless' })
   bench.origin.put('/model.gguf', content, { hasRanges: false })
@@ -176,25 +176,25 @@ test('a body that never ends and has no length is cut at the limit', async () =>
   expect(await failureOf({ settings }, endless)).toBe('file_too_large')
 })
 
-test('more than was asked for is no part of the file', async () => {
+test('excess bytes are discarded', async () => {
   always({ kind: 'excess', bytes: 1 })
   expect(await failureOf({}, unknown())).toBe('length_mismatch')
   await arrives()
 })
 
-test('a body that ends in order but too early is continued', async () => {
+test('a truncated body is resumed', async () => {
   misbehave({ kind: 'short', bytes: 1_000 }, { kind: 'short', bytes: 0 })
   await arrives({}, unknown())
 })
 
-test('a body without a length is fine where its end says that it is whole', async () => {
+test('a chunked body without a length is complete at its end', async () => {
   always({ kind: 'chunked' })
   await arrives({}, unknown())
   bench.origin.put('/model.gguf', content, { hasRanges: false })
   await arrives({}, remoteFile(url, content, { bytes: null, sha256: null }))
 })
 
-test('silence is a reason to call again', async () => {
+test('a silent connection is retried', async () => {
   misbehave({ kind: 'stall', afterBytes: 10_000 }, { kind: 'stall', afterBytes: 0 })
   await arrives({ settings: { stallMs: 50, rangesMax: 1 } })
   always({ kind: 'stall', afterBytes: 0 })
@@ -204,13 +204,13 @@ test('silence is a reason to call again', async () => {
   expect(failure).toBe('upstream_first_event_timeout')
 })
 
-test('a server that brings one byte at a time is silent too', async () => {
+test('a trickling connection counts as silent', async () => {
   always({ kind: 'trickle', everyMs: 2 })
   const settings = { stallMs: 60, attemptsMax: 3 }
   expect(await failureOf({ settings })).toBe('upstream_gap_timeout')
 })
 
-test('a server that is busy is left the time that it asks for', async () => {
+test('Retry-After of an overloaded server is respected', async () => {
   const busy = { kind: 'status', status: 429, headers: { 'retry-after': '0' } } as const
   misbehave(busy, { ...busy, status: 503 }, busy)
   await arrives()
@@ -222,7 +222,7 @@ test('a server that is busy is left the time that it asks for', async () => {
   expect(await failureOf()).toBe('upstream_overloaded')
 })
 
-test('a server that is busy for some connections is asked over the others', async () => {
+test('an overloaded server gets fewer connections', async () => {
   const honest = { kind: 'headers', headers: {} } as const
   const busy = { kind: 'status', status: 429 } as const
   misbehave(honest, busy, busy, busy)
@@ -230,7 +230,7 @@ test('a server that is busy for some connections is asked over the others', asyn
   expect(lines).toEqual([])
 })
 
-test('a part that is said not to be there is fetched with the whole', async () => {
+test('an unsatisfiable range falls back to the whole file', async () => {
   always({ kind: 'status', status: 416, headers: { 'content-range': 'bytes */500000' } })
   expect(await failureOf()).toBe('upstream_refused')
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'headers', headers: {} })
@@ -238,7 +238,7 @@ test('a part that is said not to be there is fetched with the whole', async () =
   await arrives()
 })
 
-test('a packed file is none', async () => {
+test('a compressed file is rejected', async () => {
   misbehave({ kind: 'gzip' })
   await arrives()
   always({ kind: 'gzip' })
@@ -255,7 +255,7 @@ for (const range of [
   'lines 0-65535/500000',
   null,
 ]) {
-  test(`an answer that calls its part ${range} is believed as a whole only`, async () => {
+  test(`the content range ${range} falls back to the whole file`, async () => {
     misbehave({ kind: 'headers', headers: { 'content-range': range } })
     await arrives({}, range?.endsWith('*') ? remoteFile(url, content, { bytes: null }) : known())
     expect(bench.origin.questions.at(-1)?.headers['range']).toBeUndefined()
@@ -268,14 +268,14 @@ for (const [status, code] of [
   [404, 'not_found'],
   [410, 'not_found'],
 ] as const) {
-  test(`status ${status} is the end of it`, async () => {
+  test(`status ${status} is final`, async () => {
     always({ kind: 'status', status })
     expect(await failureOf()).toBe(code)
     expect(bench.origin.questions).toHaveLength(1)
   })
 }
 
-test('a failure of the server is tried again as often as is allowed', async () => {
+test('server errors are retried up to the limit', async () => {
   misbehave({ kind: 'status', status: 500 }, { kind: 'status', status: 502 })
   await arrives()
   const before = bench.origin.questions.length

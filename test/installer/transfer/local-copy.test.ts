@@ -21,7 +21,7 @@ afterEach(() => bench.close())
 
 const settings = () => ({ localFolders: [models] })
 
-test('a file of this machine is copied, with its hash', async () => {
+test('a local file is copied and hashed', async () => {
   const copied = await bench.transfer(file, { settings: settings() })
   const { length: bytes } = content
   expect(copied.file).toEqual({ bytes, sha256: sha256Of(content), isVerified: false })
@@ -30,7 +30,7 @@ test('a file of this machine is copied, with its hash', async () => {
   expect(copied.progress.at(-1)).toBe(bytes)
 })
 
-test('an empty file is copied too', async () => {
+test('an empty file is copied', async () => {
   const localPath = join(models, 'empty.txt')
   writeFileSync(localPath, '')
   const empty: RemoteFile = { ...file, bytes: 0, from: { localPath } }
@@ -38,7 +38,7 @@ test('an empty file is copied too', async () => {
   expect(copied?.bytes).toBe(0)
 })
 
-test('a copy that was aborted goes on, unless the file is another one by now', async () => {
+test('an aborted copy resumes unless the file has changed', async () => {
   const abort = new AbortController()
   const gone = new Error('gone')
   const more = { settings: settings(), part: 'one', signal: abort.signal }
@@ -54,7 +54,7 @@ test('a copy that was aborted goes on, unless the file is another one by now', a
   expect((await bench.transfer(file, { settings: settings() })).failure).toBe('source_changed')
 })
 
-test('what has become a link to elsewhere is not copied', async () => {
+test('a file replaced by a link out of the folder is not copied', async () => {
   const secret = join(bench.folder, 'secret.gguf')
   writeFileSync(secret, content)
   rmSync(join(models, 'model.gguf'))
@@ -63,7 +63,7 @@ test('what has become a link to elsewhere is not copied', async () => {
   expect(failure).toBe('host_not_allowed')
 })
 
-test('what is gone, or is no file any more, is told', async () => {
+test('missing files and non-files are reported', async () => {
   rmSync(join(models, 'model.gguf'))
   expect((await bench.transfer(file, { settings: settings() })).failure).toBe('not_found')
   mkdirSync(join(models, 'model.gguf'))

@@ -4,7 +4,7 @@ import type { Fetch } from '#outbound/checked-fetch.ts'
 import { type Bench, contentOf, openBench, remoteFile } from './transferring.ts'
 
 const content = contentOf(24_000_000)
-/** What a connection holds before it writes, and the largest piece that a `fetch` has given so far. */
+/** The write buffer of a connection, and the largest chunk of a `fetch` seen so far. */
 const heldBytesMax = 1024 * 1024
 const pieceBytes = 262_144
 const blockBytes = 512
@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => bench.close())
 
 for (const connections of [1, 4]) {
-  test(`a file is never held in memory: ${connections} connections hold no more than is named`, async () => {
+  test(`${connections} connections hold no more than their buffers in memory`, async () => {
     const url = bench.origin.put('/model.gguf', content)
     const seen = { handedOut: 0, heldMost: 0 }
     const partPath = `${bench.folder}/counted`
@@ -47,7 +47,7 @@ for (const connections of [1, 4]) {
     expect(file?.isVerified).toBe(true)
     expect(seen.handedOut).toBeGreaterThanOrEqual(content.length)
     expect(seen.heldMost).toBeGreaterThan(0)
-    // A piece under way, a piece held above the limit, and one of which another took the rest.
+    // A chunk in flight, a chunk over the buffer limit, and one of a split range.
     expect(seen.heldMost).toBeLessThanOrEqual(connections * (heldBytesMax + 3 * pieceBytes))
   })
 }

@@ -15,7 +15,7 @@ const schedules = 60
 const faultsMax = 14
 const bytesMax = 400_000
 
-/** What a transfer may end with that was lied to or left alone often enough. */
+/** The errors with which a transfer may end. */
 const failures = new Set([
   ...['hash_mismatch', 'length_mismatch', 'source_changed', 'server_error'],
   ...['upstream_invalid_answer', 'upstream_overloaded', 'upstream_error', 'upstream_refused'],
@@ -63,7 +63,7 @@ async function runSchedule(bench: Bench, seed: number) {
   return { content, faults, isSized, transferred }
 }
 
-test('whatever goes wrong in whatever order: the right bytes, or a failure that has a name', async () => {
+test('random faults end in the right bytes or in a known error', async () => {
   const bench = await openBench()
   let arrived = 0
   for (let seed = 1; seed <= schedules; seed++) {
@@ -82,11 +82,11 @@ test('whatever goes wrong in whatever order: the right bytes, or a failure that 
       isVerified: true,
     })
     expect(holds(partPath, content), told).toBe(true)
-    // Of a file of unknown length, a lie may have been longer.
+    // A wrong length of a file of unknown length may exceed it.
     const last = progress.at(-1) ?? 0
     expect(isSized ? last : Math.min(last, content.length), told).toBe(content.length)
   }
-  // Most of them are survived, or the test would show little.
+  // Most transfers must survive, or the test shows little.
   expect(arrived).toBeGreaterThan(schedules / 2)
   await bench.close()
 }, 60_000)

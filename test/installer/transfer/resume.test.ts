@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-/** Brings a good part of a file, and aborts then. */
+/** Transfers a large part of a file and aborts. */
 async function begin(file: RemoteFile): Promise<void> {
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'cut', afterBytes: 40_000 })
   const abort = new AbortController()
@@ -35,7 +35,7 @@ async function begin(file: RemoteFile): Promise<void> {
   const work = bench.transfer(file, { part: 'one', signal: abort.signal, settings })
   const part = join(bench.folder, 'one')
   const size = () => statSync(part, { throwIfNoEntry: false })?.size ?? 0
-  await eventually('much is there', () => size() > 100_000)
+  await eventually('a large part is written', () => size() > 100_000)
   abort.abort(gone)
   await expect(work).rejects.toBe(gone)
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'headers', headers: {} })
@@ -49,7 +49,7 @@ function doneBytes(state: unknown): number {
   return done.reduce((sum, [start, end]) => sum + end - start, 0)
 }
 
-test('what was aborted goes on where it was, and its progress too', async () => {
+test('an aborted transfer resumes with its progress', async () => {
   const file = remoteFile(url, content)
   await begin(file)
   const saved = doneBytes(readState('one'))
@@ -63,21 +63,21 @@ test('what was aborted goes on where it was, and its progress too', async () => 
   expect(bench.origin.bytesSent() - before).toBe(content.length - saved)
 })
 
-test('an abort is answered at once, with its own reason, and leaves no connection', async () => {
+test('an abort rejects at once with its reason and closes all connections', async () => {
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'stall', afterBytes: 30_000 })
   const abort = new AbortController()
   const gone = new Error('gone')
   const work = bench.transfer(remoteFile(url, content), { signal: abort.signal })
-  await eventually('the server is asked', () => bench.origin.questions.length >= 4)
+  await eventually('the server received requests', () => bench.origin.questions.length >= 4)
   abort.abort(gone)
   await expect(work).rejects.toBe(gone)
-  await eventually('the connections end', () => bench.origin.openConnections() === 0)
+  await eventually('the connections are closed', () => bench.origin.openConnections() === 0)
   await expect(bench.transfer(remoteFile(url, content), { signal: abort.signal })).rejects.toBe(
     gone,
   )
 })
 
-test('what is of another file is not kept', async () => {
+test('the data of another file is discarded', async () => {
   await begin(remoteFile(url, content))
   const other = contentOf(2_000_000, 2)
   const elsewhere = bench.origin.put('/other.gguf', other)
@@ -86,7 +86,7 @@ test('what is of another file is not kept', async () => {
   expect(holds(partPath, other)).toBe(true)
 })
 
-test('a source that has another version by now is fetched from its beginning', async () => {
+test('a new version at the source is downloaded from its beginning', async () => {
   const unknown = remoteFile(url, content, { sha256: null })
   await begin(unknown)
   const other = contentOf(2_000_000, 2)
@@ -96,7 +96,7 @@ test('a source that has another version by now is fetched from its beginning', a
   expect(lines.join()).toContain('has changed at the source')
 })
 
-test('a source that only calls its version otherwise is believed where the hash is known', async () => {
+test('a changed validator is ignored if the hash is known', async () => {
   const file = remoteFile(url, content)
   await begin(file)
   const saved = doneBytes(readState('one'))
@@ -141,7 +141,7 @@ for (const [what, spoil] of [
   ],
   ['is longer than any', (path: string) => writeFileSync(path, ' '.repeat(2_000_000))],
 ] as const) {
-  test(`a state that ${what} is as if there were none`, async () => {
+  test(`a state that ${what} is ignored`, async () => {
     const file = remoteFile(url, content)
     await begin(file)
     spoil(stateOf('one'))
@@ -153,7 +153,7 @@ for (const [what, spoil] of [
   })
 }
 
-test('what the disk has lost is not believed to be there', async () => {
+test('bytes that the disk lost are downloaded again', async () => {
   const file = remoteFile(url, content)
   await begin(file)
   truncateSync(join(bench.folder, 'one'), 20_000)
@@ -162,7 +162,7 @@ test('what the disk has lost is not believed to be there', async () => {
   expect(progress[0]).toBeLessThanOrEqual(20_000)
 })
 
-test('a part that is a link to something else is not written through', async () => {
+test('a part that is a link is not written through', async () => {
   const installed = join(bench.folder, 'installed')
   const other = contentOf(1_000, 2)
   writeFileSync(installed, other)
@@ -172,7 +172,7 @@ test('a part that is a link to something else is not written through', async () 
   expect(holds(installed, other)).toBe(true)
 })
 
-/** A transfer in another process, and the lines that it tells. */
+/** A transfer in another process, and its output lines. */
 function launch(file: RemoteFile, limit = '') {
   const settings = { ...transferSettings, rangeBytes: 300_000, backoffMs: 10 }
   const partPath = join(bench.folder, 'killed')
@@ -199,14 +199,14 @@ function bytesOf(lines: readonly { bytes?: number }[]): number[] {
   return lines.flatMap(({ bytes }) => (bytes === undefined ? [] : [bytes]))
 }
 
-test('a process that is killed again and again loses nothing that it told of', async () => {
+test('a process that is killed repeatedly keeps all reported progress', async () => {
   const pace = { bytes: 5_000, everyMs: 100 }
   bench.origin.put('/model.gguf', content, { pace })
   const file = remoteFile(url, content)
   let told = 0
   for (let kills = 0; kills < 3; kills++) {
     const child = launch(file)
-    await eventually('it has come further', () => (child.progress().at(-1) ?? 0) > told)
+    await eventually('it has made progress', () => (child.progress().at(-1) ?? 0) > told)
     child.kill()
     await child.ended
     expect(child.progress()[0] ?? 0).toBeGreaterThanOrEqual(told)
@@ -220,9 +220,9 @@ test('a process that is killed again and again loses nothing that it told of', a
   expect(holds(partPath, content)).toBe(true)
 }, 60_000)
 
-test('a full disk is called by its name, and what is there is kept for later', async () => {
+test('a full disk is reported, and the written data is kept', async () => {
   const file = remoteFile(url, content)
-  // No file of this process may be longer; the signal would end it before it is told.
+  // A file size limit; SIGXFSZ would kill the process before the error is reported.
   const child = launch(file, "trap '' XFSZ; ulimit -f 1000;")
   await child.ended
   expect(child.lines.at(-1)).toEqual({ failure: 'insufficient_storage' })

@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('a file comes in parts over several connections, whole and with its hash', async () => {
+test('a file is downloaded in ranges over several connections', async () => {
   const content = contentOf(1_000_003)
   const url = bench.origin.put('/model.gguf', content)
   const { file, progress, partPath } = await bench.transfer(remoteFile(url, content))
@@ -31,14 +31,14 @@ test('a file comes in parts over several connections, whole and with its hash', 
   expect(ranges.length).toBeGreaterThanOrEqual(16)
 })
 
-test('no byte is fetched twice', async () => {
+test('no byte is downloaded twice', async () => {
   const content = contentOf(3_000_000)
   const url = bench.origin.put('/model.gguf', content)
   await bench.transfer(remoteFile(url, content))
   expect(bench.origin.bytesSent()).toBe(content.length)
 })
 
-test('a small file is one question, and nobody needs to know parts', async () => {
+test('a small file takes one request without ranges', async () => {
   const content = contentOf(5_000)
   const url = bench.origin.put('/config.json', content, { hasRanges: false, etag: null })
   const { file } = await bench.transfer(remoteFile(url, content))
@@ -46,7 +46,7 @@ test('a small file is one question, and nobody needs to know parts', async () =>
   expect(bench.origin.questions.map(({ headers }) => headers['range'])).toEqual([undefined])
 })
 
-test('an empty file is nothing to ask for, or the source says that it is empty', async () => {
+test('an empty file is recognised by its length or by the source', async () => {
   const nothing = Buffer.alloc(0)
   const url = bench.origin.put('/empty.txt', nothing)
   const known = await bench.transfer(remoteFile(url, nothing))
@@ -56,7 +56,7 @@ test('an empty file is nothing to ask for, or the source says that it is empty',
   expect(asked.file).toEqual({ bytes: 0, sha256: sha256Of(nothing), isVerified: false })
 })
 
-test('a file of which nobody said anything comes too, and is not called verified', async () => {
+test('a file of unknown length and hash is downloaded as not verified', async () => {
   const content = contentOf(300_000)
   const url = bench.origin.put('/model.gguf', content)
   const unknown = remoteFile(url, content, { bytes: null, sha256: null })
@@ -65,7 +65,7 @@ test('a file of which nobody said anything comes too, and is not called verified
   expect(holds(partPath, content)).toBe(true)
 })
 
-test('the hash of git vouches for a file too', async () => {
+test('the git hash verifies a file', async () => {
   const content = contentOf(5_000)
   const url = bench.origin.put('/config.json', content)
   const gitSha1 = createHash('sha1')
@@ -82,7 +82,7 @@ test('the hash of git vouches for a file too', async () => {
   expect((await bench.transfer(wrong)).failure).toBe('hash_mismatch')
 })
 
-test('a server that has no parts sends the file as a whole', async () => {
+test('a server without ranges sends the whole file', async () => {
   const content = contentOf(400_000)
   const url = bench.origin.put('/model.gguf', content, { hasRanges: false })
   const { file, lines } = await bench.transfer(remoteFile(url, content))
@@ -91,7 +91,7 @@ test('a server that has no parts sends the file as a whole', async () => {
   expect(bench.origin.questions).toHaveLength(2)
 })
 
-test('parts of nothing in particular are not put together', async () => {
+test('ranges without a validator are not combined', async () => {
   const content = contentOf(200_000)
   const url = bench.origin.put('/model.gguf', content, { etag: null })
   const unknown = remoteFile(url, content, { sha256: null })
@@ -100,11 +100,11 @@ test('parts of nothing in particular are not put together', async () => {
   expect(bench.origin.questions.at(-1)?.headers['range']).toBeUndefined()
 })
 
-test('the date of the last change holds parts together where there is no tag', async () => {
+test('the modification date validates ranges without an entity tag', async () => {
   const content = contentOf(200_000)
   const date = 'Mon, 20 Oct 2025 10:00:00 GMT'
   const headers = { 'last-modified': date }
-  // A server that takes a date in If-Range, told by its tag here.
+  // A server that accepts a date in If-Range.
   const url = bench.origin.put('/model.gguf', content, { etag: date, headers })
   const { file } = await bench.transfer(remoteFile(url, content, { sha256: null }))
   expect(file?.sha256).toBe(sha256Of(content))
@@ -112,7 +112,7 @@ test('the date of the last change holds parts together where there is no tag', a
   expect(second?.headers['if-range']).toBe(date)
 })
 
-test('redirects are followed, and each part is asked for where the file is named', async () => {
+test('each range request starts at the original URL and follows redirects', async () => {
   const content = contentOf(200_000)
   const target = bench.origin.put('/elsewhere', content)
   const redirect = { kind: 'status', status: 302, headers: { location: '/elsewhere' } } as const
@@ -124,7 +124,7 @@ test('redirects are followed, and each part is asked for where the file is named
   expect(named).toHaveLength(bench.origin.questions.length / 2)
 })
 
-test('a part that is whole is only hashed the next time', async () => {
+test('a complete part is only hashed', async () => {
   const content = contentOf(300_000)
   const url = bench.origin.put('/model.gguf', content)
   const named = remoteFile(url, content)
@@ -136,14 +136,14 @@ test('a part that is whole is only hashed the next time', async () => {
   expect(bench.origin.questions).toHaveLength(asked)
 })
 
-test('a slow connection at the end is helped by those that are done', async () => {
+test('idle connections take over the end of a slow range', async () => {
   const content = contentOf(6_000_000)
   const url = bench.origin.put('/model.gguf', content)
   const settings = { rangeBytes: 3_000_000, rangesMax: 2, stallMs: 400, attemptsMax: 2 }
   bench.origin.misbehave('/model.gguf', { kind: 'stall', afterBytes: 100_000 })
   const { file } = await bench.transfer(remoteFile(url, content), { settings })
   expect(file?.isVerified).toBe(true)
-  // The first connection was left with less than it had asked for.
+  // The first connection received less than it requested.
   const starts = bench.origin.questions.map(({ headers }) => headers['range']?.split('-')[0])
   expect(starts.some((start) => Number(start?.slice(6)) % 3_000_000 > 1_000_000)).toBe(true)
 })

@@ -25,7 +25,7 @@ export const transferSettings: TransferSettings = {
   fileBytesMax: 1_000_000_000,
 }
 
-/** A place to transfer to, and a server to transfer from; `close` ends both. */
+/** A folder and a server for transfers. */
 export type Bench = {
   readonly origin: ModelOrigin
   readonly folder: string
@@ -37,15 +37,15 @@ export type TransferMore = {
   settings?: Partial<TransferSettings>
   fetch?: Fetch
   signal?: AbortSignal
-  /** Transfers of the same name go on with the same part. */
+  /** Transfers with the same name share a part. */
   part?: string
   onProgress?: (bytes: number) => void
 }
 
 type Transferred = {
-  /** Null: it failed. */
+  /** Null after a failure. */
   readonly file: TransferredFile | null
-  /** The code on the wire of the failure, or `''`. */
+  /** The error code, or `''`. */
   readonly failure: string
   readonly progress: readonly number[]
   readonly lines: readonly string[]
@@ -97,7 +97,7 @@ function readFailure(error: unknown): string {
   throw error
 }
 
-/** Bytes that look like chance, so that every mistake in their order shows. */
+/** Pseudo-random bytes, so that every misplaced byte is detected. */
 export function contentOf(bytes: number, seed = 1): Buffer {
   const dice = createDice(seed)
   const words = Uint32Array.from({ length: Math.ceil(bytes / 4) }, () => dice.upTo(2 ** 32))
@@ -108,7 +108,7 @@ export function sha256Of(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('hex')
 }
 
-/** As a source would name it. */
+/** A file as a source would list it. */
 export function remoteFile(
   url: string,
   content: Buffer,
@@ -118,7 +118,7 @@ export function remoteFile(
   return { path: 'model.gguf', bytes: content.length, sha256, from: { url }, ...more }
 }
 
-/** Whether a part holds exactly this. */
+/** Whether a part holds exactly this content. */
 export function holds(partPath: string, content: Buffer): boolean {
   return readFileSync(partPath).equals(content)
 }
