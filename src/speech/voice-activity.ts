@@ -1,19 +1,3 @@
-/**
- * Detects speech by its energy: accurate enough to notice an engine that returns no text and to cut
- * audio in pauses, but not to drop audio. Steady noise of any level counts as silence after
- * `floorMs`.
- */
-export type VoiceActivity = {
-  /** Returns the changes within these samples, oldest first. The array must not be kept. */
-  push(samples: Int16Array): readonly VoiceChange[]
-  /** The speech in progress; null in silence. */
-  current(): VoiceSpan | null
-  /** Ends the speech in progress; what follows is separate speech. */
-  cut(): VoiceSpan | null
-  /** Total speech so far, without pauses. */
-  speechMs(): number
-}
-
 /** Speech has started, or the span of speech that has ended. Times are from the first sample. */
 export type VoiceChange =
   | { readonly speaking: true; readonly atMs: number }
@@ -44,11 +28,12 @@ const levelMin = -100
 
 const none: readonly VoiceChange[] = []
 
-export function createVoiceActivity(sampleRateHz: number): VoiceActivity {
-  return new EnergyDetector(sampleRateHz)
-}
-
-class EnergyDetector implements VoiceActivity {
+/**
+ * Detects speech by its energy: accurate enough to notice an engine that returns no text and to cut
+ * audio in pauses, but not to drop audio. Steady noise of any level counts as silence after
+ * `floorMs`.
+ */
+export class VoiceActivity {
   readonly #sampleRateHz: number
   readonly #frameSamples: number
   readonly #floor = createNoiseFloor()
@@ -70,6 +55,7 @@ class EnergyDetector implements VoiceActivity {
     this.#frameSamples = Math.round((sampleRateHz * frameMs) / 1000)
   }
 
+  /** Returns the changes within these samples, oldest first. The array must not be kept. */
   push(samples: Int16Array): readonly VoiceChange[] {
     let changes: VoiceChange[] | null = null
     for (let at = 0; at < samples.length; ) {
@@ -86,6 +72,7 @@ class EnergyDetector implements VoiceActivity {
     return changes ?? none
   }
 
+  /** The speech in progress; null in silence. */
   current(): VoiceSpan | null {
     if (!this.#speaking) return null
     const power = this.#speechSum / Math.max(1, this.#speechFrames)
@@ -96,6 +83,7 @@ class EnergyDetector implements VoiceActivity {
     }
   }
 
+  /** Ends the speech in progress; what follows is separate speech. */
   cut(): VoiceSpan | null {
     const span = this.current()
     this.#speaking = false
@@ -103,6 +91,7 @@ class EnergyDetector implements VoiceActivity {
     return span
   }
 
+  /** Total speech so far, without pauses. */
   speechMs(): number {
     return this.#loudFramesTotal * frameMs
   }
@@ -116,7 +105,9 @@ class EnergyDetector implements VoiceActivity {
     this.#frameFilled = 0
     this.#samplesSeen += this.#frameSamples
     if (this.#speaking) return isLoud ? this.#continueSpeech(power) : this.#endAfterHangover()
-    return isLoud ? this.#startAfterOnset(power) : this.#resetOnset()
+    if (isLoud) return this.#startAfterOnset(power)
+    this.#loudFrames = 0
+    return null
   }
 
   #startAfterOnset(power: number): VoiceChange | null {
@@ -130,11 +121,6 @@ class EnergyDetector implements VoiceActivity {
     this.#speechFrames = this.#loudFrames
     this.#loudFramesTotal += this.#loudFrames
     return { speaking: true, atMs: this.#toMs(this.#startSample) }
-  }
-
-  #resetOnset(): null {
-    this.#loudFrames = 0
-    return null
   }
 
   #continueSpeech(power: number): null {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createVoiceActivity, type VoiceChange } from '#speech/voice-activity.ts'
+import { VoiceActivity, type VoiceChange } from '#speech/voice-activity.ts'
 import { createDice } from '#test/support/dice.ts'
 import { silence, tone } from '#test/support/engine-session.ts'
 import { speechFile, speechToolsExist } from '#test/support/speech-material.ts'
@@ -9,7 +9,7 @@ const rate = 16_000
 
 test('speech is located at any sample rate', () => {
   for (const rateHz of [8_000, 11_025, 16_000, 24_000, 48_000]) {
-    const activity = createVoiceActivity(rateHz)
+    const activity = new VoiceActivity(rateHz)
     const audio = joined(silence(600, rateHz), tone(900, rateHz), silence(800, rateHz))
     const [begun, ended, ...more] = activity.push(audio)
     expect(begun?.speaking).toBe(true)
@@ -22,7 +22,7 @@ test('speech is located at any sample rate', () => {
 })
 
 test('a click is not speech, and a short pause does not end speech', () => {
-  const activity = createVoiceActivity(rate)
+  const activity = new VoiceActivity(rate)
   expect(activity.push(joined(tone(20, rate), silence(500, rate)))).toEqual([])
   const changes = activity.push(
     joined(tone(300, rate), silence(300, rate), tone(300, rate), silence(500, rate)),
@@ -31,7 +31,7 @@ test('a click is not speech, and a short pause does not end speech', () => {
 })
 
 test('steady noise counts as silence, and louder speech is still detected', () => {
-  const activity = createVoiceActivity(rate)
+  const activity = new VoiceActivity(rate)
   // Around -37 dB.
   const noise = (ms: number) => noisy(ms, 800)
   const first = pushAll(activity, noise(8_000))
@@ -42,7 +42,7 @@ test('steady noise counts as silence, and louder speech is still detected', () =
 })
 
 test('speech in progress can be read and cut', () => {
-  const activity = createVoiceActivity(rate)
+  const activity = new VoiceActivity(rate)
   expect(activity.current()).toBeNull()
   expect(activity.cut()).toBeNull()
   activity.push(tone(500, rate, 3_277))
@@ -55,7 +55,7 @@ test('speech in progress can be read and cut', () => {
 
 test.skipIf(!speechToolsExist)('a spoken sentence is one span of speech', () => {
   const bytes = speechFile('fox', 'pcm_int16')
-  const [begun, ended, ...more] = createVoiceActivity(rate).push(
+  const [begun, ended, ...more] = new VoiceActivity(rate).push(
     new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2),
   )
   expect(Math.abs((begun?.atMs ?? 0) - 740)).toBeLessThan(100)
@@ -63,7 +63,7 @@ test.skipIf(!speechToolsExist)('a spoken sentence is one span of speech', () => 
   expect(more).toEqual([])
 })
 
-function pushAll(activity: ReturnType<typeof createVoiceActivity>, audio: Int16Array) {
+function pushAll(activity: VoiceActivity, audio: Int16Array) {
   const changes: VoiceChange[] = []
   for (let from = 0; from < audio.length; from += rate) {
     changes.push(...activity.push(audio.slice(from, from + rate)))

@@ -1,18 +1,10 @@
+export type ByteReader = ReturnType<typeof createByteReader>
+
 /**
  * Reads bytes that arrive in pieces as one sequence. A piece is kept by reference and only copied if
  * a reader asks for more than has arrived, so at most the largest `peek` is held between pieces.
  */
-export type ByteReader = {
-  /** Adds the next piece, after the previous one was read until `peek` returned null. */
-  accept(bytes: Uint8Array): void
-  readonly available: number
-  /** The next `count` bytes, valid until the next call; null if not all have arrived. */
-  peek(count: number): Uint8Array | null
-  /** Consumes up to `count` bytes and returns how many there were. */
-  drop(count: number): number
-}
-
-export function createByteReader(): ByteReader {
+export function createByteReader() {
   /** The unread rest of previous pieces, which is read first. */
   let held = new Uint8Array(0)
   let heldFrom = 0
@@ -36,22 +28,25 @@ export function createByteReader(): ByteReader {
   }
 
   return {
-    accept(bytes) {
+    /** Adds the next piece, after the previous one was read until `peek` returned null. */
+    accept(bytes: Uint8Array): void {
       if (pieceFrom < piece.length) hold(heldTo - heldFrom + piece.length - pieceFrom)
       piece = bytes as Uint8Array<ArrayBuffer>
       pieceFrom = 0
     },
-    get available() {
+    get available(): number {
       return heldTo - heldFrom + piece.length - pieceFrom
     },
-    peek(count) {
+    /** The next `count` bytes, valid until the next call; null if not all have arrived. */
+    peek(count: number): Uint8Array | null {
       if (heldFrom === heldTo && count <= piece.length - pieceFrom) {
         return piece.subarray(pieceFrom, pieceFrom + count)
       }
       if (heldTo - heldFrom < count) hold(count)
       return heldTo - heldFrom < count ? null : held.subarray(heldFrom, heldFrom + count)
     },
-    drop(count) {
+    /** Consumes up to `count` bytes and returns how many there were. */
+    drop(count: number): number {
       const fromHeld = Math.min(count, heldTo - heldFrom)
       const fromPiece = Math.min(count - fromHeld, piece.length - pieceFrom)
       heldFrom += fromHeld

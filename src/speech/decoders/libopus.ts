@@ -5,18 +5,7 @@ export const libopusRatesHz = [8000, 12_000, 16_000, 24_000, 48_000] as const
 
 export type LibopusRateHz = (typeof libopusRatesHz)[number]
 
-/**
- * A libopus decoder for consecutive streams. It calls the functions of the WebAssembly module
- * directly: the package's own methods write to the console and need a turn of the event loop for
- * each new stream, which would make the samples depend on the chunking.
- */
-export type Libopus = {
-  /** Starts a new stream. */
-  begin(head: OpusHead): void
-  /** The mean of a packet's channels, valid until the next call; null if it cannot be decoded. */
-  decode(packet: Uint8Array): Float32Array | null
-  close(): void
-}
+export type Libopus = Awaited<ReturnType<typeof openLibopus>>
 
 /** The maximum packet: 48 frames of 1275 bytes, as libopus reads them, and their lengths. */
 export const packetBytesMax = 61_440
@@ -56,7 +45,12 @@ type LibopusModule = {
 /** The index of the decoder's buffer address, which destroying it does not free. */
 const bufferWord = 5
 
-export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
+/**
+ * A libopus decoder for consecutive streams. It calls the functions of the WebAssembly module
+ * directly: the package's own methods write to the console and need a turn of the event loop for
+ * each new stream, which would make the samples depend on the chunking.
+ */
+export async function openLibopus(rateHz: LibopusRateHz) {
   // Imported on first use to keep the start fast.
   const { OpusDecoder } = await import('opus-decoder')
   const internals = new OpusDecoder({
@@ -79,7 +73,8 @@ export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
   }
 
   return {
-    begin(head) {
+    /** Starts a new stream. */
+    begin(head: OpusHead): void {
       destroy()
       // libopus itself mixes the two channels of a stream to mono.
       const { streams, coupledStreams, mapping } = isPlain(head) ? mono : head
@@ -99,7 +94,8 @@ export async function openLibopus(rateHz: LibopusRateHz): Promise<Libopus> {
       module.free(outputAt)
       outputAt = module.malloc(packetSamplesMax * channels * 4)
     },
-    decode(packet) {
+    /** The mean of a packet's channels, valid until the next call; null if it cannot be decoded. */
+    decode(packet: Uint8Array): Float32Array | null {
       if (decoder === 0 || packet.length > packetBytesMax) return null
       new Uint8Array(module.HEAP, packetAt, packet.length).set(packet)
       const samples = module.opus_frame_decode_float_deinterleaved(

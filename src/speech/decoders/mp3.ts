@@ -99,20 +99,7 @@ function id3Bytes(head: Uint8Array): number {
   throw new AudioError('bad_audio', `The ID3 tag is longer than ${tagBytesMax} bytes.`)
 }
 
-/**
- * A libmpg123 decoder. It calls the functions of the WebAssembly module directly: the package's own
- * method writes to the console, loops on persistent errors, and returns all decoded audio at once.
- */
-export type Mpg123 = {
-  /** Passes at most `feedBytes`; then `read` until `next` is 'feed'. */
-  feed(bytes: Uint8Array): void
-  read(): Mpg123Read
-  /** Resets it to its initial state. */
-  restart(): void
-  close(): void
-}
-
-export type Mpg123Read = {
+type Mpg123Read = {
   /** The mean of both channels, valid until the next call; may be empty. */
   readonly samples: Float32Array
   readonly rateHz: number
@@ -123,7 +110,7 @@ export type Mpg123Read = {
  * The output of libmpg123 for corrupt bytes depends on the chunking, so it always receives this many
  * bytes at a time. Most frame lengths are a multiple of it, so no frame waits for its last bytes.
  */
-export const feedBytes = 8
+const feedBytes = 8
 
 /** Internals of `mpg123-decoder`. Its version is pinned, and tests detect changes. */
 type MpegDecoderInternals = {
@@ -155,7 +142,11 @@ const ok = 0
 const needMore = -10
 const newFormat = -11
 
-export async function openMpg123(): Promise<Mpg123> {
+/**
+ * A libmpg123 decoder. It calls the functions of the WebAssembly module directly: the package's own
+ * method writes to the console, loops on persistent errors, and returns all decoded audio at once.
+ */
+async function openMpg123() {
   // Imported on first use to keep the start fast.
   const { MPEGDecoder } = await import('mpg123-decoder')
   const internals = new MPEGDecoder({ enableGapless: true }) as unknown as MpegDecoderInternals
@@ -175,12 +166,13 @@ export async function openMpg123(): Promise<Mpg123> {
   }
 
   return {
-    feed(bytes) {
+    /** Passes at most `feedBytes`; then `read` until `next` is 'feed'. */
+    feed(bytes: Uint8Array): void {
       if (decoder === 0) return
       input.set(bytes)
       module.mpeg_decoder_feed(decoder, inputAt, bytes.length)
     },
-    read() {
+    read(): Mpg123Read {
       if (decoder === 0) return { samples: noSamples, rateHz, next: 'feed' }
       results[0] = 0
       const status = quietly(() =>
@@ -200,7 +192,8 @@ export async function openMpg123(): Promise<Mpg123> {
         status === ok || status === newFormat ? 'read' : status === needMore ? 'feed' : 'error'
       return { samples, rateHz, next }
     },
-    restart() {
+    /** Resets it to its initial state. */
+    restart(): void {
       destroy()
       module.mpeg_frame_decoder_create(resultAt + 12, 1)
       decoder = results[3] ?? 0

@@ -100,12 +100,12 @@ function noOpus(otherCodec: string | null): AudioError {
 }
 
 /** The start of the packet after the head. */
-export const opusTags = 'OpusTags'
+const opusTags = 'OpusTags'
 
 /** Assembles the packets that each page of a logical stream completes. */
-export type OggPackets = (page: OggPage) => Uint8Array[]
+type OggPackets = (page: OggPage) => Uint8Array[]
 
-export function createOggPackets(firstSequence: number, faults: AudioFaults): OggPackets {
+function createOggPackets(firstSequence: number, faults: AudioFaults): OggPackets {
   let expected = firstSequence
   /** The start of a packet that continues on the next page; null if lost or too long. */
   let open: Uint8Array | null = null
@@ -163,7 +163,7 @@ function splitSegments(page: OggPage): { packets: Uint8Array[]; rest: Uint8Array
 }
 
 /** A page of an Ogg stream (RFC 3533, 6) with a valid checksum. */
-export type OggPage = {
+type OggPage = {
   /** It starts with the rest of a packet. */
   readonly continued: boolean
   /** It starts or ends its logical stream. */
@@ -183,7 +183,7 @@ const capture = [0x4f, 0x67, 0x67, 0x53]
 const headBytes = 27
 
 /** Splits bytes into pages. Corrupt data is counted and skipped up to the next page. */
-export function createOggPages(faults: AudioFaults): (bytes: Uint8Array) => Iterable<OggPage> {
+function createOggPages(faults: AudioFaults): (bytes: Uint8Array) => Iterable<OggPage> {
   const reader = createByteReader()
   const garbage = createGarbageCounter(faults)
 

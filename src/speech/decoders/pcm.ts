@@ -111,7 +111,7 @@ export const sampleBytes: Readonly<Record<SampleFormat, number>> = {
 }
 
 /** The mean of the channels of interleaved samples, -1 to 1. The bytes are complete frames. */
-export function meanOfChannels(
+function meanOfChannels(
   bytes: Uint8Array,
   format: SampleFormat,
   channels: number,

@@ -1,16 +1,12 @@
 import { createLru } from '#lib/lru.ts'
 
+export type Resampler = ReturnType<typeof createResampler>
+
 /**
  * Converts mono samples to another rate. The first output sample has the time of the first input
  * sample, and the output has the duration of the input. It does not depend on the chunking.
  */
-export type Resampler = {
-  push(samples: Float32Array): Float32Array
-  /** The remaining samples, followed by silence. */
-  flush(): Float32Array
-}
-
-export function createResampler(fromHz: number, toHz: number): Resampler {
+export function createResampler(fromHz: number, toHz: number) {
   const kernel = resampleKernel(fromHz, toHz)
   const { step, phases, reach } = kernel
   // The first output sample is preceded by silence.
@@ -41,11 +37,12 @@ export function createResampler(fromHz: number, toHz: number): Resampler {
   }
 
   return {
-    push(samples) {
+    push(samples: Float32Array): Float32Array {
       take(samples)
       return run(history.length - 2 * reach + 1)
     },
-    flush() {
+    /** The remaining samples, followed by silence. */
+    flush(): Float32Array {
       take(new Float32Array(reach))
       return run(history.length - 2 * reach + 1)
     },
@@ -91,7 +88,7 @@ function dot(row: Float32Array, history: Float32Array, from: number): number {
  * output sample between two input samples. A Kaiser-windowed sinc whose stop band starts at the
  * lower Nyquist frequency to prevent aliasing; the pass band ends at 0.84 of it.
  */
-export type ResampleKernel = {
+type ResampleKernel = {
   /** Output samples are at multiples of `step / phases` input samples, in lowest terms. */
   readonly step: number
   readonly phases: number
@@ -116,7 +113,7 @@ const interpolatedRows = 512
 const kernelsMax = 16
 const kernels = createLru<string, ResampleKernel>(kernelsMax)
 
-export function resampleKernel(fromHz: number, toHz: number): ResampleKernel {
+function resampleKernel(fromHz: number, toHz: number): ResampleKernel {
   const divisor = greatestCommonDivisor(fromHz, toHz)
   const step = fromHz / divisor
   const phases = toHz / divisor

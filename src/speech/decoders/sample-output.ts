@@ -1,18 +1,14 @@
 import { type AudioFaults, pieceMsMax } from './decoder.ts'
 import { createResampler, type Resampler } from './resample.ts'
 
-/** The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate. */
-export type SampleOutput = {
-  /** Samples of -1 to 1. A change of rate starts a new conversion. */
-  write(samples: Float32Array, rateHz: number): Iterable<Int16Array>
-  end(): Iterable<Int16Array>
-}
-
 /** The accepted source rates; others are not speech, or not audio. */
 export const sourceRateHzMin = 4000
 export const sourceRateHzMax = 192_000
 
-export function createSampleOutput(engineRateHz: number, faults: AudioFaults): SampleOutput {
+export type SampleOutput = ReturnType<typeof createSampleOutput>
+
+/** The last stage of every decoder: converts mono samples of any rate to pieces at the engine's rate. */
+export function createSampleOutput(engineRateHz: number, faults: AudioFaults) {
   const pieceSamplesMax = Math.floor((engineRateHz * pieceMsMax) / 1000)
   let rateHz = engineRateHz
   let resampler: Resampler | null = null
@@ -25,7 +21,8 @@ export function createSampleOutput(engineRateHz: number, faults: AudioFaults): S
   }
 
   return {
-    *write(samples, sourceRateHz) {
+    /** Samples of -1 to 1. A change of rate starts a new conversion. */
+    *write(samples: Float32Array, sourceRateHz: number): Generator<Int16Array> {
       if (sourceRateHz !== rateHz) {
         yield* end()
         rateHz = sourceRateHz

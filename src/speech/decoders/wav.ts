@@ -111,7 +111,7 @@ function readLongDataBytes(chunk: Uint8Array): number {
 }
 
 /** The contents of a `fmt ` chunk. */
-export type WavFormat = {
+type WavFormat = {
   readonly format: SampleFormat
   readonly channels: number
   readonly rateHz: number
@@ -130,7 +130,7 @@ const guidTail = [
   0x00, 0x00, 0x00, 0x00, 0x10, 0x00, 0x80, 0x00, 0x00, 0xaa, 0x00, 0x38, 0x9b, 0x71,
 ]
 
-export function readWavFormat(chunk: Uint8Array): WavFormat {
+function readWavFormat(chunk: Uint8Array): WavFormat {
   if (chunk.length < 16) throw damagedWav('its format chunk is too short')
   const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
   const channels = view.getUint16(2, true)
@@ -180,7 +180,7 @@ function formatsOf(tag: number): Readonly<Record<number, SampleFormat>> {
   }
 }
 
-export function damagedWav(problem: string): AudioError {
+function damagedWav(problem: string): AudioError {
   return new AudioError('bad_audio', `The WAV header is damaged: ${problem}.`)
 }
 

@@ -166,7 +166,7 @@ function readSigned(bytes: Uint8Array): number {
   return (bytes[0] ?? 0) >= 0x80 ? value - 256 ** bytes.length : value
 }
 
-export type WebmTrack = {
+type WebmTrack = {
   readonly number: number
   readonly audio: boolean
   readonly codec: string
@@ -182,7 +182,7 @@ const opusCodec = 'A_OPUS'
 const codecPrivateBytesMax = 64
 
 /** The content of a TrackEntry. */
-export function readTrack(content: Uint8Array): WebmTrack {
+function readTrack(content: Uint8Array): WebmTrack {
   const fields = new Map([...childElements(content)].map(({ id, content }) => [id, content]))
   const number = (id: number) => {
     const field = fields.get(id)
@@ -200,7 +200,7 @@ export function readTrack(content: Uint8Array): WebmTrack {
 }
 
 /** The first audio track with Opus; throws an `AudioError` if there is none. */
-export function chooseTrack(tracks: readonly WebmTrack[]): WebmTrack {
+function chooseTrack(tracks: readonly WebmTrack[]): WebmTrack {
   const audio = tracks.filter((track) => track.audio)
   const track = audio.find(({ codec }) => codec === opusCodec)
   if (track === undefined) throw noOpus(audio[0]?.codec)
@@ -213,7 +213,7 @@ export function chooseTrack(tracks: readonly WebmTrack[]): WebmTrack {
   return track
 }
 
-export function trackHead(track: WebmTrack): OpusHead {
+function trackHead(track: WebmTrack): OpusHead {
   const known = track.codecPrivate !== null && isOpusHead(track.codecPrivate)
   const head =
     known && track.codecPrivate !== null ? readOpusHead(track.codecPrivate) : plainOpusHead
@@ -221,7 +221,7 @@ export function trackHead(track: WebmTrack): OpusHead {
   return { ...head, preSkip48: samples48(track.codecDelayNs) }
 }
 
-export function samples48(nanoseconds: number): number {
+function samples48(nanoseconds: number): number {
   return Math.round((nanoseconds * 48) / 1_000_000)
 }
 

@@ -156,7 +156,7 @@ class DeepgramProtocol implements ServerProtocol {
   #send(samples: Int16Array): void {
     this.#sentMs += (samples.length * 1000) / this.#sampleRateHz
     this.#postponeKeepAlive()
-    this.#session.sendBytes(bytesOf(samples))
+    this.#session.send(bytesOf(samples))
   }
 
   /** Whether finals cover the sent audio, except for this much at its end. */

@@ -1,6 +1,6 @@
 import type { EngineConfig } from '#config/schema.ts'
 import type { Engine, EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
-import { createVoiceActivity, type VoiceSpan } from '#speech/voice-activity.ts'
+import { VoiceActivity, type VoiceSpan } from '#speech/voice-activity.ts'
 import { type EngineKind, openAborted, servedLanguages } from './engine-kind.ts'
 
 const defaultSampleRateHz = 16_000
@@ -49,7 +49,7 @@ function createDemoSession(
   sampleRateHz: number,
   listener: EngineOpenOptions['listener'],
 ): EngineSession {
-  const activity = createVoiceActivity(sampleRateHz)
+  const activity = new VoiceActivity(sampleRateHz)
   let samplesSeen = 0
   let partialMs = 0
   let hasEnd = false

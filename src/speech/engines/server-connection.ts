@@ -55,13 +55,11 @@ export class ServerConnection {
     this.#socket.onclose = ({ code, reason }) => this.#onClose(code, reason)
   }
 
-  sendText(text: string): void {
-    this.#send(text)
-  }
-
-  /** The bytes may be reused after the call. */
-  sendBytes(bytes: Uint8Array): void {
-    this.#send(bytes)
+  /** Sends a text or binary frame; the bytes may be reused after the call. */
+  send(data: string | Uint8Array): void {
+    if (this.#isOver) return
+    this.#socket.send(data)
+    if (this.bufferedBytes() > bufferBytesMax) this.#fail('broken', 'the server does not read')
   }
 
   /** Bytes sent that have not left this process. */
@@ -81,12 +79,6 @@ export class ServerConnection {
   terminate(): void {
     this.#isOver = true
     this.#socket.terminate()
-  }
-
-  #send(data: string | Uint8Array): void {
-    if (this.#isOver) return
-    this.#socket.send(data)
-    if (this.bufferedBytes() > bufferBytesMax) this.#fail('broken', 'the server does not read')
   }
 
   #onMessage(data: unknown) {

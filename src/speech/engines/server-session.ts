@@ -92,16 +92,13 @@ export class ServerSession {
     options.signal.addEventListener('abort', this.#onAbort)
   }
 
-  sendText(text: string): void {
-    this.#connection.sendText(text)
+  /** Sends a text or binary frame. */
+  send(data: string | Uint8Array): void {
+    this.#connection.send(data)
   }
 
   sendJson(frame: JsonObject): void {
-    this.#connection.sendText(JSON.stringify(frame))
-  }
-
-  sendBytes(bytes: Uint8Array): void {
-    this.#connection.sendBytes(bytes)
+    this.#connection.send(JSON.stringify(frame))
   }
 
   /** Whether the server reads more slowly than we write. */

@@ -94,14 +94,14 @@ class VoskProtocol implements ServerProtocol {
       session.defer(() => session.emit({ type: 'finalized' }))
     } else {
       this.#finalizedMs = this.#sentMs
-      session.sendText(resetCommand)
+      session.send(resetCommand)
       this.#expectReply('reset')
     }
   }
 
   end(): void {
     this.#framer.flush()
-    this.#session.sendText(eofCommand)
+    this.#session.send(eofCommand)
     this.#expectReply('eof')
   }
 
@@ -111,7 +111,7 @@ class VoskProtocol implements ServerProtocol {
 
   #send(samples: Int16Array): void {
     this.#sentMs += (samples.length * 1000) / this.#sampleRateHz
-    this.#session.sendBytes(bytesOf(samples))
+    this.#session.send(bytesOf(samples))
     this.#expectReply('frame')
   }
 

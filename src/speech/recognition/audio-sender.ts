@@ -25,13 +25,14 @@ const finalizesMax = 1_000
  * outstanding finalize requests, which outlive engines. Positions are samples of the session.
  */
 export class AudioSender {
+  readonly buffer: ReplayBuffer
+  /** The position that the current engine has received. */
+  sentUntil = 0
   readonly #settings: AudioSenderSettings
   readonly #samplesMax: number
-  readonly #buffer: ReplayBuffer
   /** Whether this engine must not receive more audio. */
   readonly #shouldLeave: (connection: EngineConnection) => boolean
   #connection: EngineConnection | null = null
-  #sentUntil = 0
   #hasEnd = false
   #isSending = false
   #isSendRequested = false
@@ -48,7 +49,7 @@ export class AudioSender {
     this.#shouldLeave = shouldLeave
     // Audio waiting for the engine comes on top of the audio kept for replay.
     this.#samplesMax = this.toSamples(replayMsMax + inFlightMsMax + pieceMsMax)
-    this.#buffer = new ReplayBuffer(this.#samplesMax)
+    this.buffer = new ReplayBuffer(this.#samplesMax)
   }
 
   toMs(samples: number): number {
@@ -62,7 +63,7 @@ export class AudioSender {
   /** Sends to this engine from now on, starting at the position. */
   attach(connection: EngineConnection, position: number): void {
     this.#connection = connection
-    this.#sentUntil = position
+    this.sentUntil = position
   }
 
   /** Stops sending; unanswered finalize requests wait for the next engine. */
@@ -71,33 +72,21 @@ export class AudioSender {
     this.#finalizingAt = null
   }
 
-  start(): number {
-    return this.#buffer.start()
-  }
-
-  end(): number {
-    return this.#buffer.end()
-  }
-
-  sentUntil(): number {
-    return this.#sentUntil
-  }
-
   /** Whether the input has ended and all of it was sent. */
   isComplete(): boolean {
-    return this.#hasEnd && this.#sentUntil === this.#buffer.end()
+    return this.#hasEnd && this.sentUntil === this.buffer.end
   }
 
   writableMs(): number {
     if (this.#connection === null || this.#hasEnd) return 0
-    const outstandingMs = this.toMs(this.#buffer.end()) - this.#connection.processedMs()
+    const outstandingMs = this.toMs(this.buffer.end) - this.#connection.processedMs
     return Math.max(0, this.#settings.inFlightMsMax - outstandingMs)
   }
 
   append(samples: Int16Array): void {
-    const waiting = this.#buffer.end() - this.#sentUntil + samples.length
+    const waiting = this.buffer.end - this.sentUntil + samples.length
     assert(waiting <= this.#samplesMax, 'no more is written than is writable')
-    this.#buffer.append(samples)
+    this.buffer.append(samples)
   }
 
   setEnd(): void {
@@ -106,12 +95,12 @@ export class AudioSender {
 
   /** Drops audio before this position once the engine has received it. */
   dropBefore(position: number): void {
-    this.#buffer.dropBefore(Math.min(this.#sentUntil, position))
+    this.buffer.dropBefore(Math.min(this.sentUntil, position))
   }
 
   requestFinals(id: string): void {
     if (this.#finalizes.length >= finalizesMax) return
-    this.#finalizes = [...this.#finalizes, { id, position: this.#buffer.end() }]
+    this.#finalizes = [...this.#finalizes, { id, position: this.buffer.end }]
   }
 
   /** The id of the finalize request that the engine is processing. */
@@ -153,20 +142,20 @@ export class AudioSender {
   /** Returns whether there may be more to send. */
   #sendNext(connection: EngineConnection): boolean {
     const finalizeAt = this.#finalizingAt === null ? (this.#finalizes[0]?.position ?? null) : null
-    if (finalizeAt !== null && finalizeAt <= this.#sentUntil) {
-      this.#finalizingAt = this.#sentUntil
+    if (finalizeAt !== null && finalizeAt <= this.sentUntil) {
+      this.#finalizingAt = this.sentUntil
       connection.finalize()
       return true
     }
-    const waiting = this.#buffer.end() - this.#sentUntil
+    const waiting = this.buffer.end - this.sentUntil
     if (waiting === 0 || this.#shouldLeave(connection)) return false
     const count = Math.min(
       this.#acceptableSamples(connection, waiting),
-      (finalizeAt ?? this.#buffer.end()) - this.#sentUntil,
+      (finalizeAt ?? this.buffer.end) - this.sentUntil,
     )
     if (count === 0) return false
-    const samples = this.#buffer.read(this.#sentUntil, count)
-    this.#sentUntil += count
+    const samples = this.buffer.read(this.sentUntil, count)
+    this.sentUntil += count
     connection.write(samples)
     return true
   }

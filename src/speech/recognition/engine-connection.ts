@@ -62,8 +62,11 @@ export async function openEngineConnection(request: EngineRequest): Promise<Engi
  */
 export class EngineConnection {
   readonly engine: Engine
+  /** Whether it ended or was aborted. */
+  isOver = false
+  /** The position that the engine has processed up to, on the session's timeline. */
+  processedMs = 0
   readonly #session: OpenedSession['session']
-  #isOver = false
   #listener: ConnectionListener | null = null
   #sampleRateHz = 1
   #originMs = 0
@@ -73,7 +76,6 @@ export class EngineConnection {
   #watchdog: Watchdog | null = null
   #hasWork = false
   #writtenSamples = 0
-  #processedMs = 0
   #partialText = ''
   /** A `finalized` or `ended` is outstanding. */
   #isFlushing = false
@@ -89,16 +91,11 @@ export class EngineConnection {
     this.#sampleRateHz = sampleRateHz
     this.#originMs = this.#exactMs(position)
     this.#idleMs = idleMs
-    this.#processedMs = Math.floor(this.#originMs)
+    this.processedMs = Math.floor(this.#originMs)
     if (engineRateHz !== sampleRateHz) this.#resampler = createResampler(sampleRateHz, engineRateHz)
     this.#watchdog = new Watchdog(stallMs, () =>
       this.#fail('stalled', new EngineError('broken', 'the engine makes no progress')),
     )
-  }
-
-  /** Whether it ended or was aborted. */
-  isOver(): boolean {
-    return this.#isOver
   }
 
   /** Audio written to this engine session. */
@@ -106,14 +103,9 @@ export class EngineConnection {
     return samplesToMs(this.#writtenSamples, this.#sampleRateHz)
   }
 
-  /** The position that the engine has processed up to, on the session's timeline. */
-  processedMs(): number {
-    return this.#processedMs
-  }
-
   /** Audio written but not processed; never rounded down. */
   inFlightMs(): number {
-    return this.#originMs + this.#exactMs(this.#writtenSamples) - this.#processedMs
+    return this.#originMs + this.#exactMs(this.#writtenSamples) - this.processedMs
   }
 
   write(samples: Int16Array): void {
@@ -141,13 +133,13 @@ export class EngineConnection {
   }
 
   abort(): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     this.#close()
     this.#session.abort()
   }
 
   receive(event: EngineEvent): void {
-    if (this.#isOver) return
+    if (this.isOver) return
     if (event.type === 'failed') {
       this.#fail('failed', event.error)
     } else if (event.type === 'ended') {
@@ -184,8 +176,8 @@ export class EngineConnection {
   #advanceTo(processedMs: number): boolean {
     const writtenUntilMs = Math.floor(this.#originMs + this.#exactMs(this.#writtenSamples))
     const reachedMs = Math.min(processedMs, writtenUntilMs)
-    if (reachedMs <= this.#processedMs) return false
-    this.#processedMs = reachedMs
+    if (reachedMs <= this.processedMs) return false
+    this.processedMs = reachedMs
     return true
   }
 
@@ -207,7 +199,7 @@ export class EngineConnection {
   }
 
   #close(): void {
-    this.#isOver = true
+    this.isOver = true
     this.#watchdog?.stop()
   }
 }

@@ -90,12 +90,12 @@ export class EngineFailover {
 
   /** What the current engine has processed; null without one. */
   processedMs(): number | null {
-    return this.#connection?.processedMs() ?? null
+    return this.#connection?.processedMs ?? null
   }
 
   /** What the current engine has received. */
   sentMs(): number {
-    return this.#sender.toMs(this.#sender.sentUntil())
+    return this.#sender.toMs(this.#sender.sentUntil)
   }
 
   /** The id of the finalize request that the engine is processing. */
@@ -198,7 +198,7 @@ export class EngineFailover {
     // the utterance is too long to be worth replaying.
     if (isQuiet || sentMs - this.#hooks.uncoveredFromMs() > limitMs / 2) {
       const overlapMs = Math.min(isQuiet ? quietOverlapMs : speechOverlapMs, limitMs / 4)
-      this.#seam = this.#sender.sentUntil() - this.#sender.toSamples(overlapMs)
+      this.#seam = this.#sender.sentUntil - this.#sender.toSamples(overlapMs)
       this.#endConnection()
     } else {
       this.#seam = null
@@ -223,7 +223,7 @@ export class EngineFailover {
   #onEnded() {
     if (!this.#isConnectionEnding) return this.#onLost('failed')
     this.#hooks.flushed(this.sentMs())
-    this.#reportFinalized(this.#sender.sentUntil())
+    this.#reportFinalized(this.#sender.sentUntil)
     this.#detach()
     if (this.#sender.isComplete()) this.#finish()
     else this.#takeOver()
@@ -242,7 +242,7 @@ export class EngineFailover {
     this.#detach()
     this.#seam = null
     this.#reason = reason
-    if (wasComplete && this.#uncoveredFrom() >= this.#sender.end()) {
+    if (wasComplete && this.#uncoveredFrom() >= this.#sender.buffer.end) {
       this.#finish()
     } else if (this.mayReplace()) {
       this.#search.startAfterFailure(this.engine.name)
@@ -258,14 +258,14 @@ export class EngineFailover {
     const connection = this.#search.take()
     if (connection === null) return
     const { name: from } = this.engine
-    if (connection.isOver()) {
+    if (connection.isOver) {
       this.engine = connection.engine
       return this.#onLost('failed')
     }
     const wanted = Math.max(this.#seam ?? 0, this.#uncoveredFrom())
-    const position = Math.max(wanted, this.#sender.start())
+    const position = Math.max(wanted, this.#sender.buffer.start)
     const atMs = this.#sender.toMs(position)
-    const replayedMs = this.#sender.toMs(this.#sender.end() - position)
+    const replayedMs = this.#sender.toMs(this.#sender.buffer.end - position)
     this.#seam = null
     this.#start(connection, position)
     if (position > wanted) this.#hooks.lost(atMs)
@@ -284,7 +284,7 @@ export class EngineFailover {
 
   #finish(): void {
     this.#search.stop()
-    this.#reportFinalized(this.#sender.end())
+    this.#reportFinalized(this.#sender.buffer.end)
     this.#hooks.ended()
   }
 

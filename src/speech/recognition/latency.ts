@@ -64,13 +64,13 @@ const idleMs = 300
  * is the audio received but not processed.
  */
 export class LagMeter {
+  lagMsMax = 0
   readonly #isLive: boolean
   readonly #warnFromMs: number
   /** The time at which the session would have started if it had been spoken without a pause. */
   #spokenFrom: number | null = null
   #wroteAt = 0
   #writableSince: number | null = performance.now()
-  #lagMsMax = 0
   #hasWarned = false
 
   constructor(isLive: boolean, warnFromMs: number) {
@@ -97,15 +97,11 @@ export class LagMeter {
     const isHeldBack = this.#isLive && this.#spokenFrom !== null && !this.#isIdle(now)
     const spokenMs = isHeldBack ? Math.max(receivedMs, now - (this.#spokenFrom ?? now)) : receivedMs
     const lagMs = Math.max(0, Math.round(spokenMs - processedMs))
-    this.#lagMsMax = Math.max(this.#lagMsMax, lagMs)
+    this.lagMsMax = Math.max(this.lagMsMax, lagMs)
     if (lagMs < this.#warnFromMs / 2) this.#hasWarned = false
     if (!this.#isLive || this.#hasWarned || lagMs <= this.#warnFromMs) return null
     this.#hasWarned = true
     return lagMs
-  }
-
-  lagMsMax(): number {
-    return this.#lagMsMax
   }
 
   #isIdle(now: number): boolean {

@@ -22,9 +22,10 @@ const beforeMs = 400
  * whole milliseconds of the session.
  */
 export class AudioLedger {
+  /** All audio before this time is accounted for. */
+  settledMs = 0
   readonly #speech: SpeechSpans
   readonly #gaps: TimeSpan[] = []
-  #settledMs = 0
   /** Sound after the settled position that still belongs to the last final. */
   #trailingMs = 0
   /** The speech before the settled position was lost. */
@@ -37,17 +38,12 @@ export class AudioLedger {
     this.#speech = speech
   }
 
-  /** All audio before this time is accounted for. */
-  settledMs(): number {
-    return this.#settledMs
-  }
-
   /** `pausedAfter`: the speaker paused at the end, so trailing sound belongs to this final. */
   addFinal(startMs: number, endMs: number, pausedAfter: boolean): void {
-    this.#settle(Math.max(this.#settledMs, startMs), true)
-    const end = Math.max(this.#settledMs, endMs)
-    this.#coveredMs += end - this.#settledMs
-    this.#settledMs = end
+    this.#settle(Math.max(this.settledMs, startMs), true)
+    const end = Math.max(this.settledMs, endMs)
+    this.#coveredMs += end - this.settledMs
+    this.settledMs = end
     this.#trailingMs = pausedAfter ? afterPauseMs : afterCutMs
     this.#hasLost = false
     this.#speech.dropBefore(end)
@@ -55,7 +51,7 @@ export class AudioLedger {
 
   /** Marks the speech before this time as untranscribed and returns it. */
   writeOff(untilMs: number): readonly TimeSpan[] {
-    if (untilMs <= this.#settledMs) return []
+    if (untilMs <= this.settledMs) return []
     const missing = this.#settle(untilMs, false)
     this.#trailingMs = 0
     this.#hasLost = missing.at(-1)?.endMs === untilMs
@@ -64,24 +60,24 @@ export class AudioLedger {
 
   /** Where speech without a final starts; null if there is none. */
   pendingFromMs(): number | null {
-    const [first, second] = this.#speech.within(this.#settledMs, Number.POSITIVE_INFINITY)
+    const [first, second] = this.#speech.within(this.settledMs, Number.POSITIVE_INFINITY)
     if (first === undefined) return null
     const isTrailing =
-      first.startMs === this.#settledMs &&
-      first.endMs - this.#settledMs <= this.#trailingMs &&
+      first.startMs === this.settledMs &&
+      first.endMs - this.settledMs <= this.#trailingMs &&
       !this.#speech.isInProgressAt(first.endMs)
     return isTrailing ? (second?.startMs ?? null) : first.startMs
   }
 
   totals(receivedMs: number): LedgerTotals {
-    const untilMs = Math.max(this.#settledMs, receivedMs)
+    const untilMs = Math.max(this.settledMs, receivedMs)
     const pending = this.#classify(untilMs, false)
     const missingMs = totalMs(pending.gaps)
     const gaps = [...this.#gaps]
     for (const gap of pending.gaps) addGap(gaps, gap)
     return {
       coveredMs: this.#coveredMs + pending.coveredMs,
-      silenceMs: this.#silenceMs + untilMs - this.#settledMs - pending.coveredMs - missingMs,
+      silenceMs: this.#silenceMs + untilMs - this.settledMs - pending.coveredMs - missingMs,
       untranscribedMs: this.#untranscribedMs + missingMs,
       gaps,
     }
@@ -90,8 +86,8 @@ export class AudioLedger {
   #classify(untilMs: number, precedesFinal: boolean): ClassifiedSpan {
     let coveredMs = 0
     const gaps: TimeSpan[] = []
-    for (const span of this.#speech.within(this.#settledMs, untilMs)) {
-      const isFirst = span.startMs === this.#settledMs
+    for (const span of this.#speech.within(this.settledMs, untilMs)) {
+      const isFirst = span.startMs === this.settledMs
       // The remainder of lost speech is not the beginning of the next final.
       const isLeading = precedesFinal && span.endMs === untilMs && !(this.#hasLost && isFirst)
       const toleratedMs = (isFirst ? this.#trailingMs : 0) + (isLeading ? beforeMs : 0)
@@ -107,9 +103,9 @@ export class AudioLedger {
     const missingMs = totalMs(gaps)
     this.#coveredMs += coveredMs
     this.#untranscribedMs += missingMs
-    this.#silenceMs += untilMs - this.#settledMs - coveredMs - missingMs
+    this.#silenceMs += untilMs - this.settledMs - coveredMs - missingMs
     for (const gap of gaps) addGap(this.#gaps, gap)
-    this.#settledMs = untilMs
+    this.settledMs = untilMs
     this.#speech.dropBefore(untilMs)
     return gaps
   }

@@ -89,7 +89,7 @@ export class LiveRecognition implements Recognition {
         lost: (untilMs) => this.#onLost(untilMs),
         ended: () => this.#onEnded(),
         failed: (reason) => this.#fail(reason === 'stalled' ? 'engine_stalled' : 'engine_failed'),
-        uncoveredFromMs: () => this.#ledger.settledMs(),
+        uncoveredFromMs: () => this.#ledger.settledMs,
         isQuietAt: (atMs) => this.#activity.isQuietAt(atMs),
       },
     )
@@ -134,7 +134,7 @@ export class LiveRecognition implements Recognition {
     const pendingFromMs = this.#ledger.pendingFromMs() ?? Number.POSITIVE_INFINITY
     const knownMs = this.#isEnding ? receivedMs : this.#activity.knownMs()
     const silentUntilMs = Math.min(pendingFromMs, knownMs)
-    this.#finalMs = Math.max(this.#finalMs, this.#ledger.settledMs(), silentUntilMs)
+    this.#finalMs = Math.max(this.#finalMs, this.#ledger.settledMs, silentUntilMs)
     return { receivedMs, processedMs: this.#processedMs, finalMs: this.#finalMs }
   }
 
@@ -148,7 +148,7 @@ export class LiveRecognition implements Recognition {
       gaps,
       processedIsEstimated: this.#isEstimated,
       ...this.#transcripts.counts(),
-      lagMsMax: this.#lag.lagMsMax(),
+      lagMsMax: this.#lag.lagMsMax,
       engine: { name: engine.name, sessions, rollovers: sessions - 1 },
       latencyMs: this.#latency.summary(),
     }
@@ -166,7 +166,7 @@ export class LiveRecognition implements Recognition {
         this.#transcripts.withdraw()
         break
       case 'speech-start':
-        this.#transcripts.start(Math.max(event.atMs, this.#ledger.settledMs()))
+        this.#transcripts.start(Math.max(event.atMs, this.#ledger.settledMs))
         break
       case 'progress':
         this.#isEstimated ||= event.estimated
@@ -210,7 +210,7 @@ export class LiveRecognition implements Recognition {
 
   #estimateSpan(span: Partial | Final): EstimatedSpan {
     const bounds = {
-      fromMs: this.#ledger.settledMs(),
+      fromMs: this.#ledger.settledMs,
       processedMs: this.#failover.processedMs() ?? this.#processedMs,
       sentMs: this.#failover.sentMs(),
       endpointingMs: this.#options.endpointingMs,
@@ -236,7 +236,7 @@ export class LiveRecognition implements Recognition {
 
   /** An engine without times has returned all text before this time. */
   #onFlushed(untilMs: number): void {
-    if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs(), untilMs, true)
+    if (this.#isEndEstimated) this.#ledger.addFinal(this.#ledger.settledMs, untilMs, true)
     this.#isEndEstimated = false
   }
 
@@ -269,9 +269,9 @@ export class LiveRecognition implements Recognition {
 
   /** Releases settled audio; silence is kept only if the engine has found text in it. */
   #dropSettled(): void {
-    const settledMs = this.#ledger.settledMs()
+    const settledMs = this.#ledger.settledMs
     const speechFromMs = this.#ledger.pendingFromMs() ?? this.#activity.receivedMs()
-    const keepsSilence = this.#transcripts.isOpen()
+    const keepsSilence = this.#transcripts.isOpen
     const silentUntilMs = Math.max(settledMs, speechFromMs - keptSilenceMs)
     this.#failover.dropBefore(keepsSilence ? settledMs : silentUntilMs)
   }

@@ -8,43 +8,35 @@ const blockSamples = 8_192
  * decoders reuse their memory.
  */
 export class ReplayBuffer {
+  /** The oldest sample that is still available. */
+  start = 0
+  /** The position after the newest sample. */
+  end = 0
   readonly #samplesMax: number
   readonly #blocks: Int16Array[] = []
   #blocksStart = 0
-  #start = 0
-  #end = 0
 
   constructor(samplesMax: number) {
     this.#samplesMax = samplesMax
   }
 
-  /** The oldest sample that is still available. */
-  start(): number {
-    return this.#start
-  }
-
-  /** The position after the newest sample. */
-  end(): number {
-    return this.#end
-  }
-
   /** Adds samples; beyond `samplesMax` the oldest are dropped. */
   append(samples: Int16Array): void {
     for (let taken = 0; taken < samples.length; ) {
-      const { block, offset } = this.#blockAt(this.#end)
+      const { block, offset } = this.#blockAt(this.end)
       const fits = taken === 0 && samples.length <= blockSamples - offset
       // Most pieces fit whole, and creating a view costs more than the copy.
       const piece = fits ? samples : samples.subarray(taken, taken + blockSamples - offset)
       block.set(piece, offset)
       taken += piece.length
-      this.#end += piece.length
+      this.end += piece.length
     }
-    const excess = this.#end - this.#samplesMax
-    if (excess > this.#start) this.dropBefore(excess)
+    const excess = this.end - this.#samplesMax
+    if (excess > this.start) this.dropBefore(excess)
   }
 
   read(position: number, count: number): Int16Array {
-    assert(position >= this.#start && position + count <= this.#end, 'the samples are buffered')
+    assert(position >= this.start && position + count <= this.end, 'the samples are buffered')
     const first = this.#blockAt(position)
     if (first.offset + count <= blockSamples) {
       return first.block.slice(first.offset, first.offset + count)
@@ -60,13 +52,13 @@ export class ReplayBuffer {
   }
 
   dropBefore(position: number): void {
-    this.#start = Math.min(Math.max(this.#start, position), this.#end)
-    while (this.#blocks.length > 0 && this.#blocksStart + blockSamples <= this.#start) {
+    this.start = Math.min(Math.max(this.start, position), this.end)
+    while (this.#blocks.length > 0 && this.#blocksStart + blockSamples <= this.start) {
       this.#blocks.shift()
       this.#blocksStart += blockSamples
     }
     // With no block left, the next one starts at the next sample.
-    if (this.#blocks.length === 0) this.#blocksStart = this.#end
+    if (this.#blocks.length === 0) this.#blocksStart = this.end
   }
 
   /** Memory of the blocks. */

@@ -1,5 +1,5 @@
 import { samplesToMs } from '#speech/engine.ts'
-import { createVoiceActivity } from '#speech/voice-activity.ts'
+import { VoiceActivity } from '#speech/voice-activity.ts'
 import type { TimeSpan } from './recognition.ts'
 
 /** Beyond this the oldest spans are joined, pauses included: they count as speech, not silence. */
@@ -58,13 +58,13 @@ export class SpeechSpans {
  */
 export class SpeechActivity {
   readonly spans = new SpeechSpans()
-  readonly #voice: ReturnType<typeof createVoiceActivity>
+  readonly #voice: VoiceActivity
   readonly #sampleRateHz: number
   #received = 0
 
   constructor(sampleRateHz: number) {
     this.#sampleRateHz = sampleRateHz
-    this.#voice = createVoiceActivity(sampleRateHz)
+    this.#voice = new VoiceActivity(sampleRateHz)
   }
 
   write(samples: Int16Array): void {

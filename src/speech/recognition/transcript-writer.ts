@@ -12,6 +12,8 @@ type WriterOptions = Pick<RecognitionOptions, 'partials' | 'words' | 'partialsPe
  * and emits `speech-start` once per segment, before its first text.
  */
 export class TranscriptWriter {
+  /** Whether the open segment has received a text. */
+  isOpen = false
   readonly #options: WriterOptions
   readonly #emit: (event: RecognitionEvent) => void
   readonly #stable = new StablePrefix()
@@ -21,7 +23,6 @@ export class TranscriptWriter {
   #words = 0
   #rev = 0
   #hasStarted = false
-  #isOpen = false
   #shown: PartialText | null = null
 
   constructor(options: WriterOptions, emit: (event: RecognitionEvent) => void) {
@@ -40,7 +41,7 @@ export class TranscriptWriter {
   }
 
   partial(partial: PartialText): void {
-    this.#isOpen = true
+    this.isOpen = true
     if (!this.#showsPartials) return
     this.#throttle.push({ ...partial, ...this.#stable.update(partial.text) })
   }
@@ -69,11 +70,6 @@ export class TranscriptWriter {
     this.#throttle.clear()
     if (this.#shown !== null) this.#showPartial({ ...this.#shown, text: '', stableText: '' })
     this.#reset()
-  }
-
-  /** Whether the open segment has received a text. */
-  isOpen(): boolean {
-    return this.#isOpen
   }
 
   counts(): { readonly finals: number; readonly words: number } {
@@ -105,7 +101,7 @@ export class TranscriptWriter {
   #reset(): void {
     this.#throttle.clear()
     this.#stable.reset()
-    this.#isOpen = false
+    this.isOpen = false
     this.#hasStarted = false
     this.#shown = null
   }

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { type Encoding, encodings } from '#speech/decoders/decoder.ts'
 import { isLanguage, type Language, languages } from '#speech/engine.ts'
-import { SessionError } from './session-error.ts'
+import { SessionError, type SessionErrorCode } from './session-error.ts'
 
 /** The query parameters of a session. */
 export type SessionQuery = {
@@ -50,9 +50,14 @@ export function readSessionQuery(
   parameters: URLSearchParams,
   served: readonly Language[],
 ): SessionQuery {
-  if (parameters.has('language')) throw deprecatedLanguage(served)
+  if (parameters.has('language')) {
+    const message = 'The parameter "language" was renamed; use "lang".'
+    const details = { use: 'lang', supported_languages: served }
+    throw invalid('deprecated_parameter', 'language', message, details)
+  }
   for (const name of knownParameters) {
-    if (parameters.getAll(name).length > 1) throw repeatedParameter(name)
+    if (parameters.getAll(name).length <= 1) continue
+    throw invalid('invalid_parameter', name, `The parameter "${name}" is given more than once.`)
   }
   const language = readLanguage(parameters.get('lang') ?? 'en', served)
   const encoding = readEncoding(parameters.get('encoding'))
@@ -67,10 +72,8 @@ export function readSessionQuery(
 
 function readLanguage(value: string, served: readonly Language[]): Language {
   if (isLanguage(value) && served.includes(value)) return value
-  throw new SessionError('unsupported_language', 'This language is not supported.', {
-    param: 'lang',
-    details: { value: value.slice(0, valueCharsMax), supported_languages: served },
-  })
+  const details = { value: value.slice(0, valueCharsMax), supported_languages: served }
+  throw invalid('unsupported_language', 'lang', 'This language is not supported.', details)
 }
 
 function readEncoding(value: string | null): Encoding {
@@ -78,42 +81,31 @@ function readEncoding(value: string | null): Encoding {
   if (encoding !== undefined) return encoding
   const message =
     value === null ? 'The parameter "encoding" is required.' : 'This encoding is not supported.'
-  throw new SessionError('unsupported_encoding', message, {
-    param: 'encoding',
-    details: { value: value?.slice(0, valueCharsMax) ?? null, supported_encodings: encodings },
-  })
+  const details = {
+    value: value?.slice(0, valueCharsMax) ?? null,
+    supported_encodings: encodings,
+  }
+  throw invalid('unsupported_encoding', 'encoding', message, details)
 }
 
 function readSampleRate(value: string | null, encoding: Encoding): number {
   const param = 'sample_rate_hz'
+  const range = { minimum: sampleRateHzMin, maximum: sampleRateHzMax }
   if (value === null) {
-    throw new SessionError('missing_parameter', `"${param}" is required for ${encoding}.`, {
-      param,
-      details: { minimum: sampleRateHzMin, maximum: sampleRateHzMax },
-    })
+    throw invalid('missing_parameter', param, `"${param}" is required for ${encoding}.`, range)
   }
   const rate = /^\d{1,6}$/.test(value) ? Number(value) : Number.NaN
   if (rate >= sampleRateHzMin && rate <= sampleRateHzMax) return rate
   const message = `"${param}" must be a whole number from ${sampleRateHzMin} to ${sampleRateHzMax}.`
-  throw new SessionError('invalid_parameter', message, {
-    param,
-    details: {
-      value: value.slice(0, valueCharsMax),
-      minimum: sampleRateHzMin,
-      maximum: sampleRateHzMax,
-    },
-  })
+  const details = { value: value.slice(0, valueCharsMax), ...range }
+  throw invalid('invalid_parameter', param, message, details)
 }
 
-function deprecatedLanguage(served: readonly Language[]): SessionError {
-  const message = 'The parameter "language" was renamed; use "lang".'
-  return new SessionError('deprecated_parameter', message, {
-    param: 'language',
-    details: { use: 'lang', supported_languages: served },
-  })
-}
-
-function repeatedParameter(name: string): SessionError {
-  const message = `The parameter "${name}" is given more than once.`
-  return new SessionError('invalid_parameter', message, { param: name })
+function invalid(
+  code: SessionErrorCode,
+  param: string,
+  message: string,
+  details: Record<string, unknown> = {},
+): SessionError {
+  return new SessionError(code, message, { param, details })
 }

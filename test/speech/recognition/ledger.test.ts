@@ -14,7 +14,7 @@ test('every millisecond is counted in exactly one total for random input', () =>
       const startMs = receivedMs + dice.upTo(900)
       receivedMs = startMs + 1 + dice.upTo(2_000)
       if (dice.upTo(4) > 0) speech.add({ startMs, endMs: receivedMs })
-      const settledMs = ledger.settledMs()
+      const settledMs = ledger.settledMs
       const from = settledMs + dice.upTo(receivedMs - settledMs)
       const to = from + dice.upTo(receivedMs - from)
       const chance = dice.upTo(3)

@@ -37,7 +37,7 @@ test('a dropped utterance is withdrawn and its segment number reused', () => {
   writer.withdraw()
   writer.partial({ text: 'hm', startMs: 0, endMs: 100 })
   writer.withdraw()
-  expect(writer.isOpen()).toBe(false)
+  expect(writer.isOpen).toBe(false)
   final(writer, 'go')
   final(writer, 'on')
   expect(texts()).toEqual(['hm', '', 'go', 'on'])

@@ -119,7 +119,7 @@ export class ItemProtocol implements ServerProtocol {
   }
 
   #append(samples: Int16Array): void {
-    this.#session.sendText(appendFrame(samples))
+    this.#session.send(appendFrame(samples))
     this.#audio.sent(samples)
     const reason = this.#pauses.push(samples)
     if (reason !== null && !this.#serverDetectsPauses) this.#commit(reason === 'pause')

@@ -106,7 +106,7 @@ export class NemoProtocol implements ServerProtocol {
   }
 
   #append(samples: Int16Array): void {
-    this.#session.sendBytes(bytesOf(samples))
+    this.#session.send(bytesOf(samples))
     this.#audio.sent(samples)
     const reason = this.#pauses.push(samples)
     if (reason === null) return

@@ -2,7 +2,7 @@ import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { EngineErrorKind } from '#speech/engine.ts'
 import { AudioFramer, bytesOf, EstimatedProgress } from '#speech/engines/server-audio.ts'
 import type { ServerSession } from '#speech/engines/server-session.ts'
-import { createVoiceActivity } from '#speech/voice-activity.ts'
+import { VoiceActivity } from '#speech/voice-activity.ts'
 import type { RealtimeSettings } from './engine.ts'
 
 /** What the protocols of this family share: audio framing, pauses, growing texts and errors. */
@@ -66,7 +66,7 @@ type Stretch = { readonly startMs: number; readonly endMs: number }
 
 /** Finds where to cut audio into utterances, for servers that do not detect pauses. */
 export class PauseFinder {
-  readonly #voice: ReturnType<typeof createVoiceActivity>
+  readonly #voice: VoiceActivity
   readonly #sampleRateHz: number
   readonly #pauseMs: number
   #seenMs = 0
@@ -75,7 +75,7 @@ export class PauseFinder {
   #endMs = 0
 
   constructor(sampleRateHz: number, pauseMs: number) {
-    this.#voice = createVoiceActivity(sampleRateHz)
+    this.#voice = new VoiceActivity(sampleRateHz)
     this.#sampleRateHz = sampleRateHz
     this.#pauseMs = pauseMs
   }

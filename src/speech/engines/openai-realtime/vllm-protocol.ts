@@ -101,7 +101,7 @@ export class VllmProtocol implements ServerProtocol {
       this.#generationFromMs = this.#audio.sentMs
       this.#session.sendJson(startCommit)
     }
-    this.#session.sendText(appendFrame(samples))
+    this.#session.send(appendFrame(samples))
     this.#audio.sent(samples)
     const reason = this.#pauses.push(samples)
     if (reason !== null) this.#closeGeneration(reason === 'pause')
@@ -111,7 +111,7 @@ export class VllmProtocol implements ServerProtocol {
     const missingMs = commitMsMin - (this.#audio.sentMs - this.#generationFromMs)
     if (missingMs > 0) {
       const padding = Math.ceil((missingMs * this.#settings.sampleRateHz) / 1000)
-      this.#session.sendText(appendFrame(new Int16Array(padding)))
+      this.#session.send(appendFrame(new Int16Array(padding)))
     }
     this.#generation = 'closing'
     this.#span = this.#pauses.cut()
