@@ -13,8 +13,8 @@ import type {
   OnConflict,
 } from './files.ts'
 import { createListing, type Listing } from './listing/listing.ts'
-import { deleteFile, type RemovedCounts, removeNode, restoreNode } from './trash/trash.ts'
-import { addFile, addFolder, copyOfFile, replaceContent } from './tree/add.ts'
+import { deleteFile, removeNode, restoreNode } from './trash/trash.ts'
+import { createAdditions } from './tree/add.ts'
 import { changeNode, type NodeChange } from './tree/change.ts'
 import type { NodeKind } from './tree/checks.ts'
 import { createTreeStore, type FilesDatabase, type TreeStore } from './tree/store.ts'
@@ -50,12 +50,12 @@ export type Files = Listing & {
     to: { folderId: string | null; name: string | null; onConflict: OnConflict },
   ): Promise<FileView>
   change(principal: RequestPrincipal, node: NodeOfKind, change: NodeChange): Promise<NodeView>
-  /** Moves a node to the trash; throws `conflict` of code `folder_not_empty`. */
+  /** Moves a node to the trash and counts the trashed nodes. Throws `folder_not_empty`. */
   remove(
     principal: RequestPrincipal,
     node: NodeOfKind,
     options: { isRecursive: boolean; ifVersion: IsExpected | null },
-  ): Promise<RemovedCounts>
+  ): Promise<{ files: number; folders: number }>
   /** Deletes a file permanently; requires the owner. */
   deleteFile(
     principal: RequestPrincipal,
@@ -69,7 +69,7 @@ export type Files = Listing & {
   ): Promise<NodeView>
 }
 
-export type NodeOfKind = { readonly kind: NodeKind; readonly id: string }
+type NodeOfKind = { readonly kind: NodeKind; readonly id: string }
 
 export type FilesDeps = {
   database: FilesDatabase
@@ -86,14 +86,10 @@ export function createFiles(deps: FilesDeps): Files {
   const treeDeps: TreeDeps = { ...deps, store: createTreeStore(deps.database) }
   return {
     ...createListing(deps.database, deps),
-    create: (principal, file) => addFile(treeDeps, principal, file),
-    replaceContent: (principal, id, content, check) =>
-      replaceContent(treeDeps, principal, { id, content, check }),
-    createFolder: (principal, folder) => addFolder(treeDeps, principal, folder),
-    copy: (principal, id, to) => copyOfFile(treeDeps, principal, id, to),
-    change: (principal, node, change) => changeNode(treeDeps, principal, node, change),
-    remove: (principal, node, options) => removeNode(treeDeps, principal, node, options),
-    deleteFile: (principal, file) => deleteFile(treeDeps, principal, file),
-    restore: (principal, node, options) => restoreNode(treeDeps, principal, node, options),
+    ...createAdditions(treeDeps),
+    change: changeNode(treeDeps),
+    remove: removeNode(treeDeps),
+    deleteFile: deleteFile(treeDeps),
+    restore: restoreNode(treeDeps),
   }
 }

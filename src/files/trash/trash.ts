@@ -1,4 +1,4 @@
-import { isAtLeast, type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
+import { isAtLeast, notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey } from '#files/names.ts'
 import {
   freeName,
@@ -16,12 +16,10 @@ import {
   type TreeLocation,
   writeNode,
 } from '#files/tree/store.ts'
-import type { NodeOfKind, TreeDeps } from '#files/tree.ts'
+import type { Files, TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
-import type { IsExpected } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   findTrashed,
   findTrashedSubtree,
@@ -30,75 +28,61 @@ import {
   untrashNodes,
 } from './store.ts'
 
-/** The number of trashed nodes, including the node itself. */
-export type RemovedCounts = { readonly files: number; readonly folders: number }
-
 /** Moves a node with everything in it to the trash of its owner. */
-export async function removeNode(
-  deps: TreeDeps,
-  principal: RequestPrincipal,
-  { kind, id }: NodeOfKind,
-  { isRecursive, ifVersion }: { isRecursive: boolean; ifVersion: IsExpected | null },
-): Promise<RemovedCounts> {
-  return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const found = await findNode(transaction, principal, id)
-    requireVersion(requireNode(found, { kind, id, role: 'editor' }), ifVersion)
-    if (!isRecursive && (await hasChildren(transaction, id))) {
-      throw new AppError('conflict', 'The folder is not empty; delete it with recursive=true.', {
-        param: 'recursive',
-        code: 'folder_not_empty',
-      })
-    }
-    const { nodes } = await findSubtree(transaction, id)
-    const ids = nodes.map((node) => node.id)
-    await trashNodes(transaction, ids, { trashId: id, now: deps.now() })
-    await notifyInBatches(deps.hooks, transaction, 'trashed', nodes)
-    const files = nodes.filter((node) => node.kind === 'file').length
-    return { files, folders: nodes.length - files }
-  })
-}
+export const removeNode =
+  (deps: TreeDeps): Files['remove'] =>
+  (principal, { kind, id }, { isRecursive, ifVersion }) =>
+    deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
+      const found = await findNode(transaction, principal, id)
+      requireVersion(requireNode(found, { kind, id, role: 'editor' }), ifVersion)
+      if (!isRecursive && (await hasChildren(transaction, id))) {
+        throw new AppError('conflict', 'The folder is not empty; delete it with recursive=true.', {
+          param: 'recursive',
+          code: 'folder_not_empty',
+        })
+      }
+      const { nodes } = await findSubtree(transaction, id)
+      const ids = nodes.map((node) => node.id)
+      await trashNodes(transaction, ids, { trashId: id, now: deps.now() })
+      await notifyInBatches(deps.hooks, transaction, 'trashed', nodes)
+      const files = nodes.filter((node) => node.kind === 'file').length
+      return { files, folders: nodes.length - files }
+    })
 
 /** Deletes a file permanently, whether or not it is in the trash. Requires its owner. */
-export async function deleteFile(
-  deps: TreeDeps,
-  principal: RequestPrincipal,
-  { id, ifVersion }: { id: string; ifVersion: IsExpected | null },
-): Promise<void> {
-  await deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const trashed = await findTrashed(transaction, principal, id)
-    if (trashed?.role !== 'owner' || trashed.kind !== 'file') {
-      const found = await findNode(transaction, principal, id)
-      requireVersion(requireNode(found, { kind: 'file', id, role: 'owner' }), ifVersion)
-    }
-    await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
-    await deleteNode(transaction, id)
-  })
-}
+export const deleteFile =
+  (deps: TreeDeps): Files['deleteFile'] =>
+  (principal, { id, ifVersion }) =>
+    deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
+      const trashed = await findTrashed(transaction, principal, id)
+      if (trashed?.role !== 'owner' || trashed.kind !== 'file') {
+        const found = await findNode(transaction, principal, id)
+        requireVersion(requireNode(found, { kind: 'file', id, role: 'owner' }), ifVersion)
+      }
+      await notifyInBatches(deps.hooks, transaction, 'deleted', [{ id, kind: 'file' }])
+      await deleteNode(transaction, id)
+    })
 
 /**
  * Restores a node with everything that was trashed along with it, to its folder or, if that is gone,
  * to the top level of its owner. A node outside the trash is returned unchanged.
  */
-export async function restoreNode(
-  deps: TreeDeps,
-  principal: RequestPrincipal,
-  { kind, id }: NodeOfKind,
-  { onConflict }: { onConflict: OnConflict },
-): Promise<NodeView> {
-  return deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
-    const trashed = await findTrashed(transaction, principal, id)
-    if (trashed === undefined) {
-      requireNode(await findNode(transaction, principal, id), { kind, id, role: 'editor' })
-    } else {
-      if (trashed.kind !== kind || !mayRestore(trashed)) throw nodeNotFound(kind, id)
-      requireRetained(deps, trashed)
-      await restoreSubtree(deps, transaction, trashed, onConflict)
-    }
-    const view = await readView(transaction, principal, id)
-    if (view === undefined) throw nodeNotFound(kind, id)
-    return view
-  })
-}
+export const restoreNode =
+  (deps: TreeDeps): Files['restore'] =>
+  (principal, { kind, id }, { onConflict }) =>
+    deps.store.inTrees({ nodes: [id], owners: [] }, async (transaction) => {
+      const trashed = await findTrashed(transaction, principal, id)
+      if (trashed === undefined) {
+        requireNode(await findNode(transaction, principal, id), { kind, id, role: 'editor' })
+      } else {
+        if (trashed.kind !== kind || !mayRestore(trashed)) throw nodeNotFound(kind, id)
+        requireRetained(deps, trashed)
+        await restoreSubtree(deps, transaction, trashed, onConflict)
+      }
+      const view = await readView(transaction, principal, id)
+      if (view === undefined) throw nodeNotFound(kind, id)
+      return view
+    })
 
 /** A node without a live parent returns to the top level, which only its owner can see. */
 function mayRestore({ role, isParentLive }: TrashedNode): boolean {

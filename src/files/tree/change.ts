@@ -1,7 +1,7 @@
 import { mergeAttributes } from '#files/attributes.ts'
-import { type NodeView, notifyInBatches, type OnConflict } from '#files/files.ts'
+import { notifyInBatches, type OnConflict } from '#files/files.ts'
 import { nameKey, parseName } from '#files/names.ts'
-import type { TreeDeps } from '#files/tree.ts'
+import type { Files, TreeDeps } from '#files/tree.ts'
 import { readView } from '#files/view-store.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { IsExpected } from '#lib/entity-tag.ts'
@@ -10,7 +10,6 @@ import type { RequestPrincipal } from '#lib/request-context.ts'
 import {
   findDestination,
   freeName,
-  type NodeKind,
   nodeNotFound,
   requireDepth,
   requireNode,
@@ -40,45 +39,42 @@ export type NodeChange = {
 }
 
 /** Renames, moves, and changes the attributes of a node in one transaction. */
-export async function changeNode(
-  deps: TreeDeps,
-  principal: RequestPrincipal,
-  { kind, id }: { kind: NodeKind; id: string },
-  change: NodeChange,
-): Promise<NodeView> {
-  const to = change.folderId ?? null
-  const owners = change.folderId === null ? [principal.userId] : []
-  return deps.store.inTrees({ nodes: [id, to], owners }, async (transaction) => {
-    const found = await findNode(transaction, principal, id)
-    const node = requireNode(found, { kind, id, role: 'editor' })
-    requireVersion(node, change.ifVersion)
-    if (change.attributes !== undefined) {
-      const current = await readStoredAttributes(transaction, id)
-      await writeAttributes(transaction, id, mergeAttributes(current, change.attributes))
-    }
-    const destination = await destinationOf(transaction, principal, node, change)
-    const moved =
-      destination === null ? null : await checkMove(deps, { transaction, node, destination })
-    const location = destination ?? node
-    const name = await freeName(transaction, location, {
-      name: change.name === undefined ? node.name : parseName(change.name),
-      onConflict: change.onConflict,
-      exceptId: id,
-    })
-    const { parentId } = location
-    await writeNode(transaction, id, { parentId, name, key: nameKey(name), now: deps.now() })
-    if (moved !== null) {
-      const ids = moved.map((movedNode) => movedNode.id)
-      if (location.ownerId !== node.ownerId) {
-        await transferOwnership(transaction, ids, location.ownerId)
+export const changeNode =
+  (deps: TreeDeps): Files['change'] =>
+  (principal, { kind, id }, change) => {
+    const to = change.folderId ?? null
+    const owners = change.folderId === null ? [principal.userId] : []
+    return deps.store.inTrees({ nodes: [id, to], owners }, async (transaction) => {
+      const found = await findNode(transaction, principal, id)
+      const node = requireNode(found, { kind, id, role: 'editor' })
+      requireVersion(node, change.ifVersion)
+      if (change.attributes !== undefined) {
+        const current = await readStoredAttributes(transaction, id)
+        await writeAttributes(transaction, id, mergeAttributes(current, change.attributes))
       }
-      await notifyInBatches(deps.hooks, transaction, 'moved', moved)
-    }
-    const view = await readView(transaction, principal, id)
-    if (view === undefined) throw nodeNotFound(kind, id)
-    return view
-  })
-}
+      const destination = await destinationOf(transaction, principal, node, change)
+      const moved =
+        destination === null ? null : await checkMove(deps, { transaction, node, destination })
+      const location = destination ?? node
+      const name = await freeName(transaction, location, {
+        name: change.name === undefined ? node.name : parseName(change.name),
+        onConflict: change.onConflict,
+        exceptId: id,
+      })
+      const { parentId } = location
+      await writeNode(transaction, id, { parentId, name, key: nameKey(name), now: deps.now() })
+      if (moved !== null) {
+        const ids = moved.map((movedNode) => movedNode.id)
+        if (location.ownerId !== node.ownerId) {
+          await transferOwnership(transaction, ids, location.ownerId)
+        }
+        await notifyInBatches(deps.hooks, transaction, 'moved', moved)
+      }
+      const view = await readView(transaction, principal, id)
+      if (view === undefined) throw nodeNotFound(kind, id)
+      return view
+    })
+  }
 
 type Destination = TreeLocation & { depth: number }
 
