@@ -35,7 +35,7 @@ async function typesOf(fields: object): Promise<string[]> {
   return response.output.map(({ type }) => type)
 }
 
-test('both are called, and the answer quotes the file', async () => {
+test('both are called, and the response quotes the file', async () => {
   expect(await typesOf({})).toEqual(['mcp_list_tools', 'mcp_call', 'file_search_call', 'message'])
 })
 

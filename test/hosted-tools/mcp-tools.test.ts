@@ -30,7 +30,7 @@ async function openListed(body: object, from = box()) {
   return { ...tools, items }
 }
 
-test('the tools of a server are shown as a list, and offered under its label', async () => {
+test('the tools of a server are listed, and named with its label', async () => {
   const { opened, items } = await openListed({ tools: [docs] })
   expect(items).toMatchObject([{ type: 'mcp_list_tools', server_label: 'docs' }])
   expect(items[0]).not.toHaveProperty('error')
@@ -42,7 +42,7 @@ test('the tools of a server are shown as a list, and offered under its label', a
   })
 })
 
-test('only allowed tools are shown and offered', async () => {
+test('only allowed tools are listed and sent', async () => {
   for (const allowed_tools of [
     ['get_weather'],
     { tool_names: ['get_weather'] },
@@ -55,7 +55,7 @@ test('only allowed tools are shown and offered', async () => {
   }
 })
 
-test('a list is used again for a while, by whoever has the same credentials', async () => {
+test('a list is cached per set of credentials', async () => {
   const from = box()
   const before = server.lists()
   await openListed({ tools: [docs] }, from)
@@ -76,7 +76,7 @@ const listed = {
 }
 const user = { role: 'user', content: 'Hello' }
 
-test('a list in the input is used in place of a new one, unless it lacks an allowed tool', async () => {
+test('a list in the input replaces a list request unless it lacks an allowed tool', async () => {
   const before = server.lists()
   const { opened } = await open({ input: [listed, user], tools: [docs] })
   expect([opened.opening.length, server.lists() - before]).toEqual([0, 0])
@@ -89,7 +89,7 @@ test('a list in the input is used in place of a new one, unless it lacks an allo
   expect(names(again)).toEqual(['mcp__docs__get_weather', 'mcp__docs__fail'])
 })
 
-test('names are legal, no longer than may be, and never those of the caller', async () => {
+test("names are legal, at most 64 characters long, and distinct from the client's tools", async () => {
   const long = 'a_tool_with_a_name_that_is_longer_than_every_name_that_is_legal_here'
   const tools = [long, 'with space', 'with.dot', 'with_dot'].map((name) => ({
     name,
@@ -103,12 +103,12 @@ test('names are legal, no longer than may be, and never those of the caller', as
   expect(offered).not.toContain('mcp__docs__with_dot')
 })
 
-test('what does not name a tool of the server is no call of ours', async () => {
+test('other names are not handled', async () => {
   const { opened } = await openListed({ tools: [docs] })
   expect([opened.call('get_weather'), opened.call('mcp__docs__absent')]).toEqual([null, null])
 })
 
-test('arguments that are no JSON object are told to the model, and none count as empty', async () => {
+test('invalid arguments are reported to the model, and missing ones are an empty object', async () => {
   const { opened } = await openListed({ tools: [docs] })
   for (const args of ['[1]', '{"half', '"x"']) {
     const { item, result } = await callTool(opened, 'mcp__docs__get_weather', args)
@@ -118,7 +118,7 @@ test('arguments that are no JSON object are told to the model, and none count as
   expect(await callTool(opened, 'mcp__docs__numbers', '')).toMatchObject({ result: '{"sum":3}' })
 })
 
-test('an output that is longer than may be is cut, and says so', async () => {
+test('output beyond the limit is truncated with a notice', async () => {
   const { opened } = await openListed({ tools: [docs] }, box({ outputCharsMax: 100 }))
   const { item, result } = await callTool(opened, 'mcp__docs__huge')
   expect(result).toBe(`${'x'.repeat(100)}\n[Truncated: the output is longer than 100 characters.]`)
@@ -147,7 +147,7 @@ for (const [rule, asked] of approvals) {
   })
 }
 
-test('a call that waits for approval bears the same id from its beginning to its end', async () => {
+test('an approval request keeps its id', async () => {
   const { opened } = await openListed({ tools: [{ ...docs, require_approval: 'always' }] })
   const call = opened.call('mcp__docs__fail')
   const { item, result } = (await call?.run('{"a":1}', new AbortController().signal)) ?? {}
@@ -161,7 +161,7 @@ test('a call that waits for approval bears the same id from its beginning to its
   expect([call?.begin('{"a":1}'), result]).toEqual([item, null])
 })
 
-test('tool_choice is put into the names of the offer', async () => {
+test('tool_choice uses the function names', async () => {
   const own = { type: 'function', name: 'mine', parameters: {} }
   const choose = async (tool_choice: unknown, allowed_tools?: string[]) => {
     const tool = { ...docs, ...(allowed_tools === undefined ? {} : { allowed_tools }) }
@@ -198,7 +198,7 @@ test('tool_choice is put into the names of the offer', async () => {
   expect(await choose('required', ['fail'])).toMatchObject({ choice: { type: 'required' } })
 })
 
-test('tools that may not be called are not even listed', async () => {
+test('tools that must not be called are not listed', async () => {
   const { opened } = await open({ tools: [docs], tool_choice: 'none' })
   expect(opened.opening).toEqual([])
 })

@@ -9,7 +9,7 @@ import { createFileSearch } from '#retrieval/file-search/file-search.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { parse } from '#test/surfaces/responses/parsing.ts'
 
-/** The hosted tools of requests, as their bodies ask for them. */
+/** The hosted tools of request bodies. */
 
 type Given = {
   mcpServer?: Partial<Config['mcpServer'][number]>[]
@@ -42,7 +42,7 @@ async function findNothing(): Promise<never> {
 
 type Toolbox = ReturnType<typeof toolbox>
 
-/** Opens the tools of a body, for a caller of these groups. */
+/** Opens the tools of a body, for a principal in these groups. */
 export async function openBody(box: Toolbox, body: object, groups: readonly string[] = []) {
   const { hosted, request } = parse(body)
   const caller = { userId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d', groups }
@@ -56,7 +56,7 @@ export const docs = { type: 'mcp', server_label: 'docs', require_approval: 'neve
 
 const { signal } = new AbortController()
 
-/** Does what comes before the model; gives the items that it showed. */
+/** Runs the opening steps and returns their items. */
 export async function runOpening({ opening }: HostedTools) {
   const outcomes = await Promise.all(opening.map(({ call, args }) => call.run(args, signal)))
   return outcomes.map(({ item }) => item)

@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 
-/** A server of the older protocol, spoken by hand, so that it can also do everything wrong. */
+/** A hand-written server of the older protocol, which can violate it in every way. */
 export type RawMcp = {
   readonly url: string
   /** `POST tools/call`, `GET`, `DELETE`, each with its session. */
@@ -8,7 +8,7 @@ export type RawMcp = {
   stop(): Promise<void>
 }
 
-/** What a server says to one message; undefined: as it should be. */
+/** The response to one message; undefined: a valid one. */
 export type RawAnswer = (
   message: JsonObject,
   request: Request,

@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 
-/** A real MCP server on loopback, with a tool for every way in which a call can go. */
+/** A real MCP server on loopback, with a tool for every outcome of a call. */
 export type ServedMcp = {
   readonly url: string
   /** Every HTTP request so far. */
@@ -9,11 +9,11 @@ export type ServedMcp = {
   /** The names of the tools that ran, in the order in which they began. */
   readonly calls: readonly string[]
   readonly slow: {
-    /** Calls of the slow tool that run now, and the most that ran at once. */
+    /** Running calls of the slow tool, and their maximum. */
     running: number
     most: number
     aborted: number
-    /** Lets every slow call of now end. */
+    /** Ends all running slow calls. */
     release(): void
   }
   /** How often the tools were listed. */

@@ -26,7 +26,7 @@ async function refusal(box: Box, tool: object, groups: readonly string[] = []) {
   throw new Error('it was accepted')
 }
 
-test('a server of the configuration is used by its label, or by its URL under another one', async () => {
+test('a configured server is found by its label or its URL', async () => {
   const box = toolbox({ mcpServer: [{ url: server.url }] })
   for (const tool of [docs, { ...docs, server_label: 'mine', server_url: server.url }]) {
     const { opened } = await openBody(box, { tools: [tool] })
@@ -36,7 +36,7 @@ test('a server of the configuration is used by its label, or by its URL under an
   }
 })
 
-test('a server for certain groups is not there for others', async () => {
+test('a server for certain groups is not available to others', async () => {
   const mcpServer = [{ url: server.url, groups: ['staff', 'admins'] }]
   const { opened } = await openBody(toolbox({ mcpServer }), { tools: [docs] }, ['admins'])
   expect(opened.opening).toHaveLength(1)
@@ -80,12 +80,12 @@ const refusals: readonly [why: string, box: Box, serverUrl: string, sentence: st
 ]
 
 for (const [why, box, serverUrl, sentence] of refusals) {
-  test(`a server that a caller may not name: ${why}`, async () => {
+  test(`a server URL is rejected: ${why}`, async () => {
     expect(await refusal(box, { server_url: serverUrl })).toEqual([400, url, `${url} ${sentence}.`])
   })
 }
 
-test('the credentials of the caller go to the server, and headers of the protocol do not', async () => {
+test("the client's credentials are sent to the server, protocol headers are not", async () => {
   const { opened } = await openBody(toolbox({ mcpServer: [{ url: server.url }] }), {
     tools: [
       {
@@ -109,7 +109,7 @@ test('the credentials of the caller go to the server, and headers of the protoco
   expect(headers?.get('host')).toBe(new URL(server.url).host)
 })
 
-test('what the administrator set goes first, and is not seen in what the server says', async () => {
+test('configured headers take precedence and are redacted', async () => {
   const key = 'a-secret-of-the-administrator'
   const box = toolbox({ mcpServer: [{ url: server.url, key, headers: { 'X-Team': 'blue' } }] })
   const tool = { ...docs, authorization: 'of-the-caller', headers: { 'x-team': 'red' } }
@@ -124,7 +124,7 @@ test('what the administrator set goes first, and is not seen in what the server 
   ])
 })
 
-test('a public server is asked by the caller’s word, at the address that was checked', async () => {
+test('a public server is called at its validated address', async () => {
   const asked: string[] = []
   const { opened } = await openBody(
     toolbox({

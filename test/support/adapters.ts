@@ -2,7 +2,7 @@ import { loadConfig } from '#config/load.ts'
 import { adapters } from '#inference/upstreams/index.ts'
 import { createLlama } from '#inference/upstreams/llama/adapter.ts'
 
-/** Every adapter, where no model is installed on this machine. */
+/** Every adapter, without local models. */
 export const adaptersWithoutModels = {
   ...adapters,
   llama: createLlama({

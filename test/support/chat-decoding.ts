@@ -17,7 +17,7 @@ export type DecodingOptions = Partial<Omit<ChatDecoderOptions, 'toolNames'>> & {
   request?: Partial<Pick<GenerationRequest, 'tools' | 'toolChoice'>>
 }
 
-/** Decodes the bytes of a stream, divided as given; the grammar is checked on the way. */
+/** Decodes the bytes of a stream in these pieces, and checks the grammar. */
 export function decodeBytes(pieces: Iterable<Uint8Array>, options: DecodingOptions = {}): Decoded {
   return decode(options, (push) => {
     const parser = createEventStreamParser({ eventBytesMax: 1_048_576 })
@@ -27,7 +27,7 @@ export function decodeBytes(pieces: Iterable<Uint8Array>, options: DecodingOptio
   })
 }
 
-/** Decodes data payloads: JSON texts, or values to be made JSON. Nothing is added at the end. */
+/** Decodes data payloads: JSON texts, or values to be serialised. Nothing is added at the end. */
 export function decodePayloads(payloads: readonly unknown[], options?: DecodingOptions): Decoded {
   return decode(options ?? {}, (push) => {
     for (const payload of payloads) {

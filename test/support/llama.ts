@@ -20,22 +20,22 @@ export const lacksLlama = llamaPackage === undefined
 
 if (lacksLlama) console.warn('SLUICE_TEST_LLAMA_PACKAGE names no folder: no model is run')
 
-/** One thread, so that models do not wait for one another on a busy machine. */
+/** One thread, so that models do not block each other on a busy machine. */
 export const quietSettings = { threads: 1, gpu: false }
 
-/** A model is loaded at a low priority: beside other tests that takes most of a minute. */
+/** Models load at low priority, which takes up to a minute beside other tests. */
 export const modelPatienceMs = 180_000
 
 export type LlamaWorld = {
   readonly llama: Llama
   readonly folder: string
-  /** What the log said. */
+  /** The log lines. */
   readonly lines: readonly { message: string; fields: Readonly<Record<string, unknown>> }[]
   logged(message: string): number
-  /** Installs a model, or another in place of one. */
+  /** Installs a model, or replaces it. */
   install(name: string, file?: TinyGguf | string): LocalModel
   uninstall(name: string): void
-  /** The processes of models that run. */
+  /** The running model processes. */
   processes(): number[]
   generate(given: Asked): AsyncIterable<EventBatch>
   ask(given: Asked): Promise<Answer>
@@ -50,7 +50,7 @@ type Asked = Partial<GenerationRequest> & {
 
 type Answer = Awaited<ReturnType<typeof collectEvents>> & { text: string }
 
-/** The adapter with models of which one, `tiny`, is there from the beginning and never comes to an end. */
+/** The adapter with an installed model `tiny`, whose output never ends by itself. */
 export function startLlama(settings: Partial<LlamaSettings> = {}): LlamaWorld {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-llama-'))
   const installed = new Map<string, LocalModel>()
@@ -105,7 +105,7 @@ export function startLlama(settings: Partial<LlamaSettings> = {}): LlamaWorld {
   }
 }
 
-/** It goes on until it is stopped, or its context is full. */
+/** It generates until it is stopped or its context is full. */
 export const endless: TinyGguf = { endBias: -50 }
 
 export function textOf(events: readonly GenerationEvent[]): string {

@@ -33,7 +33,7 @@ export function checkMessageBeginning(wire: string): MessageFrame[] {
   return frames
 }
 
-/** Frames as they stand on the wire. */
+/** Frames as they are sent. */
 function readMessageFrames(wire: string): MessageFrame[] {
   const blocks = wire.split('\n\n')
   expect(blocks.pop(), 'the last frame is whole').toBe('')

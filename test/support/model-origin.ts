@@ -10,7 +10,7 @@ export type OriginQuestion = {
 }
 
 type PutOptions = {
-  /** With its quotes; null: none is said. Default: made of the content. */
+  /** With quotes; null: none. Default: derived from the content. */
   etag?: string | null
   /** Whether parts can be asked for; default true. */
   hasRanges?: boolean

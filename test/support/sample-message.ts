@@ -67,7 +67,7 @@ export function sampleMessage(): MessageFrame[] {
   ]
 }
 
-/** Frames as they stand on the wire. */
+/** Frames as they are sent. */
 export function messageWire(frames: readonly MessageFrame[]): string {
   return frames.map((frame) => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`).join('')
 }

@@ -39,7 +39,7 @@ export function number(frames: readonly Frame[], first = 0): Frame[] {
   return frames.map((frame, at) => ({ ...frame, sequence_number: first + at }))
 }
 
-/** Frames as they stand on the wire. */
+/** Frames as they are sent. */
 export function wireOf(frames: readonly Frame[]): string {
   const events = frames.map((frame) => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`)
   return `${events.join('')}data: [DONE]\n\n`

@@ -24,7 +24,7 @@ export function messagesAnswer(body: string): ReplayAnswer {
   return { body: messageStream(blocks, { stop_reason: stopReason, stop_sequence: stopSequence }) }
 }
 
-/** Frames as they stand on the wire. */
+/** Frames as they are sent. */
 export function messageWire(events: readonly JsonObject[]): string {
   return events
     .map((event) => `event: ${event['type']}\ndata: ${JSON.stringify(event)}\n\n`)

@@ -14,9 +14,9 @@ export type TinyGguf = {
    * model prefers letters to other bytes by 8.
    */
   endBias?: number
-  /** Further metadata, or other values than these. */
+  /** Additional or replaced metadata. */
   metadata?: Readonly<Record<string, GgufValue>>
-  /** Left out of the file, which then is broken. */
+  /** Omitted, which makes the file invalid. */
   withoutTensor?: string
 }
 
@@ -36,7 +36,7 @@ const forward = 128
 const alignment = 32
 const letterBias = 8
 
-/** Each turn between two marks, as many models have it. */
+/** Each turn between two markers, as in many chat templates. */
 const chatTemplate = `{%- for message in messages -%}
 {{ '<|turn|>' + message['role'] + '\\n' + message['content'] + '<|end|>\\n' }}
 {%- endfor -%}
@@ -64,7 +64,7 @@ export function tinyGguf(options: TinyGguf = {}): Uint8Array {
 
 type Vocabulary = { tokens: readonly string[]; kinds: readonly number[] }
 
-/** As llama.cpp numbers the kinds of tokens. */
+/** The token types of llama.cpp. */
 const kind = { normal: 1, unknown: 2, control: 3, byte: 6 }
 const endToken = 4
 
@@ -161,7 +161,7 @@ function tinyTensors(
   return [embedding, ones('output_norm.weight'), output, ...blocks.flat()]
 }
 
-/** Numbers between -1 and 1 that look like chance and are the same in every run. */
+/** Deterministic pseudo-random numbers between -1 and 1. */
 function createChance(seed: number): () => number {
   let state = seed
   return () => {
@@ -170,7 +170,7 @@ function createChance(seed: number): () => number {
   }
 }
 
-/** As the format numbers the types of values. */
+/** The value types of the format. */
 const valueType = { u32: 4, i32: 5, f32: 6, bool: 7, string: 8, array: 9 }
 const float32Tensor = 0
 

@@ -53,7 +53,7 @@ const tool = (name: string): McpTool => ({
 const call = (session: McpSession, name: string, args = {}) =>
   session.call(tool(name), args, signal)
 
-test('a server of today lists its tools and runs them, over one session', async () => {
+test('a server lists its tools and runs them over one session', async () => {
   const server = await serve()
   const session = connect(server.url)
   const listed = await session.list(signal)
@@ -65,7 +65,7 @@ test('a server of today lists its tools and runs them, over one session', async 
   expect(server.requests.filter(({ body }) => body.includes('server/discover'))).toHaveLength(1)
 })
 
-test('what a tool gives is one text, whatever it consists of', async () => {
+test('every tool result becomes one text', async () => {
   const session = connect((await serve()).url)
   expect(await call(session, 'picture')).toEqual({
     text: 'Look:\n[image of type image/png, not shown]',
@@ -73,7 +73,7 @@ test('what a tool gives is one text, whatever it consists of', async () => {
   expect(await call(session, 'numbers')).toEqual({ text: '{"sum":3}' })
 })
 
-test('a tool that says that it failed, fails with its own words', async () => {
+test('a failed tool keeps its error text', async () => {
   const session = connect((await serve()).url)
   expect(await call(session, 'fail')).toEqual({
     error: { type: 'mcp_tool_execution_error', content: [{ type: 'text', text: 'it broke' }] },
@@ -81,7 +81,7 @@ test('a tool that says that it failed, fails with its own words', async () => {
 })
 
 for (const form of ['json', 'sse'] as const) {
-  test(`a server of the older protocol is understood (${form}), and its session ended`, async () => {
+  test(`a server of the older protocol works (${form}), and its session is ended`, async () => {
     const server = await serveRaw(undefined, form)
     const session = connect(server.url)
     const [listed, called] = await Promise.all([session.list(signal), call(session, 'echo')])
@@ -93,7 +93,7 @@ for (const form of ['json', 'sse'] as const) {
   })
 }
 
-test('pages of a list are read to their end, but not for ever', async () => {
+test('pages of a list are read up to a limit', async () => {
   let pages = 0
   const { url } = await serveRaw((message) => {
     if (message['method'] !== 'tools/list') return undefined
@@ -174,7 +174,7 @@ for (const [what, body] of Object.entries(streams)) {
   })
 }
 
-test('a server that answers wrongly from the start cannot be listed', async () => {
+test('a server that violates the protocol cannot be listed', async () => {
   const page = () => new Response('<html>', { headers: { 'content-type': 'text/html' } })
   expect(await connect((await serveRaw(page)).url).list(signal)).toHaveProperty('error')
   expect(await connect('http://127.0.0.1:1/mcp').list(signal)).toEqual({
@@ -182,7 +182,7 @@ test('a server that answers wrongly from the start cannot be listed', async () =
   })
 })
 
-test('a call that takes too long fails, and the next one does not', async () => {
+test('a call that times out fails, and the next one succeeds', async () => {
   const server = await serve()
   const session = connect(server.url, { callMs: 100 })
   expect(await call(session, 'slow', { city: 'Oslo' })).toEqual({
@@ -191,14 +191,14 @@ test('a call that takes too long fails, and the next one does not', async () => 
   expect(await call(session, 'get_weather', { city: 'Rome' })).toEqual({ text: 'rain in Rome' })
 })
 
-test('a server that does not even answer a greeting fails in time', async () => {
+test('a server that does not respond to the handshake times out', async () => {
   const { url } = await serveRaw(() => new Promise(() => {}))
   expect(await connect(url, { listMs: 100 }).list(signal)).toMatchObject({
     error: { type: 'http_error', code: 504 },
   })
 })
 
-test('an abort ends the call at once, and the server sees it', async () => {
+test('an abort ends the call immediately and cancels it at the server', async () => {
   const server = await serve()
   const session = connect(server.url)
   const caller = new AbortController()
@@ -210,7 +210,7 @@ test('an abort ends the call at once, and the server sees it', async () => {
   await eventually('the server sees it', () => server.slow.aborted === 1)
 })
 
-test('closing ends what is under way, over the older protocol too', async () => {
+test('closing aborts running requests, over the older protocol too', async () => {
   let isGone = false
   const server = await serveRaw((message, request) => {
     if (message['method'] !== 'tools/call') return undefined

@@ -15,7 +15,7 @@ function textOf(events: readonly GenerationEvent[]): string {
   return events.map((event) => (event.type === 'text-delta' ? event.text : '')).join('')
 }
 
-/** The calls of an answer: what each is called by, and with what. */
+/** The calls of a response: name and arguments. */
 function callsOf(events: readonly GenerationEvent[]) {
   const calls: { name: string; input: string }[] = []
   for (const event of events) {
@@ -63,7 +63,7 @@ test('every demo model is listed, and no other exists', async () => {
 })
 
 describe('demo', () => {
-  test('answers word by word with what it was told', async () => {
+  test('repeats the prompt word by word', async () => {
     const { events, text, error } = await ask('demo', { items: [userMessage('two words')] })
     expect(error).toBeNull()
     expect(text).toStartWith('You said: two words\n\n')
@@ -97,14 +97,14 @@ describe('demo', () => {
     expect(finishOf(events)).toMatchObject({ reason: 'length', usage: { outputTokens: 2 } })
   })
 
-  test('answers in JSON where that is asked for', async () => {
+  test('responds with JSON where the request asks for it', async () => {
     const object = await ask('demo-fast', { format: { type: 'json-object' } })
     expect(JSON.parse(object.text)).toEqual({ answer: expect.stringContaining('You said: Hello') })
     const shaped = await ask('demo-fast', { format: jsonSchema })
     expect(JSON.parse(shaped.text)).toEqual({ answer: 1 })
   })
 
-  test('calls a tool when it must', async () => {
+  test('calls a tool when a call is required', async () => {
     const choice = { type: 'tool', name: 'clock', form: 'function' } as const
     const { events } = await ask('demo-fast', { tools: [weather, clock], toolChoice: choice })
     expect(callsOf(events)).toEqual([{ name: 'clock', input: '{}' }])
@@ -112,7 +112,7 @@ describe('demo', () => {
     expect(text).toStartWith('You said')
   })
 
-  test('calls a tool that the prompt speaks of, and answers with its result', async () => {
+  test('calls a tool that the prompt mentions and responds with its result', async () => {
     const tools = [{ ...weather, name: 'getWeather' }, clock]
     const items: RequestItem[] = [userMessage('What is the weather in Oslo?')]
     const asked = await ask('demo-fast', { tools, items })
@@ -125,7 +125,7 @@ describe('demo', () => {
 })
 
 describe('demo-reasoning', () => {
-  test('reasons, then answers, and counts both', async () => {
+  test('reasons, then responds, and counts both', async () => {
     const { events, types } = await ask('demo-reasoning')
     expect(types.indexOf('reasoning-end')).toBeLessThan(types.indexOf('text-start'))
     const usage = finishOf(events)?.usage
@@ -133,7 +133,7 @@ describe('demo-reasoning', () => {
     expect(usage?.outputTokens).toBeGreaterThan(usage?.reasoningTokens ?? 0)
   })
 
-  test('does not reason when told so', async () => {
+  test('does not reason with effort none', async () => {
     const { types } = await ask('demo-reasoning', { reasoning: { effort: 'none', summary: null } })
     expect(types).not.toContain('reasoning-start')
   })
@@ -146,7 +146,7 @@ describe('demo-tools', () => {
     expect(finishOf(events)?.reason).toBe('tool-calls')
   })
 
-  test('calls several tools at once where that is wanted, and one where not', async () => {
+  test('makes parallel calls only if the request allows them', async () => {
     const tools = [weather, clock]
     const both = await ask('demo-tools', { tools })
     expect(callsOf(both.events)).toEqual([weatherCall, { name: 'clock', input: '{}' }])
@@ -158,7 +158,7 @@ describe('demo-tools', () => {
     expect(callsOf(one.events)).toEqual([weatherCall])
   })
 
-  test('keeps to the tools that it may call', async () => {
+  test('calls only allowed tools', async () => {
     const tools = [weather, clock]
     const allowed = { type: 'allowed', mode: 'auto', tools: [{ name: 'clock' }] } as const
     const some = await ask('demo-tools', { tools, toolChoice: allowed })
@@ -168,7 +168,7 @@ describe('demo-tools', () => {
     expect(none.text).toStartWith('You said')
   })
 
-  test('gives a custom tool free text, and knows a namespace', async () => {
+  test('calls custom and namespaced tools', async () => {
     const shell = {
       type: 'custom',
       name: 'sh',
@@ -184,7 +184,7 @@ describe('demo-tools', () => {
     expect(callsOf(events)).toEqual([{ name: 'sh', input: 'input made up by the demo' }])
   })
 
-  test('answers with the result once it is there', async () => {
+  test('responds with the result of the call', async () => {
     const items: RequestItem[] = [
       userMessage('Weather?'),
       { type: 'tool-call', callId: 'a', name: 'weather', form: 'function', arguments: '{}' },
@@ -208,7 +208,7 @@ describe('the others', () => {
     expect(finishOf(events)?.reason).toBe('stop')
   })
 
-  test('demo-length is cut off', async () => {
+  test('demo-length is truncated', async () => {
     const { events } = await ask('demo-length')
     expect(events.at(-2)).toEqual({ type: 'text-end', block: 0, complete: false })
     expect(finishOf(events)).toMatchObject({ reason: 'length', usage: { outputTokens: 12 } })
@@ -220,18 +220,18 @@ describe('the others', () => {
     expect(error?.kind).toBe('upstream_error')
   })
 
-  test('demo-fail-midway fails after some words', async () => {
+  test('demo-fail-midway fails after some output', async () => {
     const { text, error } = await ask('demo-fail-midway')
     expect(text).toBe('These words arrive, and then')
     expect(error?.kind).toBe('upstream_error')
   })
 
-  test('demo-quiet falls silent for as long as it is told', async () => {
+  test('demo-quiet pauses for the requested time', async () => {
     const { text } = await ask('demo-quiet', { items: [userMessage('Be quiet 0.05, please')] })
     expect(text).toBe('Quiet for 0.05 seconds.')
   })
 
-  test('demo-long counts without a hole', async () => {
+  test('demo-long counts without gaps', async () => {
     const model = demoModels.find(({ id }) => id === 'demo-long')
     const [block] = model?.plan(makeRequest()).blocks ?? []
     const numbers = block?.pieces.map(Number) ?? []
@@ -241,8 +241,8 @@ describe('the others', () => {
   })
 })
 
-test('an abort ends a pause at once, with its reason, and leaves no timer behind', async () => {
-  // Were a timer left, this process would go on for an hour.
+test('an abort ends a pause immediately, with its reason, and clears the timer', async () => {
+  // A remaining timer would keep this process alive for an hour.
   const script = `
     import { demo } from '#inference/upstreams/demo.ts'
     import { makeContext, makeRequest, userMessage } from '#test/support/generation.ts'

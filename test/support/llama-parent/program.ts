@@ -1,4 +1,4 @@
-/** A program that has the model of the given file at work, prints the number of its process, and waits. */
+/** A program that runs the model of a file, prints its process id, and waits. */
 import { makeContext, makeRequest } from '#test/support/generation.ts'
 import { startLlama } from '#test/support/llama.ts'
 

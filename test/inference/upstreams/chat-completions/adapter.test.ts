@@ -33,7 +33,7 @@ function generate(answer: ReplayAnswer, signal = new AbortController().signal) {
 const collect = (answer: ReplayAnswer) => collectEvents(generate(answer))
 
 describe('the request', () => {
-  test('is a POST of the encoded body, under the credential of the upstream', async () => {
+  test("is a POST of the encoded body with the upstream's credential", async () => {
     await collect({ body: whole })
     const [request] = upstream.requests
     expect(request?.method).toBe('POST')
@@ -51,7 +51,7 @@ describe('the request', () => {
     })
   })
 
-  test('is not made when it cannot be encoded', async () => {
+  test('is not sent if it cannot be encoded', async () => {
     const request = makeRequest({ toolChoice: { type: 'required' } })
     const context = makeContext({ baseUrl: upstream.baseUrl })
     const { error } = await collectEvents(chatCompletions.generate(request, context))
@@ -60,8 +60,8 @@ describe('the request', () => {
   })
 })
 
-describe('an answer', () => {
-  test('arrives as it is streamed', async () => {
+describe('a response', () => {
+  test('arrives in pieces', async () => {
     const { events, error } = await collect({ body: whole, cutsAt: [1, 50, 51, 200] })
     expect(error).toBeNull()
     expect(events.map(({ type }) => type)).toEqual([
@@ -139,13 +139,13 @@ describe('a failure', () => {
 
   const half = whole.slice(0, whole.indexOf('"stop"'))
 
-  test('when the body ends early, what came counts and the rest is missed', async () => {
+  test('a body that ends early is truncated after its content', async () => {
     const { events, error } = await collect({ body: half })
     expect(events.at(-1)).toEqual({ type: 'text-delta', block: 0, text: 'Hello' })
     expect(error?.kind).toBe('upstream_truncated')
   })
 
-  test('when the connection is cut, what came counts and the rest is missed', async () => {
+  test('a connection that is cut is truncated after its content', async () => {
     const batches = generate({ body: half, ending: 'hang' })[Symbol.asyncIterator]()
     const first = await batches.next()
     expect(first.value).toContainEqual({ type: 'text-delta', block: 0, text: 'Hello' })
@@ -154,8 +154,8 @@ describe('a failure', () => {
   })
 })
 
-describe('the upstream is let go', () => {
-  test('when the signal aborts before it answers', async () => {
+describe('the upstream connection is closed', () => {
+  test('when the signal aborts before the response', async () => {
     const controller = new AbortController()
     const collected = collectEvents(generate({ ending: 'silent' }, controller.signal))
     await upstream.until(({ requests }) => requests.length === 1)
@@ -164,7 +164,7 @@ describe('the upstream is let go', () => {
     await upstream.until(({ connections }) => connections.aborted === 1)
   })
 
-  test('when the signal aborts in the middle', async () => {
+  test('when the signal aborts during the response', async () => {
     const controller = new AbortController()
     const body = chatStream([text]).replace('data: [DONE]\n\n', '')
     const batches = generate({ body, ending: 'hang' }, controller.signal)[Symbol.asyncIterator]()
@@ -175,14 +175,14 @@ describe('the upstream is let go', () => {
     await upstream.until(({ connections }) => connections.aborted === 1)
   })
 
-  test('when nobody reads on', async () => {
+  test('when the consumer stops', async () => {
     const body = chatStream([text]).replace('data: [DONE]\n\n', '')
     for await (const _ of generate({ body, ending: 'hang' })) break
     await upstream.until(({ connections }) => connections.aborted === 1)
   })
 })
 
-test('models are listed with what the server tells of them', async () => {
+test("models are listed with the server's metadata", async () => {
   upstream.answer(
     jsonAnswer({
       data: [

@@ -4,7 +4,7 @@ import { createDice } from '#test/support/dice.ts'
 
 const words = ['a', ' b', '"', '\\', '\n\n', '<think>', '</think>', '[1]', '', 'ž', '\u2028']
 
-/** What models and servers say, most of it text, drawn so that chunks often look alike. */
+/** Random streams of mostly text, in which consecutive chunks are often similar. */
 function drawStream(dice: ReturnType<typeof createDice>): object[] {
   const word = () => words[dice.upTo(words.length)] ?? ''
   const more = dice.upTo(3) === 0 ? { citations: ['https://a.example'] } : {}
@@ -31,11 +31,11 @@ function drawStream(dice: ReturnType<typeof createDice>): object[] {
   return [...drawn, chunk({ content: word() }, dice.upTo(2) === 0 ? 'stop' : 'length'), chunk({})]
 }
 
-test('chunks that look alike mean what each of them means alone', () => {
+test('similar chunks decode as they do individually', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const stream = drawStream(createDice(seed))
     const options = { thinkTags: seed % 2 === 0, logprobs: seed % 5 === 0 }
-    // A number in each makes every chunk unlike the one before.
+    // A number in each makes consecutive chunks differ.
     const unlike = stream.map((payload, number) => ({ ...payload, number }))
     const alone = decodePayloads([...unlike, '[DONE]'], options)
     expect(decodePayloads([...stream, '[DONE]'], options)).toEqual(alone)

@@ -13,7 +13,7 @@ const answers: Record<string, unknown> = {
   '/apply-template': { prompt: '<|user|>Hello<|end|>' },
 }
 
-/** What a server was asked, and what came out of it. */
+/** The requests to a server, and the outcome. */
 async function count(
   tokenCounter: 'vllm' | 'llama.cpp',
   request: GenerationRequest,
@@ -44,8 +44,8 @@ const withTools = makeRequest({
   sampling: { ...makeRequest().sampling, temperature: 0.5, maxOutputTokens: 100 },
 })
 
-describe('vLLM is asked', () => {
-  test('with messages and tools beside its versioned paths, under its credential', async () => {
+describe('the counter of vLLM', () => {
+  test('posts messages and tools outside the versioned path, with the credential', async () => {
     const { tokens, requests } = await count('vllm', withTools)
     expect(tokens).toBe(40)
     expect(requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /tokenize'])
@@ -61,7 +61,7 @@ describe('vLLM is asked', () => {
     })
   })
 
-  test('with nothing that belongs to an answer', async () => {
+  test('without generation parameters', async () => {
     const { requests } = await count('vllm', withTools)
     expect(Object.keys(bodyOf(requests[0])).toSorted()).toEqual([
       'add_generation_prompt',
@@ -72,8 +72,8 @@ describe('vLLM is asked', () => {
   })
 })
 
-describe('llama.cpp is asked', () => {
-  test('for the prompt first, then for its tokens', async () => {
+describe('the counter of llama.cpp', () => {
+  test('renders the prompt, then counts its tokens', async () => {
     const { tokens, requests } = await count('llama.cpp', withTools)
     expect(tokens).toBe(40)
     const [rendered, counted] = requests
@@ -86,7 +86,7 @@ describe('llama.cpp is asked', () => {
   })
 })
 
-test('images and files are not sent, and counted by their size', async () => {
+test('images and files are not sent but estimated', async () => {
   const request = makeRequest({
     items: [
       userMessage('What is this?'),
@@ -107,7 +107,7 @@ test('images and files are not sent, and counted by their size', async () => {
   expect(requests[0]?.body).not.toContain('image')
 })
 
-test('a request that cannot be encoded is not asked about', async () => {
+test('a request that cannot be encoded is not sent to the counter', async () => {
   const orphan = { type: 'tool-result', callId: 'call_1', form: 'function', parts: [] } as const
   await expect(count('vllm', makeRequest({ items: [orphan] }))).rejects.toMatchObject({
     kind: 'invalid_request',

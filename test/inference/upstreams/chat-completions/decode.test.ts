@@ -13,14 +13,14 @@ import { mergeDeltas } from '#test/support/generation.ts'
 
 const fixtures = join(import.meta.dir, '../../../fixtures/chat-completions')
 
-/** What a stream of the fixtures says, as one line a block. */
+/** The content of a fixture stream, one line per block. */
 function readFixture(name: string, options?: DecodingOptions): string[] {
   const { events, error } = decodeBytes([readFileSync(join(fixtures, `${name}.sse`))], options)
   expect(error).toBeNull()
   return tell(events)
 }
 
-/** Each block as a sentence: what it is, what it holds, `…` where it is incomplete. */
+/** Each block as a line: its type and content, with `…` if it is incomplete. */
 function tell(events: readonly GenerationEvent[]): string[] {
   const lines: string[] = []
   let line = ''
@@ -39,27 +39,27 @@ const finishOf = (events: readonly GenerationEvent[]) =>
   events.find((event) => event.type === 'finish')
 
 describe('text', () => {
-  test('the first chunk, which has a role and no text, opens nothing', () => {
+  test('the first chunk with only a role opens no block', () => {
     const { events } = decodePayloads([chunk({ role: 'assistant', content: '' })])
     expect(events).toEqual([{ type: 'generation-start' }])
     const withNull = decodePayloads([chunk({ role: 'assistant', content: null })])
     expect(withNull.events).toEqual([{ type: 'generation-start' }])
   })
 
-  test('a chunk without choices opens nothing, whatever else it brings', () => {
+  test('a chunk without choices opens no block', () => {
     const filters = { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }
     const { events, error } = decodePayloads([filters, chunk({ content: 'Hi' }, 'stop'), '[DONE]'])
     expect(error).toBeNull()
     expect(tell(events)).toEqual(['answer: Hi', 'finish stop'])
   })
 
-  test('a choice other than the first is nobody’s answer', () => {
+  test('choices other than the first are ignored', () => {
     const other = { choices: [{ index: 1, delta: { content: 'no' }, finish_reason: 'stop' }] }
     const { events } = decodePayloads([other, chunk({ content: 'yes' }, 'stop'), '[DONE]'])
     expect(tell(events)).toEqual(['answer: yes', 'finish stop'])
   })
 
-  test('leading whitespace waits for the text that it belongs to', () => {
+  test('leading whitespace is held until text follows', () => {
     const { events } = decodePayloads([
       chunk({ content: '\n' }),
       chunk({ content: ' \n' }),
@@ -68,7 +68,7 @@ describe('text', () => {
     expect(tell(events)).toEqual(['answer: \n \nHi', 'finish stop'])
   })
 
-  test('an endless run of whitespace is shown rather than held', () => {
+  test('whitespace beyond the limit is emitted', () => {
     for (const thinkTags of [false, true]) {
       const endless = Array(3_000).fill(chunk({ content: '\n' }))
       const { events } = decodePayloads(endless, { thinkTags })
@@ -91,13 +91,13 @@ describe('text', () => {
     expect(readFixture('refusal')).toEqual(['refusal: I will not.', 'finish stop'])
   })
 
-  test('an answer in CR LF, with comments and JSON over several lines, is read like any', () => {
+  test('a response with CR LF, comments and multi-line JSON is decoded', () => {
     expect(readFixture('crlf-and-comments')).toEqual(['answer: Hello wörld', 'finish stop'])
   })
 })
 
 describe('reasoning', () => {
-  test('two names for one reasoning are one, and whitespace before a call is dropped', () => {
+  test('reasoning in both fields counts once, and whitespace before a call is dropped', () => {
     expect(readFixture('reasoning-twice-named')).toEqual([
       'reasoning: I should look.',
       'call look: {"x":1}',
@@ -105,7 +105,7 @@ describe('reasoning', () => {
     ])
   })
 
-  test('empty and blank reasoning open nothing', () => {
+  test('empty and blank reasoning opens no block', () => {
     const { events } = decodePayloads([
       chunk({ reasoning_content: '', reasoning: '' }),
       chunk({ reasoning: '\n' }),
@@ -124,7 +124,7 @@ describe('reasoning', () => {
     ])
   })
 
-  test('think tags are taken out where the upstream is known for them', () => {
+  test('think tags are removed for upstreams with that quirk', () => {
     expect(readFixture('think-tags', { thinkTags: true })).toEqual([
       'reasoning: Is 1 < 2? Yes.',
       'answer: Yes, and <think> is a tag.',
@@ -133,7 +133,7 @@ describe('reasoning', () => {
     expect(readFixture('think-tags')[0]).toStartWith('answer: \n<think>')
   })
 
-  test('empty think tags leave no reasoning, unclosed ones nothing else', () => {
+  test('empty think tags yield no reasoning, unclosed ones only reasoning', () => {
     const thinkTags = true
     const empty = decodePayloads([chunk({ content: '<think>\n\n</think>\n\nHi' }, 'stop')], {
       thinkTags,
@@ -147,7 +147,7 @@ describe('reasoning', () => {
 })
 
 describe('tool calls', () => {
-  test('calls that all have index 0 are told apart by their ids', () => {
+  test('calls that all have index 0 are distinguished by their ids', () => {
     expect(readFixture('every-call-index-0')).toEqual([
       'call look: {"x":1}',
       'call find: {"y":"zwei"}',
@@ -164,7 +164,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('arguments that come as a value are made JSON, missing ones an empty object', () => {
+  test('arguments sent as a value become JSON text, missing ones an empty object', () => {
     expect(readFixture('arguments-as-objects')).toEqual([
       'call look: {"x":1,"y":["ä",null]}',
       'call now: {}',
@@ -172,11 +172,11 @@ describe('tool calls', () => {
     ])
   })
 
-  test('the function_call of former times is a tool call', () => {
+  test('the legacy function_call is a tool call', () => {
     expect(readFixture('legacy-function-call')).toEqual(['call look: {"x":1}', 'finish tool-calls'])
   })
 
-  test('a half-written call at the output limit is incomplete', () => {
+  test('a call is incomplete if the output limit truncated it', () => {
     expect(readFixture('cut-call')).toEqual([
       'call look: {"x":1}',
       'call find: {"y":"hal…',
@@ -184,7 +184,7 @@ describe('tool calls', () => {
     ])
   })
 
-  test('text behind a call ends the call', () => {
+  test('text after a call ends the call', () => {
     const { events } = decodePayloads([
       chunk(callDelta([0, 'a', 'look', '{"x":1}'])),
       chunk({ content: 'Done.' }),
@@ -193,7 +193,7 @@ describe('tool calls', () => {
     expect(tell(events)).toEqual(['call look: {"x":1}', 'answer: Done.', 'finish tool-calls'])
   })
 
-  test('a call that says nothing opens nothing', () => {
+  test('an empty call opens no block', () => {
     const { events } = decodePayloads([
       chunk(callDelta([0, null, null, null])),
       chunk({ content: 'Hi' }, 'stop'),
@@ -201,7 +201,7 @@ describe('tool calls', () => {
     expect(tell(events)).toEqual(['answer: Hi', 'finish stop'])
   })
 
-  test('a namespaced and a custom tool come back under the names that the caller gave', () => {
+  test('calls of namespaced and custom tools get their original names', () => {
     const parameters = { type: 'object' }
     const { events } = decodePayloads(
       [
@@ -251,11 +251,11 @@ describe('tool calls', () => {
 })
 
 describe('a whole message', () => {
-  test('a message at the end that repeats the deltas is not said twice', () => {
+  test('a final message that repeats the deltas is not emitted again', () => {
     expect(readFixture('message-in-last-chunk')).toEqual(['answer: Hello world.', 'finish stop'])
   })
 
-  test('a message at the end adds what no delta said', () => {
+  test('a final message adds content that was not streamed', () => {
     const message = { content: 'Hi', ...callDelta([null, 'a', 'look', '{}']) }
     const last = { choices: [{ index: 0, message, delta: {}, finish_reason: 'tool_calls' }] }
     const { events } = decodePayloads([chunk({ content: 'Hi' }), last])
@@ -263,7 +263,7 @@ describe('a whole message', () => {
   })
 })
 
-test('usage may come anywhere, and the latest counts', () => {
+test('usage may arrive anywhere, and the latest counts', () => {
   const { events } = decodeBytes([readFileSync(join(fixtures, 'usage-everywhere.sse'))])
   expect(tell(events)).toEqual(['answer: Grüße 🎉 字', 'finish stop'])
   expect(finishOf(events)?.usage).toEqual({

@@ -5,7 +5,7 @@ import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
-/** The body as it goes over the wire, where what is undefined does not exist. */
+/** The body after JSON serialisation, without undefined fields. */
 function encode(given: Partial<GenerationRequest> = {}, quirks: Partial<UpstreamQuirks> = {}) {
   const request = makeRequest(given)
   const body = encodeChatRequest(request, {
@@ -44,11 +44,11 @@ const wireTool = (name: string, more: object = {}) => ({
   function: { name, description: 'Looks.', parameters, ...more },
 })
 
-test('a request that says nothing sends nothing but its input, as a stream', () => {
+test('a minimal request sends only the input and `stream`', () => {
   expect(encode()).toEqual(plain)
 })
 
-test('everything that was said is sent, under the names of chat completions', () => {
+test('every request field is sent under its name in chat completions', () => {
   const request: Partial<GenerationRequest> = {
     instructions: 'Be kind.',
     tools: [look],
@@ -122,7 +122,7 @@ test('everything that was said is sent, under the names of chat completions', ()
   })
 })
 
-test('a JSON object is asked for without a schema', () => {
+test('json_object is sent without a schema', () => {
   expect(encode({ format: { type: 'json-object' } })).toEqual({
     ...plain,
     response_format: { type: 'json_object' },
@@ -143,7 +143,7 @@ describe('reasoning effort', () => {
     expect(encode({ reasoning: { effort, summary: null } }).reasoning_effort).toBe(sent)
   })
 
-  test('some servers take a switch, some nothing', () => {
+  test('is a switch for some servers and not sent to others', () => {
     const ask = (effort: string, reasoningEffort: UpstreamQuirks['reasoningEffort']) =>
       encode({ reasoning: { effort, summary: null } }, { reasoningEffort })
     expect(ask('none', 'enable_thinking')).toEqual({
@@ -159,7 +159,7 @@ describe('reasoning effort', () => {
 })
 
 describe('tools', () => {
-  test('a tool without description and parameters takes an empty object', () => {
+  test('a tool without description and parameters gets an empty object schema', () => {
     const tool: Tool = { ...look, description: null, parameters: null }
     expect(encode({ tools: [tool] })).toEqual({
       ...plain,
@@ -172,7 +172,7 @@ describe('tools', () => {
     })
   })
 
-  test('strict is sent where it is enforced; unsaid, it holds for schemas that can bear it', () => {
+  test('strict is sent where it is enforced, by default for schemas that qualify', () => {
     const open = { ...parameters, additionalProperties: true }
     const strictOf = (tool: Tool) =>
       encode({ tools: [tool] }, { strictTools: true }).tools[0].function.strict
@@ -212,14 +212,14 @@ describe('names in namespaces', () => {
   const namesOf = (tools: Tool[]): string[] =>
     encode({ tools }).tools.map((tool: { function: { name: string } }) => tool.function.name)
 
-  test('are flattened, with signs that servers refuse replaced', () => {
+  test('are flattened, and invalid characters replaced', () => {
     expect(namesOf([inSpace('files', 'read'), inSpace('my.files', 'read')])).toEqual([
       'files__read',
       'my_files__read',
     ])
   })
 
-  test('are never longer than 64 characters, and stay apart when they are cut', () => {
+  test('are at most 64 characters long and stay unique when truncated', () => {
     const long = 'n'.repeat(70)
     const names = namesOf([inSpace(long, 'a'), inSpace(long, 'b')])
     expect(names.map((name) => name.length)).toEqual([64, 64])
@@ -234,7 +234,7 @@ describe('names in namespaces', () => {
     expect(new Set(names).size).toBe(3)
   })
 
-  test('lead back to the tool', () => {
+  test('resolve to the tool', () => {
     const tools = [inSpace('a', 'b'), { ...look, name: 'a__b' }]
     const toolNames = createToolNames(makeRequest({ tools }))
     expect(tools.map((tool) => toolNames.head(toolNames.wireName(tool)))).toEqual([
@@ -243,7 +243,7 @@ describe('names in namespaces', () => {
     ])
   })
 
-  test('that occur twice are refused', () => {
+  test('that occur twice are rejected', () => {
     expect(() => namesOf([inSpace('a', 'b'), inSpace('a', 'b')])).toThrow('Two tools are named b.')
   })
 })
@@ -259,11 +259,11 @@ describe('the choice of a tool', () => {
     expect(choose({ type: 'auto' })).toEqual({ names: ['look', 'find'], tool_choice: undefined })
   })
 
-  test('none offers no tools, because many servers ignore the choice', () => {
+  test('`none` sends no tools, because many servers ignore the choice', () => {
     expect(encode({ tools: [look], toolChoice: { type: 'none' } })).toEqual(plain)
   })
 
-  test('one tool is named, by the name that the upstream knows', () => {
+  test('a single tool is chosen by its name at the upstream', () => {
     const namespaced: Tool = { ...look, namespace: 'files' }
     const choice = { type: 'tool', name: 'look', namespace: 'files', form: 'function' } as const
     expect(choose(choice, [look, namespaced])).toEqual({
@@ -272,7 +272,7 @@ describe('the choice of a tool', () => {
     })
   })
 
-  test('allowed tools are the only ones that are offered', () => {
+  test('only allowed tools are sent', () => {
     expect(choose({ type: 'allowed', mode: 'auto', tools: [find] })).toEqual({
       names: ['find'],
       tool_choice: undefined,
@@ -290,7 +290,7 @@ describe('the choice of a tool', () => {
     expect(() => choose(toolChoice)).toThrow('tool_choice')
   })
 
-  test('a call that is demanded where no tool is given is refused', () => {
+  test('a required call without tools is rejected', () => {
     expect(() => choose({ type: 'required' }, [])).toThrow('no tool that can be called')
   })
 })

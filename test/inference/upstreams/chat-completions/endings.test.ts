@@ -37,7 +37,7 @@ describe('the finish reason', () => {
     ['eos', 'stop'],
     ['eos_token', 'stop'],
     ['end_turn', 'stop'],
-    ['a word that nobody knows', 'stop'],
+    ['an unknown reason', 'stop'],
     ['length', 'length'],
     ['model_length', 'length'],
     ['max_tokens', 'length'],
@@ -49,31 +49,31 @@ describe('the finish reason', () => {
   })
 
   test.each(['tool_calls', 'function_call', 'stop', 'whatever'])(
-    'is tool-calls where calls were made, although it says %s',
+    'is tool-calls if calls were made, for %s',
     (word) => {
       const call = chunk(callDelta([0, 'a', 'look', '{}']))
       expect(finishOf([call, chunk({}, word)])?.reason).toBe('tool-calls')
     },
   )
 
-  test('is stop where tool_calls is said but no call was made', () => {
+  test('is stop for tool_calls without a call', () => {
     expect(finishOf([text, chunk({}, 'tool_calls')])?.reason).toBe('stop')
   })
 
   test.each(['error', 'abort', 'network_error', 'insufficient_system_resource'])(
-    'is a failure where it says %s',
+    'is a failure for %s',
     (word) => {
       expect(failureOf([text, chunk({}, word)])).toBe('upstream_error')
     },
   )
 
-  test('an empty one is none', () => {
+  test('an empty one is ignored', () => {
     const { events, error } = decodePayloads([chunk({ content: 'a' }, ''), chunk({ content: 'b' })])
     expect(events.at(-1)).toEqual({ type: 'text-delta', block: 0, text: 'b' })
     expect(error?.kind).toBe('upstream_truncated')
   })
 
-  test('at the limit the open block is incomplete, at a stop it is whole', () => {
+  test('the open block is incomplete at the limit and complete at a stop', () => {
     const ends = (word: string, delta: object) =>
       decodePayloads([chunk(delta), chunk({}, word)]).events.flatMap((event) =>
         'complete' in event ? [event.complete] : [],
@@ -86,7 +86,7 @@ describe('the finish reason', () => {
 })
 
 describe('after the finish reason', () => {
-  test('usage alone ends the answer at once, without [DONE]', () => {
+  test('usage alone ends the response immediately, without [DONE]', () => {
     const decoder = makeDecoder()
     const out: GenerationEvent[] = []
     const push = (payload: unknown) =>
@@ -153,7 +153,7 @@ describe('an event whose name the protocol does not define', () => {
     expect(cut.error?.kind).toBe('upstream_truncated')
   })
 
-  test('is a chunk where its object says so, and `message` is no name', () => {
+  test('is a chunk if its object type is one, and `message` is the default name', () => {
     for (const bytes of [named('chunk', stop), named('message', { choices })]) {
       expect(decodeBytes([start, bytes]).error).toBeNull()
     }
@@ -163,7 +163,7 @@ describe('an event whose name the protocol does not define', () => {
 describe('usage', () => {
   const read = (wire: unknown) => finishOf([text, { ...stop, usage: wire }, '[DONE]'])?.usage
 
-  test('reasoning that a server counts beside its output is added, as the total proves', () => {
+  test('reasoning that a server counts separately is added if the total proves it', () => {
     const details = { completion_tokens_details: { reasoning_tokens: 340 } }
     const counts = { prompt_tokens: 12, completion_tokens: 2, total_tokens: 354 }
     expect(read({ ...counts, ...details })).toMatchObject({
@@ -192,19 +192,19 @@ describe('usage', () => {
     })
   })
 
-  test('a total that is missing is reckoned, and no counts at all are none', () => {
+  test('a missing total is computed; without any counts, usage is null', () => {
     expect(read({ prompt_tokens: 3, completion_tokens: 2 })).toMatchObject({ totalTokens: 5 })
     expect(read({ prompt_tokens: null, cost: 1 })).toBeNull()
     expect(read(null)).toBeNull()
   })
 
-  test('it is found inside of a choice as well', () => {
+  test('usage inside a choice is read as well', () => {
     const choice = { index: 0, delta: {}, finish_reason: 'stop', usage }
     expect(finishOf([text, { choices: [choice] }])?.usage).toMatchObject({ totalTokens: 5 })
   })
 })
 
-describe('an answer that is none', () => {
+describe('an invalid response', () => {
   test.each([
     ['nothing at all', []],
     ['text without a finish reason', [text]],
@@ -217,7 +217,7 @@ describe('an answer that is none', () => {
     expect(error?.wireCode).toBe('server_error')
   })
 
-  test('what came before the cut is given out', () => {
+  test('content before the truncation is emitted', () => {
     const { events } = decodePayloads([text, '{"choices":'])
     expect(events.at(-1)).toEqual({ type: 'text-delta', block: 0, text: 'Hello' })
   })
@@ -232,7 +232,7 @@ describe('an answer that is none', () => {
     expect(failureOf(payloads)).toBe('upstream_invalid_answer')
   })
 
-  test('pings and empty data are passed over', () => {
+  test('pings and empty data are ignored', () => {
     expect(finishOf([{ type: 'ping' }, '', text, ' ', stop])?.reason).toBe('stop')
   })
 })
@@ -250,18 +250,18 @@ describe('an error in the stream', () => {
     expect(failureOf([text, payload])).toBe(kind)
   })
 
-  test('an event that is named error is one, whatever it holds', () => {
+  test('an event named `error` is an error with any data', () => {
     for (const data of ['{"message":"boom"}', '{"error":{"message":"boom"}}', 'boom']) {
       const { error } = decodeBytes([Buffer.from(`event: error\ndata: ${data}\n\n`)])
       expect(error?.kind).toBe('upstream_error')
     }
   })
 
-  test('error: null is no error', () => {
+  test('error: null is not an error', () => {
     expect(finishOf([{ ...text, error: null }, stop])?.reason).toBe('stop')
   })
 
-  test('before the first chunk it starts nothing', () => {
+  test('before the first chunk, it starts no generation', () => {
     const decoder = makeDecoder()
     const out: GenerationEvent[] = []
     const failing: ServerSentEvent = { event: '', data: '{"error":{"message":"x"}}' }

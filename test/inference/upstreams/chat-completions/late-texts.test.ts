@@ -5,7 +5,7 @@ import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeMessages } from '#inference/upstreams/chat-completions/messages.ts'
 import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
-/** System texts behind the first message, for templates that do not take them there. */
+/** System messages after the head, for templates that accept none there. */
 
 function encode(items: RequestItem[], quirks: Partial<UpstreamQuirks> = {}) {
   const request = makeRequest({ items, instructions: 'You are a demo.' })
@@ -38,7 +38,7 @@ const wireCall = { id: 'a', type: 'function', function: { name: 'look', argument
 const late = (words: string) => `[System instruction]\n${words}`
 
 describe('a late system text', () => {
-  test('ends what the user said before it', () => {
+  test('is appended to the preceding user message', () => {
     const items = [says('user', 'Hi.'), says('system', 'Be brief.'), says('developer', 'Be kind.')]
     expect(encode([...items, says('assistant', 'Yes.')])).toEqual([
       { role: 'user', content: `Hi.\n\n${late('Be brief.')}\n\n${late('Be kind.')}` },
@@ -46,7 +46,7 @@ describe('a late system text', () => {
     ])
   })
 
-  test('ends it as a part of its own where the user showed something', () => {
+  test('is appended as its own part to a user message with images', () => {
     expect(encode([says('user', 'Look:', image), says('system', 'Be brief.')])).toEqual([
       {
         role: 'user',
@@ -59,14 +59,14 @@ describe('a late system text', () => {
     ])
   })
 
-  test('ends the last result of a turn that is nothing but results', () => {
+  test('is appended to the last result of a turn of only results', () => {
     const calls = { role: 'assistant' as const, content: '', tool_calls: [wireCall] }
     const behind = encode([call, result(text('red')), says('system', 'Be brief.')])
     expect<unknown>(behind).toEqual([
       calls,
       { role: 'tool', tool_call_id: 'a', content: `red\n\n${late('Be brief.')}` },
     ])
-    // Between a call and its result nobody may speak.
+    // No message may separate a call from its result.
     expect(encode([call, says('system', 'Be brief.'), result(text('red'))])).toEqual(behind)
     expect<unknown>(encode([call, result(), says('system', 'Be brief.')])[1]).toEqual({
       role: 'tool',
@@ -75,7 +75,7 @@ describe('a late system text', () => {
     })
   })
 
-  test('ends what was shown behind the results, or what the user said beside them', () => {
+  test('is appended to attachments or user text after the results', () => {
     const shown = encode([call, result(image), says('system', 'Be brief.')]).at(-1)
     expect(shown).toEqual({
       role: 'user',
@@ -92,7 +92,7 @@ describe('a late system text', () => {
     })
   })
 
-  test('behind the assistant waits for the next thing that the user says', () => {
+  test('after an assistant message joins the next user message', () => {
     const items = [says('user', 'Hi.'), says('assistant', 'Yes.'), says('system', 'Be brief.')]
     expect(encode([...items, says('user', 'And?')]).slice(2)).toEqual([
       { role: 'user', content: `${late('Be brief.')}\n\nAnd?` },
@@ -102,7 +102,7 @@ describe('a late system text', () => {
     ])
   })
 
-  test('is said by the user where the user says nothing more before the assistant, or at all', () => {
+  test('becomes a user message if no user message follows before the assistant', () => {
     const items = [says('user', 'Hi.'), says('assistant', 'Yes.'), says('system', 'Be brief.')]
     const own = { role: 'user' as const, content: late('Be brief.') }
     expect(encode(items).slice(2)).toEqual([own])
@@ -112,12 +112,12 @@ describe('a late system text', () => {
     ])
   })
 
-  test('that says nothing changes nothing', () => {
+  test('an empty one changes nothing', () => {
     const items = [says('user', 'Hi.'), says('system', '')]
     expect(encode(items)).toEqual([{ role: 'user', content: 'Hi.' }])
   })
 
-  test('stays where it is where the template takes it', () => {
+  test('keeps its position if the template accepts it', () => {
     const items = [says('user', 'Hi.'), says('developer', 'Be brief.')]
     const quirks = { lateSystemMessages: true }
     expect(encode(items, quirks)[1]).toEqual({ role: 'system', content: 'Be brief.' })

@@ -7,7 +7,7 @@ const stream = readFileSync(
   join(import.meta.dir, '../../../fixtures/chat-completions/logprobs.sse'),
 )
 
-test('log probabilities go with their text, and bytes that are missing are made', () => {
+test('log probabilities accompany their text, and missing bytes are computed', () => {
   const { events } = decodeBytes([stream], { logprobs: true })
   const entry = (token: string, logprob: number, bytes: number[]) => {
     const plain = { token, logprob, bytes }
@@ -24,7 +24,7 @@ test('log probabilities go with their text, and bytes that are missing are made'
   ])
 })
 
-test('nobody who did not ask for log probabilities gets them', () => {
+test('log probabilities are emitted only if requested', () => {
   const { events } = decodeBytes([stream])
   expect(events.filter((event) => 'logprobs' in event)).toEqual([])
 })

@@ -49,8 +49,8 @@ const wireCall = (id: string, name: string, text = '{}') => ({
   function: { name, arguments: text },
 })
 
-describe('system texts', () => {
-  test('instructions and the leading system and developer texts are one system message', () => {
+describe('system messages', () => {
+  test('instructions and leading system and developer messages form one system message', () => {
     const items = [says('developer', 'Be kind.'), says('system', 'Be brief.'), userMessage('Hi')]
     expect(encode({ instructions: 'You are a demo.', items })).toEqual([
       { role: 'system', content: 'You are a demo.\n\nBe kind.\n\nBe brief.' },
@@ -58,14 +58,14 @@ describe('system texts', () => {
     ])
   })
 
-  test('leading developer texts keep their role where it is known', () => {
+  test('leading developer messages keep their role if the upstream knows it', () => {
     const items = [says('developer', 'Be kind.'), says('developer', 'Be brief.')]
     expect(encode({ items }, { developerRole: true })).toEqual([
       { role: 'developer', content: 'Be kind.\n\nBe brief.' },
     ])
   })
 
-  test('an image in one is refused, because no server takes it', () => {
+  test('an image in one is rejected', () => {
     const items: RequestItem[] = [{ type: 'message', role: 'system', parts: [image] }]
     expect(() => encode({ items })).toThrow('Only a user message can hold image content.')
   })
@@ -85,19 +85,19 @@ describe('content', () => {
     expect(content(image)).toEqual([wireImage])
   })
 
-  test('several texts are one string, because many servers take nothing else', () => {
+  test('several texts become one string', () => {
     expect(content({ type: 'text', text: 'One.' }, { type: 'text', text: 'Two.' })).toBe(
       'One.\n\nTwo.',
     )
   })
 
-  test('the detail of an image is passed on, original as high', () => {
+  test('the detail of an image is sent, `original` as `high`', () => {
     const detailOf = (detail: string) => content({ ...image, detail })
     expect(detailOf('low')).toMatchObject([{ image_url: { detail: 'low' } }])
     expect(detailOf('original')).toMatchObject([{ image_url: { detail: 'high' } }])
   })
 
-  test('a file is sent only where files are understood', () => {
+  test('a file is sent only to upstreams that accept files', () => {
     const url = 'data:application/pdf;base64,AA=='
     const file: ContentPart = { type: 'file', data: url, url: null, filename: 'a.pdf' }
     const items: RequestItem[] = [{ type: 'message', role: 'user', parts: [file] }]
@@ -124,7 +124,7 @@ describe('content', () => {
 })
 
 describe('assistant turns', () => {
-  test('reasoning, text and parallel calls are one message, their results directly behind', () => {
+  test('reasoning, text and parallel calls form one message, followed by their results', () => {
     const items = [
       userMessage('Weather?'),
       thinks('Two cities.'),
@@ -155,7 +155,7 @@ describe('assistant turns', () => {
     ])
   })
 
-  test('calls with a result between them are two turns', () => {
+  test('calls separated by a result form two turns', () => {
     const items = [calls('a', 'look'), returns('a', '1'), calls('b', 'look'), returns('b', '2')]
     expect(encode({ items })).toEqual([
       { role: 'assistant', content: '', tool_calls: [wireCall('a', 'look')] },
@@ -165,13 +165,13 @@ describe('assistant turns', () => {
     ])
   })
 
-  test('a call id that comes again in a later turn belongs to its own result', () => {
+  test('a call id that is reused in a later turn is matched with its own result', () => {
     const items = [calls('a', 'look'), returns('a', '1'), calls('a', 'look'), returns('a', '2')]
     const results = encode({ items }).filter(({ role }) => role === 'tool')
     expect(results.map(({ content }) => content)).toEqual(['1', '2'])
   })
 
-  test('reasoning goes under the names that the upstream reads, or not at all', () => {
+  test('reasoning is sent in the configured fields only', () => {
     const items = [thinks('', ['One.', 'Two.']), says('assistant', 'Yes.')]
     const fields = (reasoningFields: UpstreamQuirks['reasoningFields']) =>
       encode({ items }, { reasoningFields })
@@ -181,14 +181,14 @@ describe('assistant turns', () => {
     expect(fields([])).toEqual([{ role: 'assistant', content: 'Yes.' }])
   })
 
-  test('reasoning that led to nothing is left out', () => {
+  test('reasoning without output is dropped', () => {
     expect(encode({ items: [userMessage('Hi'), thinks('Hm.'), userMessage('Well?')] })).toEqual([
       { role: 'user', content: 'Hi' },
       { role: 'user', content: 'Well?' },
     ])
   })
 
-  test('a call without a result is answered for the caller, before anybody else speaks', () => {
+  test('a call without a result gets a placeholder result before the next message', () => {
     expect(encode({ items: [calls('a', 'look'), userMessage('Stop.')] })).toEqual([
       { role: 'assistant', content: '', tool_calls: [wireCall('a', 'look')] },
       { role: 'tool', tool_call_id: 'a', content: 'aborted' },
@@ -196,7 +196,7 @@ describe('assistant turns', () => {
     ])
   })
 
-  test('a result says when the tool has failed', () => {
+  test('the result of a failed tool is marked', () => {
     const failed = (...parts: (string | ContentPart)[]) => ({
       ...returns('a', ...parts),
       isError: true,
@@ -209,13 +209,13 @@ describe('assistant turns', () => {
     )
   })
 
-  test('a result without a call is refused', () => {
+  test('a result without a call is rejected', () => {
     expect(() => encode({ items: [userMessage('Hi'), returns('x', '1')] })).toThrow(
       'The input holds an output for the tool call x, but no such call.',
     )
   })
 
-  test('images in results follow in a user message, behind all results of the turn', () => {
+  test('images in results follow in a user message after all results', () => {
     const items = [calls('a', 'draw'), calls('b', 'look'), returns('a', image), returns('b', 'ok')]
     expect(encode({ items }).slice(1)).toEqual([
       {
@@ -231,7 +231,7 @@ describe('assistant turns', () => {
     ])
   })
 
-  test('calls without arguments, of custom tools and of namespaces travel as plain functions', () => {
+  test('calls of custom and namespaced tools, and without arguments, are sent as functions', () => {
     const items: RequestItem[] = [
       { type: 'tool-call', callId: 'a', name: 'now', form: 'function', arguments: '' },
       { type: 'tool-call', callId: 'b', name: 'shell', form: 'custom', arguments: 'ls "x"' },

@@ -8,11 +8,11 @@ const plain = { type: 'function', description: null, parameters: null, strict: n
 const inFiles: Tool = { ...plain, name: 'find', namespace: 'files' }
 const inPeople: Tool = { ...plain, name: 'find', namespace: 'people' }
 
-describe('tools of equal names in two namespaces', () => {
+describe('tools with the same name in two namespaces', () => {
   const toolNames = (toolChoice: ToolChoice) =>
     createToolNames({ tools: [inFiles, inPeople], toolChoice })
 
-  test('are two tools, and a call leads back to the right one', () => {
+  test('are distinct tools, and a call resolves to the right one', () => {
     const { tools, head } = toolNames({ type: 'auto' })
     expect(tools).toHaveLength(2)
     expect(head('people__find')).toEqual({ name: 'find', namespace: 'people', form: 'function' })
@@ -27,14 +27,14 @@ describe('tools of equal names in two namespaces', () => {
   })
 })
 
-describe('what a namespace is for', () => {
+describe('the description of a namespace', () => {
   const describeTool = (tool: Tool) => {
     const toolNames = createToolNames({ tools: [tool], toolChoice: { type: 'auto' } })
     const [encoded] = encodeTools(toolNames, defaultQuirks)
     return encoded
   }
 
-  test('is told with each of its tools', () => {
+  test('is sent with each of its tools', () => {
     const about = { namespaceDescription: 'Works on the files of the user.' }
     expect(describeTool({ ...inFiles, ...about, description: 'Finds one.' })).toMatchObject({
       function: { description: 'Finds one.\n\nfiles: Works on the files of the user.' },
@@ -44,7 +44,7 @@ describe('what a namespace is for', () => {
     })
   })
 
-  test('stands before the grammar of a custom tool', () => {
+  test('precedes the grammar of a custom tool', () => {
     const tool: Tool = {
       type: 'custom',
       name: 'patch',

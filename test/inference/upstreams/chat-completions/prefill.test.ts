@@ -6,7 +6,7 @@ import { encodeChatRequest } from '#inference/upstreams/chat-completions/encode.
 import { encodeRequest } from '#inference/upstreams/responses/encode.ts'
 import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'
 
-/** A request whose last message is the beginning of the answer. */
+/** A request that ends with a prefill. */
 const beginning: RequestItem = {
   type: 'message',
   role: 'assistant',
@@ -24,12 +24,12 @@ const messages = [
   { role: 'assistant', content: '{"a":' },
 ]
 
-test('is sent as it is where the upstream goes on by itself', () => {
+test('is sent unchanged if the upstream continues automatically', () => {
   expect(encode('automatic')).toMatchObject({ messages })
   expect(encode('automatic')).not.toHaveProperty('continue_final_message')
 })
 
-test('says that it is to go on where the upstream wants to be told', () => {
+test('sets the continuation field that the upstream requires', () => {
   expect(encode('continue_final_message')).toMatchObject({
     messages,
     continue_final_message: true,
@@ -38,14 +38,14 @@ test('says that it is to go on where the upstream wants to be told', () => {
   expect(encode('prefix')['messages']).toEqual([messages[0], { ...messages[1], prefix: true }])
 })
 
-test('is refused where the upstream would only begin anew', () => {
+test('is rejected if the upstream cannot continue a message', () => {
   const sentence = 'This model cannot continue a prefilled response'
   expect(() => encode('none')).toThrow(sentence)
   const target = { model: 'm', targetName: 'x/m', quirks: defaultQuirks }
   expect(() => encodeRequest(request, target)).toThrow(sentence)
 })
 
-test('is nothing that a request which merely ends with the assistant asks for', () => {
+test('is not assumed for a request that merely ends with an assistant message', () => {
   const { prefilled: _, ...other } = request
   for (const quirk of ['none', 'prefix', 'continue_final_message'] as const) {
     expect(encode(quirk, other)['messages']).toEqual(messages)

@@ -17,12 +17,12 @@ import {
 const fixtures = join(import.meta.dir, '../../../fixtures/chat-completions')
 const errorBody = 'reasoning-model-legacy-parameter-error.json'
 
-/** Streams up to this length are divided at every byte, longer ones at so many places. */
+/** Streams up to this length are divided at every byte, longer ones at this many offsets. */
 const everyByteMax = 16_384
 const placesInLong = 1_000
 const slowMs = 60_000
 
-/** What an answer comes to, in the plainest terms. */
+/** A summary of a response. */
 type Answer = { text: string; reasoning: string; calls: { name: string; arguments: string }[] }
 
 function foldEvents(events: readonly GenerationEvent[]): Answer {
@@ -39,7 +39,7 @@ function foldEvents(events: readonly GenerationEvent[]): Answer {
   return answer
 }
 
-/** The same from the recording itself, by no more than adding up its fields. */
+/** The same, computed directly from the fields of the recording. */
 function foldRecording(payloads: readonly string[]): Answer {
   const answer: Answer = { text: '', reasoning: '', calls: [] }
   for (const payload of payloads) {
@@ -113,7 +113,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
     })
   })
 
-  test('sources are cited where the text marks them, and named where it does not', () => {
+  test('sources are cited at their markers, others at the end', () => {
     const name = 'perplexity-citations.chunks.txt'
     const { events } = decodePayloads(recordedPayloads('chat-completions', name))
     const text = 'The current population of **[2][3]'
@@ -132,7 +132,7 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
   })
 })
 
-/** The events as text, with adjacent deltas as one and without ids that were made by chance. */
+/** The events as text, with joined deltas and without random ids. */
 function canonical(pieces: Uint8Array[], thinkTags: boolean): string {
   const { events, error } = decodeBytes(pieces, { thinkTags })
   const text = JSON.stringify(mergeDeltas(events))
@@ -141,7 +141,7 @@ function canonical(pieces: Uint8Array[], thinkTags: boolean): string {
 
 function placesToCut(bytes: Uint8Array): Iterable<number> {
   if (bytes.length <= everyByteMax) return bytes.keys()
-  // A linear congruential generator: the same places in every run.
+  // A linear congruential generator: the same offsets in every run.
   let seed = 20_260_806
   return Array.from({ length: placesInLong }, () => {
     seed = (seed * 1_664_525 + 1_013_904_223) % 2 ** 32
@@ -163,7 +163,7 @@ function findDifferingCuts(bytes: Uint8Array, thinkTags = false): number[] {
   )
 }
 
-describe('the same bytes mean the same wherever reads cut them', () => {
+describe('decoding does not depend on how reads divide the bytes', () => {
   test.each(readdirSync(fixtures))(
     '%s',
     (name) => {

@@ -11,7 +11,7 @@ import {
 
 setDefaultTimeout(modelPatienceMs)
 
-/** What a model says that really runs: it says letters at random, and obeys all the same. */
+/** The output of a running model: random letters that follow the constraints. */
 
 const { sampling } = makeRequest()
 const assistantMessage = (text: string): RequestItem => ({
@@ -20,16 +20,16 @@ const assistantMessage = (text: string): RequestItem => ({
   parts: [{ type: 'text', text }],
 })
 
-describe.skipIf(lacksLlama)('a model on this machine', () => {
+describe.skipIf(lacksLlama)('a local model', () => {
   let world: LlamaWorld
   beforeAll(() => {
     world = startLlama({ sequencesMax: 1, contextTokensMax: 1_024 })
-    // It likes to come to an end.
+    // It tends to end.
     world.install('brief', { endBias: 10 })
   })
   afterAll(() => world.stop())
 
-  test('says something, piece by piece, up to the limit, and tells what it took', async () => {
+  test('streams output up to the limit and reports its usage', async () => {
     const { events, text, error } = await world.ask({ maxTokens: 40 })
     expect(error).toBeNull()
     expect(text).toHaveLength(40)
@@ -42,25 +42,25 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(usage?.totalTokens).toBe((usage?.inputTokens ?? 0) + 40)
   })
 
-  test('says the same again by the same seed, and something else to other words', async () => {
+  test('repeats itself with the same seed and prompt only', async () => {
     const first = await world.ask({ maxTokens: 30 })
     const second = await world.ask({ maxTokens: 30 })
     const other = await world.ask({ maxTokens: 30, items: [userMessage('Goodbye')] })
     expect(second.text).toBe(first.text)
     expect(other.text).not.toBe(first.text)
-    // It need not read again what it has read.
+    // The prompt prefix is cached.
     const cachedTokens = finishOf(second.events)?.usage?.cachedTokens ?? 0
     expect(cachedTokens).toBe((finishOf(second.events)?.usage?.inputTokens ?? 0) - 1)
   })
 
-  test('says other things when chance decides', async () => {
+  test('varies without a seed', async () => {
     const free = startLlama({ seed: undefined as never, sequencesMax: 1 })
     const texts = [await free.ask({ maxTokens: 30 }), await free.ask({ maxTokens: 30 })]
     expect(texts[0]?.text).not.toBe(texts[1]?.text ?? '')
     await free.stop()
   })
 
-  test('comes to an end by itself', async () => {
+  test('ends by itself', async () => {
     const { events, text, error } = await world.ask({ name: 'brief' })
     expect(error).toBeNull()
     expect(finishOf(events)?.reason).toBe('stop')
@@ -68,7 +68,7 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(events.findLast(({ type }) => type === 'text-end')).toMatchObject({ complete: true })
   })
 
-  test('stops before the words that it is to stop at', async () => {
+  test('stops before a stop sequence', async () => {
     const { text } = await world.ask({ maxTokens: 60 })
     const stopText = text.slice(20, 22)
     const { events, ...stopped } = await world.ask({
@@ -78,7 +78,7 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(finishOf(events)).toMatchObject({ reason: 'stop-sequence', stopSequence: stopText })
   })
 
-  test('is less at random when it is colder', async () => {
+  test('is less random at a lower temperature', async () => {
     const ask = (temperature: number, seedItems: string) =>
       world.ask({
         items: [userMessage(seedItems)],
@@ -89,7 +89,7 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect((await ask(1.5, 'x')).text).not.toBe(cold[0]?.text ?? '')
   })
 
-  test('never says again what a penalty forbids', async () => {
+  test('avoids repetition with a penalty', async () => {
     const ask = async (presencePenalty: number) => {
       const options = { temperature: 0, maxOutputTokens: 40, presencePenalty }
       return (await world.ask({ sampling: { ...sampling, ...options } })).text
@@ -98,16 +98,16 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(distinct(await ask(2))).toBeGreaterThan(distinct(await ask(0)))
   })
 
-  test('goes on from the beginning of an answer', async () => {
+  test('continues a prefill', async () => {
     const items = [userMessage('Hello'), assistantMessage('The answer is')]
     const { events } = await world.ask({ items, prefilled: true, maxTokens: 10 })
     const fresh = await world.ask({ items, maxTokens: 10 })
     const inputOf = (answer: typeof events) => finishOf(answer)?.usage?.inputTokens ?? 0
-    // Without a mark at its end, and without one that begins another answer.
+    // Without end markers and without the start of another response.
     expect(inputOf(events)).toBeLessThan(inputOf(fresh.events))
   })
 
-  test('keeps to a form', async () => {
+  test('is constrained to an output format', async () => {
     const schema = {
       type: 'object',
       properties: { ok: { type: 'boolean' }, unit: { enum: ['C', 'F'] } },
@@ -123,14 +123,14 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(finishOf(events)?.reason).toBe('stop')
   })
 
-  test('counts what it would read', async () => {
+  test('counts the tokens of its prompt', async () => {
     const context = makeContext({ model: 'tiny' })
     const { events } = await world.ask({ maxTokens: 1 })
     const counted = await world.llama.countTokens?.(makeRequest(), context)
     expect(counted).toBe(finishOf(events)?.usage?.inputTokens ?? 0)
   })
 
-  test('refuses what is longer than its context, and fills it to the brim', async () => {
+  test('rejects a prompt that exceeds its context, and fills the context completely', async () => {
     const long = await world.ask({ items: [userMessage('a'.repeat(1_024))] })
     expect(long.error?.kind).toBe('context_length_exceeded')
     expect(long.error?.message).toContain('1024')
@@ -152,7 +152,7 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(error?.message).toContain(`${type}s`)
   })
 
-  test('refuses what its template refuses, in the words of the template', async () => {
+  test("rejects what its template rejects, with the template's message", async () => {
     const template = `{%- if messages | length > 8 -%}
       {{ raise_exception('No more of this.') }}
     {%- endif -%}
@@ -170,7 +170,7 @@ describe.skipIf(lacksLlama)('a model on this machine', () => {
     expect(error?.message).toContain('No more of this.')
   })
 
-  test('is asked for what does not exist', async () => {
+  test('rejects a model that does not exist', async () => {
     expect((await world.ask({ name: 'nobody' })).error?.kind).toBe('model_not_found')
   })
 })
@@ -189,7 +189,7 @@ const flags: FunctionTool = {
 }
 const now: FunctionTool = { ...flags, name: 'now', parameters: null }
 
-describe.skipIf(lacksLlama)('tools of a model on this machine', () => {
+describe.skipIf(lacksLlama)('tools of a local model', () => {
   let world: LlamaWorld
   beforeAll(() => {
     world = startLlama({ sequencesMax: 1 })
@@ -206,7 +206,7 @@ describe.skipIf(lacksLlama)('tools of a model on this machine', () => {
     return calls
   }
 
-  test('it calls the one that it must call, as its schema says', async () => {
+  test('makes a required call according to its schema', async () => {
     const toolChoice = { type: 'tool', form: 'function', name: 'set_flags' } as const
     const answer = await world.ask({ tools: [now, flags], toolChoice, parallelToolCalls: false })
     expect(answer.error).toBeNull()
@@ -219,13 +219,13 @@ describe.skipIf(lacksLlama)('tools of a model on this machine', () => {
     expect(finishOf(answer.events)?.reason).toBe('tool-calls')
   })
 
-  test('it calls one that takes nothing with an empty object', async () => {
+  test('calls one without parameters with an empty object', async () => {
     const toolChoice = { type: 'required' } as const
     const answer = await world.ask({ tools: [now], toolChoice, parallelToolCalls: false })
     expect(callsOf(answer)).toEqual([{ name: 'now', input: '{}' }])
   })
 
-  test('it goes on behind the result of a call', async () => {
+  test('continues after the result of a call', async () => {
     const call = { type: 'tool-call', callId: 'c', name: 'now', form: 'function' } as const
     const items: RequestItem[] = [
       userMessage('What time is it?'),
@@ -245,7 +245,7 @@ describe.skipIf(lacksLlama)('tools of a model on this machine', () => {
     expect(inputOf(answer)).toBeGreaterThan(inputOf(without) + 'noon'.length)
   })
 
-  test('a call that is cut off is told as one', async () => {
+  test('a truncated call is reported as incomplete', async () => {
     const text = {
       ...flags,
       parameters: { type: 'object', properties: { a: { type: 'string', minLength: 100 } } },

@@ -17,7 +17,7 @@ const look: FunctionTool = {
 const tokens = { input: 5, cached: 3, output: 4, thinking: 2 }
 type Finished = Extract<Ending, { type: 'finished' }>
 
-/** The events of an answer, in the order that all of them have. */
+/** The events that every response has, in order. */
 function decode(pieces: readonly Piece[], ending: Partial<Finished> = {}) {
   const tools = [look, { ...look, type: 'custom', name: 'write', grammar: null } as const]
   const toolNames = createToolNames(makeRequest({ tools }))
@@ -42,7 +42,7 @@ const call = (index: number, name: string, text: string): Piece => ({
   text,
 })
 
-test('thoughts, comments and answers are blocks of their own', () => {
+test('thinking, comments and text are separate blocks', () => {
   const events = decode([
     { type: 'thought', text: 'Hm' },
     { type: 'thought', text: '.' },
@@ -76,7 +76,7 @@ test('thoughts, comments and answers are blocks of their own', () => {
   ])
 })
 
-test('calls follow one another, and one of free text gives its text', () => {
+test('calls are sequential, and a custom call yields its text', () => {
   const pieces = [
     call(0, 'look', '{"a"'),
     call(0, 'look', ':1}'),
@@ -98,7 +98,7 @@ test('calls follow one another, and one of free text gives its text', () => {
   ])
 })
 
-test('what was cut off is told as such', () => {
+test('truncated output is incomplete', () => {
   const reason = 'length'
   expect(decode([{ type: 'text', text: 'Do' }], { reason }).at(-2)).toMatchObject({
     type: 'text-end',
@@ -110,7 +110,7 @@ test('what was cut off is told as such', () => {
   })
 })
 
-test('an answer may be empty', () => {
+test('a response may be empty', () => {
   expect(decode([]).map(({ type }) => type)).toEqual(['finish'])
 })
 

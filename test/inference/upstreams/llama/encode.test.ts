@@ -10,7 +10,7 @@ import { encodePrompt } from '#inference/upstreams/llama/encode.ts'
 import { toAppError } from '#lib/errors.ts'
 import { makeRequest, userMessage } from '#test/support/generation.ts'
 
-/** How a request becomes the prompt of a model on this machine. */
+/** The prompt of a request for a local model. */
 
 function encode(given: Partial<GenerationRequest>) {
   const request = makeRequest(given)
@@ -48,7 +48,7 @@ describe('the history', () => {
   const historyOf = (items: RequestItem[], given: Partial<GenerationRequest> = {}) =>
     encode({ items, ...given }).history
 
-  test('begins with all system texts that lead the input, and ends where the model goes on', () => {
+  test('begins with the leading system messages and ends with the continued model turn', () => {
     const items = [says('developer', 'Be brief.'), userMessage('Hello')]
     expect(historyOf(items, { instructions: 'Be kind.' })).toEqual([
       { type: 'system', text: 'Be kind.\n\nBe brief.' },
@@ -57,7 +57,7 @@ describe('the history', () => {
     ])
   })
 
-  test('joins what the user says in a row, and what the system says in between', () => {
+  test('joins consecutive user messages, and late system messages', () => {
     const items = [userMessage('A'), userMessage('B'), says('system', 'C')]
     expect(historyOf(items)).toEqual([
       { type: 'user', text: 'A\n\nB\n\n[System instruction]\nC' },
@@ -65,7 +65,7 @@ describe('the history', () => {
     ])
   })
 
-  test('keeps calls and their results in the turn in which they were made', () => {
+  test('keeps calls and their results in their turn', () => {
     const reasoning: RequestItem = { type: 'reasoning', summary: ['Hm.'], text: '' }
     const items: RequestItem[] = [
       userMessage('A'),
@@ -94,12 +94,12 @@ describe('the history', () => {
         ],
       },
       { type: 'user', text: 'B' },
-      // There is no turn behind it: the model goes on in this one.
+      // No turn follows: the model continues this one.
       { type: 'model', response: [{ ...made, params: {}, result: 'three' }] },
     ])
   })
 
-  test('goes on from the beginning of an answer, and otherwise behind what was said', () => {
+  test('continues a prefill, and otherwise starts a new turn', () => {
     const items = [userMessage('A'), says('assistant', 'B')]
     expect(historyOf(items, { prefilled: true }).at(-1)).toEqual({ type: 'model', response: ['B'] })
     expect(historyOf(items).slice(-2)).toEqual([
@@ -108,12 +108,12 @@ describe('the history', () => {
     ])
   })
 
-  test('takes no result without its call', () => {
+  test('rejects a result without its call', () => {
     const attempt = () => historyOf([userMessage('A'), result('x', 'y')])
     expect(attempt).toThrow('no such call')
   })
 
-  test('takes no picture, wherever it is', () => {
+  test('rejects images anywhere in the input', () => {
     const picture = { type: 'image', url: 'data:image/png;base64,AA==', detail: null } as const
     for (const items of [
       [{ type: 'message', role: 'user', parts: [picture] }],
@@ -130,7 +130,7 @@ describe('the history', () => {
   })
 })
 
-describe('tools and forms', () => {
+describe('tools and output formats', () => {
   const clock: FunctionTool = { ...look, name: 'clock', description: null, parameters: null }
   const schema = { type: 'object', properties: { n: { type: 'integer' } } }
   const format: OutputFormat = {
@@ -149,7 +149,7 @@ describe('tools and forms', () => {
     expect(encode({ tools: [clock] }).functions).toEqual({ clock: {} })
   })
 
-  test('only the tool that must be called is there', () => {
+  test('only a forced tool is sent', () => {
     const toolChoice = { type: 'tool', form: 'function', name: 'clock' } as const
     const prompt = encode({ tools: [look, clock], toolChoice, parallelToolCalls: false })
     expect(prompt).toMatchObject({ functions: { clock: {} }, mustCall: true, callsMax: 1 })
@@ -157,21 +157,21 @@ describe('tools and forms', () => {
     expect(encode({ tools: [look], toolChoice: { type: 'none' } }).functions).toBeNull()
   })
 
-  test('a form is told and held to', () => {
+  test('an output format is described and enforced', () => {
     const prompt = encode({ format })
     expect(prompt.format).toEqual({ type: 'json-schema', schema })
     expect(prompt.history[0]).toMatchObject({ type: 'system' })
     expect(JSON.stringify(prompt.history[0])).toContain('A number.')
   })
 
-  test('next to tools a form is only told', () => {
+  test('with tools an output format is only described', () => {
     const prompt = encode({ format, tools: [look] })
     expect(prompt.format).toEqual({ type: 'text' })
     expect(JSON.stringify(prompt.history[0])).toContain('JSON Schema')
   })
 })
 
-test('what the caller does not say is left to the defaults', () => {
+test('omitted parameters use the defaults', () => {
   expect(encode({}).sampling).toEqual({ temperature: 0.8, seed: 1 })
   const { sampling } = makeRequest()
   const told = { temperature: 0, topP: 0.5, topK: 3, presencePenalty: 1, frequencyPenalty: -1 }

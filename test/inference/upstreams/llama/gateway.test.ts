@@ -19,7 +19,7 @@ import { type TinyGguf, tinyGguf } from '#test/support/tiny-gguf.ts'
 
 setDefaultTimeout(modelPatienceMs)
 
-/** Installed models through the whole gateway, without a word of configuration about upstreams. */
+/** Installed models through the whole gateway, without configured upstreams. */
 
 describe.skipIf(lacksLlama)('a gateway with installed models', () => {
   let gateway: Gateway
@@ -62,7 +62,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['brief', 'demo']))
   })
 
-  test('lists one more as soon as it is told to look', async () => {
+  test('lists a new model after a refresh', async () => {
     install('late', { endBias: 10 })
     await gateway.deps.catalogue.refresh()
     expect(gateway.deps.catalogue.find('late')?.ownedBy).toBe('local')
@@ -85,7 +85,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     }
     expect(text).toHaveLength(30)
     expect(deltas).toBeGreaterThan(1)
-    // The same seed, the same words.
+    // The same seed yields the same output.
     const whole = await client.responses.create(asked)
     expect(whole.output_text).toBe(text)
   })
@@ -101,7 +101,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     expect(counted.input_tokens).toBe(message.usage.input_tokens)
   })
 
-  test('tells of a model that breaks down in the middle, and goes on with the next', async () => {
+  test('reports a model that crashes during a response, and recovers', async () => {
     const client = await gateway.openai()
     const asked = { model: 'house/endless', input: 'Hello', store: false }
     const stream = await client.responses.create({ ...asked, stream: true })
@@ -121,7 +121,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     expect(next.output_text).toHaveLength(20)
   })
 
-  test('frees the place of a client that has gone', async () => {
+  test('releases the slot of a disconnected client', async () => {
     const client = await gateway.openai()
     const stream = await client.responses.create({
       model: 'house/endless',
@@ -136,7 +136,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     await eventually('it is free', async () => (await llama.usesOf('house/endless')).length === 0)
   })
 
-  test('refuses a picture with a word of why', async () => {
+  test('rejects an image with the reason', async () => {
     const image = { type: 'input_image', image_url: 'data:image/png;base64,AA==' }
     const answer = await gateway.post('/v1/responses', {
       model: 'brief',

@@ -5,7 +5,7 @@ test.each([
   ['plain types stay', { type: 'boolean' }, { type: 'boolean' }],
   ['several plain types stay', { type: ['string', 'null'] }, { type: ['string', 'null'] }],
   [
-    'several types with an object among them are a choice',
+    'several types including an object become oneOf',
     { type: ['object', 'null'], properties: { a: { type: 'null' } } },
     {
       oneOf: [
@@ -20,7 +20,7 @@ test.each([
   ['values to choose from stay', { enum: ['a', 1, null] }, { enum: ['a', 1, null] }],
   ['an object among them makes them anything', { enum: [{ a: 1 }] }, {}],
   [
-    'an object without properties is open',
+    'an object without properties allows any',
     { type: 'object' },
     {
       type: 'object',
@@ -29,7 +29,7 @@ test.each([
     },
   ],
   [
-    'one that says that it has none is closed',
+    'an object that disallows properties is closed',
     { type: 'object', properties: {} },
     {
       type: 'object',
@@ -38,18 +38,18 @@ test.each([
     },
   ],
   [
-    'further properties have their form',
+    'additional properties are converted',
     { additionalProperties: { type: 'string', format: 'email' }, type: 'object', maxProperties: 2 },
     { type: 'object', properties: {}, additionalProperties: { type: 'string' }, maxProperties: 2 },
   ],
   [
-    'a list keeps its bounds, and what is not known is left out',
+    'an array keeps its bounds, unknown keywords are dropped',
     { type: 'array', items: { type: 'integer', minimum: 3 }, maxItems: 2, uniqueItems: true },
     { type: 'array', items: { type: 'integer' }, maxItems: 2 },
   ],
   ['a date is one', { type: 'string', format: 'date' }, { type: 'string', format: 'date' }],
   [
-    'the length of a text counts',
+    'string lengths are kept',
     { type: 'string', maxLength: 3, pattern: 'a' },
     {
       type: 'string',
@@ -57,12 +57,12 @@ test.each([
     },
   ],
   [
-    'older definitions are found',
+    'legacy definitions are converted',
     { $ref: '#/definitions/x', definitions: { x: { type: 'null' } } },
     { $ref: '#/$defs/x', $defs: { x: { type: 'null' } } },
   ],
   [
-    'a type that is left out is guessed',
+    'a missing type is inferred',
     { properties: { a: true } },
     {
       type: 'object',
@@ -76,7 +76,7 @@ test.each([
   expect(gbnfSchema(schema)).toEqual(expected)
 })
 
-test('a schema that is nested without end ends', () => {
+test('an endlessly nested schema is cut at the depth limit', () => {
   let schema: object = { type: 'null' }
   for (let depth = 0; depth < 1_000; depth++) schema = { type: 'array', items: schema }
   expect(JSON.stringify(gbnfSchema(schema)).length).toBeLessThan(10_000)

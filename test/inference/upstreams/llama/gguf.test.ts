@@ -18,7 +18,7 @@ const model = (metadata: TinyGguf['metadata'] = {}) => tinyGguf({ contextTokens:
 const text = (value: string) => ({ type: 'string', value }) as const
 
 describe('the head of a GGUF file', () => {
-  test('says what the model is and how long its context may be', async () => {
+  test('contains the architecture and the context length', async () => {
     expect(await headOf(model())).toEqual({
       architecture: 'llama',
       kind: 'model',
@@ -26,13 +26,13 @@ describe('the head of a GGUF file', () => {
     })
   })
 
-  test('is found behind values that are longer than one read', async () => {
+  test('is found after values that exceed one read', async () => {
     const words = Array.from({ length: 60_000 }, (_, at) => `word-${at}`)
     const bytes = tinyGguf({
       contextTokens: 512,
       metadata: { 'general.tags': { type: 'string[]', value: words } },
     })
-    // What is written behind the rest stands in front of it here.
+    // The text after the others precedes them here.
     const head = await headOf(moveLastEntryFirst(bytes, 'general.tags'))
     expect(head?.contextTokens).toBe(512)
   })
@@ -60,14 +60,14 @@ describe('the head of a GGUF file', () => {
     expect(await headOf(bytes)).toBeNull()
   })
 
-  test('is read as far as a file goes that was cut off', async () => {
+  test('is read from a truncated file', async () => {
     const bytes = model()
     expect(await headOf(bytes.subarray(0, 200))).toMatchObject({ architecture: 'llama' })
     for (const length of [20, 30, 50, 60])
       expect(await headOf(bytes.subarray(0, length))).toBeNull()
   })
 
-  test('tells models that say words from others', async () => {
+  test('distinguishes generative models from others', async () => {
     const adapter = model({ 'general.type': text('adapter') })
     const heads = await Promise.all([
       headOf(model()),
@@ -84,7 +84,7 @@ describe('the head of a GGUF file', () => {
   })
 })
 
-/** The entries of a head in another order, which the format leaves to whoever writes it. */
+/** The entries of a head in another order, which the format permits. */
 function moveLastEntryFirst(bytes: Uint8Array, name: string): Uint8Array {
   const buffer = Buffer.from(bytes)
   const headBytes = 4 + 4 + 8 + 8

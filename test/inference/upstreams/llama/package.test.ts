@@ -20,8 +20,8 @@ function folderWith(described: string): string {
   return folder
 }
 
-describe('the package that runs models', () => {
-  test('is there in its one version', () => {
+describe('the llama.cpp package', () => {
+  test('must be installed in the exact version', () => {
     const version = JSON.stringify({ version: packageVersion })
     expect(packageFault(folderWith(version))).toBeNull()
   })
@@ -36,11 +36,11 @@ describe('the package that runs models', () => {
     expect(fault?.kind).toBe('service_unavailable')
     expect(fault?.message).toContain(words)
     expect(fault?.message).toContain(installCommand)
-    // Folders of the operator are nobody else's business.
+    // Folders of the operator are not disclosed.
     expect(fault?.message).not.toContain(root)
   })
 
-  test('has parts for each platform, and more of them for graphics processors', () => {
+  test('lists platform packages, with more of them for GPUs', () => {
     const linux = { platform: 'linux', arch: 'x64' }
     expect(platformPackages(linux, false)).toEqual(['@node-llama-cpp/linux-x64'])
     expect(platformPackages(linux, true)).toContain('@node-llama-cpp/linux-x64-cuda')

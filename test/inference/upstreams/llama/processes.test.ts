@@ -16,12 +16,12 @@ import { isAlive, killProcess } from '#test/support/process.ts'
 
 setDefaultTimeout(modelPatienceMs)
 
-/** The processes of models: who gets a place, and what becomes of whom when one breaks down. */
+/** Model processes: slots, memory, and recovery from crashes. */
 
 let world: LlamaWorld
 afterEach(() => world.stop())
 
-/** A generation that goes on until it is ended. */
+/** A generation that runs until it is stopped. */
 async function begin(signal?: AbortSignal, name = 'tiny') {
   const batches = world.generate({ name, ...(signal ? { signal } : {}) })[Symbol.asyncIterator]()
   const first = await batches.next()
@@ -35,8 +35,8 @@ async function untilText({ batches }: Awaited<ReturnType<typeof begin>>): Promis
   }
 }
 
-describe.skipIf(lacksLlama)('places at a model', () => {
-  test('more generations than sequences wait in order, and all are answered', async () => {
+describe.skipIf(lacksLlama)('slots of a model', () => {
+  test('more generations than sequences are queued and served in order', async () => {
     world = startLlama({ sequencesMax: 2, queueMax: 10 })
     const answers = await Promise.all(Array.from({ length: 7 }, () => world.ask({ maxTokens: 25 })))
     expect(answers.map(({ error }) => error)).toEqual(answers.map(() => null))
@@ -44,7 +44,7 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     expect(world.processes()).toHaveLength(1)
   })
 
-  test('who finds the queue full is told to come back', async () => {
+  test('a full queue rejects with Retry-After', async () => {
     world = startLlama({ sequencesMax: 1, queueMax: 1 })
     const leaving = new AbortController()
     const running = await begin(leaving.signal)
@@ -62,7 +62,7 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     expect((await waiting).error).toBeNull()
   })
 
-  test('who leaves while waiting is forgotten', async () => {
+  test('an aborted request leaves the queue', async () => {
     world = startLlama({ sequencesMax: 1, queueMax: 1 })
     const running = await begin()
     const leaving = new AbortController()
@@ -74,7 +74,7 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     expect((await next).error).toBeNull()
   })
 
-  test('a generation that nobody wants any more is stopped, and its place is free', async () => {
+  test('a cancelled generation is stopped, and its slot released', async () => {
     world = startLlama({ sequencesMax: 1, queueMax: 1 })
     for (let round = 0; round < 3; round++) {
       const leaving = new AbortController()
@@ -87,7 +87,7 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     expect(world.processes()).toHaveLength(1)
   })
 
-  test('a long prompt is left in the middle of being read', async () => {
+  test('a cancelled call stops in the middle of a long prompt', async () => {
     world = startLlama({ sequencesMax: 1, contextTokensMax: 65_536 })
     world.install('reader', { ...endless, contextTokens: 65_536 })
     await world.ask({ name: 'reader', maxTokens: 1 })
@@ -102,7 +102,7 @@ describe.skipIf(lacksLlama)('places at a model', () => {
     expect(next.text).toHaveLength(5)
   })
 
-  test('a reader that does not read holds up the model', async () => {
+  test('backpressure of a slow consumer pauses the model', async () => {
     world = startLlama({ sequencesMax: 2, contextTokensMax: 2_048 })
     const slow = await begin()
     // As much as others get while it reads nothing.
@@ -114,8 +114,8 @@ describe.skipIf(lacksLlama)('places at a model', () => {
   })
 })
 
-describe.skipIf(lacksLlama)('the process of a model', () => {
-  test('that is killed fails what it was doing, and the next request has a new one', async () => {
+describe.skipIf(lacksLlama)('a model process', () => {
+  test('that is killed fails its calls, and the next request starts a new one', async () => {
     world = startLlama({ sequencesMax: 2 })
     const running = await begin()
     await untilText(running)
@@ -132,11 +132,11 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(world.logged('model process exited')).toBe(1)
   })
 
-  test('that breaks down again and again is given a rest', async () => {
+  test('that fails repeatedly is restarted with a delay', async () => {
     world = startLlama()
     world.install('half', { withoutTensor: 'output_norm.weight' })
     const kinds: (string | undefined)[] = []
-    // The rests are 250 ms, 500 ms and so on; nobody waits for one of more than 2 s.
+    // The delays are 250 ms, 500 ms and so on; a delay above 2 s is refused.
     while (kinds.length < 10 && kinds.at(-1) !== 'upstream_overloaded') {
       kinds.push((await world.ask({ name: 'half' })).error?.kind)
     }
@@ -144,11 +144,11 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(kinds.at(-1)).toBe('upstream_overloaded')
     expect(world.logged('model load failed')).toBe(kinds.length - 1)
     expect(world.processes()).toEqual([])
-    // Others are not concerned.
+    // Other calls are not affected.
     expect((await world.ask({ maxTokens: 3 })).error).toBeNull()
   })
 
-  test('is not started for a file that is no model', async () => {
+  test('is not started for a file that is not a model', async () => {
     world = startLlama()
     const path = join(world.folder, 'broken.gguf')
     writeFileSync(path, 'GGUF but not really')
@@ -158,7 +158,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(listed.map(({ id }) => id)).toEqual(['tiny'])
   })
 
-  test('is ended when nobody has used it for a while, and started again when needed', async () => {
+  test('is unloaded when idle, and loaded again on demand', async () => {
     world = startLlama({ idleMs: 1 })
     await world.ask({ maxTokens: 3 })
     await eventually('it is out of memory', () => world.logged('model unloaded') === 1)
@@ -166,7 +166,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect((await world.ask({ maxTokens: 3 })).error).toBeNull()
   })
 
-  test('gives way to another model when it is not in use', async () => {
+  test('is evicted for another model when idle', async () => {
     world = startLlama({ modelsLoadedMax: 1 })
     world.install('other', endless)
     await world.ask({ maxTokens: 3 })
@@ -178,13 +178,13 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     const running = await begin(undefined, 'other')
     const { error } = await world.ask({ maxTokens: 3 })
     expect([error?.kind, error?.retryAfterS]).toEqual(['upstream_overloaded', 5])
-    // A count makes nobody give way either.
+    // A count evicts no model either.
     const counted = world.llama.countTokens?.(makeRequest(), makeContext({ model: 'tiny' }))
     expect(await counted?.catch(({ kind }) => kind)).toBe('upstream_overloaded')
     await running.batches.return?.()
   })
 
-  test('does not take more memory than it may', async () => {
+  test('respects the memory limit', async () => {
     world = startLlama()
     const { bytes } = world.install('measured', endless)
     await world.stop()
@@ -200,14 +200,14 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(error?.message).toContain('exceeds')
   })
 
-  test('has no more time to load than it is given', async () => {
+  test('fails to load after the timeout', async () => {
     world = startLlama({ loadMs: 1 })
     const { error } = await world.ask({ maxTokens: 3 })
     expect(error?.kind).toBe('upstream_first_event_timeout')
     await eventually('it is gone', () => world.processes().length === 0)
   })
 
-  test('is told of while it works, and ended before its files may go', async () => {
+  test('is reported while in use, and unloaded before its files are deleted', async () => {
     world = startLlama({ sequencesMax: 2 })
     expect(await world.llama.usesOf('tiny')).toEqual([])
     const runs = [await begin(), await begin()]
@@ -218,7 +218,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect(world.processes()).toEqual([])
   })
 
-  test('of a model that is not installed any more is ended with the next look', async () => {
+  test('of a removed model is stopped at the next refresh', async () => {
     world = startLlama()
     await world.ask({ maxTokens: 3 })
     world.uninstall('tiny')
@@ -227,7 +227,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     expect((await world.ask({ maxTokens: 3 })).error?.kind).toBe('model_not_found')
   })
 
-  test('of a file that was replaced is replaced too', async () => {
+  test('of a replaced file is restarted', async () => {
     world = startLlama()
     const before = await world.ask({ maxTokens: 20 })
     world.install('tiny', { ...endless, seed: 99 })
@@ -236,7 +236,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
     await eventually('the one before is gone', () => world.processes().length === 1)
   })
 
-  test('ends with whoever started it, however that ends', async () => {
+  test('ends with its parent process, however that ends', async () => {
     world = startLlama()
     const program = join(import.meta.dir, '../../../support/llama-parent/program.ts')
     const parent = Bun.spawn([process.execPath, program, world.install('tiny').path], {
@@ -253,7 +253,7 @@ describe.skipIf(lacksLlama)('the process of a model', () => {
   })
 })
 
-test('without its package no model is listed, and who asks for one is told what to do', async () => {
+test('without the package no model is listed, and requests fail with the install command', async () => {
   world = startLlama({ packageFolder: '/nowhere' })
   for (let look = 0; look < 2; look++) {
     expect(await world.llama.listModels(makeContext())).toEqual([])

@@ -3,7 +3,7 @@ import { createSlots } from '#inference/upstreams/llama/slots.ts'
 
 const stays = new AbortController().signal
 
-test('who waits gets a place in order, and nobody is forgotten', async () => {
+test('queued requests acquire slots in order', async () => {
   const places = createSlots({ countMax: 1, waitingMax: 10 })
   const leave = await places.acquire(stays)
   const order: number[] = []
@@ -19,7 +19,7 @@ test('who waits gets a place in order, and nobody is forgotten', async () => {
   expect(places.count()).toBe(0)
 })
 
-test('a place that is given back twice is free once', async () => {
+test('a slot that is released twice is free once', async () => {
   const places = createSlots({ countMax: 1, waitingMax: 0 })
   const leave = await places.acquire(stays)
   leave()
@@ -28,7 +28,7 @@ test('a place that is given back twice is free once', async () => {
   expect(await places.acquire(stays).catch(({ kind }) => kind)).toBe('upstream_overloaded')
 })
 
-test('who leaves while waiting makes room for another', async () => {
+test('an aborted request frees its place in the queue', async () => {
   const places = createSlots({ countMax: 1, waitingMax: 1 })
   const leave = await places.acquire(stays)
   const leaving = new AbortController()
@@ -40,7 +40,7 @@ test('who leaves while waiting makes room for another', async () => {
   expect(await next).toBeFunction()
 })
 
-test('who had left before never gets in', async () => {
+test('an aborted request never acquires a slot', async () => {
   const places = createSlots({ countMax: 1, waitingMax: 1 })
   const gone = AbortSignal.abort(new Error('gone'))
   expect(await places.acquire(gone).catch(({ message }) => message)).toBe('gone')

@@ -48,7 +48,7 @@ async function generate(request: GenerationRequest = makeRequest(), given: Parti
 }
 
 describe('a request', () => {
-  test('is posted to /v1/messages, and the answer comes as events', async () => {
+  test('is posted to /v1/messages, and the response decoded to events', async () => {
     replay.answer({ body: sseOf(hello) })
     const { events, frames, error, sent } = await generate()
     expect(error).toBeNull()
@@ -65,7 +65,7 @@ describe('a request', () => {
     expect(JSON.parse(sent?.body ?? '')).toMatchObject({ model: 'model-there', stream: true })
   })
 
-  test('goes to the same place from a base without version, and under a path', async () => {
+  test('uses the same path for base URLs without a version or with a path', async () => {
     replay.answer({ body: sseOf(hello) })
     const host = replay.baseUrl.slice(0, -'/v1'.length)
     expect((await generate(makeRequest(), { baseUrl: host })).sent?.path).toBe('/v1/messages')
@@ -73,7 +73,7 @@ describe('a request', () => {
     expect(sent?.path).toBe('/door/v1/messages')
   })
 
-  test('bears the credential as the upstream wants it', async () => {
+  test('carries the credential in the configured header', async () => {
     replay.answer({ body: sseOf(hello) })
     const bearer = { quirks: { ...defaultQuirks, keyHeader: 'authorization' as const } }
     const { sent } = await generate(makeRequest(), bearer)
@@ -83,7 +83,7 @@ describe('a request', () => {
     expect(open.sent?.headers).not.toHaveProperty('x-api-key')
   })
 
-  test('of the same protocol keeps its body and its version, not its credential', async () => {
+  test('of the same protocol keeps its body and version but not its credential', async () => {
     replay.answer({ body: sseOf(hello) })
     const headers = {
       'anthropic-version': '2026-10-21',
@@ -112,7 +112,7 @@ describe('a request', () => {
   })
 })
 
-test('of a caller of the protocol, tools are whatever the upstream knows', async () => {
+test('of a relayed request are not validated', async () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'bash', input: {} }
   replay.answer({ body: sseOf([begun, opened(call), input('{}'), ended('tool_use'), over]) })
   const toolChoice = { type: 'tool', form: 'function', name: 'bash' } as const
@@ -126,8 +126,8 @@ test('of a caller of the protocol, tools are whatever the upstream knows', async
   )
 })
 
-describe('an answer', () => {
-  test('in small pieces carries frames in the batches of its events', async () => {
+describe('a response', () => {
+  test('in small pieces carries the frames with its events', async () => {
     const body = sseOf(hello)
     const cutsAt = Array.from({ length: 30 }, (_, at) => (at + 1) * 20)
     replay.answer({ body, cutsAt })
@@ -136,7 +136,7 @@ describe('an answer', () => {
     expect(frames.map(({ payload }) => payload)).toEqual(hello)
   })
 
-  test('that is not streamed is told as one that is', async () => {
+  test('that is not streamed yields the same events', async () => {
     const message = { ...begun.message, content: [{ type: 'text', text: 'Hi' }] }
     const body = JSON.stringify({ ...message, stop_reason: 'end_turn' })
     replay.answer({ body, headers: json })
@@ -146,7 +146,7 @@ describe('an answer', () => {
     expect(frames).toHaveLength(6)
   })
 
-  test('that breaks off is truncated, with what came before', async () => {
+  test('that ends early is truncated after its content', async () => {
     replay.answer({ body: sseOf(hello.slice(0, 3)) })
     const { events, error, frames } = await generate(makeRequest({ origin }))
     expect(error?.kind).toBe('upstream_truncated')
@@ -154,7 +154,7 @@ describe('an answer', () => {
     expect(frames).toHaveLength(3)
   })
 
-  test('nobody reads any more ends the connection', async () => {
+  test('the consumer stops ends the connection', async () => {
     replay.answer({ body: sseOf([...hello.slice(0, 3), text('!')]), ending: 'hang' })
     const before = replay.connections.aborted
     for await (const batch of messages.generate(makeRequest(), contextOf())) {
@@ -165,7 +165,7 @@ describe('an answer', () => {
   })
 })
 
-describe('an error answer', () => {
+describe('an error response', () => {
   const failing = async (answer: ReturnType<typeof errorAnswer>, relayed: boolean) => {
     replay.answer(answer)
     return (await generate(makeRequest(relayed ? { origin } : {}))).error
@@ -203,14 +203,14 @@ describe('an error answer', () => {
     expect(error?.relay).toBeUndefined()
   })
 
-  test('goes on without what belongs to the gateway', async () => {
+  test('is relayed without internal data of the gateway', async () => {
     const said = `the key a-secret of ${replay.baseUrl}/messages`
     const error = await failing(errorAnswer(400, 'invalid_request_error', said), true)
     expect(error?.message).toBe('the key [hidden] of [hidden]/messages')
     expect(error?.relay?.body).toContain('the key [hidden] of [hidden]/messages')
   })
 
-  test('inside of a stream as well', async () => {
+  test('inside a stream as well', async () => {
     const failure = { type: 'error', error: { type: 'api_error', message: 'lost a-secret' } }
     replay.answer({ body: sseOf([begun, failure]) })
     const { error } = await generate(makeRequest({ origin }))
@@ -219,7 +219,7 @@ describe('an error answer', () => {
     expect(error?.relay?.body).toContain('lost [hidden]')
   })
 
-  test('that is no word of the protocol is told in ours', async () => {
+  test("outside the protocol is reported by Sluice's own error", async () => {
     const page = { status: 502, headers: { 'content-type': 'text/html' }, body: '<html>' }
     expect((await failing(page, true))?.relay).toBeUndefined()
     const other = { status: 500, headers: json, body: '{"detail":"down"}' }
@@ -240,7 +240,7 @@ describe('an error answer', () => {
 describe('the models of an upstream', () => {
   const list = () => messages.listModels(contextOf())
 
-  test('come page by page', async () => {
+  test('are read page by page', async () => {
     const pages = new Map([
       [null, { data: [{ id: 'a', type: 'model' }], has_more: true, last_id: 'a' }],
       ['a', { data: [{ id: 'b', type: 'model' }], has_more: false, last_id: 'b' }],
@@ -259,7 +259,7 @@ describe('the models of an upstream', () => {
     })
   })
 
-  test('say when they were made and what they can hold, in either shape of list', async () => {
+  test('include creation time and context size, in both list formats', async () => {
     const data = [
       { id: 'a', created_at: '2026-02-03T00:00:00Z', max_input_tokens: 200_000 },
       { id: 'b', created_at: '1970-01-01T00:00:00Z', max_input_tokens: null },
@@ -273,7 +273,7 @@ describe('the models of an upstream', () => {
     ])
   })
 
-  test('a list that goes round in circles, or never ends, is read so far', async () => {
+  test('a model list with a repeated or endless cursor is read up to the limit', async () => {
     const same = { data: [{ id: 'a' }], has_more: true, last_id: 'a' }
     replay.answer({ headers: json, body: JSON.stringify(same) })
     expect((await list()).map(({ id }) => id)).toEqual(['a'])

@@ -21,7 +21,7 @@ import {
 
 const words = ['a', ' b', '"', '\\', '\n\n', '', 'ž', '\u2028', '{"text":"c"}']
 
-/** What models and servers say, most of it text for one block, in order or not. */
+/** Random streams, mostly text for one block, in order or not. */
 function drawStream(dice: ReturnType<typeof createDice>): object[] {
   let block = 0
   const word = () => words[dice.upTo(words.length)] ?? ''
@@ -63,18 +63,18 @@ function told({ events, frames, error }: Decoded) {
 }
 
 function expectAlike(stream: readonly object[]) {
-  // A number in each makes every message unlike the one before.
+  // A number in each makes consecutive messages differ.
   const unlike = stream.map((payload, number) => ({ ...payload, number }))
   expect(told(decode(stream))).toEqual(told(decode(unlike)))
 }
 
-test('messages that look alike mean what each of them means alone', () => {
+test('similar messages decode as they do individually', () => {
   for (let seed = 1; seed <= 300; seed++) {
     expectAlike(drawStream(createDice(seed)))
   }
 })
 
-test('text for a block that is over is no more text of the one that is open', () => {
+test('text for an ended block is not added to the open one', () => {
   const blocks = Array.from({ length: 20 }, (_, index) => index).flatMap((index) => [
     opened(textShell, index),
     text('a', index),

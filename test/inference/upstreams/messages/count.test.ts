@@ -13,8 +13,8 @@ async function count(request: GenerationRequest) {
   return { tokens, asked, body: JSON.parse(asked?.body ?? '') }
 }
 
-describe('a count is asked for', () => {
-  test('without what belongs to the answer', async () => {
+describe('the count request', () => {
+  test('without generation parameters', async () => {
     const { tokens, asked, body } = await count(makeRequest({ instructions: 'Be brief.' }))
     expect(tokens).toBe(40)
     expect(`${asked?.method} ${asked?.path}`).toBe('POST /v1/messages/count_tokens')
@@ -23,7 +23,7 @@ describe('a count is asked for', () => {
     expect(Object.keys(body).toSorted()).toEqual(['messages', 'model', 'system'])
   })
 
-  test('with the body and the headers of a caller of the same protocol', async () => {
+  test('with the body and headers of a relayed request', async () => {
     const body = {
       model: 'asked-name',
       max_tokens: 100,

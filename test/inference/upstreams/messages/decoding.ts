@@ -34,7 +34,7 @@ function openDecoder(options: Options = {}): Decoder {
   })
 }
 
-/** Decodes a stream that arrives in the given reads, and holds it against the grammar. */
+/** Decodes a stream that arrives in these reads, and checks it against the grammar. */
 export function decodeReads(reads: readonly Uint8Array[], options: Options = {}): Decoded {
   const parser = createEventStreamParser({ eventBytesMax: 16_777_216 })
   const decoder = openDecoder(options)
@@ -48,7 +48,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
   })
 }
 
-/** Decodes a body that is one JSON text. */
+/** Decodes a response that is not streamed. */
 export function decodeWhole(body: unknown, options: Options = {}): Decoded {
   const decoder = openDecoder(options)
   return collect(decoder, (events) => {
@@ -131,7 +131,7 @@ function place(index: number | null): { index?: number } {
   return index === null ? {} : { index }
 }
 
-/** Frames as a caller of the protocol would get them, with the names that a surface gives. */
+/** Frames as a client receives them, with the names that the surface sets. */
 export function wireOf(frames: readonly RelayFrame[]): string {
   return frames
     .map(({ payload, data }) => {

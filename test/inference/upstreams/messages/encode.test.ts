@@ -28,12 +28,12 @@ const patch: Tool = {
   grammar: null,
 }
 
-test('a request that says nothing sends its input, as a stream, under the limit of the upstream', () => {
+test('a minimal request sends the input, `stream` and the default max_tokens', () => {
   expect(bodyOf({})).toEqual(plain)
   expect(bodyOf({}, { defaultMaxTokens: 500 }).max_tokens).toBe(500)
 })
 
-test('what the protocol has a field for is sent under its name', () => {
+test('every supported field is sent under its name', () => {
   const sampling: GenerationRequest['sampling'] = {
     temperature: 0,
     topP: 0.5,
@@ -54,7 +54,7 @@ test('what the protocol has a field for is sent under its name', () => {
   })
 })
 
-test('what identifies a caller goes to vendors alone', () => {
+test('user identifiers are sent only to vendors', () => {
   const given = { safetyIdentifier: 'someone', serviceTier: 'default', promptCacheKey: 'key' }
   expect(bodyOf(given)).toEqual(plain)
   expect(bodyOf(given, { vendorFields: true })).toEqual({
@@ -67,7 +67,7 @@ test('what identifies a caller goes to vendors alone', () => {
 })
 
 describe('tools', () => {
-  test('are functions, also those that are something else', () => {
+  test('are sent as functions, including custom tools', () => {
     expect(bodyOf({ tools: [look, patch] })).toEqual({
       ...plain,
       tools: [
@@ -111,12 +111,12 @@ describe('tools', () => {
     expect(body.tools?.map(({ name }) => name)).toEqual(offered)
   })
 
-  test('a choice among none is not sent', () => {
+  test('no tool_choice is sent without tools', () => {
     expect(bodyOf({ toolChoice: { type: 'none' }, parallelToolCalls: false })).toEqual(plain)
   })
 })
 
-describe('the form of an answer', () => {
+describe('the output format', () => {
   const format: GenerationRequest['format'] = {
     type: 'json-schema',
     name: 'reply',
@@ -125,13 +125,13 @@ describe('the form of an answer', () => {
     strict: true,
   }
 
-  test('is held by an upstream that can', () => {
+  test('is enforced by an upstream that supports it', () => {
     const { output_config: config, system } = bodyOf({ format }, { outputFormat: true })
     expect(config).toEqual({ format: { type: 'json_schema', schema } })
     expect(system).toBeUndefined()
   })
 
-  test('is asked for in words elsewhere, behind the instructions', () => {
+  test('is otherwise requested after the instructions', () => {
     const { output_config: config, system } = bodyOf({ format, instructions: 'Be kind.' })
     expect(config).toBeUndefined()
     expect(system).toStartWith('Be kind.\n\nAnswer with JSON alone')
@@ -160,7 +160,7 @@ describe('thinking', () => {
   })
   const nothing = { thinking: undefined, effort: undefined }
 
-  test('is asked for in tokens', () => {
+  test('is requested as a token budget', () => {
     expect(ask({})).toEqual(nothing)
     expect(ask({ effort: 'none' })).toEqual({ thinking: { type: 'disabled' }, effort: undefined })
     expect(ask({ effort: 'minimal' })).toEqual(budget(1_024))
@@ -170,12 +170,12 @@ describe('thinking', () => {
     expect(ask({ budgetTokens: 500 })).toEqual(budget(1_024))
   })
 
-  test('leaves room for an answer, or is not asked for', () => {
+  test('leaves tokens for the output, or is not requested', () => {
     expect(ask({ effort: 'high', maxOutputTokens: 3_000 })).toEqual(budget(1_976))
     expect(ask({ effort: 'high', maxOutputTokens: 2_000 })).toEqual(nothing)
   })
 
-  test('or as an effort', () => {
+  test('is requested as an effort', () => {
     const adaptive = { thinking: 'adaptive' } as const
     expect(ask({ effort: 'max' }, adaptive)).toEqual({
       thinking: { type: 'adaptive' },
@@ -188,7 +188,7 @@ describe('thinking', () => {
     expect(ask({ effort: 'high' }, { thinking: 'none' })).toEqual(nothing)
   })
 
-  test('not where a call is demanded', () => {
+  test('is not enabled with a forced call', () => {
     const forced = { tools: [look], toolChoice: { type: 'required' } } as const
     expect(ask({ effort: 'high' }, {}, forced)).toEqual(nothing)
     expect(ask({ effort: 'high' }, { thinking: 'adaptive' }, forced)).toEqual({
@@ -197,7 +197,7 @@ describe('thinking', () => {
     })
   })
 
-  test('not from the middle of a turn on that began without', () => {
+  test('is not enabled in the middle of a turn that began without it', () => {
     const call = {
       type: 'tool-call',
       callId: 'one',

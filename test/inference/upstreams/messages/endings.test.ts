@@ -22,7 +22,7 @@ import {
 const hi = [begun, ...saying('Hi')]
 const ping = { type: 'ping' }
 
-describe('why a message ends', () => {
+describe('stop reasons', () => {
   test.each([
     ['end_turn', 'stop'],
     ['pause_turn', 'stop'],
@@ -36,12 +36,12 @@ describe('why a message ends', () => {
     expect(finishOf(decoded)).toMatchObject({ reason, rawReason })
   })
 
-  test('a stop sequence is named', () => {
+  test('the matched stop sequence is reported', () => {
     const decoded = decode([...hi, ended('stop_sequence', { stop_sequence: 'END' }), over])
     expect(finishOf(decoded)).toMatchObject({ reason: 'stop-sequence', stopSequence: 'END' })
   })
 
-  test('text and calls that were cut say so', () => {
+  test('truncated text and calls are incomplete', () => {
     expect(blocksOf(decode([...hi, ended('max_tokens'), over]))).toEqual([
       { text: 'Hi', cut: true },
     ])
@@ -51,7 +51,7 @@ describe('why a message ends', () => {
     ])
   })
 
-  test('a call that is complete was not cut, though the message was', () => {
+  test('a complete call stays complete in a truncated message', () => {
     const whole = [begun, opened(called('t_1', 'look')), input('{"a":1}'), stopped()]
     expect(blocksOf(decode([...whole, ended('max_tokens'), over]))).toEqual([
       { call: 'look', id: 't_1', input: '{"a":1}' },
@@ -59,7 +59,7 @@ describe('why a message ends', () => {
   })
 })
 
-describe('what was used', () => {
+describe('usage', () => {
   const usageOf = (start: object, end: object) => {
     const head = { type: 'message_start', message: { ...begun.message, usage: start } }
     const decoded = decode([head, { ...ended(), usage: end }, over])
@@ -82,7 +82,7 @@ describe('what was used', () => {
     })
   })
 
-  test('the end corrects the start, but not by saying nothing', () => {
+  test('counts at the end replace those at the start, except zeros and nulls', () => {
     expect(
       usageOf({ input_tokens: 0, output_tokens: 1 }, { input_tokens: 61, output_tokens: 2 }),
     ).toMatchObject({ inputTokens: 61, outputTokens: 2 })
@@ -94,13 +94,13 @@ describe('what was used', () => {
     })
   })
 
-  test('a server that counts nothing used nothing that we know of', () => {
+  test('without counts from the server, usage is null', () => {
     const head = { type: 'message_start', message: {} }
     const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' } }
     expect(decode([head, ...saying('Hi'), end, over]).events.at(-1)).toMatchObject({ usage: null })
   })
 
-  test('counts may come behind the end, and in the middle', () => {
+  test('counts may arrive after the end or in the middle', () => {
     const counts = { type: 'message_delta', delta: {}, usage: { output_tokens: 50 } }
     const decoded = decode([begun, opened(textShell), counts, text('Hi'), ended(), counts, over])
     expect(decoded.error).toBeNull()
@@ -114,7 +114,7 @@ describe('what was used', () => {
   })
 })
 
-describe('an answer that breaks off', () => {
+describe('a response that ends early', () => {
   test.each([
     ['at once', []],
     ['behind its start', [begun]],
@@ -129,7 +129,7 @@ describe('an answer that breaks off', () => {
     checkMessageBeginning(wireOf(decoded.frames))
   })
 
-  test('behind its reason it is whole', () => {
+  test('after its stop reason it is complete', () => {
     for (const rest of [[], ['[DONE]'], [ping]]) {
       const decoded = decode([...hi, ended(), ...rest])
       expect(decoded.error).toBeNull()
@@ -137,13 +137,13 @@ describe('an answer that breaks off', () => {
     }
   })
 
-  test('in the middle of JSON it is truncated, and what follows that is no message', () => {
+  test('truncated JSON is truncation at the end and invalid elsewhere', () => {
     const cut = '{"type":"content_block_del'
     expect(decode([...hi, cut]).error?.kind).toBe('upstream_truncated')
     expect(decode([...hi, cut, ended(), over]).error?.kind).toBe('upstream_invalid_answer')
   })
 
-  test('an answer of another protocol is no message', () => {
+  test('a response of another protocol is invalid', () => {
     const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', choices: [] }
     expect(decode([chunk, chunk]).error?.kind).toBe('upstream_invalid_answer')
     expect(decodeWhole({ id: 'x', choices: [] }).error?.kind).toBe('upstream_invalid_answer')
@@ -151,7 +151,7 @@ describe('an answer that breaks off', () => {
   })
 })
 
-describe('errors inside the stream', () => {
+describe('errors in the stream', () => {
   const saidBy = (type: string, message = 'Broken.') => ({
     type: 'error',
     error: { type, message },
@@ -177,18 +177,18 @@ describe('errors inside the stream', () => {
     })
   })
 
-  test('a refused credential is ours, and is told to nobody', () => {
+  test('a rejected gateway credential is not relayed to the client', () => {
     const { error } = decode([saidBy('authentication_error', 'invalid x-api-key')])
     expect(error?.kind).toBe('upstream_refused')
     expect(error?.relay).toBeUndefined()
   })
 
-  test('a prompt that is too long is told as that', () => {
+  test('a prompt that is too long is a context_length_exceeded error', () => {
     const payload = saidBy('invalid_request_error', 'prompt is too long: 9 tokens > 8 maximum')
     expect(decode([payload]).error?.kind).toBe('context_length_exceeded')
   })
 
-  test('the words of other servers are heard, and a caller of another protocol gets only those', () => {
+  test('errors in other formats are reported, and relayed only within the protocol', () => {
     expect(decode([...hi, { error: { message: 'Out of memory.' } }]).error).toMatchObject({
       kind: 'upstream_error',
       message: 'Out of memory.',
@@ -199,14 +199,14 @@ describe('errors inside the stream', () => {
     expect(bare.error?.kind).toBe('upstream_error')
   })
 
-  test('behind the end nothing is an error', () => {
+  test('errors after the end are ignored', () => {
     expect(decode([...hi, ended(), saidBy('api_error'), over]).error).toBeNull()
     expect(decode([...hi, ended(), over, saidBy('api_error')]).error).toBeNull()
   })
 })
 
 describe('noise', () => {
-  test('is not heard', () => {
+  test('is ignored', () => {
     const decoded = decode([
       ping,
       ': comment',
@@ -244,7 +244,7 @@ describe('noise', () => {
     expect(decode([payload]).error?.kind).toBe('upstream_invalid_answer')
   })
 
-  test('what only a caller of the protocol can read reaches only them', () => {
+  test('blocks without events are only relayed', () => {
     const search = { type: 'tool_search_tool_result', tool_use_id: 'srv_1', content: {} }
     const payloads = [begun, opened(search, 0), stopped(0), ...saying('Hi', 1), ended(), over]
     const decoded = decode(payloads)
@@ -253,7 +253,7 @@ describe('noise', () => {
     expect(decode(payloads, { relays: false }).frames).toEqual([])
   })
 
-  test('the type may be in the name of the event alone', () => {
+  test('the event name can replace the type', () => {
     const body = sseOf([begun, ...saying('Hi'), ended(), over]).replace(
       /"type":"(content|mess)\w+",?/g,
       '',

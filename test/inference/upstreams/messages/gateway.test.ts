@@ -10,7 +10,7 @@ import {
 } from '#test/support/replay-upstream.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 
-/** Callers of /v1/responses, whose model is at a Messages upstream that checks what it is asked. */
+/** Clients of /v1/responses with a model at a Messages upstream that validates requests. */
 
 const list = { headers: { 'content-type': 'application/json' }, body: '{"data":[{"id":"m"}]}' }
 
@@ -64,7 +64,7 @@ const weather = {
 }
 
 describe('text', () => {
-  test('is answered whole, with what was used', async () => {
+  test('is returned whole with its usage', async () => {
     const { body, output } = await respond({ input: 'Hi', instructions: 'Be kind.' })
     expect(textOf(output)).toBe('Hello wörld')
     expect(body['usage']).toEqual({
@@ -84,7 +84,7 @@ describe('text', () => {
     expect(sent()['max_tokens']).toBe(50)
   })
 
-  test('of every speaker reaches the model', async () => {
+  test('of every role reaches the model', async () => {
     const input = [
       { role: 'developer', content: 'Speak Norwegian.' },
       { role: 'user', content: 'One' },
@@ -102,7 +102,7 @@ describe('text', () => {
 describe('tools', () => {
   const begin = { role: 'user', content: 'parallel weather' }
 
-  test('are called in parallel, and their results make the next turn', async () => {
+  test('are called in parallel, and their results form the next turn', async () => {
     const first = await respond({ input: [begin], tools: [weather] })
     const calls = first.output.filter(({ type }) => type === 'function_call')
     expect(calls).toMatchObject([
@@ -119,7 +119,7 @@ describe('tools', () => {
     expect(textOf((response['output'] as JsonObject[]) ?? [])).toBe('It is cold and warm.')
   })
 
-  test('of a model elsewhere keep their ids apart here', async () => {
+  test('of another upstream keep unique ids', async () => {
     const call = (call_id: string) => [
       { type: 'function_call', call_id, name: 'get_weather', arguments: '{}' },
       { type: 'function_call_output', call_id, output: 'cold' },
@@ -134,7 +134,7 @@ describe('reasoning', () => {
   const asked = { reasoning: { effort: 'low' }, include: ['reasoning.encrypted_content'] }
   const begin = { role: 'user', content: 'weather' }
 
-  test('comes back sealed to the model that had it, in the turn that goes on', async () => {
+  test('is returned sealed to its model in a continued turn', async () => {
     const first = await respond({ input: [begin], tools: [weather], ...asked })
     expect(first.output.map(({ type }) => type)).toEqual([
       'reasoning',
@@ -153,7 +153,7 @@ describe('reasoning', () => {
     expect(JSON.stringify(sent())).toContain('redacted_thinking')
   })
 
-  test('of another model stays away, and the turn goes on without any', async () => {
+  test('of another model is not sent, and the turn continues without it', async () => {
     const foreign = { type: 'reasoning', summary: [], encrypted_content: 'gAAAAB' }
     const call = { type: 'function_call', call_id: 'c1', name: 'get_weather', arguments: '{}' }
     const result = { type: 'function_call_output', call_id: 'c1', output: 'cold' }
@@ -164,7 +164,7 @@ describe('reasoning', () => {
   })
 })
 
-describe('an answer with a form', () => {
+describe('structured output', () => {
   const schema = {
     type: 'object',
     properties: { answer: { type: 'integer' } },
@@ -172,7 +172,7 @@ describe('an answer with a form', () => {
     additionalProperties: false,
   }
 
-  test('is asked for in words and checked', async () => {
+  test('is requested by an instruction and validated', async () => {
     const text = { format: { type: 'json_schema', name: 'reply', schema } }
     const { body, output } = await respond({ input: 'In JSON please', text })
     expect([body['status'], textOf(output)]).toEqual(['completed', '{"answer":42}'])
@@ -194,7 +194,7 @@ describe('errors', () => {
     expect(answer.body).toMatchObject({ error: { code } })
   })
 
-  test('in the middle of a stream fail the response', async () => {
+  test('in a stream fail the response', async () => {
     const failure = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
     const whole = streamOf([{ type: 'text', text: 'Hello there' }])
     const begun = whole.slice(0, whole.indexOf('event: content_block_stop'))

@@ -13,7 +13,7 @@ describe.skipIf(!recordingsExist)(
       const payloads = recordedPayloads('messages', name)
       const kinds = new Set<string>()
       for (let seed = 0; seed < manglingsEach; seed++) {
-        // `decode` holds the events against the grammar, and throws where they break it.
+        // `decode` checks the events against the grammar and throws on violations.
         const { error, frames } = decode(mangle(payloads, seed))
         kinds.add(error?.kind ?? 'none')
         expectOrder(frames.map(({ payload }) => payload))
@@ -38,7 +38,7 @@ function mangle(payloads: readonly string[], seed: number): unknown[] {
   return mangled.map(parseJson).filter(isRecord)
 }
 
-/** One message, its blocks one after the other and numbered without holes, its end behind them. */
+/** One message with sequential blocks, indices without gaps, and its end after them. */
 function expectOrder(frames: readonly { [field: string]: unknown }[]): void {
   let open: unknown = null
   let blocks = 0

@@ -23,7 +23,7 @@ import {
 
 const run = (...payloads: unknown[]) => decode([begun, ...payloads, ended(), over])
 
-/** The blocks as events tell them, once the frames have told the same to a strict client. */
+/** The blocks of the events, after a strict client decoded the same blocks from the frames. */
 function blocksIn(decoded: Decoded) {
   expect(decoded.error).toBeNull()
   checkMessageStream(wireOf(decoded.frames))
@@ -35,8 +35,8 @@ const two = { call: 'look', id: 'toolu_2', input: '{"a":2}' }
 const callOne = called('toolu_1', 'look')
 const callTwo = called('toolu_2', 'look')
 
-describe('blocks come one after the other', () => {
-  test('calls that are written at once', () => {
+describe('blocks are sequential', () => {
+  test('interleaved calls', () => {
     const decoded = run(
       opened(callOne, 0),
       input('{"a":', 0),
@@ -50,7 +50,7 @@ describe('blocks come one after the other', () => {
     expect(blocksIn(decoded)).toEqual([one, two])
   })
 
-  test('a text that is written beside a call waits for it', () => {
+  test('text that is interleaved with a call is emitted after the call', () => {
     const decoded = run(
       opened(callOne, 0),
       opened(textShell, 1),
@@ -62,7 +62,7 @@ describe('blocks come one after the other', () => {
     expect(blocksIn(decoded)).toEqual([one, { text: 'Hi' }])
   })
 
-  test('thoughts give way to an answer that begins, and go on in a block of their own', () => {
+  test('thinking yields to text and continues in a new block', () => {
     const decoded = run(
       opened(thinkingShell, 0),
       thought('Hm', 0),
@@ -82,7 +82,7 @@ describe('blocks come one after the other', () => {
   })
 })
 
-describe('numbers have no holes', () => {
+describe('indices have no gaps', () => {
   test.each([
     ['beginning at 1', [1, 2]],
     ['with holes', [3, 17]],
@@ -100,13 +100,13 @@ describe('numbers have no holes', () => {
     expect(blocksIn(decoded)).toEqual([{ text: 'Hi' }, one])
   })
 
-  test('two calls under one number are two calls', () => {
+  test('two calls with the same index are distinct', () => {
     const calls = [opened(callOne), input('{"a":1}'), opened(callTwo), input('{"a":2}')]
     expect(blocksIn(run(...calls))).toEqual([one, two])
   })
 })
 
-describe('what a server leaves out is there', () => {
+describe('omitted fields are added', () => {
   test('stops', () => {
     const decoded = run(
       opened(thinkingShell, 0),
@@ -119,7 +119,7 @@ describe('what a server leaves out is there', () => {
     expect(blocksIn(decoded)).toEqual([{ reasoning: ['Hm'] }, { text: 'Hi' }, one])
   })
 
-  test('starts of text and thoughts', () => {
+  test('starts of text and thinking', () => {
     const decoded = run(thought('Hm', 0), text('Hi', 1), stopped(1))
     expect(blocksIn(decoded)).toEqual([{ reasoning: ['Hm'] }, { text: 'Hi' }])
   })
@@ -151,15 +151,15 @@ describe('what a server leaves out is there', () => {
     expect(blocksIn(decode([start, ...saying('Hi'), end, over]))).toEqual([{ text: 'Hi' }])
   })
 
-  test('that a turn with calls ends for their sake', () => {
+  test('a turn with calls ends with tool-calls', () => {
     const decoded = run(opened(callOne), input('{"a":1}'), stopped())
     expect(decoded.events.at(-1)).toMatchObject({ reason: 'tool-calls', rawReason: 'end_turn' })
     expect(blocksIn(decoded)).toEqual([one])
   })
 })
 
-describe('what a start holds already', () => {
-  test('text and thoughts are told in deltas', () => {
+describe('content in a start', () => {
+  test('text and thinking are emitted as deltas', () => {
     const decoded = run(
       opened({ type: 'thinking', thinking: 'Hm', signature: '' }, 0),
       thought(', yes', 0),
@@ -174,20 +174,20 @@ describe('what a start holds already', () => {
     ])
   })
 
-  test('the input of a call counts where no deltas come', () => {
+  test('the input in the start of a call counts if no deltas follow', () => {
     const given = { ...callOne, input: { a: 1 } }
     expect(blocksIn(run(opened(given), stopped()))).toEqual([one])
     expect(blocksIn(run(opened(callOne), input(''), stopped()))).toEqual([{ ...one, input: '{}' }])
   })
 
-  test('an id in signs that may not be sent back is spelled in others', () => {
+  test('an id with invalid characters is re-encoded', () => {
     const [block] = blocksIn(run(opened(called('functions.look:0', 'look')), input('{}')))
     expect(block).toMatchObject({ id: 'call64_ZnVuY3Rpb25zLmxvb2s6MA' })
   })
 })
 
-describe('what says nothing', () => {
-  test('an empty text is no block', () => {
+describe('empty blocks', () => {
+  test('an empty text forms no block', () => {
     const decoded = run(
       opened(textShell, 0),
       text('', 0),
@@ -199,7 +199,7 @@ describe('what says nothing', () => {
     expect(blocksIn(decoded)).toEqual([one])
   })
 
-  test('a start or a stop that comes twice', () => {
+  test('a repeated start or stop', () => {
     const decoded = run(
       opened(textShell),
       opened(textShell),
@@ -216,7 +216,7 @@ describe('what says nothing', () => {
     expect(blocksIn(decoded)).toEqual([{ text: 'Hi' }])
   })
 
-  test('thoughts within a text are thoughts', () => {
+  test('thinking inside a text is thinking', () => {
     expect(blocksIn(run(opened(textShell), text('Hi'), thought('Hm')))).toEqual([
       { text: 'Hi' },
       { reasoning: ['Hm'] },
@@ -224,18 +224,18 @@ describe('what says nothing', () => {
   })
 })
 
-describe('what cannot be put in order', () => {
+describe('blocks that cannot be ordered', () => {
   test('a call without a name', () => {
     const { error } = run(opened({ type: 'tool_use', id: 'toolu_1', input: {} }))
     expect(error?.kind).toBe('upstream_invalid_answer')
   })
 
-  test('blocks without end', () => {
+  test('blocks without a stop', () => {
     const starts = Array.from({ length: 5_000 }, (_, at) => opened(called(`t_${at}`, 'look'), at))
     expect(run(...starts).error?.kind).toBe('upstream_invalid_answer')
   })
 
-  test('more than can be held while another block goes on', () => {
+  test('more than the buffer limit while another block is open', () => {
     const pieces = Array.from({ length: 9 }, () => input('x'.repeat(1_000_000), 1))
     const { error } = run(opened(callOne, 0), opened(callTwo, 1), ...pieces)
     expect(error?.kind).toBe('upstream_invalid_answer')

@@ -6,7 +6,7 @@ import type { JsonObject } from '#lib/json.ts'
 import { defaultQuirks } from '#test/support/generation.ts'
 import { target } from './requests.ts'
 
-/** Seals are what they hold, as JSON behind a mark. */
+/** Fake seals: their content as JSON after a prefix. */
 const seal = (payload: string | null, maker: string | null = target.targetName) =>
   `ours:${JSON.stringify({ payload, maker })}`
 
@@ -29,7 +29,7 @@ const used = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
 const seen = { type: 'tool_result', tool_use_id: 'toolu_1' }
 const messagesOf = (...messages: unknown[]) => encode({ messages })['messages']
 
-test('a body goes out as it came, but for the model and that it is streamed', () => {
+test('a body is forwarded unchanged except for the model and `stream`', () => {
   const body = {
     model: 'vendor-model-x',
     max_tokens: 10,
@@ -45,7 +45,7 @@ test('a body goes out as it came, but for the model and that it is streamed', ()
   expect(Object.keys(sent)).toEqual(Object.keys(body))
 })
 
-test('whatever is no message is left for the upstream to judge', () => {
+test("invalid messages are left to the upstream's validation", () => {
   expect(encode({ messages: 'x' })).toEqual({ messages: 'x', model: 'm', stream: true })
   expect(messagesOf(1, { role: 'user' }, user(1, null))).toEqual([
     1,
@@ -54,8 +54,8 @@ test('whatever is no message is left for the upstream to judge', () => {
   ])
 })
 
-describe('thoughts', () => {
-  test('that we sealed for this upstream are opened', () => {
+describe('thinking', () => {
+  test('sealed by Sluice for this upstream are unsealed', () => {
     const redacted = { type: 'redacted_thinking', data: seal('redacted:data') }
     expect(messagesOf(assistant(thinking(seal('sig')), redacted, text('A')))).toEqual([
       assistant(thinking('sig'), { type: 'redacted_thinking', data: 'data' }, text('A')),
@@ -71,12 +71,12 @@ describe('thoughts', () => {
     expect(messagesOf(assistant(thinking(signature), text('A')))).toEqual([assistant(text('A'))])
   })
 
-  test('that somebody else signed pass as they came', () => {
+  test('signed by others are forwarded unchanged', () => {
     const messages = [assistant(thinking('theirs')), assistant(thinking(''))]
     expect(messagesOf(...messages)).toEqual(messages)
   })
 
-  test('a message that held nothing else goes with them', () => {
+  test('a message that contained only them is dropped', () => {
     const lost = assistant(thinking(seal('sig', 'another/m')))
     expect(messagesOf(user(text('A')), lost, user(text('B')))).toEqual([
       user(text('A')),
@@ -84,7 +84,7 @@ describe('thoughts', () => {
     ])
   })
 
-  test('a turn that lost its thoughts goes on without thinking', () => {
+  test('thinking is disabled in a turn whose thinking was dropped', () => {
     const lost = assistant(thinking(seal('sig', 'another/m')), used)
     const asked = { type: 'enabled', budget_tokens: 2_000 }
     const sent = (messages: unknown[], thoughts: object) =>
@@ -99,7 +99,7 @@ describe('thoughts', () => {
   })
 })
 
-test('call ids of other protocols are spelled in legal signs, the same in call and result', () => {
+test('call ids of other protocols are re-encoded consistently in call and result', () => {
   const foreign = { ...used, id: 'functions.look:0' }
   const answered = { ...seen, tool_use_id: 'functions.look:0' }
   const id = 'call64_ZnVuY3Rpb25zLmxvb2s6MA'
@@ -109,7 +109,7 @@ test('call ids of other protocols are spelled in legal signs, the same in call a
   ])
 })
 
-test('the account that a client gives of itself goes to its vendor alone', () => {
+test('billing texts of a client are sent only to its vendor', () => {
   const billing = text('x-anthropic-billing-header: cch=1; v=2')
   const system = [billing, text('Be kind.')]
   expect(encode({ system })['system']).toEqual([text('Be kind.')])

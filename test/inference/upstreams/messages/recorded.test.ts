@@ -14,12 +14,12 @@ import { type Decoded, decodeReads, decodeWhole, sealedBy, wireOf } from './deco
 
 const streamNames = recordedStreamNames('messages')
 const bodyNames = recordedBodyNames('messages')
-/** A server that broke off in the middle of a call, and began its answer anew. */
+/** A server that ended a call early and began its response again. */
 const spliced = 'spliced-message-start.chunks.txt'
 const twiceBegun = 'duplicate-message-start.chunks.txt'
 const readable = (name: string) => name !== spliced
 
-/** What a message says, read with nothing of the decoder. */
+/** The content of a message, read without the decoder. */
 function told(message: JsonObject): unknown {
   const content = records(message['content'])
   const of = (type: string) => content.filter((block) => block['type'] === type)
@@ -38,7 +38,7 @@ function told(message: JsonObject): unknown {
   }
 }
 
-/** The same of what was decoded. */
+/** The same for the decoded events. */
 function said({ events }: Decoded): unknown {
   const blocks = blocksOf({ events })
   const last = events.at(-1)
@@ -58,14 +58,14 @@ function said({ events }: Decoded): unknown {
   }
 }
 
-/** The payloads of the first answer in a recording, but for pings; some hold several. */
+/** The payloads of the first response in a recording, without pings; some contain several. */
 function firstAnswer(name: string): JsonObject[] {
   const payloads = recordedPayloads('messages', name).map((text) => asRecord(parseJson(text)))
   const end = payloads.findIndex(({ type }) => type === 'message_stop')
   return payloads.slice(0, end + 1).filter(({ type }) => type !== 'ping')
 }
 
-/** The message that payloads add up to. */
+/** The message that the payloads form. */
 function addUp(payloads: readonly JsonObject[]): JsonObject {
   const content: JsonObject[] = []
   const usage: JsonObject = {}
@@ -110,7 +110,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
     checkMessageStream(wireOf(frames))
   })
 
-  test('a signature is marked, so that nobody passes it on unsealed', () => {
+  test('a signature is reported as sealed data of its frame', () => {
     const name = 'anthropic-clear-thinking.1.chunks.txt'
     const { events, frames } = decodeReads([encode(recordedStream('messages', name))])
     const signed = frames.filter(({ sealed }) => sealed !== undefined)
@@ -121,7 +121,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
     expect(end).toMatchObject({ sealed: signed[0]?.sealed, sealedBy })
   })
 
-  test('citations belong to the piece of the text that they are about', () => {
+  test('citations cover their piece of the text', () => {
     const name = 'anthropic-web-search-tool.1.chunks.txt'
     const decoded = decodeReads([encode(recordedStream('messages', name))])
     const text = blocksOf(decoded).find((block) => 'text' in block)
@@ -139,7 +139,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
     expect(cited.length).toBeGreaterThan(5)
   })
 
-  test('an answer that begins anew in the middle is no answer', () => {
+  test('a second message in the same response is an error', () => {
     const { error, events } = decodeReads([encode(recordedStream('messages', spliced))])
     expect(error?.kind).toBe('upstream_truncated')
     expect(blocksOf({ events })).toMatchObject([
@@ -148,7 +148,7 @@ describe.skipIf(!recordingsExist)('recorded streams', () => {
     ])
   })
 
-  test('a message that begins whole is told in blocks', () => {
+  test('a message that is complete in its start is split into blocks', () => {
     const name = 'anthropic-programmatic-tool-calling.1.chunks.txt'
     const second = recordedPayloads('messages', name).slice(167)
     const decoded = decodeReads([encode(second.map((text) => `data: ${text}\n\n`).join(''))])
@@ -174,7 +174,7 @@ describe.skipIf(!recordingsExist)('recorded whole answers', () => {
     expect(said(decoded)).toEqual(told(body))
     const { message } = checkMessageStream(wireOf(decoded.frames))
     expect(message?.['content']).toEqual(body['content'])
-    // One that was put together from several says that it just ended.
+    // A response composed of several ends with `stop`.
     const isCall = records(body['content']).some(({ type }) => type === 'tool_use')
     expect(message?.['stop_reason']).toEqual(isCall ? 'tool_use' : body['stop_reason'])
     expect(message?.['stop_sequence']).toEqual(body['stop_sequence'] ?? null)

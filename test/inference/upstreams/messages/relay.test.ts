@@ -17,7 +17,7 @@ import {
   startReplayUpstream,
 } from '#test/support/replay-upstream.ts'
 
-/** Callers of /compat, whose model is at an upstream that speaks the same protocol. */
+/** Clients of /compat with a model at an upstream of the same protocol. */
 
 const json = { 'content-type': 'application/json' }
 
@@ -60,7 +60,7 @@ async function stream(body: object = {}) {
 
 const sent = () => asRecord(parseJson(upstream.requests.at(-1)?.body ?? ''))
 
-test('what the caller said goes on, with the version and the features of their protocol', async () => {
+test('relayed requests keep their body, version and beta features', async () => {
   const body = {
     system: [{ type: 'text', text: 'Be kind.', cache_control: { type: 'ephemeral' } }],
     stop_sequences: ['END'],
@@ -72,7 +72,7 @@ test('what the caller said goes on, with the version and the features of their p
   expect(upstream.requests.at(-1)?.headers).toMatchObject(headers)
 })
 
-test('the name of the model, and the id of the message, are ours', async () => {
+test("the model name and the message id are the gateway's", async () => {
   const { frames, message } = await stream({ model: 'vendor-model-m' })
   expect(sent()['model']).toBe('m')
   expect(asRecord(frames[0]?.['message'])).toMatchObject({ model: 'vendor-model-m' })
@@ -119,7 +119,7 @@ describe.skipIf(!recordingsExist)('recorded answers', () => {
   })
 })
 
-describe('thoughts', () => {
+describe('thinking', () => {
   const weather = { name: 'get_weather', input_schema: { type: 'object' } }
   const asked = { tools: [weather], thinking: { type: 'enabled', budget_tokens: 2_000 } }
   const begin = { role: 'user', content: 'weather' }
@@ -131,7 +131,7 @@ describe('thoughts', () => {
   const blocks = (message: JsonObject) =>
     Array.isArray(message['content']) ? message['content'].map(asRecord) : []
 
-  test('come back to their maker as it signed them, and bear no signature of it on the way', async () => {
+  test('are returned to their upstream with its signature, which clients never see', async () => {
     const first = blocks(await turn({ messages: [begin] }))
     expect(first.map(({ type }) => type)).toEqual(['thinking', 'redacted_thinking', 'tool_use'])
     expect(JSON.stringify(first)).not.toMatch(/sig-|b3BhcXVl/)
@@ -141,7 +141,7 @@ describe('thoughts', () => {
     expect(JSON.stringify(sent())).toMatch(/sig-.*b3BhcXVl/)
   })
 
-  test('are kept from another model, which goes on without', async () => {
+  test('are not sent to another model', async () => {
     const first = blocks(await turn({ messages: [begin] }))
     const history = [begin, { role: 'assistant', content: first }, seen(first[2]?.['id'])]
     const second = blocks(await turn({ model: 'n', messages: history }))
@@ -149,7 +149,7 @@ describe('thoughts', () => {
     expect(sent()).toMatchObject({ model: 'n', thinking: { type: 'disabled' } })
   })
 
-  test('are signed in a stream as they are in an object', async () => {
+  test('are signed in streams as in objects', async () => {
     const { message } = await stream({ ...asked, messages: [begin] })
     const first = blocks(message ?? {})
     const history = [begin, { role: 'assistant', content: first }, seen(first[2]?.['id'])]
@@ -175,14 +175,14 @@ describe('errors', () => {
     expect(response.headers.get('request-id')).toBeTruthy()
   })
 
-  test('a refusal of our own credential is ours', async () => {
+  test('a rejected gateway credential is not relayed', async () => {
     next = () => errorAnswer(401, 'authentication_error', 'invalid x-api-key')
     const response = await post({})
     expect(response.status).toBe(502)
     expect(await response.text()).not.toContain('x-api-key')
   })
 
-  test('in the middle of a block the block ends, and the error is told', async () => {
+  test('an error in the middle of a block ends the block and is reported', async () => {
     const failure = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
     const body = streamOf([{ type: 'text', text: 'Hello there' }])
     const begun = body.slice(0, body.indexOf('event: content_block_stop'))

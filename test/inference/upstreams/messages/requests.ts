@@ -7,7 +7,7 @@ import { defaultQuirks, makeRequest } from '#test/support/generation.ts'
 
 export const target = { model: 'm', targetName: 'upstream/m' }
 
-/** The body that goes out for a request, as JSON. */
+/** The JSON body of a request. */
 export function bodyOf(
   given: Partial<GenerationRequest>,
   quirks: Partial<UpstreamQuirks> = {},

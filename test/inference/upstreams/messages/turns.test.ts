@@ -40,7 +40,7 @@ const seen = (id: string, content: WireContent[] = [text('seen')]): WireToolResu
 })
 
 describe('turns alternate', () => {
-  test('what one side says in several messages is one turn', () => {
+  test('consecutive messages of one side form one turn', () => {
     const items = [say('user', 'A'), say('user', 'B'), say('assistant', 'C'), say('assistant', 'D')]
     expect(turns([...items, say('user', 'E')])).toEqual([
       { role: 'user', content: [text('A'), text('B')] },
@@ -49,13 +49,13 @@ describe('turns alternate', () => {
     ])
   })
 
-  test('empty texts are left out, and turns that are nothing else', () => {
+  test('empty texts, and turns of only empty texts, are dropped', () => {
     expect(turns([say('user', 'A'), say('assistant', ''), say('user', '')])).toEqual([
       { role: 'user', content: [text('A')] },
     ])
   })
 
-  test('a beginning of the answer does not end in white space', () => {
+  test('trailing white space of a prefill is trimmed', () => {
     expect(turns([say('user', 'A'), say('assistant', 'B: \n')]).at(-1)).toEqual({
       role: 'assistant',
       content: [text('B:')],
@@ -65,7 +65,7 @@ describe('turns alternate', () => {
 })
 
 describe('calls and their results', () => {
-  test('results come first in the turn behind their calls, in the order of those', () => {
+  test('results come first in the next turn, in the order of their calls', () => {
     const items = [say('user', 'A'), say('assistant', 'B'), call('one'), call('two')]
     expect(turns([...items, say('user', 'C'), result('two'), result('one')])).toEqual([
       { role: 'user', content: [text('A')] },
@@ -74,7 +74,7 @@ describe('calls and their results', () => {
     ])
   })
 
-  test('calls with a result between them are two turns', () => {
+  test('calls separated by a result form two turns', () => {
     const items = [say('user', 'A'), call('one'), result('one'), call('two'), result('two')]
     expect(turns(items).map(({ role }) => role)).toEqual([
       'user',
@@ -85,18 +85,18 @@ describe('calls and their results', () => {
     ])
   })
 
-  test('a result that never came is answered for the caller', () => {
+  test('a missing result gets a placeholder', () => {
     expect(turns([say('user', 'A'), call('one'), say('user', 'B')]).at(-1)).toEqual({
       role: 'user',
       content: [{ ...seen('one', [text('aborted')]), is_error: true }, text('B')],
     })
   })
 
-  test('a result without its call is refused', () => {
+  test('a result without its call is rejected', () => {
     expect(() => turns([say('user', 'A'), result('one')])).toThrow('no such call')
   })
 
-  test('a failure says that it is one, and nothing is nothing', () => {
+  test('a failed result is marked, an empty result stays empty', () => {
     const items = [say('user', 'A'), call('one'), result('one', '', { isError: true })]
     expect(turns(items).at(-1)).toEqual({
       role: 'user',
@@ -104,7 +104,7 @@ describe('calls and their results', () => {
     })
   })
 
-  test('what a tool returned beside text stays in its result', () => {
+  test('images of a tool result stay in the result', () => {
     const picture: ContentPart = { type: 'image', url: 'data:image/png;base64,AAAA', detail: null }
     const returned = { ...result('one'), parts: [{ type: 'text', text: 'seen' }, picture] }
     expect(turns([say('user', 'A'), call('one'), returned as RequestItem]).at(-1)).toMatchObject({
@@ -112,7 +112,7 @@ describe('calls and their results', () => {
     })
   })
 
-  test('ids are spelled in legal signs, and each is there once', () => {
+  test('ids are legal and unique', () => {
     const ids = ['functions.look:0', 'ok-1', 'ok-1', 'functions look 0']
     const items = ids.flatMap((id) => [call(id), result(id)])
     const wire = turns([say('user', 'A'), ...items]).flatMap(({ content }) =>
@@ -136,8 +136,8 @@ describe('calls and their results', () => {
   })
 })
 
-describe('system texts', () => {
-  test('at the head are the system prompt', () => {
+describe('system messages', () => {
+  test('at the head become the system prompt', () => {
     const items = [say('system', 'B'), say('developer', 'C'), userMessage('Hi')]
     expect(bodyOf({ instructions: 'A', items })).toMatchObject({
       system: 'A\n\nB\n\nC',
@@ -148,7 +148,7 @@ describe('system texts', () => {
 
   const late = text('[System instruction]\nBe brief.')
 
-  test('later ones stay where they are, where the upstream takes that', () => {
+  test('late ones keep their position if the upstream accepts that', () => {
     const items = [say('user', 'A'), say('system', 'Be brief.'), say('user', 'B')]
     expect(turns(items, { lateSystemMessages: true })[1]).toEqual({
       role: 'system',
@@ -163,7 +163,7 @@ describe('system texts', () => {
     ])
   })
 
-  test('elsewhere the user says them, in the same place', () => {
+  test('become part of the user turn where system messages are not accepted', () => {
     const behind = [say('user', 'A'), say('developer', 'Be brief.'), say('assistant', 'B')]
     expect(turns(behind)[0]).toEqual({ role: 'user', content: [text('A'), late] })
     const before = [say('user', 'A'), say('assistant', 'B'), say('system', 'Be brief.')]
@@ -173,7 +173,7 @@ describe('system texts', () => {
     })
   })
 
-  test('or the last of a turn that is nothing but results', () => {
+  test('joins the last result of a turn of only results', () => {
     const items = [say('user', 'A'), call('one'), result('one'), say('system', 'Be brief.')]
     expect(turns(items).at(-1)).toEqual({
       role: 'user',
@@ -182,7 +182,7 @@ describe('system texts', () => {
   })
 })
 
-describe('thoughts', () => {
+describe('thinking', () => {
   const thought = (sealed: string | undefined, sealedBy: string | undefined): RequestItem => ({
     type: 'reasoning',
     summary: [],
@@ -195,7 +195,7 @@ describe('thoughts', () => {
     return Array.isArray(turn?.content) ? turn.content[0] : undefined
   }
 
-  test('go back to their maker with what seals them', () => {
+  test('are sent to the target that sealed them', () => {
     expect(first(thought('sig', target.targetName))).toEqual({
       type: 'thinking',
       thinking: 'Hm',
@@ -207,7 +207,7 @@ describe('thoughts', () => {
     })
   })
 
-  test('to nobody else', () => {
+  test('is sent to no other upstream', () => {
     for (const item of [
       thought('sig', 'another/m'),
       thought('sig', undefined),
@@ -217,7 +217,7 @@ describe('thoughts', () => {
     }
   })
 
-  test('alone are no turn', () => {
+  test('alone form no turn', () => {
     expect(
       turns([say('user', 'A'), thought('sig', target.targetName), say('user', 'B')]),
     ).toHaveLength(1)
@@ -237,7 +237,7 @@ describe('content', () => {
     ...given,
   })
 
-  test('images go as data or as a URL', () => {
+  test('images are sent as data or as a URL', () => {
     const image = (url: string) => encode({ type: 'image', url, detail: 'high' })
     expect(image('data:image/webp;base64,AAAA')).toEqual({
       type: 'image',
@@ -252,7 +252,7 @@ describe('content', () => {
     })
   })
 
-  test('files go as documents, where the upstream takes them', () => {
+  test('files are sent as documents to upstreams that accept them', () => {
     const files = { files: true }
     const pdf = file({ data: 'data:application/pdf;base64,JVBE', filename: 'a.pdf' })
     expect(encode(pdf, files)).toEqual({
@@ -273,7 +273,7 @@ describe('content', () => {
     })
   })
 
-  test('elsewhere a text is a text, and other files are refused by name', () => {
+  test('without file support, text files become text and others are rejected by name', () => {
     const csv = file({ data: `data:text/csv;base64,${btoa('a,b')}`, filename: 'a.csv' })
     expect(encode(csv)).toEqual(text('a.csv:\na,b'))
     try {
@@ -285,7 +285,7 @@ describe('content', () => {
     }
   })
 
-  test('only a user shows pictures', () => {
+  test('only a user message may contain images', () => {
     const parts: ContentPart[] = [{ type: 'image', url: 'https://example.com/a.png', detail: null }]
     expect(() => turns([{ type: 'message', role: 'assistant', parts }])).toThrow('Only a user')
   })

@@ -58,7 +58,7 @@ const hello = [
 ]
 
 describe('over a socket', () => {
-  test('the whole context is posted to /responses, and the answer comes as events', async () => {
+  test('the whole context is posted to /responses, and the response decoded to events', async () => {
     replay.answer({ body: sseOf(hello) })
     const { events, error } = await generate()
     expect(error).toBeNull()
@@ -85,7 +85,7 @@ describe('over a socket', () => {
     )
   })
 
-  test('an answer that is not streamed is told as events too', async () => {
+  test('a response that is not streamed yields events', async () => {
     const body = JSON.stringify({ object: 'response', status: 'completed', output: [saying('Hi')] })
     replay.answer({ body, headers: { 'content-type': 'application/json' } })
     const { events, error } = await generate()
@@ -101,7 +101,7 @@ describe('over a socket', () => {
     expect(blocksOf({ events })).toEqual([{ text: 'Hel' }])
   })
 
-  test('a connection or a body that ends too early is a truncated answer', async () => {
+  test('a connection or body that ends early is truncation', async () => {
     replay.answer({ body: sseOf(hello.slice(0, 3)), ending: 'cut' })
     expect((await generate()).error?.kind).toBe('upstream_truncated')
     replay.answer({ body: sseOf(hello.slice(0, 3)) })
@@ -110,7 +110,7 @@ describe('over a socket', () => {
     expect(blocksOf({ events })).toEqual([{ text: 'Hel' }])
   })
 
-  test('a refusal before the stream carries the words of the upstream', async () => {
+  test("an error response before the stream keeps the upstream's message", async () => {
     const refusal = {
       error: { message: 'No such model.', code: 'model_not_found', param: 'model' },
     }
@@ -120,7 +120,7 @@ describe('over a socket', () => {
     expect(events).toEqual([])
   })
 
-  test('a reader who stops ends the connection', async () => {
+  test('a consumer that stops closes the connection', async () => {
     replay.answer({ body: sseOf(hello.slice(0, 3)), ending: 'hang' })
     const before = replay.connections.aborted
     for await (const batch of responses.generate(bare, context())) {
@@ -130,7 +130,7 @@ describe('over a socket', () => {
     expect(replay.connections.aborted).toBe(before + 1)
   })
 
-  test('the models come from /models', async () => {
+  test('models are listed from /models', async () => {
     replay.answer({
       body: JSON.stringify({ object: 'list', data: [{ id: 'a', object: 'model' }] }),
       headers: { 'content-type': 'application/json' },

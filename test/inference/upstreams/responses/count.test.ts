@@ -5,7 +5,7 @@ import { countingUpstream, jsonAnswer, stopCounting } from '#test/support/token-
 
 afterEach(stopCounting)
 
-test('a count is asked for with what is read of a request, and nothing about the answer', async () => {
+test('a count request contains only the fields that form the prompt', async () => {
   const upstream = await countingUpstream(() => jsonAnswer({ input_tokens: 40 }))
   const request = makeRequest({
     instructions: 'Be brief.',

@@ -28,7 +28,7 @@ export function openDecoder(options: Options = {}): Decoder {
   })
 }
 
-/** Decodes a stream that arrives in the given reads, and holds it against the grammar. */
+/** Decodes a stream that arrives in these reads, and checks it against the grammar. */
 export function decodeReads(reads: readonly Uint8Array[], options: Options = {}): Decoded {
   const parser = createEventStreamParser({ eventBytesMax: 16_777_216 })
   const decoder = openDecoder(options)
@@ -42,7 +42,7 @@ export function decodeReads(reads: readonly Uint8Array[], options: Options = {})
   })
 }
 
-/** Decodes a body that is one JSON text. */
+/** Decodes a response that is not streamed. */
 export function decodeWhole(body: unknown, options: Options = {}): Decoded {
   const decoder = openDecoder(options)
   return collect((events) => {
@@ -90,7 +90,7 @@ function collect(run: (events: GenerationEvent[]) => void): Decoded {
   return { events, error }
 }
 
-/** Events with the deltas of one block joined, which is what is the same however bytes arrive. */
+/** Events with the deltas of each block joined, which do not depend on how bytes arrive. */
 export function mergeDeltas(events: readonly GenerationEvent[]): GenerationEvent[] {
   const merged: GenerationEvent[] = []
   for (const event of events) {
@@ -128,7 +128,7 @@ export type Block =
   | { call: string; id: string; input: string; namespace?: string; custom?: true; cut?: true }
   | { hosted: unknown; stages: string[]; end: unknown }
 
-/** What a generation said: its blocks in order. */
+/** The blocks of a generation, in order. */
 export function blocksOf({ events }: Pick<Decoded, 'events'>): Block[] {
   const blocks: Block[] = []
   for (const event of events) takeEvent(blocks, event)

@@ -8,7 +8,7 @@ const inputOf = (items: GenerationRequest['items'], others: Partial<UpstreamQuir
 })
 
 describe('items', () => {
-  test('messages with every part of a user', () => {
+  test('messages with every part type of a user', () => {
     inputOf([
       {
         type: 'message',
@@ -38,7 +38,7 @@ describe('items', () => {
     })
   })
 
-  test('system and developer messages stay where they are', () => {
+  test('system and developer messages keep their position', () => {
     const items: GenerationRequest['items'] = [
       { type: 'message', role: 'system', parts: [{ type: 'text', text: 'S' }] },
       { type: 'message', role: 'developer', parts: [{ type: 'text', text: 'D' }] },
@@ -135,7 +135,7 @@ describe('items', () => {
     )
   })
 
-  test('reasoning goes back sealed, or else as text; what says nothing does not', () => {
+  test('reasoning is sent sealed, else as text, and dropped if empty', () => {
     const items: GenerationRequest['items'] = [
       { type: 'reasoning', summary: ['One.', 'Two.'], text: '', sealed: '' },
       { type: 'reasoning', summary: ['One.'], text: 'All of it.' },
@@ -163,7 +163,7 @@ describe('items', () => {
     })
   })
 
-  test('a sealed payload goes to its maker alone, and nobody is asked for another', () => {
+  test('a sealed payload is sent only to its target, and requested only for reasoning', () => {
     const sealedBy = (maker: string) =>
       body({
         items: [{ type: 'reasoning', summary: [], text: 'One.', sealed: 'gAAA', sealedBy: maker }],

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import type { GenerationRequest } from '#inference/request.ts'
 import { always, bare, body, hi } from './requests.ts'
 
-test('a request that asks for nothing special says nothing special', () => {
+test('a minimal request sends no optional fields', () => {
   expect(body({})).toEqual({ ...always, input: [hi] })
 })
 
-test('everything that may be asked for', () => {
+test('every request field', () => {
   const request: GenerationRequest = {
     ...bare,
     instructions: 'Be brief.',
@@ -85,7 +85,7 @@ test('everything that may be asked for', () => {
   })
 })
 
-test('vendor fields go only where they are declared', () => {
+test('vendor fields are sent only with the quirk', () => {
   const request = { promptCacheKey: 'key', safetyIdentifier: 'user-1', serviceTier: 'flex' }
   expect(body(request)).toEqual({ ...always, input: [hi] })
 })
@@ -96,7 +96,7 @@ describe('tools', () => {
   const wire = { type: 'function', parameters: { type: 'object', properties: {} } }
   const rest = { ...always, input: [hi], parallel_tool_calls: true }
 
-  test('those of a namespace go under it again, where the first of them stood', () => {
+  test('those of a namespace are grouped at the position of the first', () => {
     const request = body({
       tools: [
         { ...tool, name: 'first' },
@@ -204,7 +204,7 @@ describe('tools', () => {
     })
   })
 
-  test('without tools nothing is said about choosing', () => {
+  test('without tools no tool_choice is sent', () => {
     expect(body({ toolChoice: { type: 'none' }, parallelToolCalls: false })).toEqual({
       ...always,
       input: [hi],
@@ -221,7 +221,7 @@ describe('text and reasoning', () => {
     })
   })
 
-  test('sealed reasoning is asked for only where the model is to reason', () => {
+  test('sealed reasoning is requested only for reasoning', () => {
     const asked = (reasoning: GenerationRequest['reasoning']) => body({ reasoning })
     const rest = { ...always, input: [hi] }
     const include = ['reasoning.encrypted_content']

@@ -29,7 +29,7 @@ const incomplete = (reason: string | null, output?: unknown) => ({
   },
 })
 describe('the end', () => {
-  test('tells the usage with its details', () => {
+  test('reports the usage with its details', () => {
     const decoded = decode([created, { type: 'response.completed', response: { usage } }])
     expect(finishOf(decoded)).toEqual({
       type: 'finish',
@@ -46,7 +46,7 @@ describe('the end', () => {
     })
   })
 
-  test('usage without details or a total is completed; none is none', () => {
+  test('missing details and totals are filled in; without usage it is null', () => {
     const bare = { input_tokens: 10, output_tokens: 5 }
     const decoded = decode([created, { type: 'response.completed', response: { usage: bare } }])
     expect(finishOf(decoded)).toMatchObject({
@@ -69,7 +69,7 @@ describe('the end', () => {
     expect(finishOf(decoded)).toMatchObject({ reason, rawReason })
   })
 
-  test('a call that was cut short is never told as complete', () => {
+  test('a truncated call is never complete', () => {
     const half = { ...call, arguments: '{"a":', status: 'incomplete' }
     const expected: Block[] = [{ call: 'add', id: 'call_1', input: '{"a":', cut: true }]
     const start = [created, added(call), input('{"a":')]
@@ -80,7 +80,7 @@ describe('the end', () => {
     expect(blocksOf(decode([...start, incomplete('max_output_tokens')]))).toEqual(expected)
   })
 
-  test('what had ended before the cut stays complete', () => {
+  test('items that ended before the truncation stay complete', () => {
     const decoded = decode([
       created,
       added(reasoning),
@@ -93,7 +93,7 @@ describe('the end', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hal', cut: true }])
   })
 
-  test('a call whose arguments were complete is complete; a text that went on is not', () => {
+  test('a truncated response completes calls with complete arguments but not continued text', () => {
     const args = { type: 'response.function_call_arguments.done', item_id: 'fc_1', arguments: '{}' }
     const whole = decode([created, added(call), input('{}'), args, incomplete('max_output_tokens')])
     expect(blocksOf(whole)).toEqual([{ call: 'add', id: 'call_1', input: '{}' }])
@@ -139,7 +139,7 @@ describe('the end', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal' }, { text: 'Whole' }])
   })
 
-  test('nothing follows a call that was cut short', () => {
+  test('nothing follows a truncated call', () => {
     const half = { ...call, arguments: '{"a":', status: 'incomplete' }
     const decoded = decode([
       created,
@@ -156,7 +156,7 @@ describe('the end', () => {
     expect(finishOf(decoded)).toMatchObject({ reason: 'length' })
   })
 
-  test('where the event and the response disagree, the worse word holds', () => {
+  test('the worse status counts if event and response disagree', () => {
     const response = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } }
     const decoded = decode([created, { type: 'response.completed', response }])
     expect(finishOf(decoded)).toMatchObject({ reason: 'length' })

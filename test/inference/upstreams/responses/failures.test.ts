@@ -35,13 +35,13 @@ describe('failures', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal' }])
   })
 
-  test('a failure without a word is one all the same', () => {
+  test('a failure without details is a failure', () => {
     for (const payload of [failed(null), { type: 'response.failed' }, { type: 'error' }]) {
       expect(decode([...start, payload]).error?.kind).toBe('upstream_error')
     }
   })
 
-  test('what the caller can mend has its own kind', () => {
+  test('errors that clients can correct keep their kind', () => {
     const kindOf = (code: string) =>
       decode([...start, failed({ code, message: 'No.' })]).error?.kind
     expect(kindOf('context_length_exceeded')).toBe('context_length_exceeded')
@@ -57,35 +57,35 @@ describe('failures', () => {
     }
   })
 
-  test('a body that ends without a last event is truncated', () => {
+  test('a body that ends without a final event is truncated', () => {
     expect(decode([]).error?.kind).toBe('upstream_truncated')
     expect(decode(start).error?.kind).toBe('upstream_truncated')
     expect(decode([...start, ended(saying('Half'))]).error?.kind).toBe('upstream_truncated')
   })
 
-  test('[DONE] without a last event is truncated', () => {
+  test('[DONE] without a final event is truncated', () => {
     const decoded = decode([...start, ended(saying('Half')), '[DONE]'])
     expect(decoded.error?.kind).toBe('upstream_truncated')
     expect(blocksOf(decoded)).toEqual([{ text: 'Half' }])
   })
 
-  test('a last event that is cut in the middle is truncated', () => {
+  test('a final event that is cut is truncated', () => {
     const body = sseOf([...start, completed([saying('Half')])])
     const decoded = decodeReads([encode(body.slice(0, -8))])
     expect(decoded.error?.kind).toBe('upstream_truncated')
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal' }])
   })
 
-  test('a last event without its blank line is whole', () => {
+  test('a final event without a blank line is complete', () => {
     const body = sseOf([...start, completed([saying('Half')])])
     expect(blocksOf(decodeReads([encode(body.slice(0, -2))]))).toEqual([{ text: 'Half' }])
   })
 })
 
-describe('an answer that is not streamed', () => {
+describe('a response that is not streamed', () => {
   const response = { id: 'resp_1', object: 'response', status: 'completed', usage }
 
-  test('is told as events', () => {
+  test('yields events', () => {
     const decoded = decodeWhole({
       ...response,
       output: [saying('Hi'), { ...call, arguments: '{"a":1}' }],

@@ -11,7 +11,7 @@ describe('tools that run at the upstream', () => {
     output_index: 0,
   })
 
-  test('tell their stages, and end as what they became, without an id', () => {
+  test('report their stages and end with their final item, without an id', () => {
     const decoded = decode([
       created,
       added(search),
@@ -75,14 +75,14 @@ describe('tools that run at the upstream', () => {
     ])
   })
 
-  test('are told from the end of their item, or from the last event, alone', () => {
+  test('only in the end of their item, or in the final event, are emitted', () => {
     const { id: _, ...item } = found
     const expected = [{ hosted: item, stages: [], end: item }]
     expect(blocksOf(decode([created, ended(found), completed()]))).toEqual(expected)
     expect(blocksOf(decode([created, completed([found])]))).toEqual(expected)
   })
 
-  test('that never report an end have the one of the last event, or what they were', () => {
+  test('that report no end take it from the final event, or keep their last state', () => {
     const start = { hosted: { type: 'web_search_call', status: 'in_progress' }, stages: [] }
     const { id: _, ...item } = found
     expect(blocksOf(decode([created, added(search), completed([found])]))).toEqual([
@@ -93,7 +93,7 @@ describe('tools that run at the upstream', () => {
     ])
   })
 
-  test('hold an answer back until they have ended', () => {
+  test('delay the answer until they have ended', () => {
     const decoded = decode([
       created,
       added(search),
@@ -107,7 +107,7 @@ describe('tools that run at the upstream', () => {
     expect(blocksOf(decoded)).toMatchObject([{ stages: ['searching'] }, { text: 'Found.' }])
   })
 
-  test('of a type that the format does not have are left out', () => {
+  test('of an unknown type are dropped', () => {
     const item = { type: 'acme:thing', id: 'x_1' }
     const decoded = decode([
       created,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { recordedPayloads, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
 import { type Block, blocksOf, decode } from './decoding.ts'
 
-/** The same numbers in each run (Numerical Recipes' linear congruential generator). */
+/** A deterministic generator (Numerical Recipes' linear congruential generator). */
 function createDice(seed: number) {
   let state = seed
   const roll = () => {
@@ -33,7 +33,7 @@ describe.skipIf(!recordingsExist)(
           const [a, b] = [mangled[one], mangled[other]]
           if (a !== undefined && b !== undefined) [mangled[one], mangled[other]] = [b, a]
         }
-        // `decode` holds the events against the grammar, and throws where they break it.
+        // `decode` checks the events against the grammar and throws on violations.
         kinds.add(decode(mangled).error?.kind ?? 'none')
       }
       expect([...kinds]).not.toContain('internal_error')
@@ -51,7 +51,7 @@ type Habits = {
   repeatsOutput: boolean
 }
 
-/** Every combination of habits by which items can still be told apart and hold all their text. */
+/** Every combination of deviations that still identifies items and carries all their text. */
 function allHabits(): Habits[] {
   const either = [true, false]
   return (['kept', 'rotating', 'absent'] as const)
@@ -71,7 +71,7 @@ function allHabits(): Habits[] {
     })
 }
 
-describe('a server with habits of its own', () => {
+describe('deviations of servers', () => {
   const said: readonly Block[] = [
     { reasoning: ['First, a thought.'] },
     { text: 'Let me add.' },
@@ -81,7 +81,7 @@ describe('a server with habits of its own', () => {
   ]
 
   test.each(allHabits().map((habits) => [JSON.stringify(habits), habits] as const))(
-    'is understood: %s',
+    'is decoded: %s',
     (_, habits) => {
       expect(blocksOf(decode(streamOf(said, habits)))).toEqual([...said])
     },

@@ -15,7 +15,7 @@ import {
 } from './payloads.ts'
 
 describe('names of items', () => {
-  test('an id that is another one on each event is not needed where there is an index', () => {
+  test('an id that changes with each event is not needed with an index', () => {
     const at = (id: string, index: number) => ({ item_id: id, output_index: index })
     const decoded = decode([
       created,
@@ -32,7 +32,7 @@ describe('names of items', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hello' }])
   })
 
-  test('an index is not needed where there is an id', () => {
+  test('an index is not needed with an id', () => {
     const decoded = decode([
       created,
       added(message, {}),
@@ -50,7 +50,7 @@ describe('names of items', () => {
     ])
   })
 
-  test('neither is needed where one item comes after the other', () => {
+  test('neither is needed for sequential items', () => {
     const nameless = { ...message, id: undefined }
     const decoded = decode([
       created,
@@ -65,7 +65,7 @@ describe('names of items', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
   })
 
-  test('an index that is 0 for every item does not mix them up', () => {
+  test('items that all have index 0 are kept apart', () => {
     const decoded = decode([
       created,
       added(message),
@@ -86,7 +86,7 @@ describe('names of items', () => {
     ])
   })
 
-  test('an id that all items share does not mix them up', () => {
+  test('items with the same id are kept apart', () => {
     const at = { item_id: 'item_0' }
     const decoded = decode([
       created,
@@ -101,7 +101,7 @@ describe('names of items', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
   })
 
-  test('an id that all items share, announced or not, does not mix them up', () => {
+  test('items with the same id are kept apart, announced or not', () => {
     const at = { item_id: 'item_0' }
     const first = { ...saying('One.'), id: 'item_0' }
     const second = { ...saying('Two.'), id: 'item_0' }
@@ -130,7 +130,7 @@ describe('names of items', () => {
     expect(blocksOf(unannounced)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
   })
 
-  test('an index that only the deltas have belongs to what was announced without', () => {
+  test('an index that only deltas have belongs to an item announced without one', () => {
     const at = { item_id: 'other', output_index: 3 }
     const decoded = decode([
       created,
@@ -142,7 +142,7 @@ describe('names of items', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
   })
 
-  test('an index that nothing was announced under is a new item', () => {
+  test('an unknown index is a new item', () => {
     const decoded = decode([
       created,
       added(message),
@@ -153,7 +153,7 @@ describe('names of items', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
   })
 
-  test('a nameless end is not taken for that of another call', () => {
+  test('an end without identifiers is not assigned to another call', () => {
     const other = { ...call, id: undefined, call_id: 'call_2', arguments: '{"b":2}' }
     const decoded = decode([
       created,
@@ -170,7 +170,7 @@ describe('names of items', () => {
     ])
   })
 
-  test('what the last event adds is found by id, else by place', () => {
+  test('items of the final event are matched by id, else by index', () => {
     const first = { ...saying('One.'), id: 'msg_1' }
     const second = { ...saying('Two.'), id: 'msg_2' }
     const byId = decode([
@@ -194,7 +194,7 @@ describe('names of items', () => {
     expect(blocksOf(byPlace)).toEqual([{ text: 'Two.' }, { text: 'One.' }])
   })
 
-  test('the last event may know the items by other ids than the stream', () => {
+  test('the final event may use other ids than the stream', () => {
     const decoded = decode([
       created,
       added(message),

@@ -9,7 +9,7 @@ const failed = (error: unknown) => ({
 })
 
 describe('noise', () => {
-  test('is not heard', () => {
+  test('is ignored', () => {
     const progress = { type: 'response.in_progress', response: { status: 'in_progress' } }
     const decoded = decode([
       created,
@@ -39,7 +39,7 @@ describe('noise', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
   })
 
-  test('after the last event is not read', () => {
+  test('after the final event is ignored', () => {
     const decoded = decode([
       created,
       completed([saying('Hi')]),
@@ -67,7 +67,7 @@ describe('noise', () => {
     expect(decode([...start, payload]).error?.kind).toBe('upstream_truncated')
   })
 
-  test('a keepalive before the first event does not begin the generation', () => {
+  test('a keep-alive before the first event does not start the generation', () => {
     const events: GenerationEvent[] = []
     openDecoder().push({ event: 'keepalive', data: '{"type":"keepalive"}' }, events)
     expect(events).toEqual([])

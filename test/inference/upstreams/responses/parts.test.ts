@@ -35,7 +35,7 @@ describe('parts of a message', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
   })
 
-  test('an announcement that is repeated or comes late does not divide the text', () => {
+  test('a repeated or late announcement does not split the text', () => {
     const decoded = decode([
       created,
       added(message),
@@ -70,13 +70,13 @@ describe('parts of a message', () => {
     ])
   })
 
-  test('a refusal that only the last event tells keeps its form', () => {
+  test('a refusal that only the final event contains keeps its form', () => {
     const refusal = { type: 'refusal', refusal: 'No.' }
     const decoded = decode([created, completed([{ ...message, content: [refusal] }])])
     expect(blocksOf(decoded)).toEqual([{ text: 'No.', form: 'refusal' }])
   })
 
-  test('a phase goes with the text', () => {
+  test('a phase is kept with its text', () => {
     const decoded = decode([
       created,
       added({ ...message, phase: 'commentary' }),
@@ -87,7 +87,7 @@ describe('parts of a message', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Looking.', phase: 'commentary' }])
   })
 
-  test('log probabilities come with the deltas when they were asked for', () => {
+  test('log probabilities accompany the deltas if requested', () => {
     const token = { token: 'é', logprob: -0.5, bytes: null, top_logprobs: [] }
     const top = [{ token: 'e', logprob: -1, bytes: [101] }]
     const delta = { ...text('é'), logprobs: [{ ...token, top_logprobs: top }] }
@@ -146,7 +146,7 @@ describe('citations', () => {
     { kind: 'file' as const, fileId: 'cfile_1', filename: 'a.txt', index: 4 },
   ]
 
-  test('of each kind, streamed and told again at the end, come once', () => {
+  test('of each kind are emitted once although the end repeats them', () => {
     const streamed = [url, file, inContainer].map(annotation)
     const end = cited(url, file, inContainer)
     const decoded = decode([
@@ -173,7 +173,7 @@ describe('citations', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
   })
 
-  test('those of a text that has ended are not put into the next one', () => {
+  test('those of an ended text are not added to the next one', () => {
     const end = {
       ...message,
       content: [...cited(url).content, { type: 'output_text', text: 'Ho', annotations: [file] }],
@@ -193,7 +193,7 @@ describe('citations', () => {
     ])
   })
 
-  test('one that comes after its text gave way does not make a text of its own', () => {
+  test('one that arrives after its text yielded opens no new text', () => {
     const decoded = decode([
       created,
       added(message),
@@ -207,7 +207,7 @@ describe('citations', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }, { call: 'add', id: 'call_1', input: '{}' }])
   })
 
-  test('an annotation of an unknown kind is left out', () => {
+  test('an annotation of an unknown type is dropped', () => {
     const other = { type: 'file_path', file_id: 'file_1', index: 0 }
     const end = cited(other, url)
     const decoded = decode([

@@ -45,7 +45,7 @@ describe('reasoning', () => {
     expect(blocksOf(decode([...start, ...end]))).toEqual(expected)
   })
 
-  test('vLLM: reasoning_part events, a msg_ id, content indices that count on', () => {
+  test('vLLM: reasoning_part events, a msg_ id, continued content indices', () => {
     const item = { type: 'reasoning', id: 'msg_a', summary: [] }
     const at = { item_id: 'msg_a', output_index: 0, content_index: 0 }
     const answerAt = { item_id: 'msg_b', output_index: 1, content_index: 1 }
@@ -89,7 +89,7 @@ describe('reasoning', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
   })
 
-  test('streamed as if it were an answer, under the id of a reasoning item', () => {
+  test('streamed as output text under the id of a reasoning item', () => {
     const decoded = decode([
       created,
       added(reasoning),
@@ -100,7 +100,7 @@ describe('reasoning', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
   })
 
-  test('the same text as summary and as content is said once', () => {
+  test('the same text in summary and content is emitted once', () => {
     const both = { ...summarised('Hm.'), content: raw('Hm.').content }
     expect(blocksOf(decode([created, completed([both])]))).toEqual([{ reasoning: ['Hm.'] }])
     const streamed = decode([
@@ -121,7 +121,7 @@ describe('reasoning', () => {
     expect(blocksOf(moved)).toEqual([{ reasoning: ['Hm.'] }])
   })
 
-  test('a summary of its own is added to the raw text', () => {
+  test('a summary is added to the raw text', () => {
     const both = { ...summarised('Short.'), content: raw('A long thought.').content }
     const decoded = decode([
       created,
@@ -133,7 +133,7 @@ describe('reasoning', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['A long thought.', 'Short.'] }])
   })
 
-  test('one paragraph that ends as two is not said again', () => {
+  test('one paragraph that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
       added(reasoning),
@@ -144,14 +144,14 @@ describe('reasoning', () => {
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['One.Two.'] }])
   })
 
-  test('the same text divided otherwise in the two carriers is said once', () => {
+  test('the same text with other divisions in the two carriers is emitted once', () => {
     const both = { ...summarised('One.', 'Two.'), content: raw('One.\n\nTwo.').content }
     expect(blocksOf(decode([created, completed([both])]))).toEqual([
       { reasoning: ['One.\n\nTwo.'] },
     ])
   })
 
-  test('goes on as a first paragraph after it gave way', () => {
+  test('continues as a first paragraph after it yielded', () => {
     const decoded = decode([
       created,
       added(reasoning),
@@ -170,14 +170,14 @@ describe('reasoning', () => {
     ])
   })
 
-  test('a sealed payload alone is a block', () => {
+  test('a sealed payload without text is a block', () => {
     const sealed = { ...reasoning, encrypted_content: 'gAAA' }
     const expected = [{ reasoning: [], sealed: 'gAAA' }]
     expect(blocksOf(decode([created, added(sealed), ended(sealed), completed()]))).toEqual(expected)
     expect(blocksOf(decode([created, completed([sealed])]))).toEqual(expected)
   })
 
-  test('an empty payload is none, and an item without anything is no block', () => {
+  test('an empty payload is ignored, and an empty item forms no block', () => {
     const empty = { ...reasoning, encrypted_content: '', content: [] }
     expect(blocksOf(decode([created, added(empty), ended(empty), completed([empty])]))).toEqual([])
   })

@@ -25,14 +25,14 @@ const bodyNames = recordedBodyNames('responses')
 const severalAnswers = 'openai-reasoning-encrypted-content.1.chunks.txt'
 /** Its first and its last payload lack the closing brace. */
 const brokenJson = 'parallel-tool-call-wrapper.1.chunks.txt'
-/** An error event and a failed response instead of an answer. */
+/** An error event and a failed response. */
 const failures = ['openai-error.1.chunks.txt', 'openai-error.1.json']
 const refusedRequest = 'reasoning-model-temperature-error.json'
 
 const readable = (name: string) =>
   ![severalAnswers, brokenJson, refusedRequest, ...failures].includes(name)
 
-/** What a finished response says, read with nothing of the decoder. */
+/** The content of a finished response, read without the decoder. */
 function told(response: JsonObject): unknown {
   const output = records(response['output'])
   const parts = output
@@ -48,7 +48,7 @@ function told(response: JsonObject): unknown {
     ),
     hosted: output
       .filter((item) => !/^(message|reasoning|function_call|custom_tool_call)$/.test(typeOf(item)))
-      // A fingerprint is sealed anew each time that it is written.
+      // Sealing is not deterministic.
       .map(({ id: _, fingerprint: __, ...item }) => item),
     calls: output
       .filter((item) => /^(function|custom_tool)_call$/.test(typeOf(item)))
@@ -70,7 +70,7 @@ function told(response: JsonObject): unknown {
   }
 }
 
-/** The same of what was decoded. */
+/** The same for the decoded events. */
 function said(decoded: Decoded): unknown {
   const blocks = blocksOf(decoded)
   const finish = record(finishOf(decoded))
@@ -96,7 +96,7 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
     expect(said(decoded)).toEqual(told(lastResponse(recordedPayloads('responses', name))))
   })
 
-  test('several answers in one body end with the first', () => {
+  test('a body with several responses ends with the first', () => {
     const answers = splitAnswers(recordedPayloads('responses', severalAnswers))
     expect(answers).toHaveLength(4)
     const whole = decodeReads([encode(recordedStream('responses', severalAnswers))])
@@ -106,7 +106,7 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
     }
   })
 
-  test('sealed reasoning comes with the end of its block, as its item ended with it', () => {
+  test('sealed reasoning is emitted with the end of its block', () => {
     const [payloads = []] = splitAnswers(recordedPayloads('responses', severalAnswers))
     const sealed = payloads
       .map((text) => record(parseJson(text)))
@@ -118,7 +118,7 @@ describe.skipIf(!recordingsExist)('recorded streams of other servers', () => {
     expect(sealed).toHaveLength(1)
   })
 
-  test('a last event that is no JSON leaves the stream truncated, with what came before', () => {
+  test('a final event that is not JSON truncates the stream after its content', () => {
     const decoded = decodeReads([encode(recordedStream('responses', brokenJson))])
     expect(decoded.error?.kind).toBe('upstream_truncated')
     const repaired = recordedPayloads('responses', brokenJson).map((text) =>

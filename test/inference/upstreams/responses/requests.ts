@@ -3,17 +3,17 @@ import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { encodeRequest } from '#inference/upstreams/responses/encode.ts'
 import { defaultQuirks, makeRequest, userMessage } from '#test/support/generation.ts'
 
-/** Of a server that understands everything. */
+/** The quirks of a server that supports every field. */
 export const quirks: UpstreamQuirks = { ...defaultQuirks, developerRole: true, strictTools: true }
 
-/** A request that asks for nothing special. */
+/** A minimal request. */
 export const bare: GenerationRequest = makeRequest({ model: 'alias', items: [userMessage('Hi')] })
 
-/** What becomes of its input. */
+/** The encoded input of the minimal request. */
 export const hi = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] }
 export const always = { model: 'm', stream: true, store: false }
 
-/** The body that goes out, as JSON. */
+/** The JSON body of the request. */
 export function body(
   request: Partial<GenerationRequest>,
   others: Partial<UpstreamQuirks> = {},

@@ -15,7 +15,7 @@ import {
   thought,
 } from './payloads.ts'
 
-describe('llama.cpp, which reports every end at the end', () => {
+describe('llama.cpp, which reports all ends at the end of the stream', () => {
   const fcDelta = (delta: string, id: string) => input(delta, { item_id: id })
   const toolCall = (id: string, args: string) => ({
     type: 'function_call',
@@ -59,7 +59,7 @@ describe('llama.cpp, which reports every end at the end', () => {
     toolCall('fc_b', '{"a":2}'),
   ]
 
-  test('says all, once and in order', () => {
+  test('emits everything once and in order', () => {
     const decoded = decode([...start, ...rest, completed(output)])
     expect(blocksOf(decoded)).toEqual([
       { reasoning: ['Hm.'] },
@@ -86,7 +86,7 @@ describe('llama.cpp, which reports every end at the end', () => {
     ])
   })
 
-  test('does not let the answer wait for the end of the reasoning', () => {
+  test('does not delay the answer until the end of the reasoning', () => {
     const events: GenerationEvent[] = []
     const decoder = openDecoder()
     for (const payload of start) {
@@ -96,7 +96,7 @@ describe('llama.cpp, which reports every end at the end', () => {
   })
 })
 
-describe('items side by side', () => {
+describe('concurrent items', () => {
   const second = { ...call, id: 'fc_2', call_id: 'call_2', name: 'sub' }
   const at = (id: string, index: number) => ({ item_id: id, output_index: index })
 
@@ -143,7 +143,7 @@ describe('items side by side', () => {
       { call: 'sub', id: 'call_2', input: '{"b":2}' },
     ]
     expect(soFar(payloads)).toEqual(expected)
-    // What is said of the first call then comes too late.
+    // Later pieces of the first call are too late.
     const late = [input(' '), ended({ ...call, arguments: '{"a":1} ' }), completed()]
     expect(blocksOf(decode([...payloads, ...late]))).toEqual(expected)
   })
@@ -161,7 +161,7 @@ describe('items side by side', () => {
     expect(soFar([...payloads, done])).toEqual([{ text: 'A' }, { text: 'X' }])
   })
 
-  test('an item that was not announced holds up nobody', () => {
+  test('an unannounced item does not delay other items', () => {
     expect(soFar([created, text('A', at('a', 0)), text('X', at('x', 1))])).toEqual([
       { text: 'A' },
       { text: 'X' },
@@ -185,7 +185,7 @@ describe('items side by side', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'AB' }, { text: 'XY' }])
   })
 
-  test('text that goes on after it gave way loses nothing', () => {
+  test('text that continues after it yielded is complete', () => {
     const decoded = decode([
       created,
       added(message),
@@ -205,7 +205,7 @@ describe('items side by side', () => {
     ])
   })
 
-  test('a sealed payload that comes after its reasoning gave way is not lost', () => {
+  test('a sealed payload that arrives after its reasoning yielded is kept', () => {
     const sealed = {
       ...reasoning,
       content: [{ type: 'reasoning_text', text: 'Hm.' }],
@@ -230,7 +230,7 @@ describe('items side by side', () => {
     ])
   })
 
-  test('what has waited counts no longer', () => {
+  test('buffered events are released from the count', () => {
     const half = 'x'.repeat(5_000_000)
     const waiting = (place: number) => [
       added({ ...message, id: `a_${place}` }, {}),
@@ -245,7 +245,7 @@ describe('items side by side', () => {
     expect(blocksOf(decoded)).toHaveLength(4)
   })
 
-  test('what waits is bounded', () => {
+  test('the buffer is bounded', () => {
     const megabyte = 'x'.repeat(1_000_000)
     const decoded = decode([
       created,

@@ -13,7 +13,7 @@ import {
   thought,
 } from './payloads.ts'
 
-describe('text that is told in other ways', () => {
+describe('text in other event formats', () => {
   const everywhere = { item_id: 'msg_1', output_index: 0, content_index: 0 }
   const part = { type: 'output_text', text: 'Hello', annotations: [] }
   const whole = {
@@ -27,12 +27,12 @@ describe('text that is told in other ways', () => {
     ],
   }
   for (const [where, ends] of Object.entries(whole)) {
-    test(`only in ${where}: it is said once`, () => {
+    test(`only in ${where} is emitted once`, () => {
       const decoded = decode([created, added(message), ...ends, completed([saying('Hello')])])
       expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
     })
 
-    test(`in part before, wholly in ${where}: the rest is added`, () => {
+    test(`partly streamed, complete in ${where}: the rest is added`, () => {
       const decoded = decode([created, added(message), text('He'), text('l'), ...ends, completed()])
       expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
     })
@@ -43,7 +43,7 @@ describe('text that is told in other ways', () => {
     })
   }
 
-  test('only in the last event', () => {
+  test('only in the final event', () => {
     const decoded = decode([created, completed([reasoning, saying('Hello'), call])])
     expect(blocksOf(decoded)).toEqual([
       { text: 'Hello' },
@@ -51,7 +51,7 @@ describe('text that is told in other ways', () => {
     ])
   })
 
-  test('in an item that was ended empty, then in the last event', () => {
+  test('in an item that ended empty, then in the final event', () => {
     const decoded = decode([created, added(message), ended(message), completed([saying('Hello')])])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
@@ -61,7 +61,7 @@ describe('text that is told in other ways', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
 
-  test('in a last event that contradicts what was streamed: nothing is taken back or repeated', () => {
+  test('in a final event that contradicts the stream is neither retracted nor repeated', () => {
     const decoded = decode([
       created,
       added(message),
@@ -71,7 +71,7 @@ describe('text that is told in other ways', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
 
-  test('as one item that ends as two: it is not said again', () => {
+  test('as one item that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
       added(message),
@@ -82,7 +82,7 @@ describe('text that is told in other ways', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
   })
 
-  test('as one part that ends as two: it is not said again', () => {
+  test('as one part that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
       added(message),
@@ -93,7 +93,7 @@ describe('text that is told in other ways', () => {
     expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
   })
 
-  test('an item of the last event that was never streamed is added', () => {
+  test('an item that only the final event contains is added', () => {
     const decoded = decode([
       created,
       added(message),

@@ -51,7 +51,7 @@ describe('function calls', () => {
     ])
   })
 
-  test('get a call id of ours where theirs is missing, empty or taken', () => {
+  test('get a generated call id if theirs is missing, empty or taken', () => {
     const nameless = { ...call, id: undefined }
     const decoded = decode([
       created,
@@ -69,7 +69,7 @@ describe('function calls', () => {
     ])
   })
 
-  test('wait for a name that comes late', () => {
+  test('are buffered until their name arrives', () => {
     const unnamed = { ...call, name: '' }
     const decoded = decode([created, added(unnamed), input('{"a":1}'), ended(filled), completed()])
     expect(blocksOf(decoded)).toEqual(expected)
@@ -88,7 +88,7 @@ describe('function calls', () => {
     expect(decoded.error?.kind).toBe('upstream_invalid_answer')
   })
 
-  test('may have only so much argument text in all', () => {
+  test('are limited in their total argument text', () => {
     const second = { ...call, id: 'fc_2', call_id: 'call_2' }
     const payloads = [
       created,
@@ -103,7 +103,7 @@ describe('function calls', () => {
     expect(blocksOf(decoded)).toHaveLength(2)
   })
 
-  test('that are told twice are given once', () => {
+  test('that are repeated are emitted once', () => {
     const again = [added(filled), input('{"a":1}'), done('{"a":1}'), ended(filled)]
     const decoded = decode([
       created,

@@ -10,7 +10,7 @@ const inFiles: Tool = { ...plain, name: 'find', namespace: 'files' }
 const inPeople: Tool = { ...plain, name: 'find', namespace: 'people' }
 const tools = [inFiles, inPeople]
 
-describe('what goes out', () => {
+describe('the request body', () => {
   test('allowed tools are named with their namespaces', () => {
     const toolChoice: ToolChoice = { type: 'allowed', mode: 'auto', tools: [inPeople] }
     expect(body({ tools, toolChoice })).toMatchObject({
@@ -23,7 +23,7 @@ describe('what goes out', () => {
     })
   })
 
-  test('a tool that is demanded is named with its namespace', () => {
+  test('a forced tool is named with its namespace', () => {
     const name = { name: 'find', namespace: 'files' }
     const toolChoice: ToolChoice = { type: 'tool', ...name, form: 'function' }
     expect(body({ tools, toolChoice })).toMatchObject({
@@ -31,7 +31,7 @@ describe('what goes out', () => {
     })
   })
 
-  test('a namespace goes with what it is for, and by its name where that was not said', () => {
+  test('a namespace is sent with its description, or its name as one', () => {
     const told: Tool = { ...inFiles, namespaceDescription: 'Works on files.' }
     expect(body({ tools: [told, inPeople] })).toMatchObject({
       tools: [
@@ -49,7 +49,7 @@ describe('a call that is not allowed', () => {
   const onlyPeople = choose({ type: 'allowed', mode: 'auto', tools: [inPeople] })
   const find = { ...call, name: 'find', namespace: 'people' }
 
-  test('fails the generation, in place of it', () => {
+  test('fails the generation instead of being emitted', () => {
     for (const wrong of [
       { ...find, namespace: 'files' },
       { ...find, namespace: undefined },
@@ -61,7 +61,7 @@ describe('a call that is not allowed', () => {
     }
   })
 
-  test('fails it after what was said before', () => {
+  test('fails the generation after its content', () => {
     const at = { output_index: 1 }
     const payloads = [created, added(message), text('Let me look.'), ended(saying('Let me look.'))]
     const { events, error } = decode([...payloads, added(call, at), input('{}', at)], onlyPeople)
@@ -74,7 +74,7 @@ describe('a call that is not allowed', () => {
     ])
   })
 
-  test('fails it in a whole answer, and in one whose items come only at the end', () => {
+  test('fails the generation also if items arrive only at the end', () => {
     const output = [{ ...call, arguments: '{}' }]
     const whole = { object: 'response', id: 'resp_1', status: 'completed', output }
     expect(decodeWhole(whole, onlyPeople).error?.kind).toBe('upstream_invalid_answer')
@@ -83,7 +83,7 @@ describe('a call that is not allowed', () => {
     )
   })
 
-  test('is every call, where none was to be made', () => {
+  test('includes every call with tool_choice none', () => {
     const custom = { ...call, type: 'custom_tool_call', input: '' }
     for (const item of [call, custom]) {
       const { error } = decode([created, added(item)], choose({ type: 'none' }))
@@ -91,7 +91,7 @@ describe('a call that is not allowed', () => {
     }
   })
 
-  test('is not one of an allowed tool, and none where nothing was forbidden', () => {
+  test('excludes allowed tools, and all tools without a restriction', () => {
     const payloads = (item: object) => [
       created,
       added(item),
