@@ -34,7 +34,7 @@ for (const { kind, open, isThere } of kinds) {
     })
     afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-    test('a content comes back as it went in, by its hash', async () => {
+    test('a content is read back by its hash', async () => {
       await storage.ping()
       const content = patternOf(20_000_003)
       const stored = await storage.put(pieces(content, 65_537), limits)
@@ -45,7 +45,7 @@ for (const { kind, open, isThere } of kinds) {
       expect(hashOf(await bytesOf(await storage.read(stored.sha256)))).toBe(stored.sha256)
     })
 
-    test('a part is read without the rest', async () => {
+    test('a range is read', async () => {
       const content = patternOf(300_000)
       const { sha256 } = await storage.put(pieces(content, 999), limits)
       for (const [start, end] of [
@@ -59,13 +59,13 @@ for (const { kind, open, isThere } of kinds) {
       }
     })
 
-    test('an empty content is one too', async () => {
+    test('an empty content can be stored', async () => {
       const stored = await storage.put(pieces(new Uint8Array(), 1), limits)
       expect(stored).toMatchObject({ bytes: 0, sha256: hashOf(new Uint8Array()) })
       expect(await storage.has(stored.sha256)).toBe(true)
     })
 
-    test('equal contents that come at once are kept once, and survive a second removal', async () => {
+    test('concurrent equal contents are stored once, and a second removal succeeds', async () => {
       const content = patternOf(100_000)
       const puts = Array.from({ length: 8 }, () => storage.put(pieces(content, 4_096), limits))
       const hashes = new Set((await Promise.all(puts)).map(({ sha256 }) => sha256))
@@ -75,7 +75,7 @@ for (const { kind, open, isThere } of kinds) {
       expect(await storage.has(hashOf(content))).toBe(false)
     })
 
-    test('a content that is too long, or breaks off, leaves nothing', async () => {
+    test('a content that is too large or interrupted leaves nothing behind', async () => {
       const before = filesIn(folder)
       const long = storage.put(pieces(patternOf(5_000), 100), { bytesMax: 4_999 })
       expect(await kindOf(long)).toBe('request_too_large')
@@ -83,7 +83,7 @@ for (const { kind, open, isThere } of kinds) {
       expect(filesIn(folder)).toEqual(before)
     })
 
-    test('a content that is gone is not found', async () => {
+    test('a removed content is not found', async () => {
       expect(await kindOf(storage.read('0'.repeat(64)))).toBe('not_found')
     })
   })
@@ -91,7 +91,7 @@ for (const { kind, open, isThere } of kinds) {
 
 async function* breakingOff(): AsyncGenerator<Uint8Array> {
   yield patternOf(1_000)
-  throw new AppError('client_closed', 'The client has gone.')
+  throw new AppError('client_closed', 'The client disconnected.')
 }
 
 function kindOf(work: Promise<unknown>): Promise<string> {

@@ -1,6 +1,6 @@
 import { strToU8, zipSync } from 'fflate'
 
-/** Documents as office programs write them, in their least form. */
+/** Minimal office documents. */
 
 const xmlHead = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
 const mainNamespaces =
@@ -13,7 +13,7 @@ const slideNamespaces = [
   'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"',
 ].join(' ')
 
-/** A PDF whose pages have these lines; an empty line is a gap between paragraphs. */
+/** A PDF with these lines per page; an empty line starts a new paragraph. */
 export function makePdf(
   pages: readonly (readonly string[])[],
   { locked = false, picture = false } = {},
@@ -58,7 +58,7 @@ function writePdf(objects: readonly string[], trailer: string): Uint8Array {
   return strToU8(text + table + end, true)
 }
 
-/** A heading (`# …`), a row of a table (`| a | b |`) or a paragraph for each line. */
+/** Each line is a heading (`# …`), a table row (`| a | b |`) or a paragraph. */
 export function makeDocx(lines: readonly string[]): Uint8Array {
   const body = lines.map((line) => {
     if (line.startsWith('|')) {
@@ -82,7 +82,7 @@ function wordParagraph(text: string, style: string | null = null): string {
 
 export type Cell = string | number | boolean | Date
 
-/** Sheets by their names, with rows of cells. */
+/** Rows of cells by sheet name. */
 export function makeXlsx(
   sheets: Readonly<Record<string, readonly (readonly Cell[])[]>>,
 ): Uint8Array {
@@ -117,7 +117,7 @@ export function makeXlsx(
   })
 }
 
-/** Slides with a title, a paragraph for each further line, and notes. */
+/** Slides with a title, paragraphs and notes. */
 export function makePptx(
   slides: readonly { readonly lines: readonly string[]; readonly notes?: string }[],
 ): Uint8Array {
@@ -127,11 +127,11 @@ export function makePptx(
     const name = `slide${at + 1}.xml`
     const slide = [`ppt/slides/${name}`, `<p:sld ${slideNamespaces}>${shapes}</p:sld>`] as const
     if (notes === undefined) return [slide]
-    const said = `<p:notes ${slideNamespaces}>${slideShape([notes], 'body')}${slideShape(['7'], 'sldNum')}</p:notes>`
+    const notesPart = `<p:notes ${slideNamespaces}>${slideShape([notes], 'body')}${slideShape(['7'], 'sldNum')}</p:notes>`
     const relation = relations({ rId1: ['notesSlide', `../notesSlides/${name}`] })
     return [
       slide,
-      [`ppt/notesSlides/${name}`, said] as const,
+      [`ppt/notesSlides/${name}`, notesPart] as const,
       [`ppt/slides/_rels/${name}.rels`, relation] as const,
     ]
   })

@@ -1,10 +1,10 @@
 import OpenAI, { toFile } from 'openai'
 import type { Gateway } from './gateway.ts'
 
-/** As the gateway's own tokens name their subjects. */
+/** A subject of the gateway's tokens. */
 export type Person = { readonly subject: string; readonly groups: readonly string[] }
 
-/** Whom a gateway takes its requests for, unless they say otherwise. */
+/** The default caller of a gateway. */
 export const ann: Person = { subject: 'tester', groups: ['users'] }
 export const bob: Person = { subject: 'bob', groups: ['users'] }
 
@@ -20,8 +20,8 @@ export async function clientOf(
 }
 
 /**
- * A new collection with these files, short ones, each of which is one passage. Ready to be searched;
- * gives the ids of the files by their names, and that of the collection.
+ * Creates a collection with short files of one passage each, and waits until it can be searched.
+ * Returns its id and the ids of the files by name.
  */
 export async function fillCollection(
   gateway: Gateway,
@@ -40,7 +40,7 @@ export async function fillCollection(
   return { id, fileIds }
 }
 
-/** Lets everybody read. */
+/** Shares with everyone as viewers. */
 export async function shareWithAll(gateway: Gateway, who: Person, path: string): Promise<void> {
   const client = await clientOf(gateway, who)
   const body = { principal: { type: 'everyone' }, role: 'viewer' }

@@ -40,7 +40,7 @@ import { quietLog } from './quiet-log.ts'
 /** Files, collections, vector stores and search on a real port, with a plain ingest. */
 export type RetrievalGateway = {
   readonly url: string
-  /** The same files: their uploads and shares. */
+  /** Uploads and shares of the same files. */
   readonly files: FileGateway
   readonly collections: Collections
   readonly tables: ChunkTables
@@ -48,7 +48,7 @@ export type RetrievalGateway = {
   readonly jobs: Jobs
   readonly embedders: Map<string, Embedder>
   readonly rerankers: Map<string, Reranker>
-  /** Names that agents are said to search. */
+  /** Names of collections that agents use. */
   readonly usedNames: Set<string>
   readonly settings: {
     -readonly [Key in keyof ReturnType<RetrievalSettings>]: ReturnType<RetrievalSettings>[Key]
@@ -59,15 +59,15 @@ export type RetrievalGateway = {
     options?: { method?: string; json?: unknown },
   ): Promise<ApiResponse>
   openai(who: Person): OpenAI
-  /** Once everything that was added is in its index. */
+  /** Resolves when all added files are indexed. */
   settled(): Promise<void>
-  /** Whether new work is done at once; true at first. */
+  /** Whether the ingest runs; initially true. */
   ingesting: boolean
   stop(): Promise<void>
 }
 
 const secret = 'another secret that only the tests know'
-/** What the ingest of the tests cannot read. */
+/** Texts that contain it fail the ingest. */
 export const unreadable = 'UNREADABLE'
 
 export async function startRetrievalGateway(

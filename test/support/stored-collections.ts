@@ -5,14 +5,14 @@ export type StoredCollection = {
   readonly id: string
   readonly name: string
   readonly ownerId: string
-  /** Who has added the files; by default the owner. */
+  /** Default: the owner. */
   readonly addedBy?: string
   readonly accessMode?: 'files' | 'collection'
   readonly indexId: number
   readonly fileIds: readonly string[]
 }
 
-/** A collection and its files; by default of access mode `files`. */
+/** Inserts a collection with its members; the default access mode is `files`. */
 export async function storeCollection(
   { drizzle }: Pick<Database, 'drizzle'>,
   {
@@ -34,7 +34,7 @@ export async function storeCollection(
     from unnest(${arrayOf(fileIds)}::uuid[]) file_id`)
 }
 
-/** Says that an index has these files of `storeNodes`; their passages are the caller's to write. */
+/** Marks files of `storeNodes` as indexed, without passages. */
 export async function storeIngested(
   { drizzle }: Pick<Database, 'drizzle'>,
   ingested: {

@@ -12,7 +12,7 @@ export type StoredNode = {
 
 const rowsPerStatement = 2_000
 
-/** Files and folders without contents, many at once; a folder comes before what is in it. */
+/** Inserts files and folders without contents; folders must precede their children. */
 export async function storeNodes(
   { drizzle }: Pick<Database, 'drizzle'>,
   nodes: readonly StoredNode[],

@@ -13,7 +13,7 @@ export type StoredPassage = { readonly text: string; readonly vector: Float32Arr
 const model = 'm'
 const collectionName = 'all'
 
-/** One collection with the rows of an ingest, without statistics, in which all files have as many. */
+/** Inserts a collection and the rows of an ingest, without statistics; all files have equally many passages. */
 export async function storePassages(
   database: TestDatabase,
   {
@@ -64,11 +64,11 @@ type PassageSearch = {
   readonly mode: SearchMode
   readonly topK: number
   readonly tuning: SearchTuning
-  /** What the query is as a vector, in all modes but `keyword`. */
+  /** The vector of the query, except in mode `keyword`. */
   readonly vector?: Float32Array
 }
 
-/** What is found in what `storePassages` has stored. */
+/** Searches the collection of `storePassages`. */
 export async function searchPassages(
   database: TestDatabase,
   { userId, query, mode, topK, tuning, vector = new Float32Array() }: PassageSearch,

@@ -27,7 +27,7 @@ async function collection(who: Person, fields: object = {}): Promise<string> {
   return name
 }
 
-test('a collection is shown with its index, its way of splitting and its counts', async () => {
+test('a collection has an index, chunking and counts', async () => {
   const json = {
     name: 'handbook',
     description: 'How we work',
@@ -55,7 +55,7 @@ test('a collection is shown with its index, its way of splitting and its counts'
   )
 })
 
-test('collections of one model and one way of splitting share an index', async () => {
+test('collections of the same model and chunking share an index', async () => {
   const indexOf = async (fields: object) => {
     const name = await collection(ann, fields)
     return (await gateway.send(ann, `/v1/collections/${name}`)).body['index']
@@ -65,13 +65,13 @@ test('collections of one model and one way of splitting share an index', async (
   expect(await indexOf({ chunking })).not.toEqual(await indexOf({}))
 })
 
-test('a name that is taken is a conflict, also for who may not see the other', async () => {
+test('a taken name is a conflict, also if the other collection is not visible', async () => {
   const name = await collection(ann)
   const answer = await gateway.send(eve, '/v1/collections', { json: { name } })
   expect(outcome(answer)).toBe('409 name_conflict')
 })
 
-test('two who take one name at the same time do not both get it', async () => {
+test('concurrent creations with one name create one collection', async () => {
   const json = { name: 'contested' }
   const answers = await Promise.all(
     [ann, bob, eve].map((who) => gateway.send(who, '/v1/collections', { json })),
@@ -104,7 +104,7 @@ test.each<[string, object, string]>([
   expect(outcome(await gateway.send(ann, '/v1/collections', { json }))).toBe(refusal)
 })
 
-test('a collection is there for whom it is shared with, and for nobody else', async () => {
+test('only those with a share see a collection', async () => {
   const name = await collection(ann)
   const path = `/v1/collections/${name}`
   expect(outcome(await gateway.send(bob, path))).toBe('404 not_found')
@@ -122,7 +122,7 @@ test('a collection is there for whom it is shared with, and for nobody else', as
   expect(names.map((found) => found.name)).toEqual([name])
 })
 
-test('roles say who may change a collection and who may end it', async () => {
+test('changes need manager, deletion needs owner', async () => {
   const name = await collection(ann)
   const path = `/v1/collections/${name}`
   const share = (role: string) =>
@@ -143,7 +143,7 @@ test('roles say who may change a collection and who may end it', async () => {
   expect(outcome(await gateway.send(ann, path))).toBe('404 not_found')
 })
 
-test('a name that agents have goes only by force', async () => {
+test('renaming a collection used by agents needs force', async () => {
   const name = await collection(ann)
   gateway.usedNames.add(name)
   const path = `/v1/collections/${name}`
@@ -154,7 +154,7 @@ test('a name that agents have goes only by force', async () => {
   expect(outcome(forced)).toBe('200')
 })
 
-test('a list goes on where its page before ended', async () => {
+test('a list is paged with cursors', async () => {
   const dan: Person = { subject: 'dan', groups: ['users'] }
   const names = [await collection(dan), await collection(dan), await collection(dan)]
   const first = await gateway.send(dan, '/v1/collections?limit=2')

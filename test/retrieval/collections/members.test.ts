@@ -9,7 +9,7 @@ import {
   unreadable,
 } from '#test/support/retrieval-gateway.ts'
 
-/** Files in collections: who may put them there, and what becomes of them there. */
+/** Members of collections: rights and ingest. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
@@ -40,7 +40,7 @@ async function filenames(who: Person, in_ = name): Promise<string[]> {
   return (body['data'] as { filename: string }[]).map(({ filename }) => filename).toSorted()
 }
 
-/** Passages that are kept, of any index. */
+/** The number of stored passages in all indexes. */
 async function chunksOf(fileId: string): Promise<number> {
   const tables = await database.drizzle.execute<{ name: string }>(sql`
     select 'chunk_' || id as name from embedding_index`)
@@ -53,7 +53,7 @@ async function chunksOf(fileId: string): Promise<number> {
   return count
 }
 
-test('a file that is added is on its way, and then can be found', async () => {
+test('an added file is in progress, then searchable', async () => {
   const fileId = await gateway.files.upload(ann, 'a.txt', { text: 'the first\nthe second' })
   gateway.ingesting = false
   const added = await add(ann, { file_id: fileId, attributes: { lang: 'en' } })
@@ -73,7 +73,7 @@ test('a file that is added is on its way, and then can be found', async () => {
   expect(counts).toEqual({ total: 1, completed: 1, in_progress: 0, failed: 0 })
 })
 
-test('a file that cannot be read is a failure with its reason', async () => {
+test('an unreadable file fails with an error code', async () => {
   const fileId = await gateway.files.upload(ann, 'odd.txt', { text: unreadable })
   await add(ann, { file_id: fileId })
   await gateway.settled()
@@ -84,7 +84,7 @@ test('a file that cannot be read is a failure with its reason', async () => {
   })
 })
 
-test('adding a file again changes nothing but the attributes that are sent', async () => {
+test('adding a member again only replaces its attributes', async () => {
   const fileId = await gateway.files.upload(ann, 'again.txt')
   await add(ann, { file_id: fileId, attributes: { a: 1 } })
   await gateway.settled()
@@ -96,7 +96,7 @@ test('adding a file again changes nothing but the attributes that are sent', asy
   expect(await filenames(ann)).toEqual(['again.txt'])
 })
 
-test('attributes here stand over those of the file', async () => {
+test('attributes of the membership override those of the file', async () => {
   const fileId = await gateway.files.upload(ann, 'c.txt', {
     attributes: { lang: 'de', year: 2024 },
   })
@@ -117,7 +117,7 @@ test('attributes here stand over those of the file', async () => {
   expect(outcome(await patch({ a: {} }))).toBe('422 unprocessable')
 })
 
-test('who may not read a file cannot add it, and whoever may not change a collection neither', async () => {
+test('adding a file needs read access to it and the role editor on the collection', async () => {
   const [annsFile, bobsFile] = [
     await gateway.files.upload(ann, 'mine.txt'),
     await gateway.files.upload(bob, 'theirs.txt'),
@@ -141,7 +141,7 @@ test('who may not read a file cannot add it, and whoever may not change a collec
   expect(outcome(await gateway.send(ann, path, { method: 'DELETE' }))).toBe('404 not_found')
 })
 
-test('a collection that opens its files takes only those that one may share', async () => {
+test('an open collection accepts only files that the caller may share', async () => {
   const open = `${name}-open`
   await gateway.send(bob, '/v1/collections', { json: { name: open, access_mode: 'collection' } })
   const fileId = await gateway.files.upload(ann, 'secret.txt')
@@ -153,7 +153,7 @@ test('a collection that opens its files takes only those that one may share', as
   expect(outcome(await add(bob, { file_id: fileId }, open))).toBe('202')
 })
 
-test('a collection is opened only by who may share all that is in it', async () => {
+test('opening a collection needs the right to share all of its files', async () => {
   const fileId = await gateway.files.upload(bob, 'bobs.txt')
   await gateway.files.share(bob, `/v1/files/${fileId}`, { type: 'everyone' }, 'viewer')
   expect(outcome(await add(ann, { file_id: fileId }))).toBe('202')
@@ -164,7 +164,7 @@ test('a collection is opened only by who may share all that is in it', async () 
   expect((await gateway.send(ann, path, change)).body).toMatchObject({ access_mode: 'collection' })
 })
 
-test('a file that no collection has any more leaves nothing in an index', async () => {
+test('a file in no collection has no passages', async () => {
   const other = `${name}-b`
   await gateway.send(ann, '/v1/collections', { json: { name: other } })
   const fileId = await gateway.files.upload(ann, 'shared.txt', { text: 'one\ntwo\nthree' })
@@ -182,7 +182,7 @@ test('a file that no collection has any more leaves nothing in an index', async 
   expect(await chunksOf(fileId)).toBe(0)
 })
 
-test('what is ingested after its file has left a collection is not kept', async () => {
+test('an ingest after the removal of its file stores nothing', async () => {
   const fileId = await gateway.files.upload(ann, 'late.txt')
   gateway.ingesting = false
   await add(ann, { file_id: fileId })
@@ -192,7 +192,7 @@ test('what is ingested after its file has left a collection is not kept', async 
   expect(await chunksOf(fileId)).toBe(0)
 })
 
-test('new content is ingested anew, the same content is not', async () => {
+test('only changed content is ingested again', async () => {
   const fileId = await gateway.files.upload(ann, 'v.txt', { text: 'one' })
   await add(ann, { file_id: fileId })
   await gateway.settled()
@@ -209,7 +209,7 @@ test('new content is ingested anew, the same content is not', async () => {
   expect((await gateway.send(ann, path)).body).toMatchObject({ status: 'completed', chunks: 2 })
 })
 
-test('an upload puts its file into collections, or is refused with them', async () => {
+test('an upload adds its file to collections, or fails as a whole', async () => {
   const fileId = await gateway.files.upload(ann, 'up.txt', { collections: [name] })
   expect(await filenames(ann)).toEqual(['up.txt'])
   const refused = gateway.files.upload(ann, 'no.txt', { collections: [name, 'nowhere'] })
@@ -221,7 +221,7 @@ test('an upload puts its file into collections, or is refused with them', async 
   await eventually('it is found', async () => (await chunksOf(fileId)) > 0)
 })
 
-test('a collection has no more files than it may', async () => {
+test('the number of files of a collection is limited', async () => {
   const folder = await gateway.files.folder(ann, name)
   const files = []
   for (let at = 0; at < 21; at++) {
@@ -233,7 +233,7 @@ test('a collection has no more files than it may', async () => {
   expect(await filenames(ann)).toEqual([])
 })
 
-test('a file that leaves one collection while it comes into another is found there', async () => {
+test('a file that moves between collections concurrently is found', async () => {
   const other = `${name}-c`
   await gateway.send(ann, '/v1/collections', { json: { name: other } })
   const fileId = await gateway.files.upload(ann, 'moves.txt', { text: 'one\ntwo' })

@@ -132,7 +132,7 @@ test.each(Object.entries(endings))('a membership ends when %s', async (_, grant)
   ])
 })
 
-test('a membership that the owner has added outlives the manager, and the other way round', async () => {
+test('a membership added by the owner survives the loss of rights of a manager', async () => {
   const id = await share(toBob())
   await addAsBob()
   await gateway.send(bob, `/v1/collections/${name}/shares`, {
@@ -174,7 +174,7 @@ test('a collection that is opened later depends on who opened it', async () => {
   expect(await memberships(ann)).toMatchObject([{ open: false }])
 })
 
-test('files that follow a folder depend on who chose the folder', async () => {
+test('members by folder depend on who chose the folder', async () => {
   const dee: Person = { subject: `dee ${name}`, groups: ['users'] }
   const principal = { type: 'user', subject: dee.subject }
   await gateway.send(bob, `/v1/collections/${name}/shares`, {

@@ -1,17 +1,17 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 
-/** A file in an archive; what it says of itself may be a lie. */
+/** An archive entry, possibly with wrong metadata. */
 export type ArchiveEntry = {
   readonly name: string
   readonly content: Uint8Array
-  /** What the directory says; absent: the truth. */
+  /** The declared size; default: the actual one. */
   readonly saysBytes?: number
   readonly flags?: number
-  /** Shares the bytes of the entry before it. */
+  /** Overlaps with the previous entry. */
   readonly overlaps?: boolean
 }
 
-/** An archive written by hand, so that it may say what no library would. */
+/** Builds an archive with metadata that no library would write. */
 export function makeArchive(
   entries: readonly ArchiveEntry[],
   { comment = '', saysEntries = entries.length } = {},
@@ -54,7 +54,7 @@ export function makeArchive(
   return Buffer.concat([...parts, listing, end, Buffer.from(comment)])
 }
 
-/** The body of a document of words. */
+/** The main part of a docx file. */
 export function wordPart(text: string): Uint8Array {
   const namespace = 'http://schemas.openxmlformats.org/wordprocessingml/2006/main'
   return Buffer.from(

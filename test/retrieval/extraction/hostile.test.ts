@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { makeDocx, makePptx } from '#test/support/documents.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type ArchiveEntry, makeArchive, wordPart } from './archives.ts'
-import { extract, extractionWith, refusalOf } from './extraction-world.ts'
+import { extract, extractionWith, refusalOf } from './extraction-harness.ts'
 
 const megabyte = 1024 * 1024
 const zeros = (bytes: number) => new Uint8Array(bytes)
@@ -11,12 +11,12 @@ const document: ArchiveEntry = { name: 'word/document.xml', content: wordPart('h
 const withDocument = (...entries: ArchiveEntry[]) => makeArchive([document, ...entries])
 
 describe('an archive', () => {
-  test('that is honest is read', async () => {
+  test('with correct sizes is read', async () => {
     expect((await extract(withDocument())).text).toBe('hello')
     expect((await extract(makeArchive([document], { comment: 'PK and so on' }))).text).toBe('hello')
   })
 
-  test('of too many files, too much in them, or mostly repetition is not unpacked', async () => {
+  test('with too many entries, too much content or an extreme ratio is refused', async () => {
     const many = Array.from({ length: 2_000 }, (_, at) => ({ name: `${at}`, content: zeros(0) }))
     expect(await refusalOf(makeArchive([document, ...many]))).toBe('too_large')
     expect((await extract(makeArchive([document, ...many.slice(1)]))).text).toBe('hello')
@@ -30,26 +30,26 @@ describe('an archive', () => {
     )
   })
 
-  test('that lies about what is in it is stopped where it says more than it said', async () => {
+  test('with a wrong declared size is stopped at that size', async () => {
     const lie = { name: 'word/document.xml', content: wordPart('a'.repeat(megabyte)) }
     expect(await refusalOf(makeArchive([{ ...lie, saysBytes: 1_000 }]))).toBe('too_large')
     expect(await refusalOf(makeArchive([{ ...document, saysBytes: 1_000 }]))).toBe('invalid_file')
   })
 
-  test('whose files share their bytes, or have one name, is not unpacked', async () => {
+  test('with overlapping entries or duplicate names is refused', async () => {
     const again = { ...document, name: 'word/styles.xml', overlaps: true }
     expect(await refusalOf(withDocument(again))).toBe('too_large')
     expect(await refusalOf(withDocument(document))).toBe('invalid_file')
   })
 
-  test('that hides files from its directory is not unpacked', async () => {
+  test('with entries missing in its directory is refused', async () => {
     expect(await refusalOf(makeArchive([document, document], { saysEntries: 1 }))).toBe(
       'invalid_file',
     )
     expect(await refusalOf(makeArchive([document], { saysEntries: 2 }))).toBe('invalid_file')
   })
 
-  test('with a password, cut off, or of something else is not read', async () => {
+  test('that is encrypted, truncated or of another format is refused', async () => {
     expect(await refusalOf(makeArchive([{ ...document, flags: 1 }]))).toBe('encrypted')
     expect(await refusalOf(withDocument().subarray(0, -30))).toBe('invalid_file')
     expect(await refusalOf(makeArchive([{ name: 'a.txt', content: wordPart('a') }]))).toBe(
@@ -57,7 +57,7 @@ describe('an archive', () => {
     )
   })
 
-  test('inside of another is not opened', async () => {
+  test('inside another archive is not opened', async () => {
     const inner = makeArchive([{ name: 'word/document.xml', content: wordPart('inside') }])
     expect(await refusalOf(makeArchive([{ name: 'inner.docx', content: inner }]))).toBe(
       'unsupported_file',
@@ -65,8 +65,8 @@ describe('an archive', () => {
   })
 })
 
-describe('a document that means harm', () => {
-  test('gets no entity expanded, and no file of ours', async () => {
+describe('a hostile document', () => {
+  test('cannot expand entities or read local files', async () => {
     const xml = (doctype: string) =>
       Buffer.from(
         wordPart('&x;').toString().replace('<w:document', `<!DOCTYPE d ${doctype}><w:document`),
@@ -78,7 +78,7 @@ describe('a document that means harm', () => {
     expect(await refusalOf(pptx)).toBe('invalid_file')
   })
 
-  test('takes no more time than it is given, and nothing of it stays', async () => {
+  test('is killed at the time limit and leaves nothing behind', async () => {
     const before = children()
     const extraction = extractionWith({ extractMs: 1_000 })
     const deep = '<div>'.repeat(200_000)
@@ -86,14 +86,14 @@ describe('a document that means harm', () => {
     await eventually('no process is left', () => children().length <= before.length)
   })
 
-  test('takes no more memory than it is given', async () => {
+  test('is killed at the memory limit', async () => {
     const extraction = extractionWith({ extractMemoryBytesMax: 310_000_000 })
     const long = 'a '.repeat(9 * megabyte)
     expect(await refusalOf(long, { extraction })).toBe('extraction_limit')
     expect((await extract('small', { extraction })).text).toBe('small')
   })
 
-  test('is not even begun where it could not be held', async () => {
+  test('is refused when the file exceeds the memory limit', async () => {
     const extraction = extractionWith({ extractMemoryBytesMax: 400_000_000 })
     const file = { name: 'a.txt', mimeType: '', bytes: 100_000_001 }
     const opened = () => Promise.reject(new Error('opened'))
@@ -101,7 +101,7 @@ describe('a document that means harm', () => {
     await expect(reading).rejects.toMatchObject({ code: 'too_large' })
   })
 
-  test('gives no more text than is taken of one file', async () => {
+  test('is refused when the text exceeds the limit', async () => {
     const extraction = extractionWith({ textCharsMax: 1_000 })
     expect((await extract('a'.repeat(1_000), { extraction })).text).toHaveLength(1_000)
     for (const content of [
@@ -115,7 +115,7 @@ describe('a document that means harm', () => {
 })
 
 describe('reading', () => {
-  test('ends at once when nobody wants it any more', async () => {
+  test('ends when the signal aborts', async () => {
     const before = children()
     const stop = new AbortController()
     const reading = extract('<div>'.repeat(200_000), { name: 'a.html', signal: stop.signal })
@@ -125,7 +125,7 @@ describe('reading', () => {
     await eventually('no process is left', () => children().length <= before.length)
   })
 
-  test('fails as its source fails', async () => {
+  test('fails with the error of the source', async () => {
     const extraction = extractionWith()
     const file = { name: 'a.txt', mimeType: '', bytes: 10 }
     const broken = async () =>
@@ -136,7 +136,7 @@ describe('reading', () => {
     await expect(extraction.extract(file, broken, never)).rejects.toThrow('the storage is away')
   })
 
-  test('is done so many times at once, and the rest waits', async () => {
+  test('has a concurrency limit', async () => {
     const extraction = extractionWith({ extractionsMax: 2 })
     let most = 0
     const looking = setInterval(() => {
@@ -150,7 +150,7 @@ describe('reading', () => {
     expect(most).toBeGreaterThan(0)
   })
 
-  test('of a long file holds little of it in this process', async () => {
+  test('of a large file keeps little of it in the server process', async () => {
     const piece = Buffer.alloc(megabyte, 'some words ')
     const pieces = 60
     let given = 0
@@ -169,7 +169,7 @@ describe('reading', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(40 * megabyte)
   })
 
-  test('gives a name to what decides how it comes out', () => {
+  test('names the extractor for the cache', () => {
     const { extractorOf } = extractionWith()
     const of = (name: string, mimeType = '') => extractorOf({ name, mimeType, bytes: 1 })
     expect(of('a.html')).not.toBe(of('a.txt'))

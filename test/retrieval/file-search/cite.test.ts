@@ -4,7 +4,7 @@ import { checkEvents } from '#inference/grammar.ts'
 import { createCiter } from '#retrieval/file-search/cite.ts'
 import { createPassageRegistry, type Passage } from '#retrieval/file-search/passages.ts'
 
-/** Citations in the events of a response, in the place of the marks that the model wrote. */
+/** Citations replace the markers of the model in the events of a response. */
 
 const leave: Passage = { fileId: 'f1', filename: 'leave.pdf', page: 4, text: 'Until March.' }
 const travel: Passage = { fileId: 'f2', filename: 'travel.txt', page: null, text: 'By train.' }
@@ -23,7 +23,7 @@ const cited = (number: number, { fileId, filename, text }: Passage, index: numbe
   citation: { kind: 'file', fileId, filename, index, quoted: { number, text } },
 })
 
-test('a citation says which passage it is of, and where it belongs', () => {
+test('a citation names its passage and position', () => {
   expect(
     createCiter(book)(text(['Carry it over 【1】, and', ' go by train 【2】.'])),
   ).toMatchObject([
@@ -38,13 +38,13 @@ test('a citation says which passage it is of, and where it belongs', () => {
   ])
 })
 
-test('one passage is cited once in one place, and again in another', () => {
+test('a passage is cited once per position', () => {
   const events = createCiter(book)(text(['So 【1】【1】 【1】 and so 【1】']))
   const citations = events.filter(({ type }) => type === 'citation')
   expect(citations).toMatchObject([cited(1, leave, 2), cited(1, leave, 9)])
 })
 
-test('the order of events stays legal, whatever comes in one batch', async () => {
+test('the order of events stays valid for any batching', async () => {
   const show = createCiter(book)
   const events: GenerationEvent[] = [
     { type: 'generation-start' },
@@ -59,7 +59,7 @@ test('the order of events stays legal, whatever comes in one batch', async () =>
   expect(shown).toEqual([...createCiter(book)(events)])
 })
 
-test('what has no marks goes out as it came, with its log probabilities', () => {
+test('text without markers passes unchanged, with its log probabilities', () => {
   const logprobs = [{ token: 'so', logprob: -1, bytes: [115, 111], top: [] }]
   const [start, delta, end] = text(['so'])
   const events = [start, { ...delta, logprobs }, end] as GenerationEvent[]
@@ -67,7 +67,7 @@ test('what has no marks goes out as it came, with its log probabilities', () => 
   expect(shown.every((event, at) => event === events[at])).toBe(true)
 })
 
-test('neither refusals nor thoughts nor arguments are looked at', () => {
+test('refusals, reasoning and arguments pass unchanged', () => {
   const events: GenerationEvent[] = [
     ...text(['no 【1】'], 'refusal'),
     { type: 'reasoning-delta', block: 1, part: 0, text: 'hm 【1】' },
@@ -76,12 +76,12 @@ test('neither refusals nor thoughts nor arguments are looked at', () => {
   expect(createCiter(book)(events)).toEqual(events)
 })
 
-test('a response that was given nothing keeps its marks', () => {
+test('a response without passages keeps its markers', () => {
   const events = text(['so 【1】'])
   expect(createCiter(createPassageRegistry())(events)).toBe(events)
 })
 
-test('what is found while the response goes on can be cited from then on', () => {
+test('passages found during the response can be cited afterwards', () => {
   const growing = createPassageRegistry()
   const show = createCiter(growing)
   expect(show(text(['so 【1】'])).map(({ type }) => type)).not.toContain('citation')
@@ -89,7 +89,7 @@ test('what is found while the response goes on can be cited from then on', () =>
   expect(show(text(['so 【1】'])).map(({ type }) => type)).toContain('citation')
 })
 
-test('citations of the upstream itself are moved with the text', () => {
+test('citations of the upstream are moved to positions in the shown text', () => {
   const written = 'One 【1】 two 【2】 three'
   const url = { kind: 'url', url: 'https://a', title: 'a' } as const
   const citation: Citation = {
@@ -103,7 +103,7 @@ test('citations of the upstream itself are moved with the text', () => {
   expect(shown.at(-2)).toMatchObject({ citation: { ...url, startIndex: 8, endIndex: 13 } })
 })
 
-test('a model that does nothing but cite is not followed for ever', () => {
+test('the number of citations is limited', () => {
   const events = createCiter(book)(text([...Array(3_000)].map((_, at) => `${at} 【1】`)))
   expect(events.filter(({ type }) => type === 'citation')).toHaveLength(1_024)
 })

@@ -1,29 +1,29 @@
 import { describe, expect, test } from 'bun:test'
 import { createMarkedText, type TextPart } from '#retrieval/file-search/marked-text.ts'
 
-/** Marks in the text of a model, which may come divided anywhere. */
+/** Markers in streamed text with arbitrary deltas. */
 
 const known = (number: number) => number >= 1 && number <= 12
 
-/** What comes of the pieces: neighbouring texts as one, with the citations in their places. */
+/** The joined parts of all deltas, with numbers in angle brackets. */
 function read(pieces: readonly string[]): string {
   const marked = createMarkedText(known)
   const all = [...pieces.flatMap((piece) => marked.push(piece)), ...marked.end()]
   let shown = ''
-  let told = ''
+  let rendered = ''
   for (const piece of all) {
     if ('text' in piece) {
       shown += piece.text
-      told += piece.text
+      rendered += piece.text
     } else {
       expect(piece.index, 'it stands at the end of the text so far').toBe(shown.length)
-      told += `<${piece.numbers.join()}>`
+      rendered += `<${piece.numbers.join()}>`
     }
   }
-  return told
+  return rendered
 }
 
-const rows: [written: string, told: string][] = [
+const rows: [written: string, rendered: string][] = [
   ['It is so 【1】.', 'It is so<1>.'],
   ['It is so【1】. And so 【2】.', 'It is so<1>. And so<2>.'],
   ['It is so. 【3】', 'It is so.<3>'],
@@ -47,26 +47,29 @@ const rows: [written: string, told: string][] = [
   ['A line\n【1】\nand another', 'A line\n<1>\nand another'],
 ]
 
-describe('a text with marks', () => {
-  test.each(rows)('%j', (written, told) => {
-    expect(read([written])).toBe(told)
+describe('a text with markers', () => {
+  test.each(rows)('%j', (written, rendered) => {
+    expect(read([written])).toBe(rendered)
   })
 
-  test.each(rows)('%j says the same divided at any two places', (written, told) => {
-    for (let one = 0; one <= written.length; one++) {
-      for (let two = one; two <= written.length; two++) {
-        const pieces = [written.slice(0, one), written.slice(one, two), written.slice(two)]
-        expect(read(pieces), JSON.stringify(pieces)).toBe(told)
+  test.each(rows)(
+    '%j gives the same result for any division into three deltas',
+    (written, rendered) => {
+      for (let one = 0; one <= written.length; one++) {
+        for (let two = one; two <= written.length; two++) {
+          const pieces = [written.slice(0, one), written.slice(one, two), written.slice(two)]
+          expect(read(pieces), JSON.stringify(pieces)).toBe(rendered)
+        }
       }
-    }
-    expect(read([...written])).toBe(told)
-  })
+      expect(read([...written])).toBe(rendered)
+    },
+  )
 })
 
 const textOf = (pieces: readonly TextPart[]) =>
   pieces.map((piece) => ('text' in piece ? piece.text : '')).join('')
 
-test('nothing is held back but what may become a mark', () => {
+test('only a possible beginning of a marker is withheld', () => {
   const marked = createMarkedText(known)
   expect(textOf(marked.push('word'))).toBe('word')
   expect(textOf(marked.push(' and'))).toBe(' and')
@@ -77,13 +80,13 @@ test('nothing is held back but what may become a mark', () => {
   expect(textOf(marked.push('x'.repeat(60)))).toBe(`【1†${'x'.repeat(60)}`)
 })
 
-test('a long text without any mark is read in a time that grows with its length alone', () => {
+test('the time for a text without markers is linear in its length', () => {
   const marked = createMarkedText(known)
   const text = `${' '.repeat(1_000_000)}${'【1'.repeat(200_000)}`
   expect(textOf([...marked.push(text), ...marked.end()])).toBe(text)
 })
 
-test('places in the written text are found in the shown one', () => {
+test('positions in the original text convert to the shown text', () => {
   const written = 'One 【1】 two 【2】three'
   const marked = createMarkedText(known)
   const shown = textOf([...marked.push(written), ...marked.end()])

@@ -14,7 +14,7 @@ let tables: ChunkTables
 beforeAll(async () => {
   database = await openTestDatabase()
   jobs = await createJobs({ database, log: quietLog })
-  // What is to be done later is due at once.
+  // Delayed jobs are due immediately.
   tables = createChunkTables({ database, jobs, now: () => new Date(0) })
 })
 afterAll(async () => {
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const spec = { model: 'm', dims: 3, chunkTokensMax: 800, chunkOverlapTokens: 100 }
 
-/** A file that the index waits for. */
+/** A file that is pending in the index. */
 async function fileFor({ id: indexId }: ChunkIndex): Promise<string> {
   const id = Bun.randomUUIDv7()
   await storeNodes(database, [{ id, ownerId: crypto.randomUUID(), parentId: null }])
@@ -59,7 +59,7 @@ function hasTable(name: string): Promise<boolean> {
     .then((rows) => rows.length > 0)
 }
 
-test('those who ask for one kind of index at the same time get one', async () => {
+test('concurrent requests for the same index create one', async () => {
   const provided = await Promise.all([1, 2, 3, 4].map(() => tables.provide(spec)))
   expect(new Set(provided.map(({ id }) => id)).size).toBe(1)
   const [index] = provided
@@ -67,7 +67,7 @@ test('those who ask for one kind of index at the same time get one', async () =>
   expect(await tables.find(index?.id ?? 0)).toEqual(index)
 })
 
-test('an index of a reindex stands beside the active one', async () => {
+test('a reindex creates a second index', async () => {
   const active = await tables.provide(spec)
   const target = await tables.create(spec)
   expect(target).toMatchObject({ ...spec, state: 'building' })
@@ -75,7 +75,7 @@ test('an index of a reindex stands beside the active one', async () => {
   expect(await tables.provide(spec)).toEqual(active)
 })
 
-test('an index goes with its table and all that files have there', async () => {
+test('dropping an index deletes its table and file rows', async () => {
   const index = await tables.create(spec)
   const fileId = await fileFor(index)
   await replace(index, fileId, [chunk(0)])
@@ -87,7 +87,7 @@ test('an index goes with its table and all that files have there', async () => {
   expect(left).toHaveLength(0)
 })
 
-test('passages take the place of those before', async () => {
+test('new passages replace the old ones', async () => {
   const index = await tables.provide(spec)
   const fileId = await fileFor(index)
   await replace(index, fileId, [chunk(0), chunk(1), chunk(2)])
@@ -95,7 +95,7 @@ test('passages take the place of those before', async () => {
   expect(await rowsOf(index, fileId)).toMatchObject([{ ordinal: 0, text: 'new', page: 7 }])
 })
 
-test('who ingest one file at the same time leave it once', async () => {
+test('concurrent ingests of a file store it once', async () => {
   const index = await tables.provide(spec)
   const fileId = await fileFor(index)
   const chunks = [chunk(0), chunk(1)]
@@ -103,7 +103,7 @@ test('who ingest one file at the same time leave it once', async () => {
   expect((await rowsOf(index, fileId)).map(({ ordinal }) => ordinal)).toEqual([0, 1])
 })
 
-test('a file that the index does not wait for leaves nothing', async () => {
+test('passages of a file that the index does not need are not stored', async () => {
   const index = await tables.provide(spec)
   const fileId = Bun.randomUUIDv7()
   await storeNodes(database, [{ id: fileId, ownerId: crypto.randomUUID(), parentId: null }])
@@ -111,7 +111,7 @@ test('a file that the index does not wait for leaves nothing', async () => {
   expect(await rowsOf(index, fileId)).toHaveLength(0)
 })
 
-test('texts that PostgreSQL has no way to keep are kept as far as it can', async () => {
+test('characters that PostgreSQL cannot store are replaced', async () => {
   const index = await tables.provide(spec)
   const fileId = await fileFor(index)
   const long = 'x'.repeat(100_000)
@@ -119,7 +119,7 @@ test('texts that PostgreSQL has no way to keep are kept as far as it can', async
   expect((await rowsOf(index, fileId)).map(({ text }) => text)).toEqual(['a\ufffdb \ufffd', long])
 })
 
-test('a vector is kept by its direction, however long it is', async () => {
+test('vectors are normalized', async () => {
   const index = await tables.provide(spec)
   const fileId = await fileFor(index)
   const chunks = [1e-30, 1, 1e30].map((length, at) =>
@@ -132,7 +132,7 @@ test('a vector is kept by its direction, however long it is', async () => {
   }
 })
 
-test('vectors of another length are refused', async () => {
+test('vectors of other dimensions are refused', async () => {
   const index = await tables.provide(spec)
   const fileId = await fileFor(index)
   const wrong = replace(index, fileId, [chunk(0), chunk(1, { vector: Float32Array.of(1, 2) })])
@@ -140,7 +140,7 @@ test('vectors of another length are refused', async () => {
   expect(await rowsOf(index, fileId)).toHaveLength(0)
 })
 
-test('long vectors are kept, those that are too long are refused', async () => {
+test('vectors up to the maximum dimensions are stored, longer ones refused', async () => {
   const index = await tables.provide({ ...spec, dims: 4_096 })
   const fileId = await fileFor(index)
   await replace(index, fileId, [chunk(0, { vector: new Float32Array(4_096).fill(1) })])
@@ -150,7 +150,7 @@ test('long vectors are kept, those that are too long are refused', async () => {
   })
 })
 
-test('a server builds a graph over many passages, the embedded engine never stops for one', async () => {
+test('PostgreSQL builds a graph for a large index, the embedded engine does not', async () => {
   const index = await tables.create(spec)
   const fileId = await fileFor(index)
   const graph = `chunk_${index.id}_graph`

@@ -5,7 +5,7 @@ import { openDatabase } from '#db/client.ts'
 import { createTestPlace, prepareDatabases, type TestPlace } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** A process that is killed at any step loses nothing and leaves nothing twice. */
+/** A process killed at any step causes no loss and no duplicates. */
 
 const program = fileURLToPath(new URL('./ingest-process.ts', import.meta.url))
 const text = Array.from({ length: 60 }, (_, at) => `Sentence ${at} is to be kept.`).join(' ')

@@ -5,62 +5,62 @@ import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { AppError } from '#lib/errors.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
-import { ann, type FileState, type IngestWorld, startIngestWorld } from './ingest-world.ts'
+import { ann, type FileState, type IngestHarness, startIngestHarness } from './ingest-harness.ts'
 
 let database: TestDatabase
-let world: IngestWorld
+let harness: IngestHarness
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startIngestWorld(database, database.place.dataFolder)
+  harness = await startIngestHarness(database, database.place.dataFolder)
 })
-beforeEach(() => world.embedders.set('local-hash', good))
+beforeEach(() => harness.embedders.set('local-hash', good))
 afterAll(async () => {
-  await world.close()
+  await harness.close()
   await database.close()
 })
 
 const good = createLocalHashEmbedder()
 const text = (word: string) => Array.from({ length: 40 }, () => `All about ${word}.`).join(' ')
 
-/** The model of the collection, behaving so. */
+/** Replaces the embedding model of the collection. */
 function embedAs(embed: Embedder['embed']): void {
-  world.embedders.set('local-hash', { model: 'local-hash', embed })
+  harness.embedders.set('local-hash', { model: 'local-hash', embed })
 }
 
-/** The model asked for vectors, and held there. */
+/** Blocks the embedding call until it is opened. */
 function gate() {
-  const asked = Promise.withResolvers<void>()
+  const called = Promise.withResolvers<void>()
   const open = Promise.withResolvers<void>()
   embedAs(async (texts, options) => {
-    asked.resolve()
+    called.resolve()
     await open.promise
     return good.embed(texts, options)
   })
-  return { asked: asked.promise, open: open.resolve, fail: open.reject }
+  return { called: called.promise, open: open.resolve, fail: open.reject }
 }
 
 async function until(id: string, wanted: Partial<FileState>): Promise<void> {
   await eventually(`the file is ${JSON.stringify(wanted)}`, async () => {
-    const state: Record<string, unknown> = await world.state(id)
+    const state: Record<string, unknown> = await harness.state(id)
     return Object.entries(wanted).every(([name, value]) => state[name] === value)
   })
 }
 
-/** As if so many tries had failed, and the pause after the last was over. */
+/** Simulates failed attempts whose retry is due. */
 async function skipPause(attempts = 1): Promise<void> {
   await database.drizzle.execute(sql`
     update job set attempts = ${attempts}, run_at = now() where queue = 'ingest'`)
 }
 
 describe('a model', () => {
-  test('that asks to wait is left alone for so long, and whoever looks sees why', async () => {
+  test('with Retry-After delays the retry, and the error is visible', async () => {
     embedAs(async () => {
       throw new AppError('rate_limit_exceeded', 'Too many requests.', { retryAfterS: 600 })
     })
-    const id = await world.upload('a.txt', text('waiting'))
+    const id = await harness.upload('a.txt', text('waiting'))
     await until(id, { stage: 'waiting', error_code: 'rate_limit_exceeded' })
-    expect(await world.state(id)).toMatchObject({
+    expect(await harness.state(id)).toMatchObject({
       state: 'pending',
       error_message: 'Too many requests.',
     })
@@ -70,17 +70,17 @@ describe('a model', () => {
       )
       return (row?.pause_s ?? 0) > 500
     })
-    world.embedders.set('local-hash', good)
+    harness.embedders.set('local-hash', good)
     await skipPause()
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({ state: 'done', error_code: null, attempts: 2 })
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({ state: 'done', error_code: null, attempts: 2 })
   })
 
-  test('that stays away is given up in the end, and reprocessing begins anew', async () => {
+  test('that stays unreachable fails the file after the last attempt; reprocessing starts over', async () => {
     embedAs(async () => {
       throw new AppError('upstream_unreachable', 'The upstream cannot be reached.')
     })
-    const id = await world.upload('a.txt', text('absence'))
+    const id = await harness.upload('a.txt', text('absence'))
     await until(id, { error_code: 'upstream_unreachable' })
     await eventually('the job waits', async () => {
       const rows = await database.drizzle.execute(
@@ -89,28 +89,28 @@ describe('a model', () => {
       return rows.length === 1
     })
     await skipPause(14)
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({
       state: 'failed',
       error_code: 'upstream_unreachable',
     })
-    world.embedders.set('local-hash', good)
-    await world.ingest.reprocess(id)
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({ state: 'done', error_code: null })
+    harness.embedders.set('local-hash', good)
+    await harness.ingest.reprocess(id)
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({ state: 'done', error_code: null })
   })
 
-  test('that is not there may come back', async () => {
-    world.embedders.delete('local-hash')
-    const id = await world.upload('a.txt', text('coming back'))
+  test('that is missing is retried', async () => {
+    harness.embedders.delete('local-hash')
+    const id = await harness.upload('a.txt', text('coming back'))
     await until(id, { stage: 'waiting', error_code: 'model_not_found' })
-    world.embedders.set('local-hash', good)
+    harness.embedders.set('local-hash', good)
     await skipPause()
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({ state: 'done' })
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({ state: 'done' })
   })
 
-  test('whose answers are wrong is not asked again', async () => {
+  test('with invalid responses is not retried', async () => {
     const answers: Record<string, Embedder['embed']> = {
       wrong_dimensions: (texts, options) => good.embed(texts, { ...options, dims: 12 }),
       upstream_invalid_answer: async (texts, options) => {
@@ -119,90 +119,94 @@ describe('a model', () => {
       },
     }
     for (const [code, embed] of Object.entries(answers)) {
-      let asked = 0
+      let called = 0
       embedAs((...given) => {
-        asked += 1
+        called += 1
         return embed(...given)
       })
-      const id = await world.upload('a.txt', text(code))
-      await world.settled()
-      expect(await world.state(id)).toMatchObject({ state: 'failed', error_code: code, chunks: 0 })
-      expect(await world.passages(id)).toEqual([])
-      expect(asked).toBe(1)
+      const id = await harness.upload('a.txt', text(code))
+      await harness.settled()
+      expect(await harness.state(id)).toMatchObject({
+        state: 'failed',
+        error_code: code,
+        chunks: 0,
+      })
+      expect(await harness.passages(id)).toEqual([])
+      expect(called).toBe(1)
     }
   })
 
-  test('that fails in ways nobody foresaw is told of without a word of them', async () => {
+  test('with unexpected errors reports an internal error without details', async () => {
     embedAs(async () => {
       throw new Error('password hunter2 at 10.0.0.1')
     })
-    const id = await world.upload('a.txt', text('surprises'))
+    const id = await harness.upload('a.txt', text('surprises'))
     await until(id, { stage: 'waiting', error_code: 'internal_error' })
-    expect((await world.state(id)).error_message).not.toContain('hunter2')
-    world.embedders.set('local-hash', good)
+    expect((await harness.state(id)).error_message).not.toContain('hunter2')
+    harness.embedders.set('local-hash', good)
     await skipPause()
-    await world.settled()
+    await harness.settled()
   })
 })
 
-describe('while a file is on its way', () => {
-  test('its stage is told, and a new content takes the place of the old', async () => {
-    const { asked, open } = gate()
-    const id = await world.upload('a.txt', text('old'))
-    await asked
-    expect(await world.state(id)).toMatchObject({ state: 'pending', stage: 'embedding' })
-    await world.replace(id, 'The new content.')
+describe('while a file is being ingested', () => {
+  test('its stage is visible, and new content replaces the old', async () => {
+    const { called, open } = gate()
+    const id = await harness.upload('a.txt', text('old'))
+    await called
+    expect(await harness.state(id)).toMatchObject({ state: 'pending', stage: 'embedding' })
+    await harness.replace(id, 'The new content.')
     open()
-    await world.settled()
-    expect(await world.passages(id)).toMatchObject([{ ordinal: 0, text: 'The new content.' }])
-    expect(await world.state(id)).toMatchObject({ state: 'done', chunks: 1 })
+    await harness.settled()
+    expect(await harness.passages(id)).toMatchObject([{ ordinal: 0, text: 'The new content.' }])
+    expect(await harness.state(id)).toMatchObject({ state: 'done', chunks: 1 })
   })
 
-  test('a last failure of its old content says nothing of the new', async () => {
+  test('a final failure of the old content does not fail the new one', async () => {
     embedAs(async () => {
       throw new AppError('upstream_unreachable', 'The upstream cannot be reached.')
     })
-    const id = await world.upload('a.txt', text('old'))
+    const id = await harness.upload('a.txt', text('old'))
     await eventually('the job waits', async () => {
       const rows = await database.drizzle.execute(
         "select 1 from job where queue = 'ingest' and locked_by is null and last_error is not null",
       )
       return rows.length === 1
     })
-    const { asked, fail } = gate()
+    const { called, fail } = gate()
     await skipPause(14)
-    await asked
-    await world.replace(id, 'The new content.')
-    world.embedders.set('local-hash', good)
+    await called
+    await harness.replace(id, 'The new content.')
+    harness.embedders.set('local-hash', good)
     fail(new AppError('upstream_unreachable', 'The upstream cannot be reached.'))
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({ state: 'done', error_code: null })
-    expect(await world.passages(id)).toMatchObject([{ text: 'The new content.' }])
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({ state: 'done', error_code: null })
+    expect(await harness.passages(id)).toMatchObject([{ text: 'The new content.' }])
   })
 
-  test('it may be deleted, and nothing of it is left', async () => {
-    const { asked, open } = gate()
-    const id = await world.upload('a.txt', text('ghosts'))
-    await asked
-    await world.files.deleteFile(ann, { id, ifVersion: null })
+  test('its deletion leaves nothing behind', async () => {
+    const { called, open } = gate()
+    const id = await harness.upload('a.txt', text('ghosts'))
+    await called
+    await harness.files.deleteFile(ann, { id, ifVersion: null })
     open()
-    await world.settled()
-    expect(await world.passages(id)).toEqual([])
+    await harness.settled()
+    expect(await harness.passages(id)).toEqual([])
   })
 
-  test('the process may stop, and the next one does it', async () => {
-    const { asked, open } = gate()
-    const id = await world.upload('a.txt', text('patience'))
-    await asked
+  test('a stopped process hands the job to the next one', async () => {
+    const { called, open } = gate()
+    const id = await harness.upload('a.txt', text('patience'))
+    await called
     embedAs(good.embed)
-    const closing = world.close()
+    const closing = harness.close()
     open()
     await closing
-    expect(await world.state(id)).toMatchObject({ state: 'pending' })
-    expect(await world.passages(id)).toEqual([])
-    world = await startIngestWorld(database, database.place.dataFolder)
-    await world.settled()
-    expect(await world.state(id)).toMatchObject({ state: 'done' })
-    expect(await world.passages(id)).not.toEqual([])
+    expect(await harness.state(id)).toMatchObject({ state: 'pending' })
+    expect(await harness.passages(id)).toEqual([])
+    harness = await startIngestHarness(database, database.place.dataFolder)
+    await harness.settled()
+    expect(await harness.state(id)).toMatchObject({ state: 'done' })
+    expect(await harness.passages(id)).not.toEqual([])
   })
 })

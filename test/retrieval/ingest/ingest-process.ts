@@ -1,11 +1,11 @@
 /**
- * A program: a process that ingests, and stops for ever at the step that it is given, which it says.
- * Without a step it does all that there is.
+ * A program that ingests files and blocks at the given step, after it has printed a line.
+ * Without a step it processes all jobs.
  */
 import { openDatabase } from '#db/client.ts'
 import type { IngestDeps } from '#retrieval/ingest/ingest.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { startIngestWorld } from './ingest-world.ts'
+import { startIngestHarness } from './ingest-harness.ts'
 
 const [dataFolder = '', databaseUrl = '', step = '', name = '', ...texts] = Bun.argv.slice(2)
 const database = await openDatabase({
@@ -74,12 +74,12 @@ function withSteps(deps: IngestDeps): IngestDeps {
   }
 }
 
-const world = await startIngestWorld(database, dataFolder, {
+const harness = await startIngestHarness(database, dataFolder, {
   times: { leaseMs: 1_000 },
   around: withSteps,
 })
-if (name !== '') await world.upload(name, texts.join(' '))
+if (name !== '') await harness.upload(name, texts.join(' '))
 if (step === '') {
-  await world.settled()
+  await harness.settled()
   process.stdout.write('done\n')
 }

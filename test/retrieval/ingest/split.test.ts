@@ -20,7 +20,7 @@ describe('a text', () => {
     expect(split(' \n ')).toEqual([])
   })
 
-  test('is parted before headings and between paragraphs, if that will do', () => {
+  test('is split before headings and between paragraphs if possible', () => {
     const parts = [
       `# One\n\n${sentences(0, 4)}`,
       `## Two\n\n${sentences(4, 8)}`,
@@ -34,13 +34,13 @@ describe('a text', () => {
     )
   })
 
-  test('never leaves a heading alone', () => {
+  test('keeps a heading with the following text', () => {
     const passages = split(`# A heading\n\n${sentences(0, 30)}`)
     expect(passages.length).toBeGreaterThan(3)
     expect(passages[0]?.text).toStartWith(`# A heading\n\n${sentence(0)}`)
   })
 
-  test('that is one long paragraph is parted between sentences, which neighbours share', () => {
+  test('of one long paragraph is split between sentences, with overlap', () => {
     const passages = split(sentences(0, 40))
     for (const [at, { text, start }] of passages.entries()) {
       expect(text).toStartWith('Sentence number')
@@ -52,7 +52,7 @@ describe('a text', () => {
     }
   })
 
-  test('without sentences is parted between words, and without words within them', () => {
+  test('without sentences is split between words, without words within them', () => {
     const words = split(Array.from({ length: 400 }, (_, at) => `word${at}`).join(' '))
     for (const { text } of words) expect(text).toMatch(/^word\d+ (.* )?word\d+$/)
     const solid = 'x'.repeat(3_000)
@@ -61,7 +61,7 @@ describe('a text', () => {
     expect(pieces.length).toBeGreaterThan(3)
   })
 
-  test('keeps the pages that its passages begin on', () => {
+  test('records the first page of each passage', () => {
     const pages = [sentences(0, 10), '', sentences(10, 20)]
     const text = `${pages[0]}\n\n${pages[2]}`
     const third = text.indexOf(sentence(10))
@@ -71,7 +71,7 @@ describe('a text', () => {
   })
 })
 
-test('whatever the text is, it is in its passages, and no passage is too long', () => {
+test('passages cover any text and respect the maximum', () => {
   const dice = createDice(20_261_121)
   const alphabet = [
     'a',
@@ -95,12 +95,12 @@ test('whatever the text is, it is in its passages, and no passage is too long', 
     const overlapTokens = dice.upTo(Math.floor(tokensMax / 2))
     const passages = split(text, { tokensMax, overlapTokens })
     let reached = 0
-    for (const [at, { ordinal, text: said, start, end }] of passages.entries()) {
+    for (const [at, { ordinal, text: passage, start, end }] of passages.entries()) {
       expect(ordinal).toBe(at)
-      expect(said).toBe(text.slice(start, end))
-      expect(said.isWellFormed()).toBe(true)
-      expect(Math.floor(measureText(said))).toBeLessThanOrEqual(tokensMax)
-      // What is left out between two passages is white space.
+      expect(passage).toBe(text.slice(start, end))
+      expect(passage.isWellFormed()).toBe(true)
+      expect(Math.floor(measureText(passage))).toBeLessThanOrEqual(tokensMax)
+      // Only whitespace is left out between passages.
       expect(text.slice(reached, Math.max(start, reached)).trim()).toBe('')
       expect(end).toBeGreaterThan(reached)
       reached = end
@@ -109,7 +109,7 @@ test('whatever the text is, it is in its passages, and no passage is too long', 
   }
 })
 
-test('a long text is split a little at a time', () => {
+test('a long text is split lazily', () => {
   const text = `${sentences(0, 200)}\n\n`.repeat(300)
   const passages = splitText({ text, pages: null }, small)
   expect(passages.next().value?.end).toBeLessThan(1_000)

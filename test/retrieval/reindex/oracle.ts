@@ -1,16 +1,16 @@
 import { expect } from 'bun:test'
-import type { ReindexWorld } from './reindex-world.ts'
+import type { ReindexHarness } from './reindex-harness.ts'
 
 /**
- * What a search must find, whatever goes on beneath it: each live file of a collection exactly once,
- * by its newest text or, while that is on its way, by one that it was found by before.
+ * The expected results of searches: each live file of a collection exactly once, by its newest text
+ * or, until that is indexed, by a text that it was found by before.
  */
 export type Oracle = {
   readonly files: readonly KnownFile[]
   added(file: KnownFile): void
-  /** Compares what is found in a collection with what must be. */
+  /** Compares the results in a collection with the expected ones. */
   check(collection: string, mode: SearchMode): Promise<void>
-  /** The same with nothing on its way, and each file by its own word. */
+  /** Compares after all jobs are done, and each file by its own keyword. */
   checkAtRest(collection: string): Promise<void>
 }
 
@@ -21,11 +21,11 @@ type KnownFile = {
   readonly texts: string[]
   readonly collections: Set<string>
   isLive: boolean
-  /** The newest text that it was found by, by collection. */
+  /** By collection: the index of the newest text that was found. */
   readonly reached: Map<string, number>
 }
 
-/** A word that every text has, so that one search finds all there is. */
+/** A keyword of all texts. */
 const everywhere = 'everywhere'
 
 export function textOf(number: number, version: number): string {
@@ -36,7 +36,7 @@ function wordOf(number: number, version: number): string {
   return `file${number}version${version}`
 }
 
-export function createOracle(world: ReindexWorld): Oracle {
+export function createOracle(harness: ReindexHarness): Oracle {
   const files: KnownFile[] = []
   const membersOf = (collection: string) =>
     files.filter(({ isLive, collections }) => isLive && collections.has(collection))
@@ -60,17 +60,17 @@ export function createOracle(world: ReindexWorld): Oracle {
     files,
     added: (file) => files.push(file),
     async check(collection, mode) {
-      judge(collection, await world.found(collection, everywhere, mode), false)
+      judge(collection, await harness.found(collection, everywhere, mode), false)
     },
     async checkAtRest(collection) {
       for (const mode of ['hybrid', 'vector', 'keyword'] as const) {
-        judge(collection, await world.found(collection, everywhere, mode), true)
+        judge(collection, await harness.found(collection, everywhere, mode), true)
       }
       for (const { id, texts } of membersOf(collection)) {
         const own = texts.at(-1) ?? ''
         const word = own.slice(everywhere.length + 1)
-        expect(await world.found(collection, word, 'keyword')).toEqual([`${id}: ${own}`])
-        expect(await world.found(collection, own, 'vector')).toContain(`${id}: ${own}`)
+        expect(await harness.found(collection, word, 'keyword')).toEqual([`${id}: ${own}`])
+        expect(await harness.found(collection, own, 'vector')).toContain(`${id}: ${own}`)
       }
     },
   }

@@ -7,14 +7,14 @@ import {
   type ReplayUpstream,
   startReplayUpstream,
 } from '#test/support/replay-upstream.ts'
+import { type ReindexHarness, startReindexHarness } from './reindex-harness.ts'
 import { type ReindexServer, startReindexServer } from './reindex-server.ts'
-import { type ReindexWorld, startReindexWorld } from './reindex-world.ts'
 
-/** Models that show at the start that they would not see a reindex through. */
+/** The probe of a model before a reindex. */
 
 let upstream: ReplayUpstream
 let gateway: Gateway
-let world: ReindexWorld
+let harness: ReindexHarness
 let server: ReindexServer
 beforeAll(async () => {
   upstream = await startReplayUpstream(vectorsOf(8))
@@ -23,15 +23,15 @@ beforeAll(async () => {
     model: [{ name: 'remote', mode: 'embed', upstreams: ['tei'] }],
     retry: { retriesMax: 0 },
   })
-  world = await startReindexWorld()
-  world.embedders.set('remote', await gateway.deps.embedders.find('remote'))
-  server = await startReindexServer(world)
-  await world.collection('docs')
+  harness = await startReindexHarness()
+  harness.embedders.set('remote', await gateway.deps.embedders.find('remote'))
+  server = await startReindexServer(harness)
+  await harness.collection('docs')
 })
 afterEach(() => upstream.answer(vectorsOf(8)))
 afterAll(async () => {
   await server.stop()
-  await world.close()
+  await harness.close()
   await gateway.stop()
   await upstream.stop()
 })
@@ -49,7 +49,7 @@ function textsOf({ body }: ReplayRequest): unknown[] {
   return Array.isArray(input) ? input : [input]
 }
 
-/** A vector of so many numbers for each text, or what is said of a text and a batch. */
+/** Vectors of these dimensions, for one text and for a batch. */
 function vectorsOf(
   dims: number,
   change: (texts: number) => { dims?: number; count?: number } = () => ({}),
@@ -62,7 +62,7 @@ function vectorsOf(
   }
 }
 
-/** What a start is answered with, and that nothing has begun. */
+/** The error of a start; checks that no reindex was created. */
 async function start(): Promise<{ status: number; code: unknown; message: string }> {
   const answer = await server.send('', { json: { embedding_model: 'remote' } })
   const { error } = asRecord(await answer.json())
@@ -74,13 +74,13 @@ async function start(): Promise<{ status: number; code: unknown; message: string
 
 const isBatch = (texts: number) => texts > 1
 
-test('a model that is sound is asked for one text and for a full batch', async () => {
+test('the probe embeds one text and a full batch', async () => {
   const answer = await server.send('', { json: { embedding_model: 'remote', dry_run: true } })
   expect(await answer.json()).toMatchObject({ dims: 8, total: 0 })
   expect(upstream.requests.map((request) => textsOf(request).length)).toEqual([1, 64])
 })
 
-test('a model that fails at what a reindex needs is no target', async () => {
+test('a model that fails the probe is refused', async () => {
   const failing: Record<string, (request: ReplayRequest) => ReplayAnswer> = {
     'other lengths in a batch': vectorsOf(8, (texts) => (isBatch(texts) ? { dims: 16 } : {})),
     'fewer vectors for a batch': vectorsOf(8, (texts) => (isBatch(texts) ? { count: 63 } : {})),
@@ -100,7 +100,7 @@ test('a model that fails at what a reindex needs is no target', async () => {
   }
 })
 
-test('vectors that are too long to be kept are refused before anything is made for them', async () => {
+test('too many dimensions are refused before an index is created', async () => {
   upstream.answer(vectorsOf(16_001))
   expect(await start()).toMatchObject({ status: 422, code: 'too_many_dimensions' })
 })

@@ -1,38 +1,38 @@
 import { expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { isEnded } from '#retrieval/reindex/reindex.ts'
-import { collectionNames, createRandomCourse, sumOf } from './random-course.ts'
-import { type ReindexWorld, startReindexWorld } from './reindex-world.ts'
+import { collectionNames, createRandomActions, sumOf } from './random-actions.ts'
+import { type ReindexHarness, startReindexHarness } from './reindex-harness.ts'
 
 /**
- * Uploads, changes, deletions, searches, reindexes and all that can be done to them, and processes
- * that die, in random order: at every moment each file is found once.
+ * Random uploads, changes, deletions, searches, reindexes with all actions, and crashes: at every
+ * moment each file is found exactly once.
  */
 
 const steps = 60
 const seeds = [4, 5]
-/** Steps wait for each other's work, and processes that died for their successors. */
+/** Steps wait for jobs, and jobs of crashed processes for their leases. */
 const testMsMax = 240_000
 
 for (const seed of seeds) {
   test(
     `no search misses, doubles or invents a file, whatever happens (seed ${seed})`,
     async () => {
-      const world = await startReindexWorld()
-      for (const name of collectionNames) await world.collection(name)
-      const course = createRandomCourse(world, seed)
+      const harness = await startReindexHarness()
+      for (const name of collectionNames) await harness.collection(name)
+      const actions = createRandomActions(harness, seed)
       try {
         for (let step = 0; step < steps; step++) {
-          await course.step()
-          for (const id of course.reindexIds.slice(-2)) await checkCounters(world, id)
+          await actions.step()
+          for (const id of actions.reindexIds.slice(-2)) await checkCounters(harness, id)
         }
-        await world.start()
-        await bringToRest(world)
-        for (const name of collectionNames) await course.oracle.checkAtRest(name)
-        for (const id of course.reindexIds) await checkCounters(world, id)
-        await expectNothingLeftOver(world)
+        await harness.start()
+        await bringToRest(harness)
+        for (const name of collectionNames) await actions.oracle.checkAtRest(name)
+        for (const id of actions.reindexIds) await checkCounters(harness, id)
+        await expectNothingLeftOver(harness)
       } finally {
-        await world.close()
+        await harness.close()
       }
     },
     testMsMax,
@@ -42,30 +42,30 @@ for (const seed of seeds) {
 const lookMs = 50
 const looksMax = 1_000
 
-async function checkCounters(world: ReindexWorld, id: string): Promise<void> {
-  const reindex = await world.reindexes.find(id)
+async function checkCounters(harness: ReindexHarness, id: string): Promise<void> {
+  const reindex = await harness.reindexes.find(id)
   expect(sumOf(reindex)).toBeLessThanOrEqual(reindex.counters.total)
   if (isEnded(reindex.status)) expect(sumOf(reindex)).toBe(reindex.counters.total)
 }
 
-/** Lets everything that was begun come to its end. */
-async function bringToRest(world: ReindexWorld): Promise<void> {
+/** Completes or cancels all open reindexes. */
+async function bringToRest(harness: ReindexHarness): Promise<void> {
   const page = { limit: 100, order: 'desc', after: null, before: null } as const
   for (let looks = 0; ; looks++) {
-    const { items } = await world.reindexes.list(page, null)
+    const { items } = await harness.reindexes.list(page, null)
     for (const { id, status } of items) {
-      if (status === 'paused') await world.reindexes.act(id, 'resume')
-      if (status === 'needs_attention') await world.reindexes.act(id, 'accept')
+      if (status === 'paused') await harness.reindexes.act(id, 'resume')
+      if (status === 'needs_attention') await harness.reindexes.act(id, 'accept')
     }
     if (items.every(({ status }) => isEnded(status))) break
     if (looks === looksMax) throw new Error(`not at rest: ${JSON.stringify(items)}`)
     await Bun.sleep(lookMs)
   }
-  await world.settled()
+  await harness.settled()
 }
 
-/** Each index there is has its table, its use, and rows of files that somebody wants there. */
-async function expectNothingLeftOver({ database }: ReindexWorld): Promise<void> {
+/** Every index has a table and a user, and only rows of files that are needed there. */
+async function expectNothingLeftOver({ database }: ReindexHarness): Promise<void> {
   const unused = await database.drizzle.execute(sql`
     select id, state from embedding_index where state in ('building', 'dropping')
       or (state = 'active' and id in (select target_index_id from reindex)

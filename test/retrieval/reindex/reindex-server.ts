@@ -9,11 +9,11 @@ import { newId } from '#lib/id.ts'
 import { reindexEndpoints } from '#retrieval/reindex/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import type { ReindexWorld } from './reindex-world.ts'
+import type { ReindexHarness } from './reindex-harness.ts'
 
-/** The routes of reindexes on a real port. */
+/** The endpoints of reindexes on a real port. */
 export type ReindexServer = {
-  /** As an administrator, unless other groups are given. */
+  /** As an administrator by default. */
   send(path: string, options?: SendOptions): Promise<Response>
   stop(): Promise<void>
 }
@@ -27,10 +27,10 @@ type SendOptions = {
 
 const secret = 'one more secret that only the tests know'
 
-export async function startReindexServer(world: ReindexWorld): Promise<ReindexServer> {
+export async function startReindexServer(harness: ReindexHarness): Promise<ReindexServer> {
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const clock = { now: () => new Date() }
-  const { database, reindexes } = world
+  const { database, reindexes } = harness
   const auth = await createAuth({
     audit: createAudit({ database, now: clock.now }),
     config,

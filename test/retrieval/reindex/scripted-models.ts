@@ -1,20 +1,20 @@
 import type { Embedder } from '#embedding/embedder.ts'
 import { AppError } from '#lib/errors.ts'
-import type { ReindexWorld } from './reindex-world.ts'
+import type { ReindexHarness } from './reindex-harness.ts'
 
-/** A passage of a file; what a model is tried with at the start is none. */
+/** A passage of a file, as opposed to texts of the probe. */
 type Passage = { readonly text: string }
 
 const probed = 'andrel'
 
-/** Lets no passage through that is held, until it is opened. */
+/** Blocks the selected passages until it is opened. */
 export function gateModel(
-  world: ReindexWorld,
+  harness: ReindexHarness,
   model: string,
   isHeld: (passage: Passage) => boolean = () => true,
 ): { open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>()
-  changePassages(world, model, async (text, signal) => {
+  interceptPassages(harness, model, async (text, signal) => {
     if (!isHeld({ text })) return
     const { promise: left, resolve: leave } = Promise.withResolvers<void>()
     signal.addEventListener('abort', () => leave(), { once: true })
@@ -23,41 +23,41 @@ export function gateModel(
   return { open: resolve }
 }
 
-/** Fails for passages as long as this says with what. */
+/** Fails for the passages that `failure` returns an error for. */
 export function breakModel(
-  world: ReindexWorld,
+  harness: ReindexHarness,
   model: string,
   failureOf: (passage: Passage) => AppError | null,
 ): void {
-  changePassages(world, model, async (text) => {
+  interceptPassages(harness, model, async (text) => {
     const failure = failureOf({ text })
     if (failure !== null) throw failure
   })
 }
 
-/** Takes away whatever was put around a model. */
-export function mendModel(world: ReindexWorld, model: string): void {
-  const plain = changed.get(world.embedders.get(model) ?? neverChanged)
-  if (plain !== undefined) world.embedders.set(model, plain)
+/** Removes all wrappers of a model. */
+export function restoreModel(harness: ReindexHarness, model: string): void {
+  const plain = changed.get(harness.embedders.get(model) ?? neverChanged)
+  if (plain !== undefined) harness.embedders.set(model, plain)
 }
 
-/** By what was put around them. */
+/** The original models by wrapper. */
 const changed = new WeakMap<object, Embedder>()
 const neverChanged = {}
 
-/** What another try does not mend. */
+/** A permanent error. */
 export function refusal(): AppError {
   return new AppError('invalid_request', 'The model does not take this text.')
 }
 
-/** Puts something before each passage that a model is given. */
-export function changePassages(
-  world: ReindexWorld,
+/** Runs a function before each passage is embedded. */
+export function interceptPassages(
+  harness: ReindexHarness,
   model: string,
   before: (text: string, signal: AbortSignal) => Promise<void>,
 ): void {
-  mendModel(world, model)
-  const plain = world.embedders.get(model)
+  restoreModel(harness, model)
+  const plain = harness.embedders.get(model)
   if (plain === undefined) throw new Error(`there is no model ${model}`)
   const around: Embedder = {
     model,
@@ -69,5 +69,5 @@ export function changePassages(
     },
   }
   changed.set(around, plain)
-  world.embedders.set(model, around)
+  harness.embedders.set(model, around)
 }

@@ -11,7 +11,7 @@ function ids(queries: readonly (readonly Hit[])[], models: readonly string[] = [
   return { kind, ids: scored.map((one) => one.hit.chunkId) }
 }
 
-test('distances of one model are compared across its indexes', () => {
+test('distances of one model are compared across indexes', () => {
   const hits = [
     hit('near', { indexId: 1, distance: 0.1 }),
     hit('far', { indexId: 1, distance: 0.9 }),
@@ -21,7 +21,7 @@ test('distances of one model are compared across its indexes', () => {
   expect(ids([hits])).toEqual({ kind: 'cosine', ids: ['nearer', 'near', 'far', 'farther'] })
 })
 
-test('distances of two models are not, so each has its turn', () => {
+test('results of two models are fused by rank', () => {
   const hits = [
     hit('a1', { indexId: 1, distance: 0.1 }),
     hit('a2', { indexId: 1, distance: 0.2 }),
@@ -31,7 +31,7 @@ test('distances of two models are not, so each has its turn', () => {
   expect(ids([hits], ['m', 'n'])).toEqual({ kind: 'rrf', ids: ['a1', 'b1', 'a2', 'b2'] })
 })
 
-test('what both ways of searching find comes first', () => {
+test('hits of both rankings come first', () => {
   const hits = [
     hit('near', { distance: 0.1 }),
     hit('both', { distance: 0.2, keywordScore: 0.5 }),
@@ -40,12 +40,12 @@ test('what both ways of searching find comes first', () => {
   expect(ids([hits])).toEqual({ kind: 'rrf', ids: ['both', 'near', 'worded'] })
 })
 
-test('first places everywhere are a score of one', () => {
+test('the first rank in every list scores 1', () => {
   const first = [hit('x', { distance: 0, keywordScore: 1 })]
   expect(fuse([first, first], () => 'm').scored).toMatchObject([{ score: 1 }])
 })
 
-test('a passage that several queries find has the best of its scores', () => {
+test('a passage found by several queries has its best score', () => {
   const { scored } = fuse(
     [[hit('x', { distance: 0.5 })], [hit('x', { distance: 0.2 })], [hit('y', { distance: 0.4 })]],
     () => 'm',
@@ -56,6 +56,6 @@ test('a passage that several queries find has the best of its scores', () => {
   ])
 })
 
-test('nothing found is an empty order', () => {
+test('no hits give an empty order', () => {
   expect(fuse([[], []], () => 'm')).toEqual({ kind: 'text', scored: [] })
 })

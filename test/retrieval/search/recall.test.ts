@@ -13,8 +13,8 @@ import { storeNodes, storeShares } from '#test/support/stored-files.ts'
 setDefaultTimeout(60_000)
 
 /**
- * Finding the nearest passages among those that a caller may read, who may read few of very many.
- * A graph that is asked in the ordinary way gives a part of them, or none, and says nothing of it.
+ * The recall of vector search for callers who may read few of many passages. With default settings, a
+ * filtered graph scan silently returns a part of them, or none.
  */
 
 const dims = 48
@@ -44,14 +44,14 @@ let database: TestDatabase
 beforeAll(async () => {
   database = await openTestDatabase()
   await fill()
-  // Twenty seconds of one core, of which other tests may leave little.
+  // Needs 20 s of one core, which other tests share.
 }, 300_000)
 afterAll(async () => {
   await database.close()
 })
 
 test.each(readers)(
-  'of a share of $share, all that a caller may read is compared',
+  'for a visible share of $share, all visible passages are compared',
   async (reader) => {
     const tuning = { ...rightsFirst, exactChunksMax: searchTuning.exactChunksMax }
     const recall = reader.share < 0.1 ? 1 : expect.closeTo(1, 0.1)
@@ -60,7 +60,7 @@ test.each(readers)(
 )
 
 test.each(readers)(
-  'of a share of $share, the nearest of all are looked at before rights are',
+  'for a visible share of $share, candidates are ranked before rights are checked',
   async (reader) => {
     const { short, strange, recall } = await ask(reader, {
       ...searchTuning,
@@ -72,7 +72,7 @@ test.each(readers)(
 )
 
 test.each(readers)(
-  'of a share of $share, a graph gives nearly all, and as many as wanted',
+  'for a visible share of $share, the graph has high recall and enough hits',
   async (reader) => {
     const { short, strange, recall } = await ask(reader, byGraph)
     expect([short, strange]).toEqual([0, 0])
@@ -80,14 +80,14 @@ test.each(readers)(
   },
 )
 
-test('without its settings a graph fails both, so this can fail', async () => {
+test('without the graph settings, recall is low and hits are missing', async () => {
   const [reader] = readers
   const { short, recall } = await ask(reader, { ...byGraph, graphSettings: {} })
   expect(short).toBeGreaterThan(0)
   expect(recall).toBeLessThan(0.9)
 })
 
-test('what a graph gives too few of is looked for again', async () => {
+test('too few hits of the graph trigger an exact search', async () => {
   const [reader] = readers
   const tuning = { ...byGraph, graphSettings: {}, exactWhenShort: true }
   expect(await ask(reader, tuning)).toMatchObject({ short: 0, recall: 1 })
@@ -166,7 +166,7 @@ function vectorOf(value: (at: number) => number): Float32Array {
 
 const noJobs = { add: async () => {}, process: () => ({ stop() {} }) }
 
-/** The rows as an ingest leaves them, and a graph, which the embedded engine has in tests alone. */
+/** The rows of an ingest and a graph; the embedded engine has graphs in tests only. */
 async function fill(): Promise<void> {
   const { drizzle, kind } = database
   const tables = createChunkTables({ database, jobs: noJobs, now: () => new Date() })

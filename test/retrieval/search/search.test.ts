@@ -4,7 +4,7 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { outcome, type Person } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 
-/** The search of a collection, as its callers send and read it. */
+/** The search endpoint of collections. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
@@ -44,7 +44,7 @@ const texts: Record<string, { text: string; folder: string; attributes: Attribut
     attributes: { department: 'HR', lang: 'de', year: 2023 },
   },
   'travel.txt': {
-    text: 'Trains are booked by the travel desk.\nFlights need an approval by a lead.',
+    text: 'Trains are booked by the travel idleProcess.\nFlights need an approval by a lead.',
     folder: '',
     attributes: { department: 'Travel', lang: 'en', ratio: 1.5 },
   },
@@ -66,7 +66,7 @@ async function filesFound(filters: object[]): Promise<string[]> {
   return [...new Set(items.map(({ filename }) => filename))].toSorted()
 }
 
-test('an answer says what was found, where it stands and how it was found', async () => {
+test('a response contains passages, their positions and diagnostics', async () => {
   const { body } = await search({ query: 'When does holiday carry over?', top_k: 2 })
   expect(body).toMatchObject({
     object: 'vector_store.search_results.page',
@@ -93,26 +93,26 @@ test('an answer says what was found, where it stands and how it was found', asyn
   })
 })
 
-test('as many as the settings say are given where nothing is said', async () => {
+test('the default number of results comes from the settings', async () => {
   expect((await search({ query: 'holiday' })).body['data']).toHaveLength(3)
   expect(await found({ query: 'holiday' })).toHaveLength(6)
 })
 
-test('words are found without their case and accents', async () => {
+test('keywords match regardless of case and accents', async () => {
   const first = async (query: string) => (await found({ query, mode: 'keyword' }))[0]?.content[0]
   expect((await first('ARZTLICHE atteste'))?.text).toContain('Ärztliche Atteste')
   expect((await first('märz'))?.text).toContain('März')
 })
 
-test('passages that have all of the words come before those that have some', async () => {
-  const items = await found({ query: 'an approval of the travel desk', mode: 'keyword' })
+test('passages with all keywords come before those with some', async () => {
+  const items = await found({ query: 'an approval of the travel idleProcess', mode: 'keyword' })
   expect(items.map(({ content }) => content[0]?.text)).toEqual([
-    'Trains are booked by the travel desk.',
+    'Trains are booked by the travel idleProcess.',
     'Flights need an approval by a lead.',
   ])
 })
 
-test('each way of searching has scores of its own', async () => {
+test('each mode has its own kind of score', async () => {
   const kindOf = async (mode: string) => {
     const { body } = await search({ query: 'holiday', mode })
     return Object(body['retrieval']).score_kind
@@ -122,7 +122,7 @@ test('each way of searching has scores of its own', async () => {
   expect(await kindOf('keyword')).toBe('text')
 })
 
-test('a least score holds for scores that mean something by themselves', async () => {
+test('the score threshold applies to absolute scores only', async () => {
   const all = await found({ query: 'holiday', mode: 'vector' })
   const [best] = all
   const above = await found({ query: 'holiday', mode: 'vector', score_threshold: best?.score ?? 1 })
@@ -150,13 +150,13 @@ test.each<[string, object[], string[]]>([
   expect(await filesFound(filters)).toEqual(expected)
 })
 
-test('a search is narrowed by files, and by folders with all that is in them', async () => {
+test('filters select files, and folders with their subfolders', async () => {
   expect(await filesFound([is('file_id', ids['travel.txt'])])).toEqual(['travel.txt'])
   expect(await filesFound([is('folder_id', ids['inner'])])).toEqual(['urlaub.txt'])
   expect(await filesFound([is('folder_id', ids['folder'])])).toEqual(['leave.txt', 'urlaub.txt'])
 })
 
-test('a hundred values are taken', async () => {
+test('a filter may have a hundred values', async () => {
   const values = Array.from({ length: 100 }, (_, at) => `${at}`)
   expect(await filesFound([isIn('lang', [...values.slice(1), 'de'])])).toEqual(['urlaub.txt'])
 })
@@ -240,7 +240,7 @@ test.each<[string, object, string, string | null]>([
   expect({ status, ...Object(body['error']) }).toMatchObject({ status: 422, code, param })
 })
 
-test('a body that is no JSON, and a collection that is not there', async () => {
+test('malformed JSON and unknown collections are refused', async () => {
   const answer = await gateway.send(ann, '/v1/collections/docs/search', { json: '{"query":' })
   expect(outcome(answer)).toBe('400 malformed_json')
   expect(outcome(await search({ query: 'x' }, 'nowhere'))).toBe('404 not_found')

@@ -8,14 +8,14 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { type Person, principalOf } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 
-/** What is found while a collection changes from one index to another, and in several collections. */
+/** Searches during a reindex, and of several collections. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
 let source: ChunkIndex
 let target: ChunkIndex
 const fileIds: string[] = []
-const asked: string[] = []
+const embeddedQueries: string[] = []
 beforeAll(async () => {
   database = await openTestDatabase()
   gateway = await startRetrievalGateway(database)
@@ -23,7 +23,7 @@ beforeAll(async () => {
   gateway.embedders.set('shorter', {
     model: 'shorter',
     async embed(texts, options) {
-      if (options.purpose === 'query') asked.push(...texts)
+      if (options.purpose === 'query') embeddedQueries.push(...texts)
       return plain.embed(texts, { ...options, dims: 128 })
     },
   })
@@ -66,7 +66,7 @@ function search(request: Partial<SearchRequest>): Promise<SearchResponse> {
   )
 }
 
-/** Each passage as it was found: `file:ordinal`. */
+/** The results as `file:ordinal`. */
 async function passages(request: Partial<SearchRequest> = {}): Promise<string[]> {
   const { results } = await search(request)
   return results.map(({ filename, chunk }) => `${filename}:${chunk.index}`).toSorted()
@@ -101,7 +101,7 @@ async function bring(fileId: string | undefined): Promise<void> {
   await gateway.settled()
 }
 
-test('each file is found in one index, the target as soon as it is there', async () => {
+test('each file is found in one index, the target once it is there', async () => {
   expect(await passages()).toEqual(everything)
   expect(new Set(Object.values(await indexOfResults()))).toEqual(new Set(['source']))
   await bring(fileIds[0])
@@ -115,20 +115,20 @@ test('each file is found in one index, the target as soon as it is there', async
   })
 })
 
-test('both models are asked, and the answer says so', async () => {
-  asked.length = 0
+test('both models embed the query, and the response lists both indexes', async () => {
+  embeddedQueries.length = 0
   const answer = await search({ queries: ['apples'] })
-  expect(asked).toEqual(['apples'])
+  expect(embeddedQueries).toEqual(['apples'])
   expect(answer.scoreKind).toBe('rrf')
   expect(answer.indexes).toEqual([
     { id: String(source.id), model: 'local-hash', role: 'source' },
     { id: String(target.id), model: 'shorter', role: 'target' },
   ])
-  // Their distances mean nothing to each other.
+  // Distances of two models are not comparable.
   expect((await search({ mode: 'vector' })).scoreKind).toBe('rrf')
 })
 
-test('a file that fails in the target is found in the source', async () => {
+test('a file that failed in the target is found in the source', async () => {
   await database.drizzle.execute(sql`
     insert into file_index (file_id, index_id, state, updated_at)
     values (${fileIds[2] ?? ''}::uuid, ${target.id}, 'failed', now())`)
@@ -136,7 +136,7 @@ test('a file that fails in the target is found in the source', async () => {
   expect((await indexOfResults())['f2.txt']).toBe('source')
 })
 
-test('an upload during the change goes to the target alone, and is found', async () => {
+test('an upload during a reindex goes to the target only and is found', async () => {
   const fileId = await gateway.files.upload(ann, 'new.txt', {
     text: 'apples of new',
     collections: ['docs'],
@@ -148,7 +148,7 @@ test('an upload during the change goes to the target alone, and is found', async
   expect(rows).toMatchObject([{ index_id: target.id, state: 'done' }])
 })
 
-test('new content of a file is awaited with the former one in its place', async () => {
+test('a changed file is found by its former content until the new one is indexed', async () => {
   gateway.ingesting = false
   await gateway.files.upload(ann, 'new.txt', { text: 'cherries', onConflict: 'replace' })
   expect(await passages({ queries: ['apples'] })).toContain('new.txt:0')
@@ -158,19 +158,19 @@ test('new content of a file is awaited with the former one in its place', async 
   expect(results[0]).toMatchObject({ filename: 'new.txt', text: 'cherries' })
 })
 
-test('a model that fails takes its vectors out of the search, and nothing else', async () => {
+test('a failing embedding model degrades the search to keywords', async () => {
   const embedder = gateway.embedders.get('shorter')
   gateway.embedders.delete('shorter')
   const answer = await search({})
   expect(answer.degraded).toEqual(['vector'])
-  // By their words those of the target are found all the same.
+  // Keyword search still finds files in the target.
   expect(await passages({ queries: ['apples of file'] })).toEqual(
     expect.arrayContaining([...everything]),
   )
   if (embedder !== undefined) gateway.embedders.set('shorter', embedder)
 })
 
-test('where no model answers, words are all there is', async () => {
+test('without any embedding model, only keywords are searched', async () => {
   const kept = new Map(gateway.embedders)
   gateway.embedders.clear()
   const answer = await search({ queries: ['pears'] })
@@ -180,7 +180,7 @@ test('where no model answers, words are all there is', async () => {
   for (const [model, embedder] of kept) gateway.embedders.set(model, embedder)
 })
 
-test('a model that gives vectors of another length is not asked by them', async () => {
+test('vectors of other dimensions are ignored', async () => {
   gateway.embedders.set('local-hash', {
     model: 'local-hash',
     embed: (texts, options) => createLocalHashEmbedder().embed(texts, { ...options, dims: 64 }),
@@ -189,7 +189,7 @@ test('a model that gives vectors of another length is not asked by them', async 
   gateway.embedders.set('local-hash', createLocalHashEmbedder())
 })
 
-test('a file that several collections have is found once, in the first that has it', async () => {
+test('a file in several collections is found once, in the first of them', async () => {
   await gateway.send(ann, '/v1/collections', { json: { name: 'more' } })
   await gateway.send(ann, '/v1/collections/more/files', {
     json: { file_id: fileIds[3], attributes: { tag: 'more' } },
@@ -206,14 +206,14 @@ test('a file that several collections have is found once, in the first that has 
   expect(await of(['docs', 'more'], { filters })).toEqual(['more', 'more'])
 })
 
-test('several queries are one search', async () => {
+test('the results of several queries are merged', async () => {
   const { results } = await search({ queries: ['apples', 'pears'], topK: 50 })
   const ids = results.map(({ chunk }) => chunk.id)
   expect(new Set(ids).size).toBe(ids.length)
   expect(results.every(({ score }) => score > 0 && score <= 1)).toBe(true)
 })
 
-test('a reranker decides the order, and how many are kept', async () => {
+test('a reranker orders and limits the results', async () => {
   const documents: string[][] = []
   gateway.rerankers.set('judge', {
     model: 'judge',
@@ -233,13 +233,13 @@ test('a reranker decides the order, and how many are kept', async () => {
     score: 0.9,
   })
   expect(answer).toMatchObject({ scoreKind: 'rerank', results: { length: 2 } })
-  // More than are kept are shown to it.
+  // The reranker gets more passages than are returned.
   expect(documents[0]?.length).toBeGreaterThan(3)
   expect((await search({ scoreMin: 0.5 })).results).toHaveLength(1)
   expect((await search({ rerank: false, topK: 3 })).scoreKind).toBe('rrf')
 })
 
-test('a reranker that fails leaves the order as it is', async () => {
+test('a failing reranker leaves the order unchanged', async () => {
   gateway.rerankers.set('judge', {
     model: 'judge',
     rerank: () => Promise.reject(new AppError('upstream_error', 'It fails.')),
@@ -251,8 +251,8 @@ test('a reranker that fails leaves the order as it is', async () => {
   Object.assign(gateway.settings, { rerankModel: null, rerankTopN: null })
 })
 
-test('a search whose caller has left ends', async () => {
-  const left = AbortSignal.abort(new Error('the caller has left'))
+test('a search ends when its signal aborts', async () => {
+  const left = AbortSignal.abort(new Error('the client disconnected'))
   const request: SearchRequest = {
     collections: ['docs'],
     queries: ['x'],
@@ -263,18 +263,18 @@ test('a search whose caller has left ends', async () => {
     rerank: null,
   }
   await expect(gateway.search(principalOf(ann), request, left)).rejects.toThrow(
-    'the caller has left',
+    'the client disconnected',
   )
 })
 
-test('a change that ends while a search is on its way costs it nothing', async () => {
+test('a reindex that completes during a search does not fail the search', async () => {
   await gateway.send(ann, '/v1/collections/more', { method: 'DELETE' })
   await database.drizzle.execute(sql`update collection set target_index_id = null`)
   const plain = createLocalHashEmbedder()
   gateway.embedders.set('local-hash', {
     model: 'local-hash',
     async embed(texts, options) {
-      // Between the look at the collection and the search of its indexes.
+      // Between the resolution of the collection and the search of its indexes.
       await database.drizzle.execute(sql`
         update collection set index_id = ${target.id}`)
       await gateway.tables.drop(source.id)

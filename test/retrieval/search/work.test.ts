@@ -6,8 +6,8 @@ import { storeNodes, storeShares } from '#test/support/stored-files.ts'
 import { searchPassages, storePassages } from '#test/support/stored-passages.ts'
 
 /**
- * The embedded engine knows nothing about the size of its tables, and so would choose ways through
- * them whose work grows with the square of the files. What it reads is counted here, not timed.
+ * The embedded engine has no table statistics, so a plan may become quadratic in the number of files.
+ * Counts the rows read instead of measuring time.
  */
 
 const fileCount = 800
@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 test.skipIf(serverUrl !== undefined)(
-  'a search reads each file and each passage a few times, however many there are',
+  'the work of a search is linear in files and passages',
   async () => {
     const read = await rowsReadBy(searchTuning)
     const passages = fileCount * passagesPerFile
@@ -48,7 +48,7 @@ test.skipIf(serverUrl !== undefined)(
 )
 
 test.skipIf(serverUrl !== undefined)(
-  'a search of many files asks about the rights of those it comes by alone',
+  'a search of a large collection checks the rights of candidates only',
   async () => {
     await database.drizzle.execute(sql`
       create index ${sql.identifier(`${chunkTable}_graph`)} on ${sql.identifier(chunkTable)}
@@ -60,7 +60,7 @@ test.skipIf(serverUrl !== undefined)(
 )
 
 test.skipIf(serverUrl !== undefined)(
-  'files that a manager has added to an open collection cost as much',
+  'the work is linear for files shared by a manager',
   async () => {
     const [manager, stranger] = [crypto.randomUUID(), crypto.randomUUID()]
     const folderId = Bun.randomUUIDv7()
@@ -84,15 +84,15 @@ test.skipIf(serverUrl !== undefined)(
   },
 )
 
-/** The rows of each table that are read by a search in each mode. */
+/** The rows read per table by one search in each mode. */
 async function rowsReadBy(
   tuning: SearchTuning,
   userId = owner,
 ): Promise<(table: string) => number> {
   const before = await rowsRead()
   for (const mode of ['hybrid', 'keyword', 'vector'] as const) {
-    const asked = { userId, query: 'word', mode, topK: 10, tuning, vector: vectorOf(7) }
-    expect(await searchPassages(database, asked)).toHaveLength(10)
+    const params = { userId, query: 'word', mode, topK: 10, tuning, vector: vectorOf(7) }
+    expect(await searchPassages(database, params)).toHaveLength(10)
   }
   const after = await rowsRead()
   return (table) => (after.get(table) ?? 0) - (before.get(table) ?? 0)

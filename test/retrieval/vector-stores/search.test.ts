@@ -4,7 +4,7 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import type { Person } from '#test/support/file-gateway.ts'
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 
-/** The search of a vector store, as the `openai` package asks for it. */
+/** Searches of vector stores with the `openai` package. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
@@ -45,7 +45,7 @@ async function filesOf(filters: Filter): Promise<string[]> {
   return [...new Set(found.data.map(({ filename }) => filename))].toSorted()
 }
 
-test('an answer is a page of passages with their files', async () => {
+test('a response is a page of passages with their files', async () => {
   const found = await openai.vectorStores.search('docs', { query: 'rule 3 of b.txt' })
   expect(found.data).toHaveLength(10)
   expect(found.data[0]).toMatchObject({
@@ -55,7 +55,7 @@ test('an answer is a page of passages with their files', async () => {
   })
 })
 
-test('several queries are one search', async () => {
+test('the results of several queries are merged', async () => {
   const found = await openai.vectorStores.search('docs', {
     query: ['rule 3 of b.txt', 'rule 1 of c.txt'],
     rewrite_query: true,

@@ -8,7 +8,7 @@ import {
   unreadable,
 } from '#test/support/retrieval-gateway.ts'
 
-/** Collections as the `openai` package knows them. */
+/** Vector stores with the `openai` package. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
@@ -36,7 +36,7 @@ async function refusal(work: Promise<unknown>) {
   return `${error.status} ${error.code} ${error.param}`
 }
 
-test('a store has any name, and keeps what its client keeps with it', async () => {
+test('a store may have any title and stores metadata', async () => {
   const store = await openai.vectorStores.create({
     name: 'Support FAQ (2026)',
     metadata: { team: 'support' },
@@ -58,7 +58,7 @@ test('a store has any name, and keeps what its client keeps with it', async () =
   expect((await openai.vectorStores.create({})).name).toStartWith('vs_')
 })
 
-test('a collection is a store, by its name and by its id', async () => {
+test('a collection is a store by name and by id', async () => {
   const made = await gateway.send(ann, '/v1/collections', { json: { name: 'both-ways' } })
   const store = await openai.vectorStores.retrieve('both-ways')
   expect(store).toMatchObject({ id: made.body['id'], name: 'both-ways' })
@@ -67,7 +67,7 @@ test('a collection is a store, by its name and by its id', async () => {
   expect(outcome(await gateway.send(ann, '/v1/collections/of-a-store'))).toBe('200')
 })
 
-test('stores are listed page by page', async () => {
+test('stores are paged', async () => {
   const dan = gateway.openai({ subject: 'dan', groups: ['users'] })
   for (const name of ['one', 'two', 'three']) await dan.vectorStores.create({ name })
   const names = []
@@ -76,7 +76,7 @@ test('stores are listed page by page', async () => {
   expect(names).toEqual(['one', 'two', 'three'])
 })
 
-test('a store that is deleted is gone, its files stay', async () => {
+test('deleting a store keeps its files', async () => {
   const fileId = await gateway.files.upload(ann, 'stays.txt')
   const store = await openai.vectorStores.create({ file_ids: [fileId] })
   expect(store.file_counts.total).toBe(1)
@@ -89,7 +89,7 @@ test('a store that is deleted is gone, its files stay', async () => {
   expect(outcome(await gateway.files.send(ann, `/v1/files/${fileId}`))).toBe('200')
 })
 
-test('a store is not made with a file that its caller may not read', async () => {
+test('a store cannot be created with an unreadable file', async () => {
   const fileId = await gateway.files.upload(eve, 'hers.txt')
   const count = async () => (await openai.vectorStores.list({ limit: 100 })).data.length
   const before = await count()
@@ -98,7 +98,7 @@ test('a store is not made with a file that its caller may not read', async () =>
   expect(await count()).toBe(before)
 })
 
-test('files are added, waited for, described, listed and taken out', async () => {
+test('files are added, polled, described, listed and removed', async () => {
   const store = await openai.vectorStores.create({ name: 'files' })
   const fileId = await gateway.files.upload(ann, 'guide.txt', { text: 'How to\nknow what' })
   const file = await openai.vectorStores.files.createAndPoll(
@@ -134,7 +134,7 @@ test('files are added, waited for, described, listed and taken out', async () =>
   expect(await refusal(openai.vectorStores.files.retrieve(fileId, place))).toStartWith('404')
 })
 
-test('a file that cannot be read fails with its reason', async () => {
+test('an unreadable file fails with an error', async () => {
   const store = await openai.vectorStores.create({})
   const fileId = await gateway.files.upload(ann, 'broken.txt', { text: unreadable })
   const file = await openai.vectorStores.files.createAndPoll(store.id, { file_id: fileId }, poll)
@@ -145,7 +145,7 @@ test('a file that cannot be read fails with its reason', async () => {
   })
 })
 
-test('files are added together, and counted together', async () => {
+test('a batch is added and counted', async () => {
   const store = await openai.vectorStores.create({})
   const alone = await gateway.files.upload(ann, 'alone.txt')
   await openai.vectorStores.files.createAndPoll(store.id, { file_id: alone }, poll)
@@ -172,7 +172,7 @@ test('files are added together, and counted together', async () => {
   expect(await refusal(unknown)).toStartWith('404 not_found')
 })
 
-test('a store is split as it is made to be, and all of its files are', async () => {
+test('all files of a store have its chunking', async () => {
   const strategy = (max: number, overlap: number) => ({
     type: 'static' as const,
     static: { max_chunk_size_tokens: max, chunk_overlap_tokens: overlap },
@@ -190,14 +190,14 @@ test('a store is split as it is made to be, and all of its files are', async () 
   )
 })
 
-test('a store that would expire is refused', async () => {
+test('expiry is refused', async () => {
   const expires_after = { anchor: 'last_active_at' as const, days: 7 }
   expect(await refusal(openai.vectorStores.create({ expires_after }))).toBe(
     '400 invalid_request expires_after',
   )
 })
 
-test('a stranger finds neither store nor file', async () => {
+test('stores and files of others are not found', async () => {
   const store = await openai.vectorStores.create({ name: 'hidden' })
   const fileId = await gateway.files.upload(ann, 'hidden.txt')
   await openai.vectorStores.files.create(store.id, { file_id: fileId })

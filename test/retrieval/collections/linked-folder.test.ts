@@ -6,7 +6,7 @@ import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts
 import { type RetrievalGateway, startRetrievalGateway } from '#test/support/retrieval-gateway.ts'
 import { storeNodes } from '#test/support/stored-files.ts'
 
-/** Collections that have everything that is in a folder. */
+/** Collections linked to a folder. */
 
 let database: TestDatabase
 let gateway: RetrievalGateway
@@ -42,7 +42,7 @@ function move(kind: 'files' | 'folders', id: string, to: string | null) {
   return gateway.files.send(ann, `/v1/${kind}/${id}`, { method: 'PATCH', json: { folder_id: to } })
 }
 
-test('what is in the folder already is in the collection, however deep', async () => {
+test('files of the folder and its subfolders are members', async () => {
   const inner = await gateway.files.folder(ann, 'inner', folder)
   await gateway.files.upload(ann, 'a.txt', { folderId: folder })
   await gateway.files.upload(ann, 'b.txt', { folderId: inner })
@@ -66,7 +66,7 @@ test('what is in the folder already is in the collection, however deep', async (
   expect(results.map(({ filename }) => filename)).toEqual(['b.txt'])
 })
 
-test('files come and go with the folder that they are in', async () => {
+test('memberships change when files move', async () => {
   await follow()
   const inner = await gateway.files.folder(ann, 'inner', folder)
   const elsewhere = await gateway.files.folder(ann, `elsewhere ${name}`)
@@ -80,7 +80,7 @@ test('files come and go with the folder that they are in', async () => {
   expect(await filenames()).toEqual([])
 })
 
-test('what is in the trash is not found, and is there when it comes back', async () => {
+test('a file in the trash is hidden until it is restored', async () => {
   await follow()
   const fileId = await gateway.files.upload(ann, 'kept.txt', { folderId: folder })
   await gateway.files.send(ann, `/v1/files/${fileId}`, { method: 'DELETE' })
@@ -89,7 +89,7 @@ test('what is in the trash is not found, and is there when it comes back', async
   expect(await filenames()).toEqual(['kept.txt'])
 })
 
-test('a file that is there by its folder cannot be taken out, one that was added stays', async () => {
+test('a member by folder cannot be removed, a directly added one stays after a move', async () => {
   await follow()
   const fileId = await gateway.files.upload(ann, 'both.txt', { folderId: folder })
   const path = `/v1/collections/${name}/files`
@@ -100,7 +100,7 @@ test('a file that is there by its folder cannot be taken out, one that was added
   expect(await filenames()).toEqual(['both.txt'])
 })
 
-test('following another folder changes what is there', async () => {
+test('changing the folder replaces the members', async () => {
   const other = await gateway.files.folder(ann, `other ${name}`)
   await gateway.files.upload(ann, 'one.txt', { folderId: folder })
   await gateway.files.upload(ann, 'two.txt', { folderId: other })
@@ -113,7 +113,7 @@ test('following another folder changes what is there', async () => {
   expect(await filenames()).toEqual([])
 })
 
-test('a folder is opened to others only by who may share it', async () => {
+test('an open collection needs the right to share its folder', async () => {
   const bobs = await gateway.files.folder(bob, `bobs ${name}`)
   await gateway.files.share(bob, `/v1/folders/${bobs}`, { type: 'everyone' }, 'editor')
   const open = { folder_id: bobs, access_mode: 'collection' }
@@ -122,7 +122,7 @@ test('a folder is opened to others only by who may share it', async () => {
   expect(outcome(await follow(open))).toBe('201')
 })
 
-test('a folder of very many files is followed to its end', async () => {
+test('all files of a large folder become members', async () => {
   const files = Array.from({ length: 450 }, () => ({
     id: Bun.randomUUIDv7(),
     ownerId: userIdOf('ann'),

@@ -23,41 +23,41 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { fixedSettings } from '#test/support/fixed-settings.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { mortalDatabase } from './mortal-database.ts'
+import { failingDatabase } from './failing-database.ts'
 
-/** Files, collections, search and reindexes, worked on by any number of processes. */
-export type ReindexWorld = {
+/** Files, collections, search and reindexes, with any number of worker processes. */
+export type ReindexHarness = {
   readonly database: TestDatabase
   readonly files: Files
   readonly collections: Collections
   readonly search: Search
-  /** Models by their names; one that is missing is `model_not_found`. */
+  /** By name; others are `model_not_found`. */
   readonly embedders: Map<string, Embedder>
-  /** Of a process that brings no files and takes nothing on. */
+  /** Of a process that runs no jobs. */
   readonly reindexes: Reindexes
-  /** Another process that does the work. */
-  start(): Promise<WorkingProcess>
+  /** Starts a process that runs jobs. */
+  start(): Promise<WorkerProcess>
   collection(name: string): Promise<void>
-  /** A collection with so many files that are found by `common` and `number0`, `number1` …; gives their ids. */
-  filled(name: string, count: number): Promise<string[]>
+  /** Creates a collection with files that contain `common` and `number0`, `number1` …; returns their ids. */
+  createFilled(name: string, count: number): Promise<string[]>
   upload(name: string, text: string, collections: readonly string[]): Promise<string>
   replace(fileId: string, text: string): Promise<void>
-  /** Begins a reindex; gives its id. */
-  begin(embeddingModel: string, collections?: readonly string[]): Promise<string>
-  /** What a search finds, as `file id: text`. */
+  /** Returns the id of the reindex. */
+  startReindex(embeddingModel: string, collections?: readonly string[]): Promise<string>
+  /** Search results as `file id: text`. */
   found(
     collection: string,
     query: string,
     mode?: 'hybrid' | 'vector' | 'keyword',
   ): Promise<string[]>
   until(id: string, status: Reindex['status']): Promise<Reindex>
-  /** Once no upload waits any more. */
+  /** Resolves when all uploads are ingested. */
   settled(): Promise<void>
   close(): Promise<void>
 }
 
-export type WorkingProcess = {
-  /** Ends in the middle of whatever it does: nothing is given back or written down any more. */
+export type WorkerProcess = {
+  /** Stops without releasing or writing anything. */
   crash(): void
   close(): Promise<void>
 }
@@ -67,21 +67,21 @@ export const ann: RequestPrincipal = {
   groups: ['users'],
 }
 
-/** A text with it cannot be read. */
+/** Texts that contain it are unreadable. */
 export const unreadable = 'UNREADABLE'
 
-/** A process that has died is noticed soon. */
+/** Short leases, so that crashes are detected soon. */
 const jobTimes: Partial<JobTimings> = { leaseMs: 600, pollMs: 40, closeWaitMaxMs: 2_000 }
 
-export async function startReindexWorld(
+export async function startReindexHarness(
   options: { warmHours?: number; now?: () => Date } = {},
-): Promise<ReindexWorld> {
+): Promise<ReindexHarness> {
   const now = options.now ?? (() => new Date())
   const config = loadConfig({})
   const database = await openTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'sluice-reindex-'))
   const storage = await createDiskStorage({ folder, now })
-  const known = new Map(['small', 'large', 'local-hash'].map((name) => [name, hashOf(name)]))
+  const known = new Map(['small', 'large', 'local-hash'].map((name) => [name, hashEmbedder(name)]))
   const embedders = {
     async find(model: string): Promise<Embedder> {
       const found = known.get(model)
@@ -98,15 +98,15 @@ export async function startReindexWorld(
     rerankModel: null,
   })
   const warm = { warmHours: options.warmHours ?? 24 }
-  const running = new Set<WorkingProcess>()
+  const running = new Set<WorkerProcess>()
 
-  /** One process: `isIdle`, where it shall take nothing up. */
-  async function open(place: TestDatabase | ReturnType<typeof mortalDatabase>, isIdle: boolean) {
+  /** Opens a process; an idle one runs no jobs. */
+  async function open(place: TestDatabase | ReturnType<typeof failingDatabase>, isIdle: boolean) {
     const jobs = await createJobs({ database: place, log: quietLog, timings: jobTimes })
-    const taking = isIdle ? { ...jobs, work() {} } : jobs
-    const shared = { database: place, jobs: taking, embedders, now, log: quietLog }
+    const usedJobs = isIdle ? { ...jobs, process: () => ({ stop() {} }) } : jobs
+    const shared = { database: place, jobs: usedJobs, embedders, now, log: quietLog }
     const chunkTables = createChunkTables(shared)
-    const ingest = createIngest({ ...shared, storage, chunkTables, extraction: plainReading })
+    const ingest = createIngest({ ...shared, storage, chunkTables, extraction: plainExtraction })
     const collections = createCollections({
       ...shared,
       chunkTables,
@@ -129,8 +129,8 @@ export async function startReindexWorld(
     return { collections, reindexes, close }
   }
 
-  const desk = await open(database, true)
-  const { collections, reindexes } = desk
+  const idleProcess = await open(database, true)
+  const { collections, reindexes } = idleProcess
   const files = createFiles({
     database,
     storage,
@@ -149,7 +149,7 @@ export async function startReindexWorld(
   const contentOf = (text: string) =>
     storage.put(new Blob([text]).stream(), { bytesMax: 1_000_000 })
 
-  const world: ReindexWorld = {
+  const harness: ReindexHarness = {
     database,
     files,
     collections,
@@ -157,11 +157,11 @@ export async function startReindexWorld(
     embedders: known,
     reindexes,
     async start() {
-      const mortal = mortalDatabase(database)
-      const { close } = await open(mortal, false)
-      const process: WorkingProcess = {
+      const failing = failingDatabase(database)
+      const { close } = await open(failing, false)
+      const process: WorkerProcess = {
         crash() {
-          mortal.kill()
+          failing.kill()
           running.delete(process)
           void close().catch(() => {})
         },
@@ -176,13 +176,13 @@ export async function startReindexWorld(
     async collection(name) {
       await collections.create(ann, { ...plainCollection, name })
     },
-    async filled(name, count) {
-      await world.collection(name)
+    async createFilled(name, count) {
+      await harness.collection(name)
       const ids: string[] = []
       for (let at = 0; at < count; at++) {
-        ids.push(await world.upload(`${name}-${at}.txt`, numberedText(at), [name]))
+        ids.push(await harness.upload(`${name}-${at}.txt`, numberedText(at), [name]))
       }
-      await world.settled()
+      await harness.settled()
       return ids
     },
     async upload(name, text, into) {
@@ -203,14 +203,14 @@ export async function startReindexWorld(
       const content = { content: await contentOf(text), mimeType: 'text/plain' }
       await files.replaceContent(ann, fileId, content, () => {})
     },
-    async begin(embeddingModel, named) {
-      const wish = { embeddingModel, chunking: null, collections: named ?? null }
-      return (await reindexes.start(ann.userId, wish, AbortSignal.timeout(5_000))).id
+    async startReindex(embeddingModel, named) {
+      const params = { embeddingModel, chunking: null, collections: named ?? null }
+      return (await reindexes.start(ann.userId, params, AbortSignal.timeout(5_000))).id
     },
     async found(collection, query, mode = 'hybrid') {
-      const asked = { collections: [collection], queries: [query], filters: [], topK: 50, mode }
+      const params = { collections: [collection], queries: [query], filters: [], topK: 50, mode }
       const rest = { scoreMin: null, rerank: null }
-      const { results } = await search(ann, { ...asked, ...rest }, AbortSignal.timeout(20_000))
+      const { results } = await search(ann, { ...params, ...rest }, AbortSignal.timeout(20_000))
       return results.map(({ fileId, text }) => `${fileId}: ${text}`)
     },
     async until(id, status) {
@@ -230,12 +230,12 @@ export async function startReindexWorld(
       }),
     async close() {
       await Promise.all([...running].map((process) => process.close()))
-      await desk.close()
+      await idleProcess.close()
       await database.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }
-  return world
+  return harness
 }
 
 export function numberedText(number: number): string {
@@ -252,8 +252,8 @@ const plainCollection = {
   folderId: null,
 }
 
-/** Reading in a process of its own is shown elsewhere; here it would take most of the time. */
-const plainReading = {
+/** Extraction in child processes has its own tests and would dominate the duration of these. */
+const plainExtraction = {
   extractorOf: () => 'plain',
   async extract(_file: unknown, open: () => Promise<ReadableStream<Uint8Array>>) {
     const text = await new Response(await open()).text()
@@ -265,7 +265,7 @@ const plainReading = {
 
 const dimsOf: Readonly<Record<string, number>> = { small: 64, large: 128 }
 
-function hashOf(model: string): Embedder {
+function hashEmbedder(model: string): Embedder {
   const plain = createLocalHashEmbedder()
   const dims = dimsOf[model]
   const shorter = dims === undefined ? {} : { dims }

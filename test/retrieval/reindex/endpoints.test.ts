@@ -1,23 +1,23 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { asRecord } from '#lib/json.ts'
+import { type ReindexHarness, startReindexHarness } from './reindex-harness.ts'
 import { type ReindexServer, startReindexServer } from './reindex-server.ts'
-import { type ReindexWorld, startReindexWorld } from './reindex-world.ts'
-import { gateModel, mendModel } from './scripted-models.ts'
+import { gateModel, restoreModel } from './scripted-models.ts'
 
-/** The routes of reindexes, as an administrator sends and reads them. */
+/** The endpoints of reindexes. */
 
-let world: ReindexWorld
+let harness: ReindexHarness
 let server: ReindexServer
 beforeAll(async () => {
-  world = await startReindexWorld()
-  await world.start()
-  server = await startReindexServer(world)
-  await world.filled('docs', 3)
+  harness = await startReindexHarness()
+  await harness.start()
+  server = await startReindexServer(harness)
+  await harness.createFilled('docs', 3)
 })
-afterEach(() => mendModel(world, 'small'))
+afterEach(() => restoreModel(harness, 'small'))
 afterAll(async () => {
   await server.stop()
-  await world.close()
+  await harness.close()
 })
 
 type Body = Record<string, unknown>
@@ -35,7 +35,7 @@ async function refusal(json: unknown): Promise<string> {
 const noId = '01890000-0000-7000-8000-000000000000'
 const actions = ['cancel', 'pause', 'resume', 'retry', 'accept', 'revert']
 
-test('every route is for those who may change the configuration', async () => {
+test('every endpoint needs can_edit_config', async () => {
   const gets = ['', `/${noId}`, `/${noId}/events`, `/${noId}/failures`]
   for (const path of gets) {
     expect((await server.send(path, { groups: ['users'] })).status).toBe(403)
@@ -46,7 +46,7 @@ test('every route is for those who may change the configuration', async () => {
   }
 })
 
-test('one that is not there is not found, on every route', async () => {
+test('every endpoint returns not_found for an unknown reindex', async () => {
   for (const id of [noId, 'no-id', 'x'.repeat(300)]) {
     for (const path of [`/${id}`, `/${id}/events`, `/${id}/failures`]) {
       expect((await server.send(path)).status).toBe(404)
@@ -57,7 +57,7 @@ test('one that is not there is not found, on every route', async () => {
   }
 })
 
-test('a dry run says what a reindex would take, and changes nothing', async () => {
+test('a dry run estimates the effort and changes nothing', async () => {
   const answer = await server.send('', { json: { embedding_model: 'small', dry_run: true } })
   expect(answer.status).toBe(200)
   expect(await bodyOf(answer)).toEqual({
@@ -69,7 +69,7 @@ test('a dry run says what a reindex would take, and changes nothing', async () =
   expect(await bodyOf(await server.send(''))).toMatchObject({ data: [] })
 })
 
-test('what cannot be begun is refused, and says why', async () => {
+test('invalid reindexes are refused with a code', async () => {
   const model = { embedding_model: 'small' }
   const cases: [unknown, string][] = [
     [{}, '422 unprocessable embedding_model'],
@@ -93,8 +93,8 @@ test('what cannot be begun is refused, and says why', async () => {
   for (const [json, expected] of cases) expect(await refusal(json)).toBe(expected)
 })
 
-test('a reindex is begun, watched to its end, listed, and reverted', async () => {
-  const gate = gateModel(world, 'small')
+test('a reindex is started, streamed to its end, listed and reverted', async () => {
+  const gate = gateModel(harness, 'small')
   const begun = await server.send('', { json: { embedding_model: 'small', collections: 'all' } })
   expect(begun.status).toBe(202)
   const { id, ...job } = await bodyOf(begun)
@@ -111,29 +111,29 @@ test('a reindex is begun, watched to its end, listed, and reverted', async () =>
     finished_at: null,
   })
   expect(await refusal({ embedding_model: 'large' })).toBe('409 reindex_running null')
-  const events = await server.send(`/${id}/events`)
-  expect(events.headers.get('content-type')).toContain('text/event-stream')
-  await world.until(String(id), 'running')
+  const stream = await server.send(`/${id}/events`)
+  expect(stream.headers.get('content-type')).toContain('text/event-stream')
+  await harness.until(String(id), 'running')
   expect(await bodyOf(await server.send('?status=running'))).toMatchObject({ data: [{ id }] })
   expect(await bodyOf(await server.send('?status=paused'))).toMatchObject({ data: [] })
   expect((await server.send('?status=gone')).status).toBe(422)
   gate.open()
-  const told = [...(await events.text()).matchAll(/^event: progress\ndata: (.+)$/gm)].map(
+  const events = [...(await stream.text()).matchAll(/^event: progress\ndata: (.+)$/gm)].map(
     ([, data]) => asRecord(JSON.parse(data ?? '')),
   )
-  expect(told[0]).toMatchObject({ id, completed: 0 })
-  expect(told.at(-1)).toMatchObject({ id, status: 'completed', completed: 3, total: 3 })
+  expect(events[0]).toMatchObject({ id, completed: 0 })
+  expect(events.at(-1)).toMatchObject({ id, status: 'completed', completed: 3, total: 3 })
   const reverted = await server.send(`/${id}/revert`, { method: 'POST' })
   expect([reverted.status, (await bodyOf(reverted))['status']]).toEqual([202, 'reverting'])
-  await world.until(String(id), 'reverted')
+  await harness.until(String(id), 'reverted')
   expect((await server.send(`/${id}/revert`, { method: 'POST' })).status).toBe(200)
 })
 
-test('a reindex is told by a tag until it changes', async () => {
-  const gate = gateModel(world, 'small')
-  const id = await world.begin('small')
-  await world.until(id, 'running')
-  await world.reindexes.act(id, 'pause')
+test('the ETag of a reindex changes with its content', async () => {
+  const gate = gateModel(harness, 'small')
+  const id = await harness.startReindex('small')
+  await harness.until(id, 'running')
+  await harness.reindexes.act(id, 'pause')
   const shown = await server.send(`/${id}`)
   const etag = shown.headers.get('etag') ?? ''
   expect(await bodyOf(shown)).toMatchObject({ id, status: 'paused', rate_per_s: null })
@@ -142,7 +142,7 @@ test('a reindex is told by a tag until it changes', async () => {
   const cancelled = await server.send(`/${id}/cancel`, { method: 'POST' })
   expect(cancelled.status).toBe(202)
   gate.open()
-  await world.until(id, 'cancelled')
+  await harness.until(id, 'cancelled')
   const since = await server.send(`/${id}`, { headers: { 'if-none-match': etag } })
   expect(since.status).toBe(200)
   expect((await server.send(`/${id}/cancel`, { method: 'POST' })).status).toBe(200)
@@ -150,11 +150,11 @@ test('a reindex is told by a tag until it changes', async () => {
   expect(error).toMatchObject({ code: 'reindex_state' })
 })
 
-test('collections in several indexes are changed by several reindexes', async () => {
-  await world.filled('more', 1)
-  await world.until(await world.begin('large', ['more']), 'completed')
+test('collections in several indexes need several reindexes', async () => {
+  await harness.createFilled('more', 1)
+  await harness.until(await harness.startReindex('large', ['more']), 'completed')
   expect(await refusal({ embedding_model: 'small' })).toBe('422 several_source_indexes collections')
-  // What is there already has nothing to change.
+  // The collections already use the target.
   const dry = { embedding_model: 'large', dry_run: true }
   expect(await bodyOf(await server.send('', { json: dry }))).toMatchObject({ total: 3 })
 })

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
-import { ann, type IngestWorld, startIngestWorld } from './ingest-world.ts'
+import { ann, type IngestHarness, startIngestHarness } from './ingest-harness.ts'
 
 let database: TestDatabase
-let one: IngestWorld
-let other: IngestWorld
+let one: IngestHarness
+let other: IngestHarness
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  one = await startIngestWorld(database, database.place.dataFolder)
-  other = await startIngestWorld(database, database.place.dataFolder)
+  one = await startIngestHarness(database, database.place.dataFolder)
+  other = await startIngestHarness(database, database.place.dataFolder)
 })
 afterAll(async () => {
   await one.close()
@@ -17,17 +17,17 @@ afterAll(async () => {
   await database.close()
 })
 
-test('files that are changed, deleted and read again while two processes read them come out right', async () => {
+test('two processes ingest concurrently changed, deleted and reprocessed files correctly', async () => {
   const ids = await Promise.all(
     Array.from({ length: 24 }, (_, at) => one.upload(`${at}.txt`, `text ${at % 5} `.repeat(900))),
   )
-  const deeds = [
+  const operations = [
     (id: string) => other.files.deleteFile(ann, { id, ifVersion: null }),
     (id: string) => one.replace(id, `new ${id} `.repeat(100)),
     (id: string) => one.ingest.reprocess(id).catch(ifBusy),
   ]
-  // Nobody is refused because somebody else is at work.
-  await Promise.all(ids.map(async (id, at) => deeds[at % deeds.length]?.(id)))
+  // Concurrent work causes no errors.
+  await Promise.all(ids.map(async (id, at) => operations[at % operations.length]?.(id)))
   await one.settled()
   expect([...(await database.drizzle.execute(states))]).toEqual([{ state: 'done', files: 16 }])
   expect([...(await database.drizzle.execute(wrong))]).toEqual([])
@@ -35,7 +35,7 @@ test('files that are changed, deleted and read again while two processes read th
 
 const states = 'select state, count(*)::integer as files from file_index group by state'
 
-/** Files whose passages are not 0, 1, 2 … as many as were counted, or not of their content. */
+/** Files whose passages have gaps, a wrong count or other content. */
 const wrong = `
   select progress.file_id from file_index progress
   join file on file.node_id = progress.file_id

@@ -7,7 +7,7 @@ import {
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** Reading as it is configured, but for these limits. */
+/** The default extraction with other limits. */
 export function extractionWith(limits: Partial<ExtractionLimits> = {}): Extraction {
   return createExtraction({ limits: { ...loadConfig({}).retrieval, ...limits }, log: quietLog })
 }
@@ -29,7 +29,7 @@ export function extract(
   return extraction.extract(file, async () => blob.stream(), signal)
 }
 
-/** Why it cannot be read. */
+/** The code of the `UnreadableFile`. */
 export async function refusalOf(
   content: Uint8Array | string,
   options?: Parameters<typeof extract>[1],

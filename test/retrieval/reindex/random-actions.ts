@@ -3,13 +3,13 @@ import { AppError } from '#lib/errors.ts'
 import type { Reindex } from '#retrieval/reindex/reindex.ts'
 import { createDice } from '#test/support/dice.ts'
 import { createOracle, type Oracle, textOf } from './oracle.ts'
-import { ann, type ReindexWorld, type WorkingProcess } from './reindex-world.ts'
+import { ann, type ReindexHarness, type WorkerProcess } from './reindex-harness.ts'
 
-/** A random life of two collections. The same seed does the same; what it meets may differ. */
-export type RandomCourse = {
+/** Random actions on two collections, reproducible by seed except for timing. */
+export type RandomActions = {
   readonly oracle: Oracle
   readonly reindexIds: readonly string[]
-  /** How often something of each kind was done. */
+  /** The number of actions by name. */
   readonly done: Readonly<Record<string, number>>
   step(): Promise<void>
 }
@@ -21,18 +21,18 @@ const models = ['small', 'large', 'local-hash'] as const
 const modes = ['hybrid', 'vector', 'keyword'] as const
 const actions = ['pause', 'resume', 'resume', 'retry', 'accept', 'cancel', 'revert'] as const
 const pauseMaxMs = 40
-/** A model answers within this time, and one time in so many not at all. */
+/** The latency of a model, and the frequency of its failures. */
 const embedMaxMs = 60
 const failsOnceIn = 40
 
-export function createRandomCourse(world: ReindexWorld, seed: number): RandomCourse {
+export function createRandomActions(harness: ReindexHarness, seed: number): RandomActions {
   const dice = createDice(seed)
-  const oracle = createOracle(world)
+  const oracle = createOracle(harness)
   const reindexIds: string[] = []
   const done: Record<string, number> = {}
-  const processes: WorkingProcess[] = []
-  for (const [name, embedder] of world.embedders) {
-    world.embedders.set(name, troubled(embedder, createDice(seed + world.embedders.size)))
+  const processes: WorkerProcess[] = []
+  for (const [name, embedder] of harness.embedders) {
+    harness.embedders.set(name, unreliable(embedder, createDice(seed + harness.embedders.size)))
   }
   const pick = <T>(items: readonly T[]): T | undefined => items[dice.upTo(items.length)]
   const live = () => oracle.files.filter(({ isLive }) => isLive)
@@ -42,7 +42,7 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
     const number = oracle.files.length
     const into = dice.upTo(3) === 0 ? [...collectionNames] : [pick(collectionNames) ?? 'docs']
     const text = textOf(number, 0)
-    const id = await world.upload(`file${number}.txt`, text, into)
+    const id = await harness.upload(`file${number}.txt`, text, into)
     const collections = new Set<string>(into)
     oracle.added({ id, texts: [text], collections, isLive: true, reached: new Map() })
   }
@@ -50,23 +50,23 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
     const file = pick(live())
     if (file === undefined) return
     const text = textOf(oracle.files.indexOf(file), file.texts.length)
-    await world.replace(file.id, text)
+    await harness.replace(file.id, text)
     file.texts.push(text)
   }
   async function remove() {
     const file = pick(live())
     if (file === undefined) return
-    await world.files.deleteFile(ann, { id: file.id, ifVersion: null })
+    await harness.files.deleteFile(ann, { id: file.id, ifVersion: null })
     file.isLive = false
   }
-  async function bin() {
+  async function trashAndRestore() {
     const file = pick(live())
     if (file === undefined) return
     const node = { kind: 'file', id: file.id } as const
-    await world.files.remove(ann, node, { isRecursive: false, ifVersion: null })
+    await harness.files.remove(ann, node, { isRecursive: false, ifVersion: null })
     file.isLive = false
     for (const name of collectionNames) await oracle.check(name, 'hybrid')
-    await world.files.restore(ann, node, { onConflict: 'fail' })
+    await harness.files.restore(ann, node, { onConflict: 'fail' })
     file.isLive = true
   }
   async function changeMembership() {
@@ -74,42 +74,51 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
     const name = pick(collectionNames) ?? 'docs'
     if (file === undefined) return
     if (file.collections.delete(name)) {
-      await world.collections.members.remove(ann, name, file.id)
+      await harness.collections.members.remove(ann, name, file.id)
       file.reached.delete(name)
       return
     }
     const member = { fileId: file.id, attributes: null }
-    await world.collections.members.add(ann, name, [member], null)
+    await harness.collections.members.add(ann, name, [member], null)
     file.collections.add(name)
   }
-  async function begin() {
+  async function startReindex() {
     const named = dice.upTo(3) === 0 ? [pick(collectionNames) ?? 'docs'] : undefined
-    const id = await refusable(() => world.begin(pick(models) ?? 'small', named))
+    const id = await refusable(() => harness.startReindex(pick(models) ?? 'small', named))
     if (id !== undefined) reindexIds.push(id)
   }
   async function act() {
     const id = pick(reindexIds.slice(-2))
     const action = pick(actions)
     if (id === undefined || action === undefined) return
-    if ((await refusable(() => world.reindexes.act(id, action))) === undefined) return
+    if ((await refusable(() => harness.reindexes.act(id, action))) === undefined) return
     done[action] = (done[action] ?? 0) + 1
   }
   async function crash() {
-    if (processes.length < 2) processes.push(await world.start())
+    if (processes.length < 2) processes.push(await harness.start())
     else processes.splice(dice.upTo(2), 1)[0]?.crash()
   }
-  const deeds = { upload, replace, remove, bin, changeMembership, begin, act, crash }
-  const weights: Record<keyof typeof deeds, number> = {
+  const operations = {
+    upload,
+    replace,
+    remove,
+    trashAndRestore,
+    changeMembership,
+    startReindex,
+    act,
+    crash,
+  }
+  const weights: Record<keyof typeof operations, number> = {
     upload: 6,
     replace: 3,
     remove: 1,
-    bin: 1,
+    trashAndRestore: 1,
     changeMembership: 2,
-    begin: 3,
+    startReindex: 3,
     act: 4,
     crash: 1,
   }
-  const wheel = (Object.keys(deeds) as (keyof typeof deeds)[]).flatMap((name) =>
+  const weightedNames = (Object.keys(operations) as (keyof typeof operations)[]).flatMap((name) =>
     Array.from({ length: weights[name] }, () => name),
   )
 
@@ -118,9 +127,9 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
     reindexIds,
     done,
     async step() {
-      if (processes.length === 0) processes.push(await world.start())
-      const name = pick(wheel) ?? 'upload'
-      await deeds[name]()
+      if (processes.length === 0) processes.push(await harness.start())
+      const name = pick(weightedNames) ?? 'upload'
+      await operations[name]()
       done[name] = (done[name] ?? 0) + 1
       for (const collection of collectionNames) {
         await oracle.check(collection, pick(modes) ?? 'hybrid')
@@ -130,8 +139,8 @@ export function createRandomCourse(world: ReindexWorld, seed: number): RandomCou
   }
 }
 
-/** Bringing files takes its time, and fails now and then. */
-function troubled({ model, embed }: Embedder, dice: ReturnType<typeof createDice>): Embedder {
+/** Adds latency and occasional failures. */
+function unreliable({ model, embed }: Embedder, dice: ReturnType<typeof createDice>): Embedder {
   return {
     model,
     async embed(texts, options) {
@@ -146,7 +155,7 @@ function troubled({ model, embed }: Embedder, dice: ReturnType<typeof createDice
   }
 }
 
-/** What the rules refuse just now is no deed. */
+/** Undefined for actions that the present status does not allow. */
 async function refusable<T>(deed: () => Promise<T>): Promise<T | undefined> {
   try {
     return await deed()

@@ -5,7 +5,7 @@ import { describedAnswers, schemaFaults } from '#test/support/described-answers.
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** What collections, vector stores, searches and reindexes answer is what their routes say. */
+/** Responses of collections, vector stores, searches and reindexes match their schemas. */
 
 type Body = Record<string, unknown>
 
@@ -31,7 +31,7 @@ async function upload(name: string, text: string): Promise<string> {
   return String(asRecord(await answer.json())['id'])
 }
 
-/** `how`: `POST /v1/collections`. The answer was held against what its route says. */
+/** `how`: `POST /v1/collections`. Validates the response against its schema. */
 async function ask(how: string, json?: unknown): Promise<{ status: number; body: Body }> {
   const [method = 'GET', path = '/'] = how.split(' ')
   const answer = await fetch(gateway.url + path, {
@@ -44,25 +44,25 @@ async function ask(how: string, json?: unknown): Promise<{ status: number; body:
   return { status: answer.status, body }
 }
 
-async function statuses(...asked: [how: string, json?: unknown][]): Promise<number[]> {
+async function statuses(...requests: [how: string, json?: unknown][]): Promise<number[]> {
   const seen = []
-  for (const [how, json] of asked) seen.push((await ask(how, json)).status)
+  for (const [how, json] of requests) seen.push((await ask(how, json)).status)
   return seen
 }
 
 const memberIn = (name: string) => `/v1/collections/${name}/files/${fileId}`
 
-test('an answer that is not as it is told of is found out', () => {
-  const told =
+test('a response that differs from its schema is detected', () => {
+  const validate =
     (body: unknown, status = 200) =>
     () =>
       holdAgainst('GET /v1/collections', status, body)
   const page = { object: 'list', data: [], has_more: false, first_id: null, last_id: null }
-  expect(told(page)).not.toThrow()
-  expect(told({ ...page, next: null })).toThrow('next')
-  expect(told({ ...page, data: [{ id: 'x' }] })).toThrow('name')
-  expect(told(page, 206)).toThrow('not told of')
-  expect(told({ error: { code: 'odd' } }, 422)).toThrow('odd')
+  expect(validate(page)).not.toThrow()
+  expect(validate({ ...page, next: null })).toThrow('next')
+  expect(validate({ ...page, data: [{ id: 'x' }] })).toThrow('name')
+  expect(validate(page, 206)).toThrow('not told of')
+  expect(validate({ error: { code: 'odd' } }, 422)).toThrow('odd')
 })
 
 test('collections and their files', async () => {
@@ -140,11 +140,14 @@ test('vector stores', async () => {
   ])
 })
 
-test('reindexes, and what is told while they go on', async () => {
-  const wish = { embedding_model: 'local-hash', chunking: { max_tokens: 200, overlap_tokens: 20 } }
-  const begin = 'POST /v1/embeddings/reindex'
-  expect((await ask(begin, { ...wish, dry_run: true })).status).toBe(200)
-  const { status, body: begun } = await ask(begin, wish)
+test('reindexes and their progress events', async () => {
+  const params = {
+    embedding_model: 'local-hash',
+    chunking: { max_tokens: 200, overlap_tokens: 20 },
+  }
+  const startReindex = 'POST /v1/embeddings/reindex'
+  expect((await ask(startReindex, { ...params, dry_run: true })).status).toBe(200)
+  const { status, body: begun } = await ask(startReindex, params)
   expect(status).toBe(202)
   const path = `/v1/embeddings/reindex/${begun['id']}`
   const events = await fetch(`${gateway.url}${path}/events`, {
@@ -162,8 +165,8 @@ test('reindexes, and what is told while they go on', async () => {
     ['GET /v1/embeddings/reindex?status=completed'],
     ['GET /v1/embeddings/reindex?status=odd'],
     [`GET ${path}/failures`],
-    [begin, wish],
-    [begin, { ...wish, embedding_model: 'absent' }],
+    [startReindex, params],
+    [startReindex, { ...params, embedding_model: 'absent' }],
     [`POST ${path}/pause`],
     [`POST ${path}/accept`],
     [`POST ${path}/revert`],

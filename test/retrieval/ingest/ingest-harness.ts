@@ -17,20 +17,20 @@ import { eventually } from '#test/support/eventually.ts'
 import { fixedSettings } from '#test/support/fixed-settings.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** Files, a collection named `docs`, and the ingest, as one process has them. */
-export type IngestWorld = {
+/** One process with files, a collection named `docs`, and the ingest. */
+export type IngestHarness = {
   readonly files: Files
   readonly ingest: Ingest
   readonly jobs: Jobs
   readonly tables: ChunkTables
   readonly embedders: Map<string, Embedder>
-  /** A file in the collection; gives its id. */
+  /** Adds a file to the collection; returns its id. */
   upload(name: string, content: Uint8Array | string): Promise<string>
   replace(fileId: string, content: Uint8Array | string): Promise<void>
-  /** How far a file has come, in the one index that it is in. */
+  /** The ingest state in the only index of the file. */
   state(fileId: string): Promise<FileState>
   passages(fileId: string): Promise<readonly Passage[]>
-  /** Once no work is left. */
+  /** Resolves when no job is left. */
   settled(): Promise<void>
   close(): Promise<void>
 }
@@ -57,19 +57,19 @@ export const ann: RequestPrincipal = {
   groups: ['users'],
 }
 
-type WorldOptions = {
+type HarnessOptions = {
   owner?: RequestPrincipal
   times?: Partial<JobTimings>
   limits?: Partial<ExtractionLimits>
-  /** Puts something between the ingest and what it uses. */
+  /** Wraps the dependencies of the ingest. */
   around?(deps: IngestDeps): IngestDeps
 }
 
-export async function startIngestWorld(
+export async function startIngestHarness(
   database: Database,
   dataFolder: string,
-  { owner = ann, times = {}, limits = {}, around = (deps) => deps }: WorldOptions = {},
-): Promise<IngestWorld> {
+  { owner = ann, times = {}, limits = {}, around = (deps) => deps }: HarnessOptions = {},
+): Promise<IngestHarness> {
   const now = () => new Date()
   const config = loadConfig({})
   const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50, ...times } })

@@ -3,10 +3,10 @@ import type { Database } from '#db/client.ts'
 type Drizzle = Database['drizzle']
 
 /**
- * A database as a process sees it that may die: from then on it hears and says nothing, and what it
- * has begun is rolled back. The others go on.
+ * The database of a process that can crash. After the crash no query or notification gets through,
+ * and open transactions are rolled back. Other processes are not affected.
  */
-export function mortalDatabase(database: Database): Database & { kill(): void } {
+export function failingDatabase(database: Database): Database & { kill(): void } {
   let isDead = false
   const demandLife = () => {
     if (isDead) throw new Error('this process has died')

@@ -6,8 +6,8 @@ import { storeShares } from '#test/support/stored-files.ts'
 import { searchPassages, storePassages } from '#test/support/stored-passages.ts'
 
 /**
- * Words among many passages: those that have more of them come first, and it is the same for whoever
- * asks whether rights or passages were found out first, and after how many of the words it ended.
+ * Keyword search in many passages: passages with more keywords come first, regardless of whether rights
+ * or passages are evaluated first and of the tier that sufficed.
  */
 
 const seed = 23
@@ -58,14 +58,14 @@ test.each([
   }
 })
 
-test('those with more of the words come first', async () => {
+test('passages with more keywords come first', async () => {
   const query = 'word9 word13 word16 word19'
   const found = await search(owner, query, passagesFirst)
   const counts = found.map(({ text }) => {
     const words = new Set(text.split(' '))
     return query.split(' ').filter((word) => words.has(word)).length
   })
-  // Below all but one, how often a word is there counts as well.
+  // Below the tier of all but one, frequency counts as well.
   const tiers = counts.map((count) => Math.max(count, 2))
   expect(tiers).toEqual(tiers.toSorted((one, other) => other - one))
   expect(new Set(tiers).size).toBeGreaterThan(1)
@@ -86,7 +86,7 @@ async function search(userId: string, query: string, tuning: SearchTuning) {
   }))
 }
 
-/** Of words of which the first are in most texts, the last in few. */
+/** A text of words with a skewed distribution. */
 function textOf(words: number): string {
   const any = () => dice.upTo(vocabularySize)
   return Array.from({ length: words }, () => `word${Math.min(any(), any(), any())}`).join(' ')

@@ -18,21 +18,23 @@ import {
 } from '#test/support/file-gateway.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { type IngestWorld, startIngestWorld } from './ingest-world.ts'
+import { type IngestHarness, startIngestHarness } from './ingest-harness.ts'
 
 const secret = 'the secret of a test of routes alone'
 const ann: Person = { subject: 'ann', groups: ['users'] }
 const bob: Person = { subject: 'bob', groups: ['users'] }
 
 let database: TestDatabase
-let world: IngestWorld
+let harness: IngestHarness
 let gateway: FileGateway
 let stop: () => Promise<void>
 let url: string
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  world = await startIngestWorld(database, database.place.dataFolder, { owner: principalOf(ann) })
+  harness = await startIngestHarness(database, database.place.dataFolder, {
+    owner: principalOf(ann),
+  })
   gateway = await startFileGateway(database)
   const config = loadConfig({ JWT_SECRET: secret, PORT: '0' })
   const now = () => new Date()
@@ -49,7 +51,7 @@ beforeAll(async () => {
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
     .use(
-      mountEndpoints(ingestEndpoints({ files: world.files, ingest: world.ingest }), {
+      mountEndpoints(ingestEndpoints({ files: harness.files, ingest: harness.ingest }), {
         auth,
         config,
         describe: describeEndpoint,
@@ -64,7 +66,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await stop()
-  await world.close()
+  await harness.close()
   await gateway.stop()
   await database.close()
 })
@@ -79,9 +81,9 @@ async function reprocess({ subject, groups }: Person, id: string) {
   return { status: answer.status, body: Object(await answer.json()), headers: answer.headers }
 }
 
-test('a file is read again for who may change it, and for nobody else', async () => {
-  const id = await world.upload('a.txt', 'A text to be read twice.')
-  await world.settled()
+test('reprocessing needs the role editor', async () => {
+  const id = await harness.upload('a.txt', 'A text to be read twice.')
+  await harness.settled()
   expect(outcome(await reprocess(bob, id))).toBe('404 not_found')
   await gateway.share(
     ann,
@@ -95,14 +97,14 @@ test('a file is read again for who may change it, and for nobody else', async ()
   expect(accepted.status).toBe(202)
   expect(accepted.body).toMatchObject({ id, object: 'file', filename: 'a.txt' })
   expect(accepted.headers.get('etag')).not.toBeNull()
-  await world.settled()
-  expect(await world.state(id)).toMatchObject({ state: 'done' })
+  await harness.settled()
+  expect(await harness.state(id)).toMatchObject({ state: 'done' })
 })
 
-test('a file that is being read is not read again', async () => {
-  const embedder = world.embedders.get('local-hash')
+test('reprocessing a file in progress is a conflict', async () => {
+  const embedder = harness.embedders.get('local-hash')
   const open = Promise.withResolvers<void>()
-  world.embedders.set('local-hash', {
+  harness.embedders.set('local-hash', {
     model: 'local-hash',
     async embed(texts, options) {
       await open.promise
@@ -110,9 +112,9 @@ test('a file that is being read is not read again', async () => {
       return embedder.embed(texts, options)
     },
   })
-  const id = await world.upload('b.txt', 'A text that takes its time.')
+  const id = await harness.upload('b.txt', 'A text that takes its time.')
   expect(outcome(await reprocess(ann, id))).toBe('409 already_processing')
   open.resolve()
-  await world.settled()
-  expect(await world.state(id)).toMatchObject({ state: 'done', attempts: 1 })
+  await harness.settled()
+  expect(await harness.state(id)).toMatchObject({ state: 'done', attempts: 1 })
 })
