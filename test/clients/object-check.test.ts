@@ -50,37 +50,37 @@ const right: [what: string, body: JsonObject][] = [
     { ...page, data: [message, foreign], last_id: 'mcp_1' },
   ],
   ['an empty page', { object: 'list', data: [], first_id: null, last_id: null, has_more: false }],
-  ['what was deleted', { id: 'resp_1', object: 'response.deleted', deleted: true }],
-  ['a count', { object: 'response.input_tokens', input_tokens: 1 }],
+  ['a deletion', { id: 'resp_1', object: 'response.deleted', deleted: true }],
+  ['a token count', { object: 'response.input_tokens', input_tokens: 1 }],
   ['an error', { error }],
-  ['an object of other routes', { object: 'model', id: 'm' }],
+  ['an object of other endpoints', { object: 'model', id: 'm' }],
 ]
 
 const wrong: [what: string, body: JsonObject][] = [
-  ['a page whose last id is another', { ...page, last_id: 'msg_2' }],
-  ['a page with something that is no item', { ...page, data: [message, null] }],
+  ['a page with a wrong last id', { ...page, last_id: 'msg_2' }],
+  ['a page with an invalid item', { ...page, data: [message, null] }],
   [
     'a page with an item without an id',
     { ...page, data: [{ ...message, id: undefined }], first_id: undefined, last_id: undefined },
   ],
-  ['a page that does not say whether there is more', { ...page, has_more: null }],
+  ['a page without has_more', { ...page, has_more: null }],
   [
-    'something deleted that says more',
+    'a deletion with further fields',
     { id: 'resp_1', object: 'response.deleted', deleted: true, at: 1 },
   ],
-  ['a count that is none', { object: 'response.input_tokens', input_tokens: null }],
-  ['an error that lacks a field', { error: { ...error, param: undefined } }],
-  ['an error that has another field', { error: { ...error, stack: 'at …' } }],
-  ['an error without words', { error: { ...error, message: null } }],
+  ['an invalid token count', { object: 'response.input_tokens', input_tokens: null }],
+  ['an error without a field', { error: { ...error, param: undefined } }],
+  ['an error with an unknown field', { error: { ...error, stack: 'at …' } }],
+  ['an error without a message', { error: { ...error, message: null } }],
 ]
 
 const wrongByDocument: [what: string, body: JsonObject][] = [
   ['a compaction without usage', { ...compaction, usage: null }],
   [
-    'a compaction with an item that is not whole',
+    'a compaction with an incomplete item',
     { ...compaction, output: [{ ...message, role: undefined }] },
   ],
-  ['a page with an item that is not whole', { ...page, data: [{ ...message, status: 'done' }] }],
+  ['a page with an incomplete item', { ...page, data: [{ ...message, status: 'done' }] }],
   ['a response without its fields', { object: 'response', id: 'resp_1' }],
 ]
 

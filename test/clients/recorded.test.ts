@@ -3,11 +3,6 @@ import { createOpenResponses } from '@ai-sdk/open-responses'
 import { createOpenAI } from '@ai-sdk/openai'
 import { Agent, OpenAIProvider, Runner } from '@openai/agents'
 import { type LanguageModel, streamText } from 'ai'
-import {
-  type AnswerContent,
-  contentOfChat,
-  contentOfResponsesStream,
-} from '#test/support/answer-content.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { stopUpstreams, upstreamThat } from '#test/support/generations.ts'
@@ -18,6 +13,11 @@ import {
   recordingsExist,
 } from '#test/support/recordings.ts'
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
+import {
+  contentOfChat,
+  contentOfResponsesStream,
+  type ResponseContent,
+} from '#test/support/response-content.ts'
 
 /** Recorded responses of real servers in each client. */
 
@@ -67,8 +67,8 @@ describe.skipIf(!recordingsExist)('recorded traffic', () => {
   })
 
   /** The parts of a stream as the AI SDK returns them. */
-  async function readContent(model: LanguageModel): Promise<AnswerContent> {
-    const content: AnswerContent = { text: '', reasoning: '', calls: [] }
+  async function readContent(model: LanguageModel): Promise<ResponseContent> {
+    const content: ResponseContent = { text: '', reasoning: '', calls: [] }
     const { stream } = streamText({ model, prompt: 'x', maxRetries: 0, onError: () => {} })
     for await (const part of stream) {
       if (part.type === 'error') throw part.error

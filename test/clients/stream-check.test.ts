@@ -41,8 +41,8 @@ const insert = (at: number, frame: Frame) => number(whole.toSpliced(at, 0, frame
 
 const broken: [what: string, frames: () => Frame[]][] = [
   ['a counter that begins at 1', () => number(whole, 1)],
-  ['a number that is missing', () => whole.toSpliced(5, 1)],
-  ['a number that comes twice', () => whole.toSpliced(5, 0, ...whole.slice(5, 6))],
+  ['a missing number', () => whole.toSpliced(5, 1)],
+  ['a duplicated number', () => whole.toSpliced(5, 0, ...whole.slice(5, 6))],
   ['no response.created', () => without(0)],
   ['response.created twice', () => twice(0)],
   ['no terminal event', () => without(last)],
@@ -50,52 +50,49 @@ const broken: [what: string, frames: () => Frame[]][] = [
   ['an item before the response is in progress', () => without(find('in_progress'))],
   ['an event of a vendor', () => insert(4, { type: 'acme:trace' })],
   ['an event between items', () => insert(find('output_item.added'), { type: 'keepalive' })],
-  ['an id of the response that changes', () => replace(last, inResponse({ id: 'resp_2' }))],
+  ['a response id that changes', () => replace(last, inResponse({ id: 'resp_2' }))],
   ['a model that changes', () => replace(1, inResponse({ model: 'n' }))],
-  ['a status that is not that of its event', () => replace(last, inResponse({ status: 'failed' }))],
+  ['a status that does not match its event', () => replace(last, inResponse({ status: 'failed' }))],
   [
-    'a queued response that says it is in progress',
+    'a queued response with the status in_progress',
     () => replace(1, inResponse({ status: 'in_progress' })),
   ],
-  [
-    'a response that was completed before its end',
-    () => replace(2, inResponse({ completed_at: 2 })),
-  ],
+  ['a completed response before its end', () => replace(2, inResponse({ completed_at: 2 }))],
   ['usage before the end', () => replace(2, inResponse({ usage: {} }))],
   ['output at the beginning', () => replace(0, inResponse({ output: [{}] }))],
   ['no output at the end', () => replace(last, inResponse({ output: [] }))],
   ['an item that is never added', () => without(find('output_item.added', 'message'))],
   ['an item that is never done', () => without(find('output_item.done', 'message'))],
   ['an item that is added twice', () => twice(find('output_item.added', 'message'))],
-  ['an index with a hole', () => replace(find('output_text.delta'), () => ({ output_index: 20 }))],
+  ['an index gap', () => replace(find('output_text.delta'), () => ({ output_index: 20 }))],
   ['a delta of another item', () => replace(find('output_text.delta'), () => ({ item_id: 'x' }))],
   [
     'an item that ends with another id',
     () => replace(find('output_item.done'), inItem({ id: 'x' })),
   ],
   [
-    'an item that ends as another type',
+    'an item that ends with another type',
     () => replace(find('output_item.done'), inItem({ type: 'message' })),
   ],
-  ['an id that two items have', () => sameIds()],
-  ['an item that is left open', () => everyMessage({ status: 'in_progress' })],
+  ['two items with one id', () => sameIds()],
+  ['an item without its end', () => everyMessage({ status: 'in_progress' })],
   ['an incomplete item in a completed response', () => everyMessage({ status: 'incomplete' })],
   ['a text without content_part.added', () => without(find('content_part.added'))],
   ['a text without content_part.done', () => without(find('content_part.done'))],
   ['a text without output_text.done', () => without(find('output_text.done'))],
   ['a delta after its end', () => swapped(find('output_text.annotation.added'))],
-  ['a delta that is lost', () => without(find('output_text.delta'))],
-  ['a delta that comes twice', () => twice(find('output_text.delta'))],
+  ['a missing delta', () => without(find('output_text.delta'))],
+  ['a duplicated delta', () => twice(find('output_text.delta'))],
   [
-    'another text at the end of the part',
+    'a different text at the end of the part',
     () => replace(find('output_text.done'), () => ({ text: 'No.' })),
   ],
   ['another content_index', () => replace(find('output_text.delta'), () => ({ content_index: 1 }))],
   [
-    'log probabilities that are lost',
+    'missing log probabilities',
     () => replace(find('output_text.delta'), () => ({ logprobs: [{}] })),
   ],
-  ['a citation that is lost', () => without(find('output_text.annotation.added'))],
+  ['a missing citation', () => without(find('output_text.annotation.added'))],
   [
     'another annotation_index',
     () => replace(find('output_text.annotation.added'), () => ({ annotation_index: 1 })),
@@ -106,7 +103,7 @@ const broken: [what: string, frames: () => Frame[]][] = [
   ],
   ['a summary without its part', () => without(find('reasoning_summary_part.added'))],
   [
-    'a summary_index with a hole',
+    'a summary_index gap',
     () => replace(find('reasoning_summary_text.delta'), () => ({ summary_index: 1 })),
   ],
   [
@@ -117,27 +114,30 @@ const broken: [what: string, frames: () => Frame[]][] = [
       })),
   ],
   [
-    'a summary that says something else',
+    'a different summary at its end',
     () => replace(find('reasoning_summary_text.done'), () => ({ text: 'No.' })),
   ],
-  ['arguments that do not add up', () => without(find('function_call_arguments.delta'))],
+  ['arguments that differ from their deltas', () => without(find('function_call_arguments.delta'))],
   ['arguments without their end', () => without(find('function_call_arguments.done'))],
-  ['a call without an id for its answer', () => everyCall({ call_id: '' })],
+  ['a call without a call_id', () => everyCall({ call_id: '' })],
   [
-    'input of a custom call that does not add up',
+    'custom call input that differs from its deltas',
     () => without(find('custom_tool_call_input.delta')),
   ],
-  ['arguments of an MCP call that do not add up', () => without(find('mcp_call_arguments.delta'))],
+  [
+    'MCP call arguments that differ from their deltas',
+    () => without(find('mcp_call_arguments.delta')),
+  ],
   ['arguments of an MCP call without their end', () => without(find('mcp_call_arguments.done'))],
   [
-    'a stage that nobody knows',
+    'an unknown progress event',
     () =>
       replace(find('file_search_call.searching'), () => ({
         type: 'response.file_search_call.failed',
       })),
   ],
   [
-    'a stage of another kind',
+    'a progress event of another type',
     () =>
       replace(find('file_search_call.searching'), () => ({
         type: 'response.web_search_call.searching',
@@ -156,7 +156,7 @@ const broken: [what: string, frames: () => Frame[]][] = [
     () => replace(find('output_item.done', 'mcp_list_tools'), inItem({ tools: null })),
   ],
   [
-    'a heartbeat that lacks an item',
+    'a heartbeat without an item',
     () => replace(find('in_progress', '', 1), inResponse({ output: [] })),
   ],
 ]
@@ -225,8 +225,8 @@ describe('the validation of streams', () => {
 
   const wires: [what: string, wire: string][] = [
     ['a stream without [DONE]', wireOf(whole).replace('data: [DONE]\n\n', '')],
-    ['a stream that goes on behind [DONE]', `${wireOf(whole)}: more\n\n`],
-    ['an event that has another name', wireOf(whole).replace('event: response.c', 'event: c')],
+    ['a stream that continues after [DONE]', `${wireOf(whole)}: more\n\n`],
+    ['an event with a different name', wireOf(whole).replace('event: response.c', 'event: c')],
     ['an event without a name', wireOf(whole).replace('event: response.created\n', '')],
     ['a comment', wireOf(whole).replace('\n\n', '\n\n: alive\n\n')],
   ]
@@ -252,10 +252,10 @@ describe('the validation of endings', () => {
 
   const right: [what: string, frames: Frame[]][] = [
     ['a failure', failed(wireError, {})],
-    ['an answer that was cut', ended(limited)],
-    ['an answer that was cancelled', ended({ status: 'cancelled' })],
+    ['a truncated response', ended(limited)],
+    ['a cancelled response', ended({ status: 'cancelled' })],
     [
-      'an answer that was cancelled while it was queued',
+      'a response cancelled while queued',
       number([...short.slice(0, 2), ...ended({ status: 'cancelled' }).slice(-1)]),
     ],
   ]
@@ -264,17 +264,17 @@ describe('the validation of endings', () => {
   })
 
   const wrong: [what: string, frames: Frame[]][] = [
-    ['a failure that is not told first', number(failed(wireError, {}).toSpliced(3, 1))],
-    ['a failure that is told flat only', failed(error, {})],
-    ['a failure that is told nested only', failed({ error }, {})],
+    ['a failure without an error event', number(failed(wireError, {}).toSpliced(3, 1))],
+    ['an error event with flat fields only', failed(error, {})],
+    ['an error event with nested fields only', failed({ error }, {})],
     [
-      'a failure that is told as another',
+      'an error event with a different error',
       failed(wireError, { error: { ...error, message: 'Else.' } }),
     ],
     ['a failure without its error', failed(wireError, { error: null })],
-    ['an error behind which nothing comes', failed(wireError, {}).slice(0, -1)],
-    ['an answer that was cut without a reason', ended({ ...limited, incomplete_details: null })],
-    ['a cancelled answer with a reason', ended({ ...limited, status: 'cancelled' })],
+    ['an error event without a following event', failed(wireError, {}).slice(0, -1)],
+    ['an incomplete response without a reason', ended({ ...limited, incomplete_details: null })],
+    ['a cancelled response with a reason', ended({ ...limited, status: 'cancelled' })],
     ['another status', ended({ status: 'completed' })],
   ]
   test.each(wrong)('rejects %s', (_, frames) => {

@@ -84,19 +84,19 @@ function answerFaults(
 /** What the schema rejects, or the fields that it does not document. */
 function faultsWithin(document: ApiDocument, schema: unknown, value: unknown): string[] {
   const faults = document.faultsOf(schema, value)
-  return faults.length > 0 ? faults : untoldFields(document, { schema, value, at: '#' })
+  return faults.length > 0 ? faults : undocumentedFields(document, { schema, value, at: '#' })
 }
 
-type Place = { schema: unknown; value: unknown; at: string }
+type SchemaValue = { schema: unknown; value: unknown; at: string }
 
-function untoldFields(document: ApiDocument, { schema, value, at }: Place): string[] {
+function undocumentedFields(document: ApiDocument, { schema, value, at }: SchemaValue): string[] {
   if (typeof value !== 'object' || value === null) return []
   const shapes = shapesOf(document, schema, value)
   const items = shapes.map((shape) => shape['items']).filter((one) => one !== undefined)
   if (Array.isArray(value)) {
     const parts = items.length === 0 ? [] : value
     return parts.flatMap((item, index) =>
-      untoldFields(document, { schema: { anyOf: items }, value: item, at: `${at}/${index}` }),
+      undocumentedFields(document, { schema: { anyOf: items }, value: item, at: `${at}/${index}` }),
     )
   }
   // A map or an open object allows any field.
@@ -105,7 +105,7 @@ function untoldFields(document: ApiDocument, { schema, value, at }: Place): stri
     const documented = shapes.flatMap((shape) => asRecord(shape['properties'])[name] ?? [])
     const place = `${at}/${name}`
     if (documented.length === 0) return [`${place}: the document does not tell of this field`]
-    return untoldFields(document, { schema: { anyOf: documented }, value: field, at: place })
+    return undocumentedFields(document, { schema: { anyOf: documented }, value: field, at: place })
   })
 }
 

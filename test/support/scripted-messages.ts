@@ -1,12 +1,12 @@
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import type { ReplayAnswer } from './replay-upstream.ts'
 import {
   errorAnswer,
   faultOf,
   readMessages,
   redactedThought,
   signatureOf,
-} from './messages-answers.ts'
-import type { ReplayAnswer } from './replay-upstream.ts'
+} from './strict-messages-upstream.ts'
 
 /**
  * A native Messages upstream whose response depends on the request, like the other client test

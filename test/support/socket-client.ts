@@ -25,10 +25,10 @@ export type SocketClient = {
   /**
    * Requests a response and reads its events to the end, which are validated, or one error frame.
    */
-  turn(body: object): Promise<TurnAnswer>
+  turn(body: object): Promise<SocketResponse>
 }
 
-export type TurnAnswer = {
+export type SocketResponse = {
   readonly events: readonly JsonObject[]
   /** The response of the last event; undefined after an error frame. */
   readonly response: JsonObject | undefined
@@ -108,7 +108,7 @@ export async function openSocket(
 }
 
 /** Validates the events of one response like those of a stream. */
-export async function readTurn(texts: readonly string[]): Promise<TurnAnswer> {
+export async function readTurn(texts: readonly string[]): Promise<SocketResponse> {
   const events = texts.map(readText)
   const [first] = events
   if (texts.length === 1 && first !== undefined && isRefusal(texts[0] ?? '')) {

@@ -22,7 +22,7 @@ type Answer = {
 const fixtures = join(import.meta.dir, '../fixtures/chat-completions')
 
 /** A complete response, or the failure that ends it. */
-function expectSameAnswer(protocol: DecodedProtocol, bytes: Uint8Array): void {
+function expectSameResult(protocol: DecodedProtocol, bytes: Uint8Array): void {
   const decoded = decodeReads(protocol, [bytes])
   const { batches, failure } = decoded
   const asResponse = renderDecoded(decoded)
@@ -122,11 +122,11 @@ function listOf(value: unknown): JsonObject[] {
 describe.skipIf(!recordingsExist)('recorded streams', () => {
   for (const protocol of ['chat-completions', 'responses', 'messages'] as const) {
     test.each(recordedStreamNames(protocol))(`${protocol}/%s`, (name) => {
-      expectSameAnswer(protocol, new TextEncoder().encode(recordedStream(protocol, name)))
+      expectSameResult(protocol, new TextEncoder().encode(recordedStream(protocol, name)))
     })
   }
 })
 
 test.each(readdirSync(fixtures))('fixture %s', (name) => {
-  expectSameAnswer('chat-completions', readFileSync(join(fixtures, name)))
+  expectSameResult('chat-completions', readFileSync(join(fixtures, name)))
 })

@@ -11,7 +11,6 @@ import {
   wrapLanguageModel,
 } from 'ai'
 import { z } from 'zod'
-import { begunAnswer } from '#test/support/begun-answers.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
@@ -20,7 +19,8 @@ import {
   scriptedAnswer,
   startMessageClients,
 } from '#test/support/message-clients.ts'
-import { errorAnswer, signatureOf } from '#test/support/messages-answers.ts'
+import { errorAnswer, signatureOf } from '#test/support/strict-messages-upstream.ts'
+import { unfinishedResponse } from '#test/support/unfinished-response.ts'
 
 /** The AI SDK with its provider of the Messages format. */
 
@@ -183,7 +183,7 @@ describe.each(messageKinds)(
     })
 
     test('aborting a request aborts the upstream request', async () => {
-      if (kind !== 'demo') world.upstream.answer(begunAnswer(kind))
+      if (kind !== 'demo') world.upstream.answer(unfinishedResponse(kind))
       const stopping = new AbortController()
       const { stream } = streamText({
         model: open(slow),

@@ -125,7 +125,7 @@ describe.each(sdks)('the package $sdk reports invalid content', ({ Sdk }) => {
   const source = (fields: object) => [{ type: 'image', source: fields }]
   const refused: [what: string, content: unknown, words: string][] = [
     [
-      'an image that is not one',
+      'invalid image data',
       source({ type: 'base64', media_type: 'image/tiff', data: png }),
       'image/jpeg',
     ],
@@ -139,30 +139,22 @@ describe.each(sdks)('the package $sdk reports invalid content', ({ Sdk }) => {
       source({ type: 'base64', media_type: 'image/png', data: `data:image/png;base64,${png}` }),
       'base64',
     ],
-    ['an image in a file of the vendor', source({ type: 'file', file_id: 'file_1' }), 'file'],
+    ['an image file of the vendor', source({ type: 'file', file_id: 'file_1' }), 'file'],
+    ['a private address', source({ type: 'url', url: 'http://10.0.0.8/cat.png' }), 'not public'],
+    ['a loopback address', source({ type: 'url', url: 'http://localhost/cat.png' }), 'not public'],
     [
-      'an address that is not public',
-      source({ type: 'url', url: 'http://10.0.0.8/cat.png' }),
-      'not public',
-    ],
-    [
-      'an address of this machine',
-      source({ type: 'url', url: 'http://localhost/cat.png' }),
-      'not public',
-    ],
-    [
-      'an address of the machine’s own',
+      'a link-local address',
       source({ type: 'url', url: 'http://[::ffff:169.254.169.254]/x' }),
       'not public',
     ],
-    ['an address of a file', source({ type: 'url', url: 'file:///etc/passwd' }), 'https'],
+    ['a file URL', source({ type: 'url', url: 'file:///etc/passwd' }), 'https'],
     [
       'an image over the limit',
       source({ type: 'base64', media_type: 'image/png', data: 'A'.repeat(14_000_004) }),
       'exceeds the maximum',
     ],
     [
-      'a document that is a program',
+      'a document with a media type of a program',
       [{ type: 'document', source: { type: 'base64', media_type: 'application/x-sh', data: pdf } }],
       'application/pdf',
     ],

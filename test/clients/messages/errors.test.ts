@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
-import { begunAnswer } from '#test/support/begun-answers.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
   type MessageClients,
@@ -9,8 +8,9 @@ import {
   sdks,
   startMessageClients,
 } from '#test/support/message-clients.ts'
-import { errorAnswer } from '#test/support/messages-answers.ts'
 import type { ReplayAnswer } from '#test/support/replay-upstream.ts'
+import { errorAnswer } from '#test/support/strict-messages-upstream.ts'
+import { unfinishedResponse } from '#test/support/unfinished-response.ts'
 
 /** Failures in the `@anthropic-ai/sdk` package, in each of its dialects. */
 
@@ -232,7 +232,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
   })
 
   test('keeps the output before the upstream disconnected, and reports the failure', async () => {
-    world.upstream.answer({ ...begunAnswer(kind), ending: 'cut' })
+    world.upstream.answer({ ...unfinishedResponse(kind), ending: 'cut' })
     const stream = client.messages.stream({ model, ...hello })
     const failure = await stream.finalMessage().catch((error) => error)
     expect(failure).toBeInstanceOf(Sdk.APIError)
@@ -242,7 +242,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
   })
 
   test('aborts the upstream request when it aborts a stream', async () => {
-    world.upstream.answer(begunAnswer(kind))
+    world.upstream.answer(unfinishedResponse(kind))
     const { aborted } = world.upstream.connections
     const stream = client.messages.stream({ model, ...hello })
     stream.on('text', () => stream.abort())
@@ -253,7 +253,7 @@ describe.each(matrix)('the package $sdk over a $kind upstream', ({ sdk, Sdk, kin
   })
 
   test('aborts the upstream request when it breaks out of the event loop', async () => {
-    world.upstream.answer(begunAnswer(kind))
+    world.upstream.answer(unfinishedResponse(kind))
     const { aborted } = world.upstream.connections
     const events = await client.messages.create({ model, ...hello, stream: true })
     for await (const { type } of events) if (type === 'content_block_delta') break

@@ -3,13 +3,13 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { zodOutputFormat as olderZodOutputFormat } from '@anthropic-ai/sdk-0137/helpers/zod'
 import { z } from 'zod'
-import { begunAnswer } from '#test/support/begun-answers.ts'
 import {
   type MessageClients,
   scriptedAnswer,
   sdkMatrix,
   startMessageClients,
 } from '#test/support/message-clients.ts'
+import { unfinishedResponse } from '#test/support/unfinished-response.ts'
 
 /** Stop sequences and output formats in the `@anthropic-ai/sdk` package. */
 
@@ -87,7 +87,7 @@ const translated = sdkMatrix.filter(({ kind }) => kind === 'chat' || kind === 'r
 describe.each(translated)('the package $sdk over a $kind upstream', ({ Sdk, kind, model }) => {
   test('aborts the upstream request at the stop sequence', async () => {
     const { aborted } = world.upstream.connections
-    world.upstream.answer(begunAnswer(kind, ['one two E', 'ND three']))
+    world.upstream.answer(unfinishedResponse(kind, ['one two E', 'ND three']))
     const params = { ...hello, model, stop_sequences: ['END'] }
     const message = await world.client(Sdk).messages.stream(params).finalMessage()
     expect(textOf(message)).toBe('one two ')

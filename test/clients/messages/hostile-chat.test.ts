@@ -6,7 +6,7 @@ import {
 } from '#test/support/message-clients.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
-import { askEverybody, type Outcome } from './everybody.ts'
+import { type Outcome, sendWithEveryClient } from './every-client.ts'
 
 /**
  * What breaks clients of the Messages format never reaches them, however a chat upstream behaves.
@@ -43,12 +43,12 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     expectedOutcome,
   ],
   [
-    'lines that end otherwise',
+    'other line endings',
     chatStream([...hello, done, usage]).replaceAll('\n', '\r\n'),
     expectedOutcome,
   ],
   [
-    'chunks that nobody knows',
+    'unknown chunks',
     [
       { object: 'trace' },
       ...hello,
@@ -59,15 +59,15 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     ],
     expectedOutcome,
   ],
-  ['a reason to stop that nobody knows', [...hello, chunk({}, 'tired'), usage], expectedOutcome],
-  ['usage that never comes', [...hello, done], expectedOutcome],
+  ['an unknown finish reason', [...hello, chunk({}, 'tired'), usage], expectedOutcome],
+  ['no usage', [...hello, done], expectedOutcome],
   [
     'usage in each chunk',
     [...hello.map((piece) => ({ ...piece, ...usage, choices: piece.choices })), done],
     expectedOutcome,
   ],
   [
-    'usage that is none',
+    'invalid usage',
     [...hello, done, { choices: [], usage: { prompt_tokens: -1, completion_tokens: 'x' } }],
     expectedOutcome,
   ],
@@ -88,7 +88,7 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     called,
   ],
   [
-    'a call whose id and name come again',
+    'a call whose id and name are repeated',
     [
       calls(call(0, 'a', '{"city":', weather)),
       calls(call(0, 'a', '"Oslo"}', weather)),
@@ -108,7 +108,7 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     called,
   ],
   [
-    'ids in signs that may not be sent back',
+    'ids with invalid characters',
     [
       calls(call(0, 'functions.get:0', oslo, weather)),
       calls(call(1, 'functions.get:1', rome, weather)),
@@ -117,12 +117,12 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     called,
   ],
   [
-    'one id of two calls',
+    'one id for two calls',
     [calls(call(0, 'a', oslo, weather), call(1, 'a', rome, weather)), done],
     called,
   ],
   [
-    'arguments that are an object',
+    'arguments as an object',
     [calls(call(0, 'a', { city: 'Oslo' }, weather)), calls(call(1, 'b', rome, weather)), done],
     called,
   ],
@@ -132,12 +132,12 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     { text: '', calls: [{}], stop: 'tool_use' },
   ],
   [
-    'an empty text in front of a call',
+    'an empty text before a call',
     [text(''), text(null), calls(call(0, 'a', oslo, weather), call(1, 'b', rome, weather)), done],
     called,
   ],
   [
-    'a call that begins where a text ends',
+    'a call without the end of a text',
     [
       {
         ...text('Let me see.'),
@@ -154,34 +154,34 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
     { text: 'Let me see.', calls: [{ city: 'Oslo' }], stop: 'tool_use' },
   ],
   [
-    'text behind calls',
+    'text after calls',
     [calls(call(0, 'a', oslo, weather)), text('So.'), done],
     { text: 'So.', calls: [{ city: 'Oslo' }], stop: 'tool_use' },
   ],
   [
-    'thoughts in the middle of a text',
+    'reasoning within a text',
     [text('Hello '), chunk({ reasoning_content: 'Hm.' }), text('wörld'), done],
     expectedOutcome,
   ],
-  ['arguments that are no JSON', [calls(call(0, 'a', '{"city": "Os', weather)), done], 'failure'],
-  ['arguments that are no object', [calls(call(0, 'a', '["Oslo"]', weather)), done], 'failure'],
+  ['arguments that are not JSON', [calls(call(0, 'a', '{"city": "Os', weather)), done], 'failure'],
+  ['arguments that are not an object', [calls(call(0, 'a', '["Oslo"]', weather)), done], 'failure'],
   [
     'an error in the middle',
     [...hello, { error: { message: 'Out of memory', type: 'server_error', code: null } }],
     'failure',
   ],
   [
-    'an error in place of an answer',
+    'an error instead of a response',
     [{ error: { message: 'Overloaded', type: 'overloaded_error', code: 529 } }],
     529,
   ],
-  ['an answer that says nothing', [done, usage], { text: '', calls: [], stop: 'end_turn' }],
-  ['an answer without its end', chatStream(hello).replace('data: [DONE]\n\n', ''), 'failure'],
+  ['an empty response', [done, usage], { text: '', calls: [], stop: 'end_turn' }],
+  ['a response without its end', chatStream(hello).replace('data: [DONE]\n\n', ''), 'failure'],
   ['an end without a reason', hello, 'failure'],
-  ['text behind the end', [...hello, done, text(' and more'), usage], expectedOutcome],
-  ['an end that comes twice', [...hello, done, done, usage], expectedOutcome],
+  ['text after the end', [...hello, done, text(' and more'), usage], expectedOutcome],
+  ['a duplicated end', [...hello, done, done, usage], expectedOutcome],
   [
-    'an answer that is filtered',
+    'a filtered response',
     [text('Hello wörld'), chunk({}, 'content_filter')],
     { text: 'Hello wörld', calls: [], stop: 'refusal' },
   ],
@@ -189,5 +189,5 @@ const scenarios: [never: string, body: unknown[] | string, outcome: Outcome][] =
 
 test.each(scenarios)('no client receives %s', async (_, events, outcome) => {
   world.upstream.answer({ body: typeof events === 'string' ? events : chatStream(events) })
-  await askEverybody(world, 'chat', outcome)
+  await sendWithEveryClient(world, 'chat', outcome)
 })

@@ -7,7 +7,7 @@ import {
   startMessageClients,
 } from '#test/support/message-clients.ts'
 import { blockEvents, messageStart, messageWire } from '#test/support/scripted-messages.ts'
-import { askEverybody, type Outcome } from './everybody.ts'
+import { type Outcome, sendWithEveryClient } from './every-client.ts'
 
 /**
  * What breaks clients of the Messages format never reaches them, however a native upstream behaves.
@@ -55,12 +55,12 @@ const called: Outcome = { text: '', calls: [{ city: 'Oslo' }, { city: 'Rome' }],
 
 const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome][] = [
   [
-    'comments and pings that lead to nothing',
+    'comments and unused pings',
     `: hi\n\nevent: ping\ndata: {"type":"ping"}\n\n${messageWire([messageStart, ...hello, ...end('end_turn')])}: bye\n\n`,
     expectedOutcome,
   ],
   [
-    'fields that nobody knows',
+    'unknown fields',
     [
       { ...messageStart, trace: 1 },
       ...hello.map((event) => ({ ...event, trace: {} })),
@@ -69,7 +69,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'an event that nobody knows',
+    'an unknown event',
     [messageStart, { type: 'vendor_trace', at: 1 }, ...hello, ...end('end_turn')],
     expectedOutcome,
   ],
@@ -106,7 +106,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'a beginning that says little',
+    'a minimal message_start',
     [
       { type: 'message_start', message: { id: 'x', usage: { input_tokens: 1 } } },
       ...hello,
@@ -114,10 +114,14 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     ],
     expectedOutcome,
   ],
-  ['no beginning at all', [...hello, ...end('end_turn')], expectedOutcome],
-  ['two beginnings', [messageStart, messageStart, ...hello, ...end('end_turn')], expectedOutcome],
+  ['no message_start', [...hello, ...end('end_turn')], expectedOutcome],
   [
-    'thoughts inside of a text',
+    'two message_start events',
+    [messageStart, messageStart, ...hello, ...end('end_turn')],
+    expectedOutcome,
+  ],
+  [
+    'thinking within a text',
     [
       messageStart,
       start(0, shell),
@@ -129,7 +133,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'text inside of a call',
+    'text within a call',
     [
       messageStart,
       start(0, tool('a')),
@@ -142,17 +146,17 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     { ...called, text: 'so' },
   ],
   [
-    'input that is no JSON',
+    'input that is not JSON',
     [messageStart, start(0, tool('a')), json(0, '{"city": "Os'), stop(0), ...end('tool_use')],
     'failure',
   ],
   [
-    'input that is no object',
+    'input that is not an object',
     [messageStart, start(0, tool('a')), json(0, '["Oslo"]'), stop(0), ...end('tool_use')],
     'failure',
   ],
   [
-    'input that comes whole',
+    'input in one piece',
     [
       messageStart,
       start(0, { ...tool('a'), input: { city: 'Oslo' } }),
@@ -164,7 +168,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     called,
   ],
   [
-    'one id of two calls',
+    'one id for two calls',
     [
       messageStart,
       ...blockEvents({ ...tool('a'), input: { city: 'Oslo' } }, 0),
@@ -184,18 +188,18 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     'failure',
   ],
   [
-    'an error in place of an answer',
+    'an error instead of a response',
     [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }],
     529,
   ],
-  ['an answer that breaks off', [messageStart, start(0, shell), text(0, 'Hello')], 'failure'],
+  ['a truncated response', [messageStart, start(0, shell), text(0, 'Hello')], 'failure'],
   [
-    'an answer without its last event',
+    'a response without its last event',
     [messageStart, ...hello, ...end('end_turn').slice(0, 1)],
     expectedOutcome,
   ],
   [
-    'a block that does not end',
+    'a block without its stop',
     [messageStart, ...hello.slice(0, -1), ...end('end_turn')],
     expectedOutcome,
   ],
@@ -211,7 +215,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'events behind the end',
+    'events after the end',
     [
       messageStart,
       ...hello,
@@ -221,12 +225,12 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'an end that comes twice',
+    'a duplicated end',
     [messageStart, ...hello, ...end('end_turn').slice(0, 1), ...end('end_turn')],
     expectedOutcome,
   ],
   [
-    'thoughts without a signature',
+    'thinking without a signature',
     [
       messageStart,
       start(0, { type: 'thinking', thinking: '' }),
@@ -238,7 +242,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'calls that it denies',
+    'calls with another stop reason',
     [
       messageStart,
       ...blockEvents({ ...tool('a'), input: { city: 'Oslo' } }, 0),
@@ -253,7 +257,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
     expectedOutcome,
   ],
   [
-    'another protocol’s end',
+    'the end of another protocol',
     `${messageWire([messageStart, ...hello, ...end('end_turn')])}data: [DONE]\n\n`,
     expectedOutcome,
   ],
@@ -261,7 +265,7 @@ const scenarios: [never: string, events: JsonObject[] | string, outcome: Outcome
 
 test.each(scenarios)('no client receives %s', async (_, events, outcome) => {
   world.upstream.answer({ body: typeof events === 'string' ? events : messageWire(events) })
-  await askEverybody(world, 'messages', outcome)
+  await sendWithEveryClient(world, 'messages', outcome)
 })
 
 /** The protocol grows: clients may use features of the vendor that the gateway does not know. */

@@ -74,7 +74,7 @@ const turns: Turn[] = [
 ]
 
 /** The upstream requests of the turns of one session, as sent. */
-async function askOver(model: string): Promise<string[]> {
+async function requestBodiesOf(model: string): Promise<string[]> {
   const headers = sessionHeaders(world.apiKey)
   const messages: JsonObject[] = []
   const requestBodies: string[] = []
@@ -108,7 +108,7 @@ const kinds = [
 
 test.each(kinds)('a growing session keeps its prompt prefix on $model', async (kind) => {
   const { model, field, thoughts } = kind
-  const requestBodies = await askOver(model)
+  const requestBodies = await requestBodiesOf(model)
   expect(requestBodies).toHaveLength(turns.length)
   const conversations = requestBodies.map((body) => conversationIn(body, field))
   for (const [at, conversation] of conversations.entries()) {

@@ -3,11 +3,6 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import type Anthropic from '@anthropic-ai/sdk'
 import { streamText } from 'ai'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import {
-  type AnswerContent,
-  contentOfChat,
-  contentOfResponsesStream,
-} from '#test/support/answer-content.ts'
 import { checkedFetch } from '#test/support/checked-fetch.ts'
 import { type MessageClients, sdks, startMessageClients } from '#test/support/message-clients.ts'
 import {
@@ -16,6 +11,11 @@ import {
   recordedStreamNames,
   recordingsExist,
 } from '#test/support/recordings.ts'
+import {
+  contentOfChat,
+  contentOfResponsesStream,
+  type ResponseContent,
+} from '#test/support/response-content.ts'
 
 /** Recorded responses of real servers in each client package. */
 
@@ -105,8 +105,8 @@ function read(content: Content) {
 }
 
 /** The first message of these payloads, built by joining their fields. */
-function contentOfMessages(payloads: readonly string[]): AnswerContent {
-  const content: AnswerContent = { text: '', reasoning: '', calls: [] }
+function contentOfMessages(payloads: readonly string[]): ResponseContent {
+  const content: ResponseContent = { text: '', reasoning: '', calls: [] }
   for (const payload of payloads) {
     const { type: event, content_block: block, delta, message } = object(parseJson(payload))
     if (event === 'message_stop') break

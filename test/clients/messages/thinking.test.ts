@@ -7,7 +7,7 @@ import {
   sdks,
   startMessageClients,
 } from '#test/support/message-clients.ts'
-import { redactedThought, signatureOf } from '#test/support/messages-answers.ts'
+import { redactedThought, signatureOf } from '#test/support/strict-messages-upstream.ts'
 
 /** Thinking in the `@anthropic-ai/sdk` package, received and replayed. */
 

@@ -3,7 +3,7 @@ import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
-import { messagesAnswer } from '#test/support/messages-answers.ts'
+import { messagesAnswer } from '#test/support/strict-messages-upstream.ts'
 import {
   type ReplayRequest,
   type ReplayUpstream,

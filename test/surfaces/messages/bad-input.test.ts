@@ -31,12 +31,12 @@ const refusals: [what: string, fields: object, place: string][] = [
     'messages.1.content.0.tool_use_id:',
   ],
   [
-    'ids of calls that are the same',
+    'duplicated call ids',
     { messages: [user('Hi.'), assistant(toolUse('a'), toolUse('a'))] },
     'messages.1.content.1.id:',
   ],
   [
-    'tools with one name',
+    'tools with the same name',
     { tools: [1, 2].map(() => ({ name: 'look', input_schema: { type: 'object' } })) },
     'tools.1.name:',
   ],
@@ -46,7 +46,7 @@ const refusals: [what: string, fields: object, place: string][] = [
     'messages.0.content.0.type: is "video"',
   ],
   [
-    'an image of another kind',
+    'an unsupported image type',
     { messages: [image(base64('image/tiff', 'AAAA'))] },
     'messages.0.content.0.source.media_type:',
   ],
@@ -79,9 +79,9 @@ describe('invalid input is refused with its path:', () => {
 
   test.each([
     ['nothing', ''],
-    ['no JSON', '{"model":'],
+    ['invalid JSON', '{"model":'],
     ['a list', '[]'],
-    ['a text', '"Hi."'],
+    ['a string', '"Hi."'],
     ['brackets', '['.repeat(50_000)],
   ])('a body of %s', async (_, body) => {
     const failure = await readFailure(await gateway.post(path, body), gateway)
@@ -114,11 +114,11 @@ describe('accepted input:', () => {
       { messages: [assistant('Hello.'), user('Hi.')] },
     ],
     [
-      'one role twice',
+      'consecutive messages of one role',
       { messages: [user('Hi.'), user('There.'), assistant('a'), assistant('b'), user('c')] },
     ],
     ['empty texts', { messages: [user(text(''), text('Hi.')), assistant(text('')), user('c')] }],
-    ['fields of tomorrow', { something_new: { a: [1] }, context_management: { edits: [] } }],
+    ['unknown fields', { something_new: { a: [1] }, context_management: { edits: [] } }],
   ]
 
   test.each(accepted)('%s', async (_, fields) => {

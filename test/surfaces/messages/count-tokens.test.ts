@@ -98,7 +98,7 @@ describe('everything that a client sends is counted', () => {
     ['system', { messages: plain }, { messages: plain, system: text }],
     ['a text', { messages: plain }, { messages: [user([{ type: 'text', text }])] }],
     [
-      'what a tool is called with',
+      'the input of a tool call',
       { messages: called },
       {
         messages: [
@@ -109,12 +109,12 @@ describe('everything that a client sends is counted', () => {
       },
     ],
     [
-      'what a tool returned',
+      'the result of a tool',
       { messages: called },
       { messages: [...called.slice(0, 2), user([{ ...result, content: text }])] },
     ],
     [
-      'the texts of a result that is a list',
+      'the texts of a result with blocks',
       { messages: called },
       {
         messages: [...called.slice(0, 2), user([{ ...result, content: [{ type: 'text', text }] }])],

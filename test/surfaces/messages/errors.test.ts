@@ -43,9 +43,9 @@ const refused = (status: number, error: object, headers: object = {}): ReplayAns
   body: JSON.stringify({ error }),
 })
 
-type Told = { status: number; type: string; message?: string; retry?: string | null }
+type ExpectedError = { status: number; type: string; message?: string; retry?: string | null }
 
-const cases: [what: string, answer: ReplayAnswer, told: Told][] = [
+const cases: [what: string, response: ReplayAnswer, expected: ExpectedError][] = [
   [
     'a refusal of the request',
     refused(400, { message: 'No such parameter.', code: 'bad_parameter' }),
@@ -57,12 +57,12 @@ const cases: [what: string, answer: ReplayAnswer, told: Told][] = [
     { status: 429, type: 'rate_limit_error', message: 'Slow down.', retry: 'true' },
   ],
   [
-    'a quota that is used up',
+    'an exhausted quota',
     refused(429, { message: 'No credit.', code: 'insufficient_quota' }),
     { status: 402, type: 'billing_error', message: 'No credit.', retry: 'false' },
   ],
   [
-    'an overload',
+    'an overloaded upstream',
     refused(503, { message: 'Busy.' }),
     { status: 529, type: 'overloaded_error', message: 'Busy.', retry: 'true' },
   ],
@@ -72,25 +72,25 @@ const cases: [what: string, answer: ReplayAnswer, told: Told][] = [
     { status: 502, type: 'api_error', message: 'Out of memory.', retry: 'false' },
   ],
   [
-    'a refusal of our own credential',
+    'a refused upstream credential',
     refused(401, { message: 'Wrong key an-upstream-credential.' }),
     { status: 502, type: 'api_error', retry: 'false' },
   ],
   [
-    'a stream that is no stream',
+    'an invalid stream',
     { body: 'data: nonsense\n\n' },
     { status: 502, type: 'api_error', retry: 'false' },
   ],
 ]
 
 describe.each(ways)('before the first output, $way', ({ stream }) => {
-  test.each(cases)('%s is an HTTP status', async (_, answer, told) => {
-    upstream.answer(answer)
+  test.each(cases)('%s is an HTTP status', async (_, response, expected) => {
+    upstream.answer(response)
     const failure = await readFailure(await ask(gateway, stream), gateway)
     const { status, type } = failure
-    expect({ status, type }).toEqual({ status: told.status, type: told.type })
-    if (told.message !== undefined) expect(failure.message).toBe(told.message)
-    expect(failure.headers.get('x-should-retry')).toBe(told.retry ?? null)
+    expect({ status, type }).toEqual({ status: expected.status, type: expected.type })
+    if (expected.message !== undefined) expect(failure.message).toBe(expected.message)
+    expect(failure.headers.get('x-should-retry')).toBe(expected.retry ?? null)
     expect(failure.seen).not.toContain('an-upstream-credential')
   })
 
@@ -187,8 +187,8 @@ describe('a client without access', () => {
 
   test.each([
     ['no credential', {}, 'missing_credentials'],
-    ['a wrong key', { 'x-api-key': 'sk-ant-api03-x' }, 'invalid_api_key'],
-    ['a wrong bearer', { authorization: 'Bearer sk-ant-oat01-x' }, 'invalid_token'],
+    ['an invalid API key', { 'x-api-key': 'sk-ant-api03-x' }, 'invalid_api_key'],
+    ['an invalid bearer token', { authorization: 'Bearer sk-ant-oat01-x' }, 'invalid_token'],
   ])('gets an authentication error for %s', async (_, headers, code) => {
     const failure = await readFailure(await post(headers as Record<string, string>), gateway)
     expect([failure.status, failure.type, failure.code]).toEqual([

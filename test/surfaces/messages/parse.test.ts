@@ -65,7 +65,7 @@ describe('the body', () => {
   })
 
   test.each([
-    ['no object', [], 'The request body must be an object.'],
+    ['an array', [], 'The request body must be an object.'],
     ['no model', { max_tokens: 1, messages: [] }, 'model: is required'],
     ['no messages', { model: 'demo', max_tokens: 1 }, 'messages: is required'],
     ['no max_tokens', { model: 'demo', messages: [] }, 'max_tokens: is required'],

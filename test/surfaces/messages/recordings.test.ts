@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { JsonObject } from '#lib/json.ts'
-import { contentOfChat, contentOfResponsesStream, normalise } from '#test/support/answer-content.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
 import {
@@ -10,6 +9,11 @@ import {
   recordingsExist,
 } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import {
+  contentOfChat,
+  contentOfResponsesStream,
+  normalise,
+} from '#test/support/response-content.ts'
 
 /** Recorded responses of servers with other protocols, on /compat. */
 

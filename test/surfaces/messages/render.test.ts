@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import { AppError } from '#lib/errors.ts'
-import { normalise } from '#test/support/answer-content.ts'
 import { createDice } from '#test/support/dice.ts'
 import { checkMessageBeginning, checkMessageStream } from '#test/support/message-frames.ts'
 import { checkMessageBody } from '#test/support/message-objects.ts'
@@ -13,6 +12,7 @@ import {
   renderMessage,
   textBlock,
 } from '#test/support/message-rendering.ts'
+import { normalise } from '#test/support/response-content.ts'
 import { rollGeneration } from '#test/support/rolled-events.ts'
 import { checkWithMessageClients } from '#test/support/strict-message-clients.ts'
 

@@ -53,7 +53,7 @@ const objects: RequestObject[] = [
   ['thinking', { type: 'thinking', thinking: 'Hm.' }, fromAssistant],
   ['redacted thinking', { type: 'redacted_thinking', data: 'x' }, fromAssistant],
   ['a call', { type: 'tool_use', id: 'a', name: 'look' }, call],
-  ['a call that ran before', { type: 'server_tool_use', id: 'a', name: 'look' }, fromAssistant],
+  ['a server tool call', { type: 'server_tool_use', id: 'a', name: 'look' }, fromAssistant],
   ['its result', { type: 'web_search_tool_result', tool_use_id: 'a' }, fromAssistant],
   ['a tool', look, (tool) => ({ tools: [tool] })],
   [

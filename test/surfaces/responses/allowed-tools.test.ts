@@ -78,8 +78,8 @@ describe.each(['chat', 'responses'] as const)('over a %s upstream', (api) => {
   })
 
   test.each([
-    ['of the same name in another namespace', onlyPeople],
-    ['of any tool, where none may be called', 'none'],
+    ['of a tool with the same name in another namespace', onlyPeople],
+    ['of any tool if no call is allowed', 'none'],
   ])('a call %s is a bad gateway', async (_, tool_choice) => {
     answerWith('files')
     for (const stream of [false, true]) {

@@ -34,8 +34,8 @@ type Case = [what: string, body: unknown, told: [number, string, string | null]]
 
 const cases: Case[] = [
   ['an empty body', '', [400, 'malformed_json', null]],
-  ['half a JSON', '{"model":"demo', [400, 'malformed_json', null]],
-  ['no JSON', 'model=demo&input=x', [400, 'malformed_json', null]],
+  ['truncated JSON', '{"model":"demo', [400, 'malformed_json', null]],
+  ['invalid JSON', 'model=demo&input=x', [400, 'malformed_json', null]],
   ['a list', '[]', [400, 'invalid_request', null]],
   ['null', 'null', [400, 'invalid_request', null]],
   ['JSON of 200 levels', '['.repeat(200) + ']'.repeat(200), [400, 'invalid_request', null]],
@@ -47,15 +47,15 @@ const cases: Case[] = [
   ['an embedder', { model: 'an-embedder', input: 'x' }, [400, 'invalid_request', 'model']],
   ['a transcriber', { model: 'a-listener', input: 'x' }, [400, 'invalid_request', 'model']],
   ['no input', { model }, [400, 'invalid_request', 'input']],
-  ['an input that is null', { model, input: null }, [400, 'invalid_request', 'input']],
-  ['an empty text', { model, input: '' }, [400, 'invalid_request', 'input']],
+  ['a null input', { model, input: null }, [400, 'invalid_request', 'input']],
+  ['an empty string', { model, input: '' }, [400, 'invalid_request', 'input']],
   ['an empty list', { model, input: [] }, [400, 'invalid_request', 'input']],
   ['a number as input', { model, input: 5 }, [400, 'invalid_request', 'input']],
   ['an object as input', { model, input: {} }, [400, 'invalid_request', 'input']],
   ['a null in the list', { model, input: [null] }, [400, 'invalid_request', 'input[0]']],
-  ['a text in the list', { model, input: ['x'] }, [400, 'invalid_request', 'input[0]']],
+  ['a string in the list', { model, input: ['x'] }, [400, 'invalid_request', 'input[0]']],
   [
-    'a later null',
+    'a null later in the list',
     { model, input: [{ role: 'user', content: 'x' }, null] },
     [400, 'invalid_request', 'input[1]'],
   ],
@@ -65,18 +65,18 @@ const cases: Case[] = [
     [400, 'invalid_request', 'input[0].content'],
   ],
   [
-    'a role that does not exist',
+    'an unknown role',
     { model, input: [{ role: 'king', content: 'x' }] },
     [400, 'invalid_request', 'input[0].role'],
   ],
   [
-    'messages in place of input',
+    'messages instead of input',
     { model, messages: [{ role: 'user', content: 'x' }] },
     [400, 'user_message_missing', 'input'],
   ],
-  ['messages and no model', { messages: [] }, [400, 'user_message_missing', 'input']],
+  ['messages without a model', { messages: [] }, [400, 'user_message_missing', 'input']],
   [
-    'a forced tool that is not given',
+    'a forced tool that is not in tools',
     { model, input: 'x', tools: [weather], tool_choice: { type: 'function', name: 'other' } },
     [400, 'invalid_request', 'tool_choice'],
   ],
@@ -96,37 +96,37 @@ const cases: Case[] = [
     [400, 'invalid_request', 'text.format.name'],
   ],
   [
-    'no schema',
+    'a missing schema',
     { model, input: 'x', ...schemaFormat({ name: 'n' }) },
     [400, 'invalid_request', 'text.format.schema'],
   ],
   [
-    'a schema that is none',
+    'an invalid schema',
     { model, input: 'x', ...schemaFormat({ name: 'n', schema: { type: 'objekt' } }) },
     [400, 'invalid_request', 'text.format.schema'],
   ],
   [
-    'a temperature as a text',
+    'a temperature as a string',
     { model, input: 'x', temperature: '1' },
     [400, 'invalid_request', 'temperature'],
   ],
-  ['stream as a text', { model, input: 'x', stream: 'yes' }, [400, 'invalid_request', 'stream']],
+  ['stream as a string', { model, input: 'x', stream: 'yes' }, [400, 'invalid_request', 'stream']],
   [
     'an unknown previous response',
     { model, input: 'x', previous_response_id: 'resp_1' },
     [400, 'previous_response_not_found', 'previous_response_id'],
   ],
   [
-    'an output of no call',
+    'an output without its call',
     { model, input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] },
     [400, 'invalid_request', 'input[0].call_id'],
   ],
 ]
 
 describe.each([
-  ['as it is', (body: unknown) => body],
+  ['as is', (body: unknown) => body],
   [
-    'asking for a stream',
+    'with streaming',
     (body: unknown) =>
       typeof body === 'object' && body !== null && !('stream' in body)
         ? { ...body, stream: true }

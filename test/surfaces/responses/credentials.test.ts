@@ -39,10 +39,10 @@ const changed = (text: string) => text.slice(0, -1) + (text.endsWith('0') ? '1' 
 describe('accepted', () => {
   test.each([
     ['a token', () => bearer(token)],
-    ['a key in Authorization', () => bearer(key)],
-    ['a key in X-Api-Key', () => ({ 'x-api-key': key })],
-    ['a key before a bad token', () => ({ 'x-api-key': key, ...bearer('nonsense') })],
-    ['a key before another scheme', () => ({ 'x-api-key': key, authorization: 'Basic eDp5' })],
+    ['an API key in Authorization', () => bearer(key)],
+    ['an API key in X-Api-Key', () => ({ 'x-api-key': key })],
+    ['an API key with an invalid token', () => ({ 'x-api-key': key, ...bearer('nonsense') })],
+    ['an API key with another scheme', () => ({ 'x-api-key': key, authorization: 'Basic eDp5' })],
   ])('%s', async (_what, headers) => {
     const answer = await ask(gateway, headers())
     expect(answer.status).toBe(200)
@@ -59,18 +59,18 @@ describe.each([
     ['nothing', () => ({}), 'missing_credentials'],
     ['another scheme', () => ({ authorization: 'Basic eDp5' }), 'missing_credentials'],
     ['an empty bearer', () => ({ authorization: 'Bearer ' }), 'missing_credentials'],
-    ['what is no token', () => bearer('nonsense'), 'invalid_token'],
-    ['a token with a changed sign', () => bearer(changedSignature(token)), 'invalid_token'],
-    ['an empty key', () => ({ 'x-api-key': '' }), 'invalid_api_key'],
-    ['a key with a changed sign', () => bearer(changed(key)), 'invalid_api_key'],
+    ['a malformed token', () => bearer('nonsense'), 'invalid_token'],
+    ['a token with a changed character', () => bearer(changedSignature(token)), 'invalid_token'],
+    ['an empty API key', () => ({ 'x-api-key': '' }), 'invalid_api_key'],
+    ['an API key with a changed character', () => bearer(changed(key)), 'invalid_api_key'],
     ['a token in X-Api-Key', () => ({ 'x-api-key': token }), 'invalid_api_key'],
     [
-      'a bad key before a good token',
+      'an invalid API key with a valid token',
       () => ({ 'x-api-key': changed(key), ...bearer(token) }),
       'invalid_api_key',
     ],
     [
-      'a bad key before a good one',
+      'an invalid API key with a valid one',
       () => ({ 'x-api-key': changed(key), ...bearer(key) }),
       'invalid_api_key',
     ],

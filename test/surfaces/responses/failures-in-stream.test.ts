@@ -39,7 +39,7 @@ const text = { type: 'message', status: 'incomplete', content: [{ text: 'one ' }
 
 const cases: Case[] = [
   {
-    what: 'a body cut in the middle of an event',
+    what: 'a body cut off within an event',
     answer: { body: `${begun}data: {"choi`, ending: 'cut' },
     told: [502, 'server_error'],
   },
@@ -65,7 +65,7 @@ const cases: Case[] = [
     told: [429, 'rate_limit_exceeded'],
   },
   {
-    what: 'an overflow of the context',
+    what: 'a context overflow',
     answer: { body: begun + lines({ error: { message: 'x', code: 'context_length_exceeded' } }) },
     told: [400, 'context_length_exceeded'],
   },
@@ -81,13 +81,13 @@ const cases: Case[] = [
     told: [504, 'upstream_gap_timeout'],
   },
   {
-    what: 'no end in time',
+    what: 'a total timeout',
     answer: { body: begun, ending: 'hang' },
     by: () => brief,
     told: [504, 'upstream_total_timeout'],
   },
   {
-    what: 'an end in the middle of a call',
+    what: 'an end within a call',
     answer: { body: begun + lines(chunk(call)) },
     told: [502, 'server_error'],
     kept: [
@@ -96,7 +96,7 @@ const cases: Case[] = [
     ],
   },
   {
-    what: 'an end in the middle of reasoning',
+    what: 'an end within reasoning',
     answer: { body: lines(chunk({ reasoning_content: 'Hm' })) },
     told: [502, 'server_error'],
     kept: [{ type: 'reasoning', summary: [{ text: 'Hm' }] }],

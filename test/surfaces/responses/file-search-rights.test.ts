@@ -150,14 +150,14 @@ describe('an agent with collections', () => {
 describe('a search that fails', () => {
   const rows: [name: string, search: Search, told: string][] = [
     [
-      'as it may',
+      'if the user may see it',
       async () => {
         throw new AppError('service_unavailable', 'The search takes too long.')
       },
       'The search failed: The search takes too long.',
     ],
     [
-      'as nobody thought of',
+      'with an invalid query',
       async () => {
         throw new Error('relation "secret" does not exist')
       },

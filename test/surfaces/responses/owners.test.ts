@@ -51,21 +51,26 @@ const rows: Row[] = [
   ['its input', 'GET', '/v1/responses/R/input_items', null],
   ['its end', 'POST', '/v1/responses/R/cancel', null],
   ['its deletion', 'DELETE', '/v1/responses/R', null],
-  ['what follows it', 'POST', '/v1/responses', { previous_response_id: 'R', input: 'x' }],
+  ['a continuation', 'POST', '/v1/responses', { previous_response_id: 'R', input: 'x' }],
   [
-    'what follows it, streamed',
+    'a continuation with streaming',
     'POST',
     '/v1/responses',
     { previous_response_id: 'R', input: 'x', stream: true },
   ],
   [
-    'what follows it, in the background',
+    'a continuation in the background',
     'POST',
     '/v1/responses',
     { previous_response_id: 'R', input: 'x', background: true },
   ],
-  ['its tokens', 'POST', '/v1/responses/input_tokens', { previous_response_id: 'R', input: 'x' }],
-  ['its compaction', 'POST', '/v1/responses/compact', { previous_response_id: 'R' }],
+  [
+    'a token count',
+    'POST',
+    '/v1/responses/input_tokens',
+    { previous_response_id: 'R', input: 'x' },
+  ],
+  ['a compaction', 'POST', '/v1/responses/compact', { previous_response_id: 'R' }],
   [
     'a reference to an item',
     'POST',
@@ -73,7 +78,7 @@ const rows: Row[] = [
     { input: [{ type: 'item_reference', id: 'I' }] },
   ],
   ['a conversation', 'GET', '/v1/conversations/C', null],
-  ['a change of it', 'POST', '/v1/conversations/C', { metadata: { a: 'b' } }],
+  ['an update of it', 'POST', '/v1/conversations/C', { metadata: { a: 'b' } }],
   ['its items', 'GET', '/v1/conversations/C/items', null],
   [
     'a new item of it',
@@ -84,7 +89,7 @@ const rows: Row[] = [
   ['an item of it', 'GET', '/v1/conversations/C/items/I', null],
   ['the deletion of an item', 'DELETE', '/v1/conversations/C/items/I', null],
   ['a response in it', 'POST', '/v1/responses', { conversation: 'C', input: 'x' }],
-  ['the deletion of it', 'DELETE', '/v1/conversations/C', null],
+  ['its deletion', 'DELETE', '/v1/conversations/C', null],
 ]
 
 describe('another user gets nothing', () => {

@@ -87,10 +87,10 @@ describe('a compaction that is refused', () => {
   const reasoning = testSeals.reasoning.seal({ text: 'Hm.', payload: null, maker: null })
   test.each([
     ['altered', `${ours.slice(0, -4)}AAAA`],
-    ['of somebody else', createSeals(sealer, 'somebody else').compaction.seal(plainOf({}))],
-    ['sealed for something else', reasoning],
+    ['of another user', createSeals(sealer, 'somebody else').compaction.seal(plainOf({}))],
+    ['sealed for another purpose', reasoning],
     ['of another service', 'gAAAAABpM0Yj'],
-    ['sealed by us, but no compaction', testSeals.compaction.seal('{}')],
+    ['sealed by the gateway, but not a compaction', testSeals.compaction.seal('{}')],
   ])('%s', (_, encrypted_content) => {
     const input = [user('old'), { type: 'compaction', encrypted_content }, user('next')]
     expect(refusalOf({ input })).toMatchObject({

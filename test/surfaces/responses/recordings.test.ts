@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
 import { isRecord } from '#lib/json.ts'
-import {
-  contentOfChat,
-  contentOfResponse,
-  contentOfResponsesStream,
-  normalise,
-} from '#test/support/answer-content.ts'
 import { createDice } from '#test/support/dice.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { json } from '#test/support/generations.ts'
@@ -19,6 +13,12 @@ import {
   recordingsExist,
 } from '#test/support/recordings.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import {
+  contentOfChat,
+  contentOfResponse,
+  contentOfResponsesStream,
+  normalise,
+} from '#test/support/response-content.ts'
 import { checkStream, type Frame, readFrames } from '#test/support/response-frames.ts'
 
 /** Real traffic of other servers, through the complete gateway. */

@@ -103,13 +103,13 @@ const scenarios: Scenario[] = [
     status: 'completed',
   },
   {
-    what: 'text cut at the output limit',
+    what: 'text truncated at the output limit',
     body: chatStream([chunk({ content: 'Hel' }), chunk({}, 'length'), usage]),
     status: 'incomplete',
     request: { max_output_tokens: 1 },
   },
   {
-    what: 'a call cut by a filter',
+    what: 'a call truncated by a filter',
     body: chatStream([chunk(call(0, ['a', '{"ci'])), chunk({}, 'content_filter')]),
     status: 'incomplete',
     request: { tools: [weather] },
@@ -137,7 +137,7 @@ const echoes: [what: string, request: object][] = [
   ['metadata', { metadata: { a: 'b' }, parallel_tool_calls: false }],
   ['verbosity', { text: { verbosity: 'low' } }],
   ['JSON', { text: { format: { type: 'json_object' } } }],
-  ['a bare tool', { tools: [weather] }],
+  ['a minimal tool', { tools: [weather] }],
   ['a forced tool', { tools: [weather], tool_choice: { type: 'function', name: 'get_weather' } }],
   [
     'allowed tools',
@@ -156,19 +156,19 @@ const echoes: [what: string, request: object][] = [
 /** Where the OpenAI clients require another form than the document. */
 const exceptions: [what: string, request: object, faults: string[]][] = [
   [
-    'the schema of the answer is repeated',
+    'it repeats the schema of the output format',
     { text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } } },
     ['.text.format.schema: is not of type null'],
   ],
   [
-    'tools of every type are repeated',
+    'it repeats tools of every type',
     {
       tools: [{ type: 'web_search', description: null, name: 'n', parameters: null, strict: null }],
     },
     ['.tools[0].type: "web_search" is not one of function'],
   ],
   [
-    'every effort is repeated',
+    'it repeats every effort',
     { reasoning: { effort: 'minimal' } },
     ['.reasoning.effort: "minimal" is not one of none, low, medium, high, xhigh'],
   ],

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { isRecord } from '#lib/json.ts'
-import { contentOfResponse } from '#test/support/answer-content.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { stopUpstreams, upstreamThat } from '#test/support/generations.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { contentOfResponse } from '#test/support/response-content.ts'
 import { checkStream, readFrames } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
@@ -207,8 +207,8 @@ describe('length', () => {
   const megabyte = 1_048_576
 
   test.each([
-    ['an answer of 6 MB in one piece', 1, 6 * megabyte],
-    ['an answer of 4 MB in 4,096 pieces', 4_096, 1_024],
+    ['a response of 6 MB in one piece', 1, 6 * megabyte],
+    ['a response of 4 MB in 4,096 pieces', 4_096, 1_024],
   ])('%s', async (_what, pieces, charsEach) => {
     const deltas = Array.from({ length: pieces }, (_, at) =>
       chunk({ content: String(at % 10).repeat(charsEach) }),

@@ -45,17 +45,22 @@ async function expectServed(client: SocketClient): Promise<void> {
 describe('an error frame, with the connection still open', () => {
   const nested = `{"type":"response.create","input":${'['.repeat(40)}${']'.repeat(40)}}`
   const frames: [what: string, frame: string | Uint8Array, code: string, param: string | null][] = [
-    ['no JSON', '{"type":', 'malformed_json', null],
+    ['invalid JSON', '{"type":', 'malformed_json', null],
     ['nothing', '', 'malformed_json', null],
     ['a number', '123', 'invalid_request', null],
     ['a list', '[]', 'invalid_request', null],
     ['no type', '{"model":"m"}', 'invalid_request', 'type'],
     ['another type', '{"type":"response.destroy"}', 'invalid_request', 'type'],
-    ['a type that is no text', '{"type":{"a":1}}', 'invalid_request', 'type'],
-    ['an end', '{"type":"response.cancel","response_id":"x"}', 'invalid_request', 'type'],
-    ['a change of course', '{"type":"response.steer","input":"x"}', 'invalid_request', 'type'],
-    ['what is nested too deep', nested, 'invalid_request', null],
-    ['a bad stream id', '{"type":"response.create","stream_id":7}', 'invalid_request', 'stream_id'],
+    ['a type that is not a string', '{"type":{"a":1}}', 'invalid_request', 'type'],
+    ['response.cancel', '{"type":"response.cancel","response_id":"x"}', 'invalid_request', 'type'],
+    ['response.steer', '{"type":"response.steer","input":"x"}', 'invalid_request', 'type'],
+    ['excessive nesting', nested, 'invalid_request', null],
+    [
+      'an invalid stream id',
+      '{"type":"response.create","stream_id":7}',
+      'invalid_request',
+      'stream_id',
+    ],
     [
       'a long stream id',
       `{"type":"response.create","stream_id":"${'x'.repeat(257)}"}`,

@@ -47,10 +47,10 @@ describe('a credential', () => {
 
   const refused: [what: string, how: () => Promise<object>, status: number][] = [
     ['none', async () => ({}), 401],
-    ['a bad token', async () => ({ headers: { authorization: 'Bearer a.b.c' } }), 401],
-    ['a bad key', async () => ({ path: `${path}?token=${key}x` }), 401],
+    ['an invalid token', async () => ({ headers: { authorization: 'Bearer a.b.c' } }), 401],
+    ['an invalid API key', async () => ({ path: `${path}?token=${key}x` }), 401],
     [
-      'a bad key in a subprotocol, beside a good token',
+      'an invalid API key in a subprotocol with a valid token',
       async () => ({
         headers: {
           'sec-websocket-protocol': `openai-insecure-api-key.${key}x`,
@@ -60,7 +60,7 @@ describe('a credential', () => {
       401,
     ],
     [
-      'a caller without the permission',
+      'a user without the permission',
       async () => ({
         headers: { authorization: `Bearer ${await gateway.token(['strangers'], 'stranger')}` },
       }),

@@ -38,17 +38,17 @@ afterAll(async () => {
 
 const ways: [what: string, request: () => object, absent: () => object][] = [
   [
-    'a response to follow',
+    'a response to continue',
     () => ({ previous_response_id: responseId, input: 'x' }),
     () => ({ previous_response_id: 'resp_00000000000000000000000000', input: 'x' }),
   ],
   [
-    'an item to refer to',
+    'an item to reference',
     () => ({ input: [{ type: 'item_reference', id: itemId }] }),
     () => ({ input: [{ type: 'item_reference', id: 'msg_00000000000000000000000000' }] }),
   ],
   [
-    'a conversation to go on with',
+    'a conversation to continue',
     () => ({ conversation: conversationId, input: 'x' }),
     () => ({ conversation: 'conv_00000000000000000000000000', input: 'x' }),
   ],

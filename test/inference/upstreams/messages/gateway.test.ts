@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { errorAnswer, messagesAnswer, streamOf } from '#test/support/messages-answers.ts'
+import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 import { recordedStream, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
 import {
   type ReplayAnswer,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
-import { errorAnswer, messagesAnswer, streamOf } from '#test/support/messages-answers.ts'
+import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 import {
   recordedBody,
   recordedBodyNames,

@@ -19,7 +19,7 @@ const params = {
 }
 
 /** Sends a request with every package, streamed and not, and expects the same result. */
-export async function askEverybody(
+export async function sendWithEveryClient(
   world: MessageClients,
   model: string,
   outcome: Outcome,

@@ -1,15 +1,15 @@
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 
 /** The content of a response in a neutral form, to compare it with a recording. */
-export type AnswerContent = {
+export type ResponseContent = {
   text: string
   reasoning: string
   calls: { name: string; input: string }[]
 }
 
 /** Of a Response object, of the gateway or of another server. */
-export function contentOfResponse(response: JsonObject): AnswerContent {
-  const content: AnswerContent = { text: '', reasoning: '', calls: [] }
+export function contentOfResponse(response: JsonObject): ResponseContent {
+  const content: ResponseContent = { text: '', reasoning: '', calls: [] }
   for (const item of list(response['output'])) {
     if (item['type'] === 'message') content.text += textsOf(item['content'])
     if (item['type'] === 'reasoning') {
@@ -24,8 +24,8 @@ export function contentOfResponse(response: JsonObject): AnswerContent {
 }
 
 /** Of the payloads of a chat completions response, by joining their fields. */
-export function contentOfChat(payloads: readonly string[]): AnswerContent {
-  const answer: AnswerContent = { text: '', reasoning: '', calls: [] }
+export function contentOfChat(payloads: readonly string[]): ResponseContent {
+  const answer: ResponseContent = { text: '', reasoning: '', calls: [] }
   for (const payload of payloads) {
     const [choice] = list(object(parseJson(payload))['choices'])
     const delta = object(choice?.['delta'] ?? choice?.['message'])
@@ -47,7 +47,7 @@ export function contentOfChat(payloads: readonly string[]): AnswerContent {
 }
 
 /** Of a Responses stream: the content of its last event. */
-export function contentOfResponsesStream(payloads: readonly string[]): AnswerContent {
+export function contentOfResponsesStream(payloads: readonly string[]): ResponseContent {
   const ends = payloads
     .map((payload) => object(parseJson(payload)))
     .filter(({ type }) => type === 'response.completed' || type === 'response.incomplete')

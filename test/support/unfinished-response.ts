@@ -5,7 +5,7 @@ import { chunk } from './scripted-answers.ts'
 import { messageStart, messageWire } from './scripted-messages.ts'
 
 /** A response of an upstream that has sent this much and does not end. */
-export function begunAnswer(
+export function unfinishedResponse(
   kind: MessageKind,
   pieces: readonly string[] = ['Quiet '],
 ): ReplayAnswer {

@@ -42,7 +42,7 @@ const running = () => gateway.deps.inference.running()
 const endings = (of: Gateway, outcome: string) =>
   of.logLines.filter((line) => line.includes(`"outcome":"${outcome}"`)).length
 
-async function nothingIsLeft(of: Gateway = gateway): Promise<void> {
+async function expectNothingOpen(of: Gateway = gateway): Promise<void> {
   await upstream.until(({ connections }) => connections.open === 0)
   await eventually('nothing runs', () => of.deps.inference.running() === 0)
   await eventually('no socket is open', () => of.deps.sockets.count() === 0)
@@ -67,15 +67,15 @@ describe('a WebSocket that disconnects', () => {
       await upstream.until(({ requests }) => requests.length === asked + 1)
       await leaving.read(Math.min(events, eventCount - 4))
       leaving.socket.destroy()
-      await nothingIsLeft()
+      await expectNothingOpen()
       expect(endings(gateway, 'cancelled') - over).toBeLessThanOrEqual(1)
     }
   })
 
   const moments: [when: string, answer: ReplayAnswer][] = [
-    ['before the head of the upstream', { ending: 'silent' }],
+    ['before the response head of the upstream', { ending: 'silent' }],
     ['before the first event', { body: ': wait\n\n', ending: 'hang' }],
-    ['while the upstream is full of words', { body: begun.repeat(50_000), ending: 'hang' }],
+    ['while the upstream sends continuously', { body: begun.repeat(50_000), ending: 'hang' }],
   ]
 
   test.each(moments)('%s aborts its generation and the waiting requests', async (_, answer) => {
@@ -86,7 +86,7 @@ describe('a WebSocket that disconnects', () => {
     client.send(request)
     await upstream.until(({ requests }) => requests.length === asked + 1)
     client.socket.resetAndDestroy()
-    await nothingIsLeft()
+    await expectNothingOpen()
     expect(endings(gateway, 'cancelled')).toBe(cancelled + 1)
     expect(upstream.requests).toHaveLength(asked + 1)
   })
@@ -104,7 +104,7 @@ describe('a WebSocket that disconnects', () => {
     expect(running()).toBe(1)
     await gateway.request(`/v1/responses/${id}/cancel`, { method: 'POST' })
     expect(await found()).toMatchObject({ status: 'cancelled' })
-    await nothingIsLeft()
+    await expectNothingOpen()
   })
 })
 
@@ -169,7 +169,7 @@ describe('a WebSocket client that stalls', () => {
       stalled.socket.pause()
       stalled.send(request)
       await eventually('it is given up', () => endings(strict, 'cancelled') === 1)
-      await nothingIsLeft(strict)
+      await expectNothingOpen(strict)
       stalled.socket.destroy()
     },
     slowMs,
@@ -226,7 +226,7 @@ describe(`${socketsAtOnce} concurrent WebSockets`, () => {
       await upstream.until(({ requests }) => requests.length === requestCount + socketsAtOnce)
       expect(gateway.deps.sockets.busy()).toBe(socketsAtOnce)
       for (const { socket } of clients) socket.destroy()
-      await nothingIsLeft()
+      await expectNothingOpen()
     },
     slowMs,
   )

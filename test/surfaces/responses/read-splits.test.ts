@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { normalise } from '#test/support/answer-content.ts'
 import { createDice } from '#test/support/dice.ts'
 import { recordedStream, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
 import { renderReads } from '#test/support/rendering.ts'
+import { normalise } from '#test/support/response-content.ts'
 
 /** The stream does not depend on where reads split the upstream bytes. */
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { buildApp } from '#app.ts'
-import { contentOfResponse } from '#test/support/answer-content.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
+import { contentOfResponse } from '#test/support/response-content.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
@@ -47,10 +47,10 @@ const endings = (of: Gateway, outcome: string) =>
 
 describe('a client that disconnects', () => {
   const answers: [when: string, answer: ReplayAnswer][] = [
-    ['before the head of the upstream', { ending: 'silent' }],
+    ['before the response head of the upstream', { ending: 'silent' }],
     ['before the first event', { body: ': wait\n\n', ending: 'hang' }],
     ['in the middle', { body: begun, ending: 'hang' }],
-    ['while the upstream is full of words', { body: begun.repeat(100_000), ending: 'hang' }],
+    ['while the upstream sends continuously', { body: begun.repeat(100_000), ending: 'hang' }],
   ]
 
   test.each(
@@ -163,13 +163,13 @@ test('an unread response ends when its client disconnects', async () => {
 })
 
 describe(`${streamsAtOnce} concurrent streams`, () => {
-  const askMany = () => Array.from({ length: streamsAtOnce }, () => ask(true))
+  const requestMany = () => Array.from({ length: streamsAtOnce }, () => ask(true))
 
   test(
     'all complete',
     async () => {
       upstream.answer({ body: whole, cutsAt: [begun.length], pauseMs: 20 })
-      for (const { body } of askMany()) {
+      for (const { body } of requestMany()) {
         const { response } = checkStream(await body())
         expect(contentOfResponse(response).text).toBe('one two')
       }
@@ -183,7 +183,7 @@ describe(`${streamsAtOnce} concurrent streams`, () => {
     async () => {
       const requestCount = upstream.requests.length
       upstream.answer({ body: begun, ending: 'hang' })
-      const clients = askMany()
+      const clients = requestMany()
       await upstream.until(({ requests }) => requests.length === requestCount + streamsAtOnce)
       await eventually('all have begun', () =>
         clients.every((client) => client.bytesReceived() > 0),
@@ -205,7 +205,7 @@ describe(`${streamsAtOnce} concurrent streams`, () => {
   test('are all released when their clients disconnect together', async () => {
     const requestCount = upstream.requests.length
     upstream.answer({ body: begun, ending: 'hang' })
-    const clients = askMany()
+    const clients = requestMany()
     await upstream.until(({ requests }) => requests.length === requestCount + streamsAtOnce)
     for (const { socket } of clients) socket.destroy()
     await upstream.until(({ connections }) => connections.open === 0)

@@ -38,7 +38,7 @@ function targetOf(protocol: RecordedProtocol, baseUrl: string): Target {
 }
 
 /** Receives `count` events, then disconnects in the given way. */
-async function leaveAfter(
+async function disconnectAfter(
   count: number,
   run: { way: string; leaving: AbortController; batches: AsyncGenerator<readonly unknown[]> },
 ): Promise<void> {
@@ -71,7 +71,7 @@ describe.skipIf(!recordingsExist)('a client that disconnects after any event', (
         counts.map((count) => {
           const leaving = new AbortController()
           const batches = run([goal], { signal: leaving.signal })
-          return leaveAfter(count, { way, leaving, batches })
+          return disconnectAfter(count, { way, leaving, batches })
         }),
       )
       expect(inference.running()).toBe(0)
