@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
+import type { Endpoint } from './api/endpoint.ts'
 import { mountEndpoints } from './api/mount.ts'
-import { describeEndpoint } from './docs/describe-endpoint.ts'
 import { docsEndpoints } from './docs/endpoints.ts'
 import { requestLifecycle } from './http/request-lifecycle.ts'
 import { newId } from './lib/id.ts'
@@ -9,20 +9,18 @@ import { socketSettings } from './surfaces/responses/websocket.ts'
 
 /** The HTTP application: the request lifecycle and the endpoints of every module. */
 export function buildApp(services: Services) {
-  const { auth, config, log, draining } = services
-  const app =
-    // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…`
-    // is shorter than it expects an origin to be.
-    new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
-  const endpoints = [
-    ...modules.flatMap((module) => module.endpoints?.(services) ?? []),
-    ...docsEndpoints({ config, listRoutes: () => app.routes }),
-  ]
-  app
+  const { config, log, draining } = services
+  // Elysia would look for the path behind the first eleven characters of a URL: `http://gw/v1/…` is
+  // shorter than it expects an origin to be.
+  return new Elysia({ handler: { standardHostname: false }, websocket: socketSettings(config) })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining }))
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
-  for (const module of modules) {
-    for (const routes of module.routes?.(services) ?? []) app.use(routes)
-  }
-  return app
+    .use(mountEndpoints(listEndpoints(services), services))
+}
+
+/** Every endpoint of the API. */
+export function listEndpoints(services: Services): readonly Endpoint[] {
+  const endpoints = modules.flatMap((module) => module.endpoints?.(services) ?? [])
+  const { config } = services
+  endpoints.push(...docsEndpoints({ config, listEndpoints: () => endpoints }))
+  return endpoints
 }

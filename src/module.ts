@@ -1,4 +1,3 @@
-import type { AnyElysia } from 'elysia'
 import type { Database } from '#db/client.ts'
 import type { Endpoint } from './api/endpoint.ts'
 import type { Clock } from './clock.ts'
@@ -18,8 +17,6 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
   /** May use the services of every module. */
   readonly endpoints?: (needs: EndpointNeeds) => readonly Endpoint[]
-  /** Routes that are not on the endpoint contract yet. */
-  readonly routes?: (needs: EndpointNeeds) => readonly AnyElysia[]
 }
 
 export type Started<Services extends object> = {

@@ -1,6 +1,6 @@
-import { type DocumentDecoration, Elysia } from 'elysia'
+import { Elysia } from 'elysia'
 import type { Auth } from '#auth/auth.ts'
-import { requirePermission } from '#auth/guard.ts'
+import { authorize } from '#auth/guard.ts'
 import type { Principal } from '#auth/principal.ts'
 import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
@@ -19,8 +19,6 @@ import { readQuery } from './query.ts'
 export type MountDeps = {
   auth: Pick<Auth, 'authenticate'>
   config: { readonly limits: BodyLimits }
-  /** The operation of an endpoint in the OpenAPI document. */
-  describe: (endpoint: Endpoint) => DocumentDecoration
 }
 
 /**
@@ -30,10 +28,7 @@ export type MountDeps = {
 export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) {
   const app = new Elysia({ name: 'endpoints' })
   for (const endpoint of endpoints) {
-    app.route(endpoint.method, endpoint.path, serve(endpoint, deps), {
-      detail: deps.describe(endpoint),
-      parse: 'none',
-    })
+    app.route(endpoint.method, endpoint.path, serve(endpoint, deps), { parse: 'none' })
   }
   return app
 }
@@ -81,8 +76,7 @@ async function openContext(
   if (permission === 'public' || authorization === 'handler') {
     return new RequestScope(requestId, request)
   }
-  const principal = await auth.authenticate(request)
-  requirePermission(principal, permission)
+  const principal = await authorize(auth, request, permission)
   if (credential === 'jwt') requireToken(principal)
   return new CallerScope(requestId, request, principal)
 }

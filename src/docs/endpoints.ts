@@ -4,22 +4,22 @@ import type { Config } from '#config/schema.ts'
 import { entityTag, isKnown } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
 import { createAssets } from './assets.ts'
-import { type DescribedRoute, makeDocument } from './openapi.ts'
+import { makeDocument } from './openapi.ts'
 import { renderPage, scalarPage, swaggerPage } from './pages.ts'
 import { lazy, loadStaticFile, respondWithFile } from './static-file.ts'
 
 export type DocsEndpointsDeps = {
   config: Pick<Config, 'docs'>
-  /** All routes of the application, these included; called once the application is complete. */
-  listRoutes: () => readonly DescribedRoute[]
+  /** All endpoints of the application, these included; called with the first request. */
+  listEndpoints: () => readonly Endpoint[]
 }
 
 /** The OpenAPI document and two pages that show it, without any other host. */
-export function docsEndpoints({ config, listRoutes }: DocsEndpointsDeps): Endpoint[] {
+export function docsEndpoints({ config, listEndpoints }: DocsEndpointsDeps): Endpoint[] {
   if (!config.docs.enabled) return []
   const assets = createAssets()
   const document = lazy(async () => {
-    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listRoutes())))
+    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listEndpoints())))
     return loadStaticFile('application/json', async () => text)
   })
   return [

@@ -1,19 +1,14 @@
 import { Elysia } from 'elysia'
+import type { Endpoint } from '#api/endpoint.ts'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
 import { tags } from '#api/tags.ts'
 import { isMessagesPath } from '#http/error-envelope.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { version } from '#package.json'
 import { commonResponses, withCommonResponses } from './common-responses.ts'
+import { describeEndpoint } from './describe-endpoint.ts'
 import { createSchemaLift } from './lift-schemas.ts'
 import { operationId } from './operation-id.ts'
-
-/** A route as Elysia lists it. */
-export type DescribedRoute = {
-  readonly method: string
-  readonly path: string
-  readonly hooks?: { readonly detail?: unknown }
-}
 
 const overview = `
 A streaming gateway for language models and speech.
@@ -28,9 +23,9 @@ operation names the permission that one of the caller's groups must grant.
 **Request ids.** Every response has the header \`x-request-id\`, which is also in the log.
 `.trim()
 
-/** The OpenAPI document of these routes. Throws for duplicate operation ids or schema names. */
-export async function makeDocument(routes: readonly DescribedRoute[]): Promise<JsonObject> {
-  const draft = await draftDocument(routes)
+/** The OpenAPI document. Throws for duplicate operation ids or schema names. */
+export async function makeDocument(endpoints: readonly Endpoint[]): Promise<JsonObject> {
+  const draft = await draftDocument(endpoints)
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
   liftSchemasOf([{ schema: errorBody }, { schema: messagesErrorBody }])
@@ -63,14 +58,14 @@ function usedTags(paths: Record<string, Record<string, JsonObject>>) {
 }
 
 /** The paths and operations as the plugin assembles them from routes without handlers. */
-async function draftDocument(routes: readonly DescribedRoute[]): Promise<JsonObject> {
+async function draftDocument(endpoints: readonly Endpoint[]): Promise<JsonObject> {
   // Loading it takes 0.1 s, which few processes ever need.
   const { swagger } = await import('@elysiajs/swagger')
   const specPath = '/draft-of-the-document.json'
   const listed = new Elysia()
-  for (const { method, path, hooks } of routes) {
-    const detail = withWildcardNamed(asRecord(hooks?.detail))
-    listed.route(method, pathFor(path), () => '', { detail })
+  for (const endpoint of endpoints) {
+    const detail = withWildcardNamed(asRecord(describeEndpoint(endpoint)))
+    listed.route(endpoint.method, pathFor(endpoint.path), () => '', { detail })
   }
   listed.use(swagger({ path: '/page-of-the-plugin', specPath, excludeStaticFile: false }))
   const response = await listed.handle(new Request(`http://document${specPath}`))

@@ -84,7 +84,7 @@ export async function startWorld(database: Database, options: WorldOptions = {})
   ]
   const app = createTestApp(endpoints, { auth, config }).listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
-  const hold = describedAnswers(app.routes)
+  const hold = describedAnswers(endpoints)
   let tokensMade = 0
   const token: World['token'] = (subject, groups, claims = {}) => {
     const nowS = Math.floor(now().getTime() / 1_000)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { tags } from '#api/tags.ts'
-import { buildApp } from '#app.ts'
+import { listEndpoints } from '#app.ts'
 import { permissionNames } from '#config/schema.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 import { findSchemaFault } from '#lib/json-schema.ts'
@@ -32,7 +32,7 @@ test('it is valid by the published schema of OpenAPI 3.1', async () => {
 })
 
 test('it holds every route of the application, and nothing else', () => {
-  const routes = buildApp(gateway.deps).routes.map(({ method, path }) => {
+  const routes = listEndpoints(gateway.deps).map(({ method, path }) => {
     const written = path.replace(/(?<=.)\/$/, '').replace('*', '{name}')
     return `${method} ${written.replace(/:(\w+)/g, '{$1}')}`
   })

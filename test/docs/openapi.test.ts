@@ -1,21 +1,32 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
+import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
 import { makeDocument } from '#docs/openapi.ts'
-import { eventStream, json, type OperationText, operation } from '#docs/operation.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 
 /** What becomes of the descriptions of routes. */
 
 const thing = Type.Object({ name: Type.String() }, { $id: 'Thing' })
-const answers = { 200: { description: 'It.', content: json(thing, { name: 'a' }) } }
-const plain: OperationText = { tag: 'Files', summary: 'Read a thing', answers }
+const responses = { 200: { description: 'It.', content: json(thing, { name: 'a' }) } }
+type Parts = Partial<Pick<Endpoint, 'tag' | 'params' | 'responses' | 'errors' | 'permission'>>
 
-function route(method: string, path: string, text: OperationText = plain, permission?: string) {
-  const own = permission === undefined ? {} : { 'x-permission': permission }
-  return { method, path, hooks: { detail: { ...operation(text), ...own } } }
+function route(method: string, path: string, parts: Parts = {}): Endpoint {
+  return {
+    ...endpoint({
+      method: 'GET',
+      path,
+      permission: 'public',
+      tag: 'Files',
+      summary: 'Read a thing',
+      responses,
+      handle: () => null,
+    }),
+    ...parts,
+    method: method as Endpoint['method'],
+  }
 }
 
-async function pathsOf(...routes: ReturnType<typeof route>[]): Promise<JsonObject> {
+async function pathsOf(...routes: Endpoint[]): Promise<JsonObject> {
   return asRecord((await makeDocument(routes))['paths'])
 }
 
@@ -30,8 +41,7 @@ describe('schemas', () => {
     const document = await makeDocument([
       route('GET', '/v1/things/:id'),
       route('GET', '/v1/things', {
-        ...plain,
-        answers: { 200: { description: 'A', content: list } },
+        responses: { 200: { description: 'A', content: list } },
       }),
     ])
     const reference = { $ref: '#/components/schemas/Thing' }
@@ -52,7 +62,7 @@ describe('schemas', () => {
     })
     const content = json(tree, { children: [] })
     const document = await makeDocument([
-      route('GET', '/v1/tree', { ...plain, answers: { 200: { description: 'A tree.', content } } }),
+      route('GET', '/v1/tree', { responses: { 200: { description: 'A tree.', content } } }),
     ])
     expect(at(document, 'components.schemas.Tree.properties.children.items')).toEqual({
       $ref: '#/components/schemas/Tree',
@@ -64,7 +74,7 @@ describe('schemas', () => {
     const content = json(other, { size: 1 })
     const made = makeDocument([
       route('GET', '/v1/things'),
-      route('GET', '/v1/others', { ...plain, answers: { 200: { description: 'B', content } } }),
+      route('GET', '/v1/others', { responses: { 200: { description: 'B', content } } }),
     ])
     await expect(made).rejects.toThrow('Two different schemas have the $id "Thing".')
   })
@@ -72,7 +82,7 @@ describe('schemas', () => {
   test('in examples are examples', async () => {
     const content = json(Type.Any(), { schema: { $id: 'Thing', type: 'string' } })
     const paths = await pathsOf(
-      route('GET', '/v1/schema', { ...plain, answers: { 200: { description: 'A.', content } } }),
+      route('GET', '/v1/schema', { responses: { 200: { description: 'A.', content } } }),
     )
     const example = at(paths['/v1/schema'], 'get.responses.200.content.application/json.example')
     expect(example).toEqual({ schema: { $id: 'Thing', type: 'string' } })
@@ -85,7 +95,7 @@ describe('paths', () => {
       route('GET', '/'),
       route('GET', '/v1/things/'),
       route('GET', '/v1/things/:id/parts/:part_id'),
-      route('GET', '/v1/models/*', { ...plain, path: { '*': 'The name.' } }),
+      route('GET', '/v1/models/*', { params: { '*': 'The name.' } }),
     )
     expect(Object.keys(paths)).toEqual([
       '/',
@@ -129,7 +139,7 @@ describe('what any request can meet', () => {
   test('is referred to, and added to what the route says itself', async () => {
     const errors = { jwt_required: 'API keys are made with a token.' } as const
     const { '/v1/things': said } = await pathsOf(
-      route('GET', '/v1/things', { ...plain, errors }, 'can_edit_config'),
+      route('GET', '/v1/things', { errors, permission: 'can_edit_config' }),
     )
     expect(at(said, 'get.responses.401')).toEqual({ $ref: '#/components/responses/Unauthorized' })
     const forbidden = at(said, 'get.responses.403')
@@ -147,7 +157,11 @@ describe('what any request can meet', () => {
   test('has its own shape under /compat', async () => {
     const errors = { upstream_overloaded: 'The model is busy.' } as const
     const { '/compat/v1/messages': said } = await pathsOf(
-      route('POST', '/compat/v1/messages', { ...plain, tag: 'Messages', errors }, 'can_access_api'),
+      route('POST', '/compat/v1/messages', {
+        tag: 'Messages',
+        errors,
+        permission: 'can_access_api',
+      }),
     )
     expect(at(said, 'post.responses.401')).toEqual({
       $ref: '#/components/responses/MessagesUnauthorized',
@@ -167,7 +181,7 @@ describe('what any request can meet', () => {
 
 test('two failures with one code are two examples', async () => {
   const errors = { unprocessable: ['"name" is required.', '"name" is too long.'] }
-  const { '/v1/things': said } = await pathsOf(route('POST', '/v1/things', { ...plain, errors }))
+  const { '/v1/things': said } = await pathsOf(route('POST', '/v1/things', { errors }))
   const answer = at(said, 'post.responses.422')
   expect(at(answer, 'description')).toBe('unprocessable')
   const examples = asRecord(at(answer, 'content.application/json.examples'))
@@ -175,8 +189,11 @@ test('two failures with one code are two examples', async () => {
 })
 
 test('a route that switches protocols is a WebSocket', async () => {
-  const socket = { ...plain, answers: { 101: { description: 'Frames follow.' } } }
-  const { '/v1/stt': said } = await pathsOf(route('GET', '/v1/stt', socket, 'can_access_api'))
+  const socket: Parts = {
+    responses: { 101: { description: 'Frames follow.' } },
+    permission: 'can_access_api',
+  }
+  const { '/v1/stt': said } = await pathsOf(route('GET', '/v1/stt', socket))
   expect(at(said, 'get.x-websocket')).toBe(true)
   expect(at(said, 'get.operationId')).toBe('connectStt')
   expect(at(said, 'get.security')).toEqual([{ token: [] }, { bearer: [] }, { apiKey: [] }])
@@ -185,7 +202,7 @@ test('a route that switches protocols is a WebSocket', async () => {
 test('a stream is described by one of its events', async () => {
   const content = eventStream(thing, 'event: thing\ndata: {"name":"a"}\n\n')
   const { '/v1/things': said } = await pathsOf(
-    route('GET', '/v1/things', { ...plain, answers: { 200: { description: 'Events.', content } } }),
+    route('GET', '/v1/things', { responses: { 200: { description: 'Events.', content } } }),
   )
   expect(at(said, 'get.responses.200.content.text/event-stream')).toEqual({
     schema: { $ref: '#/components/schemas/Thing' },

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import { mountEndpoints } from '#api/mount.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { answerSchema, checkDescribed, checkExamples } from '#test/support/described-shapes.ts'
 import { operationsOf } from '#test/support/endpoints.ts'
@@ -29,5 +28,4 @@ test.each([
 const publicOnly = {
   auth: { authenticate: () => Promise.reject(new Error('not public')) },
   config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
-  describe: describeEndpoint,
 }

@@ -3,7 +3,6 @@ import { networkInterfaces } from 'node:os'
 import { sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { mountEndpoints } from '#api/mount.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { operationsEndpoints } from '#operations/endpoints.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -197,7 +196,6 @@ test.if(outside !== undefined)('a caller from elsewhere is refused without a tok
         {
           auth: { authenticate: () => Promise.reject(new Error('not public')) },
           config: { limits: { requestBytesMax: 1, jsonDepthMax: 1 } },
-          describe: describeEndpoint,
         },
       ),
     )

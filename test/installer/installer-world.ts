@@ -7,7 +7,6 @@ import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { createInstaller } from '#installer/create-installer.ts'
 import { installerEndpoints } from '#installer/endpoints.ts'
@@ -169,7 +168,6 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
       mountEndpoints(installerEndpoints({ installer, audit, config }), {
         auth,
         config,
-        describe: describeEndpoint,
       }),
     )
     .listen({ hostname: '127.0.0.1', port: 0 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { buildApp } from '#app.ts'
+import { listEndpoints } from '#app.ts'
 import { asRecord } from '#lib/json.ts'
 import { describedAnswers, schemaFaults } from '#test/support/described-answers.ts'
 import { eventually } from '#test/support/eventually.ts'
@@ -14,7 +14,7 @@ let holdAgainst: ReturnType<typeof describedAnswers>
 let fileId: string
 beforeAll(async () => {
   gateway = await startGateway()
-  holdAgainst = describedAnswers(buildApp(gateway.deps).routes)
+  holdAgainst = describedAnswers(listEndpoints(gateway.deps))
   fileId = await upload('warranty.txt', 'The warranty ends after two years.')
 })
 afterAll(() => gateway.stop())
@@ -154,10 +154,10 @@ test('reindexes and their progress events', async () => {
     headers: await headersFor(['admins']),
   })
   const told = [...(await events.text()).matchAll(/^event: progress\ndata: (.+)$/gm)]
-  const { detail } = Object(
-    buildApp(gateway.deps).routes.find(({ path }) => path.endsWith('/:id/events'))?.hooks,
+  const declared = listEndpoints(gateway.deps).find(({ path }) =>
+    path.endsWith('/reindex/:id/events'),
   )
-  const { schema } = detail.responses[200].content['text/event-stream']
+  const { schema } = Object(declared?.responses[200]?.content?.['text/event-stream'])
   expect(told.length).toBeGreaterThan(0)
   for (const [, data] of told) expect(schemaFaults(schema, JSON.parse(data ?? ''))).toEqual([])
   const rest = await statuses(

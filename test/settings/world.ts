@@ -8,7 +8,6 @@ import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { createEmbedders } from '#embedding/embedder.ts'
 import { uploadEndpoints } from '#files/content/upload-endpoints.ts'
 import { fileShareEndpoints } from '#files/shares/endpoints.ts'
@@ -149,7 +148,7 @@ export async function startSettingsWorld(
   ]
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const send: SettingsWorld['send'] = (path, options) =>
     sendTo(`http://127.0.0.1:${app.server?.port}${path}`, { now, ...options })

@@ -1,17 +1,16 @@
 import { type Schema, Validator } from '@cfworker/json-schema'
+import type { Endpoint } from '#api/endpoint.ts'
+import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { asRecord, isRecord } from '#lib/json.ts'
-
-/** The document of a route, if it has one. */
-type Route = { method: string; path: string; hooks?: { detail?: unknown } }
 
 /**
  * Validates responses against the document of their routes: the status must be documented, and a
  * JSON body must conform to its schema without further fields.
  */
-export function describedAnswers(routes: readonly Route[]) {
+export function describedAnswers(endpoints: readonly Endpoint[]) {
   /** Throws unless the response conforms to its route; `how` is a method and a path. */
   return function holdAgainst(how: string, status: number, body: unknown): void {
-    const faults = faultsOf(detailOf(routes, how), status, body)
+    const faults = faultsOf(detailOf(endpoints, how), status, body)
     if (faults.length > 0) throw new Error(`${how} answers ${status}: ${faults.join('; ')}`)
   }
 }
@@ -44,13 +43,13 @@ function exampleFaults(content: Record<string, unknown>, body: unknown): string[
   return codes.includes(code) ? [] : [`the code ${code} is not told of`]
 }
 
-function detailOf(routes: readonly Route[], how: string): unknown {
+function detailOf(endpoints: readonly Endpoint[], how: string): unknown {
   const [method, url = ''] = how.split(' ')
   const { pathname } = new URL(url, 'http://gateway')
-  const fitting = routes
+  const fitting = endpoints
     .filter((route) => route.method === method && formOf(route.path).test(pathname))
     .toSorted((one, other) => paramsIn(one.path) - paramsIn(other.path))
-  return fitting[0]?.hooks?.detail
+  return fitting[0] && describeEndpoint(fitting[0])
 }
 
 function formOf(path: string): RegExp {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'bun:test'
-import { buildApp } from '#app.ts'
+import { listEndpoints } from '#app.ts'
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { describedAnswers } from './described-answers.ts'
 import { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
@@ -26,7 +26,7 @@ export function useDescribedGateway(options: GatewayOptions = {}) {
   let holdAgainst: ReturnType<typeof describedAnswers>
   beforeAll(async () => {
     world.gateway = await startGateway(options)
-    holdAgainst = describedAnswers(buildApp(world.gateway.deps).routes)
+    holdAgainst = describedAnswers(listEndpoints(world.gateway.deps))
   })
   afterAll(() => world.gateway.stop())
 

@@ -10,11 +10,11 @@ import { quietLog } from './quiet-log.ts'
 /** An application that serves these endpoints alone, with the request lifecycle of the gateway. */
 export function createTestApp(
   endpoints: readonly Endpoint[],
-  { log = quietLog, ...deps }: Omit<MountDeps, 'describe'> & { log?: Log },
+  { log = quietLog, ...deps }: MountDeps & { log?: Log },
 ) {
   return new Elysia({ handler: { standardHostname: false } })
     .use(requestLifecycle({ log, newRequestId: () => newId('req_'), draining: () => false }))
-    .use(mountEndpoints(endpoints, { ...deps, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, deps))
 }
 
 /**

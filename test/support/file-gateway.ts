@@ -9,7 +9,6 @@ import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { nodeEndpoints } from '#files/endpoints.ts'
 import type { FileChange, FileHooks, NewFile } from '#files/files.ts'
 import { listingEndpoints } from '#files/listing/endpoints.ts'
@@ -108,7 +107,7 @@ export async function startFileGateway(
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const send: FileGateway['send'] = (who, path, how) => sendTo(url + path, { ...how, who, now })

@@ -8,7 +8,6 @@ import { brandingEndpoints } from '#branding/endpoints.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { createSealer } from '#sealing/sealer.ts'
@@ -85,7 +84,7 @@ export async function startPortalGateway(
     .use(
       mountEndpoints(
         [...brandingEndpoints({ auth, branding }), ...translationEndpoints({ translations })],
-        { auth, config, describe: describeEndpoint },
+        { auth, config },
       ),
     )
     .listen({ hostname: '127.0.0.1', port: 0 })

@@ -7,7 +7,6 @@ import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import type { Embedder } from '#embedding/embedder.ts'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
@@ -126,7 +125,7 @@ export async function startRetrievalGateway(
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}`
   const gateway: RetrievalGateway = {

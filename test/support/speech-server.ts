@@ -2,7 +2,6 @@ import { Elysia } from 'elysia'
 import { mountEndpoints } from '#api/mount.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { createOpenSockets } from '#http/open-sockets.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
@@ -69,7 +68,6 @@ export function startSpeechServer(
       mountEndpoints(speechEndpoints({ auth, sessions, sockets }), {
         auth,
         config,
-        describe: describeEndpoint,
       }),
     )
     .listen({ hostname: '127.0.0.1', port: 0, development: false })

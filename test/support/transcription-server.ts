@@ -6,7 +6,6 @@ import OpenAI from 'openai'
 import { mountEndpoints } from '#api/mount.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import type { Engine } from '#speech/engine.ts'
@@ -66,7 +65,6 @@ export async function startTranscriptionServer(
       mountEndpoints(transcriptionEndpoints({ transcriptions, config }), {
         auth,
         config,
-        describe: describeEndpoint,
       }),
     )
     .listen({ hostname: '127.0.0.1', port: 0, development: false })

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { bytes, type Endpoint, endpoint, form, json, rawBody } from '#api/endpoint.ts'
 import { ifMatchHeader, ifNoneMatchHeader, nullable } from '#api/shapes.ts'
 import type { Auth } from '#auth/auth.ts'
-import { admit } from '#auth/guard.ts'
+import { authorize } from '#auth/guard.ts'
 import { basePermission } from '#auth/permissions.ts'
 import { type Branding, isLinkTo, type LogoHead } from '#branding/branding.ts'
 import { withCurrentTag } from '#http/precondition.ts'
@@ -41,9 +41,9 @@ for the logo that it was created for.`,
         const link =
           version === undefined || signature === undefined ? null : { version, signature }
         const isSigned = link !== null && branding.hasSigned(link)
-        if (!isSigned) await admit(auth, request, basePermission)
+        if (!isSigned) await authorize(auth, request, basePermission)
         const head = await branding.logoHead()
-        if (isSigned && !isLinkTo(head.sha256, link)) await admit(auth, request, basePermission)
+        if (isSigned && !isLinkTo(head.sha256, link)) await authorize(auth, request, basePermission)
         if (isKnown(request.headers.get('if-none-match'), head.sha256)) {
           return new Response(null, { status: 304, headers: headersOf(head) })
         }

@@ -3,7 +3,7 @@ import type { ServerWebSocket } from 'bun'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Auth } from '#auth/auth.ts'
 import { chooseProtocol, isUpgrade } from '#auth/credentials.ts'
-import { admit } from '#auth/guard.ts'
+import { authorize } from '#auth/guard.ts'
 import type { Config } from '#config/schema.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import { AppError } from '#lib/errors.ts'
@@ -65,7 +65,7 @@ export function responsesSocket(deps: ResponsesSocketDeps): Endpoint {
       if (sockets.count() >= config.websocket.connectionsMax) throw tooManySockets()
       const data = createHandlers(sockets, {
         service,
-        admit: () => admit(auth, request, permission),
+        authorize: () => authorize(auth, request, permission),
         memory: memories.open(),
         config,
         log,

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { mountEndpoints } from '#api/mount.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { downloadEndpoints, parseRange } from '#files/content/download-endpoints.ts'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
@@ -107,7 +106,7 @@ test('a short stall deadline does not disconnect clients that read', async () =>
   const stream = { ...config.stream, readerStallMs: 1_000 }
   const endpoints = downloadEndpoints({ files, storage, config: { stream } })
   const server = new Elysia()
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0, idleTimeout: 30 })
   const headers = { authorization: `Bearer ${await gateway.token()}` }
   const url = `http://127.0.0.1:${server.server?.port}${path}`

@@ -4,7 +4,6 @@ import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { ingestEndpoints } from '#retrieval/ingest/endpoints.ts'
@@ -54,7 +53,6 @@ beforeAll(async () => {
       mountEndpoints(ingestEndpoints({ files: harness.files, ingest: harness.ingest }), {
         auth,
         config,
-        describe: describeEndpoint,
       }),
     )
     .listen({ hostname: '127.0.0.1', port: 0 })

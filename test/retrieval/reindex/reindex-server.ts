@@ -3,7 +3,6 @@ import { mountEndpoints } from '#api/mount.ts'
 import { createAudit } from '#audit/audit.ts'
 import { createAuth } from '#auth/auth.ts'
 import { loadConfig } from '#config/load.ts'
-import { describeEndpoint } from '#docs/describe-endpoint.ts'
 import { requestLifecycle } from '#http/request-lifecycle.ts'
 import { newId } from '#lib/id.ts'
 import { reindexEndpoints } from '#retrieval/reindex/endpoints.ts'
@@ -44,7 +43,7 @@ export async function startReindexServer(harness: ReindexHarness): Promise<Reind
     .use(
       requestLifecycle({ log: quietLog, newRequestId: () => newId('req_'), draining: () => false }),
     )
-    .use(mountEndpoints(endpoints, { auth, config, describe: describeEndpoint }))
+    .use(mountEndpoints(endpoints, { auth, config }))
     .listen({ hostname: '127.0.0.1', port: 0 })
   const url = `http://127.0.0.1:${app.server?.port}/v1/embeddings/reindex`
   return {

@@ -21,7 +21,7 @@ export type Connection = OpenSocket & {
 export type ConnectionDeps = {
   service: ResponseService
   /** Authorises a request anew; throws if the principal has lost its permission. */
-  admit(): Promise<Principal>
+  authorize(): Promise<Principal>
   memory: HistoryMemory
   config: Pick<Config, 'limits' | 'stream' | 'websocket'>
   log: Log
@@ -82,7 +82,7 @@ export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
     const requestId = `${deps.context.requestId}.${++requestCount}`
     const sink = createEventSink(outbox, { streamId, disconnect: () => wire.terminate() })
     try {
-      const context = async () => requestContext(await admit(), { requestId, signal })
+      const context = async () => requestContext(await authorize(), { requestId, signal })
       await runRequest(deps, { body, context, sink })
     } catch (error) {
       sendError(toAppError(error), streamId, requestId)
@@ -98,9 +98,9 @@ export function openConnection(deps: ConnectionDeps, wire: Wire): Connection {
   }
 
   /** Closes the connection of a principal that has lost its permission. */
-  async function admit(): Promise<Principal> {
+  async function authorize(): Promise<Principal> {
     try {
-      return await deps.admit()
+      return await deps.authorize()
     } catch (cause) {
       const error = toAppError(cause)
       const isRevoked = error.status === 401 || error.status === 403
