@@ -14,7 +14,7 @@ import { type Commitment, commit, isComplete } from '#installer/commit.ts'
 import { createLayout, type Layout } from '#installer/layout.ts'
 import { createLibrary } from '#installer/library.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
-import { sha256Of } from './installer-world.ts'
+import { sha256Of } from './installer-fixture.ts'
 
 let folder: string
 let layout: Layout

@@ -6,7 +6,7 @@ import type { InstallRequest } from '#installer/installer.ts'
 import { createTestPlace, type TestPlace } from '#test/support/database.ts'
 import { startInstallProcess } from '#test/support/installing/install-process.ts'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
-import { ggufOf, sha256Of } from './installer-world.ts'
+import { ggufOf, sha256Of } from './installer-fixture.ts'
 
 setDefaultTimeout(120_000)
 

@@ -3,26 +3,26 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   ggufOf,
-  type InstallerProcess,
-  type InstallerWorld,
+  type InstallerFixture,
+  type InstallerWorker,
   sha256Of,
-  startInstallerWorld,
-} from './installer-world.ts'
+  startInstallerFixture,
+} from './installer-fixture.ts'
 
-let world: InstallerWorld
-let worker: InstallerProcess
+let fixture: InstallerFixture
+let worker: InstallerWorker
 
 beforeAll(async () => {
-  world = await startInstallerWorld()
-  worker = await world.open()
+  fixture = await startInstallerFixture()
+  worker = await fixture.open()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 type Files = Readonly<Record<string, Uint8Array>>
 
 /** Replaces the files of a repository by a new commit; returns the commit. */
 function publish(name: string, files: Files): string {
-  const { origin } = world
+  const { origin } = fixture
   const commit = sha256Of(Buffer.concat(Object.values(files))).slice(0, 40)
   const json = (value: unknown) => Buffer.from(JSON.stringify(value))
   const headers = { 'content-type': 'application/json' }
@@ -49,7 +49,7 @@ const small = Buffer.from('{}')
 
 /** The paths of the files fetched since. */
 function fetched(since: number): string[] {
-  const gets = world.origin.questions.slice(since).filter(({ method }) => method === 'GET')
+  const gets = fixture.origin.questions.slice(since).filter(({ method }) => method === 'GET')
   const paths = gets.map(({ path }) => path).filter((path) => path.includes('/resolve/'))
   return [...new Set(paths.map((path) => path.slice(path.lastIndexOf('/') + 1)))].toSorted()
 }
@@ -68,7 +68,7 @@ test('a new revision downloads only changed files', async () => {
     'config.json': Buffer.from('{"new": true}'),
     'readme.md': Buffer.from('words'),
   })
-  const since = world.origin.questions.length
+  const since = fixture.origin.questions.length
   const next = await worker.install({ model: 'org/moving' })
   expect((await worker.until(next['download_id'], 'completed')).revision).toBe(second)
   expect(fetched(since)).toEqual(['config.json', 'readme.md'])
@@ -83,19 +83,19 @@ test('a damaged model is downloaded again', async () => {
   publish('org/damaged', { 'weights.gguf': weights })
   const { download_id: id } = await worker.install({ model: 'org/damaged' })
   await worker.until(id, 'completed')
-  const path = join(world.folder, 'org%2Fdamaged', String(id), 'weights.gguf')
+  const path = join(fixture.folder, 'org%2Fdamaged', String(id), 'weights.gguf')
   writeFileSync(path, ggufOf(300_000))
   const check = await worker.send('POST /models/org/damaged/verify')
   await worker.until(check.body['download_id'], 'failed')
   const next = await worker.install({ model: 'org/damaged' })
   await worker.until(next['download_id'], 'completed')
-  const healed = join(world.folder, 'org%2Fdamaged', String(next['download_id']), 'weights.gguf')
+  const healed = join(fixture.folder, 'org%2Fdamaged', String(next['download_id']), 'weights.gguf')
   expect(sha256Of(await Bun.file(healed).bytes())).toBe(sha256Of(weights))
 })
 
 test('a file with another hash than the hub published is not installed', async () => {
   const commit = publish('org/wrong', { 'weights.gguf': ggufOf(10_000) })
-  world.origin.put(`/org/wrong/resolve/${commit}/weights.gguf`, ggufOf(10_000))
+  fixture.origin.put(`/org/wrong/resolve/${commit}/weights.gguf`, ggufOf(10_000))
   const { download_id: id } = await worker.install({ model: 'org/wrong' })
   expect((await worker.until(id, 'failed')).error?.code).toBe('hash_mismatch')
   const names = (await worker.installer.models.list()).map(({ name }) => name)

@@ -3,22 +3,22 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '#test/support/eventually.ts'
 import {
+  errorCodeOf,
   ggufOf,
-  type InstallerProcess,
-  type InstallerWorld,
-  refusal,
+  type InstallerFixture,
+  type InstallerWorker,
   sha256Of,
-  startInstallerWorld,
-} from './installer-world.ts'
+  startInstallerFixture,
+} from './installer-fixture.ts'
 
-let world: InstallerWorld
-let worker: InstallerProcess
+let fixture: InstallerFixture
+let worker: InstallerWorker
 
 beforeAll(async () => {
-  world = await startInstallerWorld()
-  worker = await world.open()
+  fixture = await startInstallerFixture()
+  worker = await fixture.open()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 /** The bytes of the files of an installed model. */
 async function bytesOf(name: string): Promise<Uint8Array[]> {
@@ -30,8 +30,8 @@ async function bytesOf(name: string): Promise<Uint8Array[]> {
 
 test('a model is installed from a URL, verified and listed, and all workers are notified', async () => {
   const content = ggufOf(3_000_000)
-  const url = world.origin.put('/files/first.gguf', content)
-  const refreshed = world.desk.refreshes()
+  const url = fixture.origin.put('/files/first.gguf', content)
+  const refreshed = fixture.frontWorker.refreshes()
   const started = await worker.install({ model: url, sha256: sha256Of(content).toUpperCase() })
   expect(started).toMatchObject({
     object: 'model_download',
@@ -52,7 +52,7 @@ test('a model is installed from a URL, verified and listed, and all workers are 
     files: [{ path: 'first.gguf', bytesCompleted: content.length, status: 'completed' }],
   })
   expect(await bytesOf('first')).toEqual([content])
-  const { body } = await world.desk.send('GET /models')
+  const { body } = await fixture.frontWorker.send('GET /models')
   expect(body['data']).toContainEqual(
     expect.objectContaining({
       object: 'installed_model',
@@ -63,12 +63,15 @@ test('a model is installed from a URL, verified and listed, and all workers are 
       in_use_by: [],
     }),
   )
-  await eventually('the front worker was notified', () => world.desk.refreshes() > refreshed)
-  expect(existsSync(join(world.folder, '.partial', 'first'))).toBe(false)
+  await eventually(
+    'the front worker was notified',
+    () => fixture.frontWorker.refreshes() > refreshed,
+  )
+  expect(existsSync(join(fixture.folder, '.partial', 'first'))).toBe(false)
 })
 
 test('a model without a hash is installed as not verified', async () => {
-  const url = world.origin.put('/files/unknown.gguf', ggufOf(1_000))
+  const url = fixture.origin.put('/files/unknown.gguf', ggufOf(1_000))
   const { download_id: id } = await worker.install({ model: url })
   await worker.until(id, 'completed')
   const { body } = await worker.send('GET /models')
@@ -77,7 +80,7 @@ test('a model without a hash is installed as not verified', async () => {
 
 test('a current model is not downloaded again', async () => {
   const content = ggufOf(1_000)
-  const wish = { model: world.origin.put('/files/same.gguf', content), sha256: sha256Of(content) }
+  const wish = { model: fixture.origin.put('/files/same.gguf', content), sha256: sha256Of(content) }
   await worker.until((await worker.install(wish))['download_id'], 'completed')
   const again = await worker.send('POST /downloads', wish)
   expect(again.status).toBe(200)
@@ -86,9 +89,9 @@ test('a current model is not downloaded again', async () => {
 
 test('a new revision replaces the old one when it is complete', async () => {
   const [old, fresh] = [ggufOf(50_000), ggufOf(8_000_000)]
-  const url = world.origin.put('/files/moving.gguf', old)
+  const url = fixture.origin.put('/files/moving.gguf', old)
   await worker.until((await worker.install({ model: url }))['download_id'], 'completed')
-  world.origin.put('/files/moving.gguf', fresh, { pace: { bytes: 20_000, everyMs: 10 } })
+  fixture.origin.put('/files/moving.gguf', fresh, { pace: { bytes: 20_000, everyMs: 10 } })
   const { download_id: id } = await worker.install({ model: url })
   await eventually('the new revision is being downloaded', async () => {
     return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
@@ -96,21 +99,21 @@ test('a new revision replaces the old one when it is complete', async () => {
   expect((await bytesOf('moving')).map(sha256Of)).toEqual([sha256Of(old)])
   await worker.until(id, 'completed')
   expect((await bytesOf('moving')).map(sha256Of)).toEqual([sha256Of(fresh)])
-  const versions = readdirSync(join(world.folder, 'moving')).toSorted()
+  const versions = readdirSync(join(fixture.folder, 'moving')).toSorted()
   expect(versions).toEqual([String(id), 'model.json'])
 })
 
 test('a second start returns the active download; another source is rejected', async () => {
   const content = ggufOf(4_000_000)
-  const wish = { model: world.origin.put('/files/slow.gguf', content), sha256: sha256Of(content) }
-  world.origin.put('/files/slow.gguf', content, { pace: { bytes: 20_000, everyMs: 10 } })
+  const wish = { model: fixture.origin.put('/files/slow.gguf', content), sha256: sha256Of(content) }
+  fixture.origin.put('/files/slow.gguf', content, { pace: { bytes: 20_000, everyMs: 10 } })
   const starts = await Promise.all([1, 2, 3].map(() => worker.send('POST /downloads', wish)))
   expect(starts.map(({ status }) => status).toSorted()).toEqual([200, 200, 202])
   expect(new Set(starts.map(({ body }) => body['download_id'])).size).toBe(1)
-  const other = { model: world.origin.put('/files/other.gguf', content), name: 'slow' }
-  expect(refusal(await worker.send('POST /downloads', other))).toBe('409 download_active')
+  const other = { model: fixture.origin.put('/files/other.gguf', content), name: 'slow' }
+  expect(errorCodeOf(await worker.send('POST /downloads', other))).toBe('409 download_active')
   await worker.until(starts[0]?.body['download_id'], 'completed')
-  expect(refusal(await worker.send('POST /downloads', other))).toBe('409 name_taken')
+  expect(errorCodeOf(await worker.send('POST /downloads', other))).toBe('409 name_taken')
 })
 
 test.each([
@@ -119,14 +122,14 @@ test.each([
   ['/files/short.safetensors', '\x02\0\0'],
   ['/files/open.safetensors', '\x04\0\0\0\0\0\0\0{"a"'],
 ])('%s, which is not what its name says, is refused and kept nowhere', async (path, text) => {
-  const url = world.origin.put(path, Buffer.from(text, 'latin1'))
+  const url = fixture.origin.put(path, Buffer.from(text, 'latin1'))
   const { download_id: id, model } = await worker.install({ model: url })
   const { error } = await worker.until(id, 'failed')
   expect(error?.code).toBe('invalid_file')
   expect(await worker.installer.models.list()).not.toContainEqual(
     expect.objectContaining({ name: model }),
   )
-  const partial = join(world.folder, '.partial', String(model))
+  const partial = join(fixture.folder, '.partial', String(model))
   expect(readdirSync(partial)).toEqual([])
 })
 
@@ -134,7 +137,7 @@ test('a safetensors file with a header is valid', async () => {
   const header = Buffer.from('{"__metadata__":{}}     ')
   const length = Buffer.alloc(8)
   length.writeBigUInt64LE(BigInt(header.length))
-  const url = world.origin.put('/files/good.safetensors', Buffer.concat([length, header]))
+  const url = fixture.origin.put('/files/good.safetensors', Buffer.concat([length, header]))
   const { download_id: id } = await worker.install({ model: url })
   await worker.until(id, 'completed')
 })

@@ -3,31 +3,31 @@ import { existsSync, mkdirSync, readdirSync, statfsSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { eventually } from '#test/support/eventually.ts'
 import {
+  errorCodeOf,
   ggufOf,
-  type InstallerProcess,
-  type InstallerWorld,
-  refusal,
+  type InstallerFixture,
+  type InstallerWorker,
   sha256Of,
-  startInstallerWorld,
-} from './installer-world.ts'
+  startInstallerFixture,
+} from './installer-fixture.ts'
 
-let world: InstallerWorld
-let worker: InstallerProcess
+let fixture: InstallerFixture
+let worker: InstallerWorker
 
 beforeAll(async () => {
-  world = await startInstallerWorld()
-  worker = await world.open()
+  fixture = await startInstallerFixture()
+  worker = await fixture.open()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 /** Returns the path of its file. */
 async function install(name: string, bytes = 100_000): Promise<string> {
   const content = ggufOf(bytes)
   const file = `${name.replace('/', '-')}.gguf`
-  const model = world.origin.put(`/files/${file}`, content)
+  const model = fixture.origin.put(`/files/${file}`, content)
   const { download_id: id } = await worker.install({ model, name, sha256: sha256Of(content) })
   await worker.until(id, 'completed')
-  return join(world.folder, encodeURIComponent(name), String(id), file)
+  return join(fixture.folder, encodeURIComponent(name), String(id), file)
 }
 
 test.each(['plain', 'org/with-slash'])(
@@ -35,8 +35,8 @@ test.each(['plain', 'org/with-slash'])(
   async (name) => {
     const path = await install(name)
     const before = (await worker.send('GET /storage')).body
-    const refreshed = world.desk.refreshes()
-    const { status, body } = await world.desk.send(`DELETE /models/${name}`)
+    const refreshed = fixture.frontWorker.refreshes()
+    const { status, body } = await fixture.frontWorker.send(`DELETE /models/${name}`)
     expect({ status, body }).toMatchObject({
       status: 200,
       body: { object: 'installed_model.deleted', name, deleted: true },
@@ -45,8 +45,10 @@ test.each(['plain', 'org/with-slash'])(
     expect(existsSync(path)).toBe(false)
     const after = (await worker.send('GET /storage')).body
     expect(Number(before['used']) - Number(after['used'])).toBe(Number(body['freed_bytes']))
-    await eventually('all workers are notified', () => world.desk.refreshes() > refreshed)
-    expect(refusal(await world.desk.send(`DELETE /models/${name}`))).toBe('404 not_found')
+    await eventually('all workers are notified', () => fixture.frontWorker.refreshes() > refreshed)
+    expect(errorCodeOf(await fixture.frontWorker.send(`DELETE /models/${name}`))).toBe(
+      '404 not_found',
+    )
   },
 )
 
@@ -60,26 +62,26 @@ test('a name with a slash may be one segment of the path', async () => {
 
 test('a model in use is not deleted, and the error names its users', async () => {
   const path = await install('used')
-  world.uses.set('used', ['Two generations run with it.'])
+  fixture.uses.set('used', ['Two generations run with it.'])
   const { body } = await worker.send('GET /models')
   expect(body['data']).toContainEqual(
     expect.objectContaining({ name: 'used', in_use_by: ['Two generations run with it.'] }),
   )
   const refused = await worker.send('DELETE /models/used')
-  expect(refusal(refused)).toBe('409 model_in_use')
+  expect(errorCodeOf(refused)).toBe('409 model_in_use')
   expect(Object(refused.body['error']).message).toContain('Two generations run with it.')
   expect(existsSync(path)).toBe(true)
-  world.uses.delete('used')
+  fixture.uses.delete('used')
   expect((await worker.send('DELETE /models/used')).status).toBe(200)
 })
 
 test('a model that is being replaced is not deleted', async () => {
   await install('replaced')
   const pace = { bytes: 20_000, everyMs: 10 }
-  const url = world.origin.put('/files/replaced.gguf', ggufOf(8_000_000), { pace })
+  const url = fixture.origin.put('/files/replaced.gguf', ggufOf(8_000_000), { pace })
   const { download_id: id } = await worker.install({ model: url, name: 'replaced' })
-  expect(refusal(await worker.send('DELETE /models/replaced'))).toBe('409 model_in_use')
-  expect(refusal(await worker.send('POST /models/replaced/verify'))).toBe('409 download_active')
+  expect(errorCodeOf(await worker.send('DELETE /models/replaced'))).toBe('409 model_in_use')
+  expect(errorCodeOf(await worker.send('POST /models/replaced/verify'))).toBe('409 download_active')
   await worker.send(`DELETE /downloads/${id}`)
 })
 
@@ -101,19 +103,19 @@ test('a verification reports a changed file, and the model counts as not verifie
   })
   const { body } = await worker.send('GET /models')
   expect(body['data']).toContainEqual(expect.objectContaining({ name: 'checked', verified: false }))
-  expect(refusal(await worker.send('POST /models/absent/verify'))).toBe('404 not_found')
+  expect(errorCodeOf(await worker.send('POST /models/absent/verify'))).toBe('404 not_found')
 })
 
 test('storage reports the disk, installed models and partial downloads', async () => {
   await install('stored', 200_000)
   const pace = { bytes: 40_000, everyMs: 10 }
-  const url = world.origin.put('/files/partial.gguf', ggufOf(8_000_000), { pace })
+  const url = fixture.origin.put('/files/partial.gguf', ggufOf(8_000_000), { pace })
   const { download_id: id } = await worker.install({ model: url })
   await eventually('it has made progress', async () => {
     return (await worker.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   const { body } = await worker.send('GET /storage')
-  const { blocks, bsize } = statfsSync(world.folder)
+  const { blocks, bsize } = statfsSync(fixture.folder)
   expect(body).toMatchObject({ object: 'model_storage', total: blocks * bsize })
   expect(Number(body['used'])).toBeGreaterThanOrEqual(200_000)
   expect(Number(body['partials'])).toBeGreaterThan(0)
@@ -124,22 +126,25 @@ test('storage reports the disk, installed models and partial downloads', async (
 })
 
 test('foreign files in the folder are ignored and kept', async () => {
-  mkdirSync(join(world.folder, 'of-somebody', 'deep'), { recursive: true })
-  writeFileSync(join(world.folder, 'a-file'), 'text')
-  writeFileSync(join(world.folder, 'of-somebody', 'model.json'), '{"name": "of-somebody"}')
+  mkdirSync(join(fixture.folder, 'of-somebody', 'deep'), { recursive: true })
+  writeFileSync(join(fixture.folder, 'a-file'), 'text')
+  writeFileSync(join(fixture.folder, 'of-somebody', 'model.json'), '{"name": "of-somebody"}')
   await install('beside')
-  const next = await world.open()
+  const next = await fixture.open()
   const names = (await next.installer.models.list()).map(({ name }) => name)
   expect(names).toContain('beside')
   expect(names).not.toContain('of-somebody')
   await next.close()
-  expect(readdirSync(join(world.folder, 'of-somebody')).toSorted()).toEqual(['deep', 'model.json'])
+  expect(readdirSync(join(fixture.folder, 'of-somebody')).toSorted()).toEqual([
+    'deep',
+    'model.json',
+  ])
 })
 
 test('a model that does not fit on the disk is rejected before its download', async () => {
-  const tight = await world.open({ settings: { reserveBytes: Number.MAX_SAFE_INTEGER } })
-  const url = world.origin.put('/files/large.gguf', ggufOf(1_000))
-  expect(refusal(await tight.send('POST /downloads', { model: url }))).toBe(
+  const tight = await fixture.open({ settings: { reserveBytes: Number.MAX_SAFE_INTEGER } })
+  const url = fixture.origin.put('/files/large.gguf', ggufOf(1_000))
+  expect(errorCodeOf(await tight.send('POST /downloads', { model: url }))).toBe(
     '507 insufficient_storage',
   )
   await tight.close()

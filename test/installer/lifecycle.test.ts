@@ -5,36 +5,36 @@ import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
 import type { OriginQuestion } from '#test/support/model-origin.ts'
 import {
+  errorCodeOf,
   ggufOf,
-  type InstallerProcess,
-  type InstallerWorld,
-  refusal,
+  type InstallerFixture,
+  type InstallerWorker,
   sha256Of,
-  startInstallerWorld,
-} from './installer-world.ts'
+  startInstallerFixture,
+} from './installer-fixture.ts'
 
-let world: InstallerWorld
-let worker: InstallerProcess
+let fixture: InstallerFixture
+let worker: InstallerWorker
 
 beforeAll(async () => {
-  world = await startInstallerWorld({ downloadsMax: 1, logLinesMax: 5 })
-  worker = await world.open()
+  fixture = await startInstallerFixture({ downloadsMax: 1, logLinesMax: 5 })
+  worker = await fixture.open()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 /** Starts the installation of a slow file and waits for some progress. */
 async function begun(name: string) {
   const content = ggufOf(8_000_000)
   const pace = { bytes: 20_000, everyMs: 10 }
-  const url = world.origin.put(`/files/${name}.gguf`, content, { pace })
+  const url = fixture.origin.put(`/files/${name}.gguf`, content, { pace })
   const wish = { model: url, sha256: sha256Of(content) }
   const { download_id: id } = await worker.install(wish)
   await eventually('it has made progress', async () => (await find(id)).bytesCompleted > 0)
   /** Ends the throttling; returns the ranges that are requested from now on. */
   const hurry = () => {
-    world.origin.put(`/files/${name}.gguf`, content)
-    const questions = world.origin.questions.length
-    return () => world.origin.questions.slice(questions).flatMap(startOf)
+    fixture.origin.put(`/files/${name}.gguf`, content)
+    const questions = fixture.origin.questions.length
+    return () => fixture.origin.questions.slice(questions).flatMap(startOf)
   }
   return { id: String(id), content, wish, hurry }
 }
@@ -45,21 +45,23 @@ function startOf({ method, headers }: OriginQuestion): number[] {
 }
 
 const find = (id: unknown) => worker.installer.downloads.find(String(id))
-const partial = (name: string) => join(world.folder, '.partial', name)
+const partial = (name: string) => join(fixture.folder, '.partial', name)
 
 test('a pause stops the download, and a resume continues it', async () => {
   const { id, hurry, content } = await begun('paused')
-  const paused = await world.desk.send(`POST /downloads/${id}/pause`)
+  const paused = await fixture.frontWorker.send(`POST /downloads/${id}/pause`)
   expect(paused).toMatchObject({ status: 200, body: { status: 'paused', bytes_per_second: null } })
-  await eventually('the connection is closed', () => world.origin.openConnections() === 0)
-  expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
+  await eventually('the connection is closed', () => fixture.origin.openConnections() === 0)
+  expect((await fixture.frontWorker.send(`POST /downloads/${id}/pause`)).body['status']).toBe(
+    'paused',
+  )
   const { body } = await worker.send('GET /downloads')
   expect(body['data']).toContainEqual(
     expect.objectContaining({ download_id: id, status: 'paused' }),
   )
   const before = (await find(id)).bytesCompleted
   const asked = hurry()
-  const resumed = await world.desk.send(`POST /downloads/${id}/resume`)
+  const resumed = await fixture.frontWorker.send(`POST /downloads/${id}/resume`)
   expect(resumed.status).toBe(200)
   const ended = await worker.until(id, 'completed')
   expect(ended).toMatchObject({ bytesCompleted: content.length, attempts: 2 })
@@ -68,10 +70,14 @@ test('a pause stops the download, and a resume continues it', async () => {
 
 test('a cancelled download keeps its data for the next one of the model', async () => {
   const { id, wish, hurry } = await begun('kept')
-  const cancelled = await world.desk.send(`POST /downloads/${id}/cancel`)
+  const cancelled = await fixture.frontWorker.send(`POST /downloads/${id}/cancel`)
   expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
-  expect((await world.desk.send(`POST /downloads/${id}/cancel`)).body['status']).toBe('cancelled')
-  expect(refusal(await worker.send(`POST /downloads/${id}/resume`))).toBe('409 download_terminal')
+  expect((await fixture.frontWorker.send(`POST /downloads/${id}/cancel`)).body['status']).toBe(
+    'cancelled',
+  )
+  expect(errorCodeOf(await worker.send(`POST /downloads/${id}/resume`))).toBe(
+    '409 download_terminal',
+  )
   expect((await worker.send('GET /downloads')).body['data']).toEqual([])
   expect(readdirSync(partial('kept')).length).toBeGreaterThan(0)
   const before = (await find(id)).bytesCompleted
@@ -83,7 +89,9 @@ test('a cancelled download keeps its data for the next one of the model', async 
 
 test('a discarded download leaves no data', async () => {
   const { id } = await begun('discarded')
-  expect((await world.desk.send(`DELETE /downloads/${id}`)).body['status']).toBe('cancelled')
+  expect((await fixture.frontWorker.send(`DELETE /downloads/${id}`)).body['status']).toBe(
+    'cancelled',
+  )
   expect(existsSync(partial('discarded'))).toBe(false)
 
   const second = await begun('discarded-later')
@@ -95,7 +103,7 @@ test('a discarded download leaves no data', async () => {
 
 test('a queued download is paused, resumed and cancelled at once', async () => {
   const { id } = await begun('busy')
-  const url = world.origin.put('/files/waiting.gguf', ggufOf(1_000))
+  const url = fixture.origin.put('/files/waiting.gguf', ggufOf(1_000))
   const { download_id: waiting } = await worker.install({ model: url })
   const act = (action: string) => worker.send(`POST /downloads/${waiting}/${action}`)
   expect((await act('pause')).body['status']).toBe('paused')
@@ -113,28 +121,30 @@ test('the log holds the last lines and is deleted when the download ends', async
     await eventually('a worker started it again', async () => (await find(id)).attempts > times + 1)
   }
   await worker.send(`POST /downloads/${id}/pause`)
-  const { body } = await world.desk.send(`GET /downloads/${id}/logs`)
+  const { body } = await fixture.frontWorker.send(`GET /downloads/${id}/logs`)
   expect(body).toMatchObject({ object: 'list', download_id: id })
   const seqs = (body['data'] as { seq: number }[]).map(({ seq }) => seq)
   const last = seqs.at(-1) ?? 0
   expect(seqs).toEqual([last - 4, last - 3, last - 2, last - 1, last])
   expect(body['next_seq']).toBe(last)
-  const page = await world.desk.send(`GET /downloads/${id}/logs?after_seq=${last - 2}&limit=1`)
+  const page = await fixture.frontWorker.send(
+    `GET /downloads/${id}/logs?after_seq=${last - 2}&limit=1`,
+  )
   expect((page.body['data'] as { seq: number }[]).map(({ seq }) => seq)).toEqual([last - 1])
 
   await worker.send(`DELETE /downloads/${id}`)
-  expect(await world.desk.send(`GET /downloads/${id}/logs`)).toMatchObject({
+  expect(await fixture.frontWorker.send(`GET /downloads/${id}/logs`)).toMatchObject({
     status: 200,
     body: { data: [], next_seq: 0 },
   })
-  expect(refusal(await world.desk.send(`GET /downloads/${crypto.randomUUID()}/logs`))).toBe(
-    '404 not_found',
-  )
+  expect(
+    errorCodeOf(await fixture.frontWorker.send(`GET /downloads/${crypto.randomUUID()}/logs`)),
+  ).toBe('404 not_found')
 })
 
 test('another worker streams its events, whose progress never decreases', async () => {
   const { id, content } = await begun('watched')
-  const text = await readEvents(await world.desk.follow(id)).whole()
+  const text = await readEvents(await fixture.frontWorker.follow(id)).whole()
   const events = text
     .split('\n\n')
     .filter((block) => block !== '')
@@ -151,25 +161,25 @@ test('another worker streams its events, whose progress never decreases', async 
     name: 'done',
     data: { download_id: id, status: 'completed', bytes_completed: content.length },
   })
-  const after = await readEvents(await world.desk.follow(id)).whole()
+  const after = await readEvents(await fixture.frontWorker.follow(id)).whole()
   expect(after).toMatch(/^event: done\n/)
 })
 
 test('a stopping worker leaves its downloads to others', async () => {
   await worker.close()
-  const first = await world.open()
+  const first = await fixture.open()
   const content = ggufOf(8_000_000)
   const pace = { bytes: 20_000, everyMs: 10 }
-  const url = world.origin.put('/files/handed.gguf', content, { pace })
+  const url = fixture.origin.put('/files/handed.gguf', content, { pace })
   const { download_id: id } = await first.install({ model: url, sha256: sha256Of(content) })
   await eventually('it has made progress', async () => {
-    return (await world.desk.installer.downloads.find(String(id))).bytesCompleted > 0
+    return (await fixture.frontWorker.installer.downloads.find(String(id))).bytesCompleted > 0
   })
   await first.close()
-  const left = await world.desk.installer.downloads.find(String(id))
+  const left = await fixture.frontWorker.installer.downloads.find(String(id))
   expect(left.status).toBe('downloading')
-  world.origin.put('/files/handed.gguf', content)
-  const second = await world.open()
+  fixture.origin.put('/files/handed.gguf', content)
+  const second = await fixture.open()
   const ended = await second.until(id, 'completed')
   expect(ended.bytesCompleted).toBe(content.length)
   expect(ended.attempts).toBe(2)

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  type InstallerProcess,
-  type InstallerWorld,
-  refusal,
-  startInstallerWorld,
-} from './installer-world.ts'
+  errorCodeOf,
+  type InstallerFixture,
+  type InstallerWorker,
+  startInstallerFixture,
+} from './installer-fixture.ts'
 
 /** An upstream that downloads models itself, like Ollama; tests write its progress lines. */
 type Pulling = {
@@ -15,8 +15,8 @@ type Pulling = {
   readonly left: () => boolean
 }
 
-let world: InstallerWorld
-let worker: InstallerProcess
+let fixture: InstallerFixture
+let worker: InstallerWorker
 const pulls: Pulling[] = []
 const server = Bun.serve({
   hostname: '127.0.0.1',
@@ -43,11 +43,11 @@ const server = Bun.serve({
 })
 
 beforeAll(async () => {
-  world = await startInstallerWorld({ backoffMs: 1 }, `http://127.0.0.1:${server.port}/v1`)
-  worker = await world.open()
+  fixture = await startInstallerFixture({ backoffMs: 1 }, `http://127.0.0.1:${server.port}/v1`)
+  worker = await fixture.open()
 })
 afterAll(async () => {
-  await world.close()
+  await fixture.close()
   await server.stop(true)
 })
 
@@ -70,7 +70,7 @@ const one = 'sha256:1111'
 const two = 'sha256:2222'
 
 test('an upstream downloads a model, and its progress lines become the progress', async () => {
-  const refreshed = world.desk.refreshes()
+  const refreshed = fixture.frontWorker.refreshes()
   const { id, pull } = await begin('llama3.2:1b')
   expect(pull.asked).toEqual({ model: 'llama3.2:1b', stream: true })
   await pull.line({ status: 'pulling 1111', digest: one, total: 1_000, completed: 400 })
@@ -96,7 +96,7 @@ test('an upstream downloads a model, and its progress lines become the progress'
   await pull.line({ status: 'success' })
   const ended = await worker.until(id, 'completed')
   expect(ended.bytesCompleted).toBe(1_050)
-  await eventually('the model list is refreshed', () => world.desk.refreshes() > refreshed)
+  await eventually('the model list is refreshed', () => fixture.frontWorker.refreshes() > refreshed)
   expect(await worker.installer.models.list()).toEqual([])
 })
 
@@ -128,15 +128,19 @@ test('an error of the upstream fails the download with its message', async () =>
 test('pausing and cancelling end the request', async () => {
   const { id, pull } = await begin('stopped')
   const count = pulls.length
-  expect((await world.desk.send(`POST /downloads/${id}/pause`)).body['status']).toBe('paused')
+  expect((await fixture.frontWorker.send(`POST /downloads/${id}/pause`)).body['status']).toBe(
+    'paused',
+  )
   await eventually('the upstream notices the disconnect', pull.left)
-  await world.desk.send(`POST /downloads/${id}/resume`)
+  await fixture.frontWorker.send(`POST /downloads/${id}/resume`)
   const again = await nextPull(count)
-  expect((await world.desk.send(`POST /downloads/${id}/cancel`)).body['status']).toBe('cancelled')
+  expect((await fixture.frontWorker.send(`POST /downloads/${id}/cancel`)).body['status']).toBe(
+    'cancelled',
+  )
   await eventually('the upstream notices the disconnect', again.left)
 })
 
 test('an unconfigured upstream is rejected', async () => {
   const answer = await worker.send('POST /downloads', { model: 'x', upstream: 'elsewhere' })
-  expect(refusal(answer)).toBe('422 bad_source')
+  expect(errorCodeOf(answer)).toBe('422 bad_source')
 })

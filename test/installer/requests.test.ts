@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
-import { type InstallerWorld, refusal, startInstallerWorld } from './installer-world.ts'
+import { errorCodeOf, type InstallerFixture, startInstallerFixture } from './installer-fixture.ts'
 
-let world: InstallerWorld
+let fixture: InstallerFixture
 
 beforeAll(async () => {
-  world = await startInstallerWorld()
+  fixture = await startInstallerFixture()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 const id = crypto.randomUUID()
 const routes = [
@@ -29,15 +29,17 @@ const routes = [
 ]
 
 test.each(routes)('%s requires can_manage_models', async (how) => {
-  expect((await world.desk.send(how, undefined, 'nobody')).status).toBe(401)
-  const refused = await world.desk.send(how, undefined, 'users')
-  expect(refusal(refused)).toBe('403 permission_denied')
+  expect((await fixture.frontWorker.send(how, undefined, 'nobody')).status).toBe(401)
+  const refused = await fixture.frontWorker.send(how, undefined, 'users')
+  expect(errorCodeOf(refused)).toBe('403 permission_denied')
   expect(Object(refused.body['error']).message).toContain('can_manage_models')
 })
 
 test.each(routes.filter((how) => how.includes(id)))('%s: not found', async (how) => {
-  expect(refusal(await world.desk.send(how))).toBe('404 not_found')
-  expect(refusal(await world.desk.send(how.replace(id, 'no-id')))).toBe('404 not_found')
+  expect(errorCodeOf(await fixture.frontWorker.send(how))).toBe('404 not_found')
+  expect(errorCodeOf(await fixture.frontWorker.send(how.replace(id, 'no-id')))).toBe(
+    '404 not_found',
+  )
 })
 
 const url = 'https://models.example.com/tiny.gguf'
@@ -77,40 +79,52 @@ test.each<[string, unknown, string, string | null]>([
   ['a name of 97 characters', { model: url, name: 'n'.repeat(97) }, 'unprocessable', 'name'],
   ['a URL without a name', { model: 'https://models.example.com/' }, 'unprocessable', 'name'],
 ])('%s is rejected', async (_, body, code, param) => {
-  const answer = await world.desk.send('POST /downloads', body)
-  expect(refusal(answer)).toBe(`422 ${code}`)
+  const answer = await fixture.frontWorker.send('POST /downloads', body)
+  expect(errorCodeOf(answer)).toBe(`422 ${code}`)
   expect(Object(answer.body['error']).param).toBe(param)
 })
 
 test('pages of log lines are validated', async () => {
   for (const query of ['after_seq=-1', 'after_seq=x', 'limit=0', 'limit=1001', 'limit=1.5']) {
-    const answer = await world.desk.send(`GET /downloads/${id}/logs?${query}`)
-    expect([query, refusal(answer)]).toEqual([query, '422 unprocessable'])
+    const answer = await fixture.frontWorker.send(`GET /downloads/${id}/logs?${query}`)
+    expect([query, errorCodeOf(answer)]).toEqual([query, '422 unprocessable'])
   }
 })
 
 test('an unreachable source fails the request and leaves no download', async () => {
-  const { origin } = world
+  const { origin } = fixture
   origin.put('/gone.gguf', new Uint8Array(10))
   origin.alwaysMisbehave('/gone.gguf', { kind: 'dropped' })
-  const dropped = await world.desk.send('POST /downloads', { model: `${origin.url}/gone.gguf` })
-  expect(refusal(dropped)).toMatch(/^50[24] resolve_failed$/)
-  const absent = await world.desk.send('POST /downloads', { model: `${origin.url}/none.gguf` })
-  expect(refusal(absent)).toBe('404 not_found')
+  const dropped = await fixture.frontWorker.send('POST /downloads', {
+    model: `${origin.url}/gone.gguf`,
+  })
+  expect(errorCodeOf(dropped)).toMatch(/^50[24] resolve_failed$/)
+  const absent = await fixture.frontWorker.send('POST /downloads', {
+    model: `${origin.url}/none.gguf`,
+  })
+  expect(errorCodeOf(absent)).toBe('404 not_found')
   origin.put('/closed.gguf', new Uint8Array(10))
   origin.alwaysMisbehave('/closed.gguf', { kind: 'status', status: 401 })
-  const closed = await world.desk.send('POST /downloads', { model: `${origin.url}/closed.gguf` })
-  expect(refusal(closed)).toBe('424 source_auth_required')
-  const local = await world.desk.send('POST /downloads', { model: '/etc/passwd', source: 'local' })
-  expect(refusal(local)).toBe('403 host_not_allowed')
-  expect((await world.desk.send('GET /downloads')).body).toEqual({ object: 'list', data: [] })
+  const closed = await fixture.frontWorker.send('POST /downloads', {
+    model: `${origin.url}/closed.gguf`,
+  })
+  expect(errorCodeOf(closed)).toBe('424 source_auth_required')
+  const local = await fixture.frontWorker.send('POST /downloads', {
+    model: '/etc/passwd',
+    source: 'local',
+  })
+  expect(errorCodeOf(local)).toBe('403 host_not_allowed')
+  expect((await fixture.frontWorker.send('GET /downloads')).body).toEqual({
+    object: 'list',
+    data: [],
+  })
 })
 
 test('actions are audited with their actor', async () => {
-  const model = world.origin.put('/audited.gguf', new Uint8Array(10))
-  const started = await world.desk.install({ model })
-  await world.desk.send(`POST /downloads/${started['download_id']}/cancel`)
-  const rows = await world.database.drizzle.execute(sql`
+  const model = fixture.origin.put('/audited.gguf', new Uint8Array(10))
+  const started = await fixture.frontWorker.install({ model })
+  await fixture.frontWorker.send(`POST /downloads/${started['download_id']}/cancel`)
+  const rows = await fixture.database.drizzle.execute(sql`
     select action from audit_entry where resource_id = ${String(started['download_id'])} order by id`)
   expect(rows.map(({ action }) => action)).toEqual([
     'model_download.start',

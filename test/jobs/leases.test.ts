@@ -6,45 +6,45 @@ import { createTestPlace, serverUrl, type TestPlace } from '#test/support/databa
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
-import { type JobsWorld, startJobsWorld, untilAborted, worker } from './jobs-world.ts'
+import { handlerOf, type JobsFixture, startJobsFixture, untilAborted } from './jobs-fixture.ts'
 
-let world: JobsWorld
+let fixture: JobsFixture
 const places: TestPlace[] = []
 
 beforeAll(async () => {
-  world = await startJobsWorld()
+  fixture = await startJobsFixture()
 })
 afterEach(async () => {
-  await world.clear()
+  await fixture.clear()
   for (const place of places.splice(0)) await place.remove()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
-const isEmpty = async () => (await world.rows()).length === 0
+const isEmpty = async () => (await fixture.rows()).length === 0
 
 /** As if another worker had claimed all jobs. */
 function loseLeases(claim: string): Promise<unknown> {
-  return world.database.drizzle.execute(`update job set locked_by = '${claim}'`)
+  return fixture.database.drizzle.execute(`update job set locked_by = '${claim}'`)
 }
 
 describe('a lease', () => {
   test('is renewed while the job runs', async () => {
-    const letGo = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
     let begun = 0
     const run = async () => {
       begun += 1
-      await letGo.promise
+      await release.promise
     }
     for (let at = 0; at < 3; at++) {
-      const jobs = await world.start({ leaseMs: 1_500 })
-      jobs.process('q', worker(run))
+      const jobs = await fixture.start({ leaseMs: 1_500 })
+      jobs.process('q', handlerOf(run))
     }
-    await world.add('q')
+    await fixture.add('q')
     await eventually('it runs', () => begun > 0)
     const begunAt = performance.now()
     await eventually('a lease has passed', () => performance.now() - begunAt > 2_000)
     expect(begun).toBe(1)
-    letGo.resolve()
+    release.resolve()
     await eventually('it is done', isEmpty)
     expect(begun).toBe(1)
   })
@@ -53,51 +53,51 @@ describe('a lease', () => {
     const stranger = crypto.randomUUID()
     const aborted: unknown[] = []
     const outcomes = ['succeeds', 'fails']
-    const jobs = await world.start({ leaseMs: 200 })
+    const jobs = await fixture.start({ leaseMs: 200 })
     jobs.process(
       'q',
-      worker(async ({ payload, signal }) => {
+      handlerOf(async ({ payload, signal }) => {
         await untilAborted(signal).catch(() => aborted.push(payload))
         if (payload === 'fails') throw new Error('too late')
       }),
     )
-    for (const payload of outcomes) await world.add('q', { key: payload, payload })
-    await eventually('both run', async () => (await world.rows()).every((row) => row.is_held))
+    for (const payload of outcomes) await fixture.add('q', { key: payload, payload })
+    await eventually('both run', async () => (await fixture.rows()).every((row) => row.is_held))
     await loseLeases(stranger)
     await eventually('both were aborted', () => aborted.length === 2)
     await jobs.close()
     const row = { attempts: 1, is_held: true, last_error: null }
-    expect(await world.rows()).toEqual([
+    expect(await fixture.rows()).toEqual([
       { key: 'succeeds', ...row },
       { key: 'fails', ...row },
     ])
   })
 
   test('that expired is claimed by another worker as a new attempt', async () => {
-    await world.add('q', { payload: 'p' })
-    await world.database.drizzle.execute(`
+    await fixture.add('q', { payload: 'p' })
+    await fixture.database.drizzle.execute(`
       update job set attempts = 1, locked_by = gen_random_uuid(),
         locked_until = now() - interval '1 second'`)
     const done: unknown[] = []
-    const jobs = await world.start()
+    const jobs = await fixture.start()
     jobs.process(
       'q',
-      worker(({ attempt }) => void done.push(attempt), { attemptsMax: 3 }),
+      handlerOf(({ attempt }) => void done.push(attempt), { attemptsMax: 3 }),
     )
     await eventually('it is done', isEmpty)
     expect(done).toEqual([2])
   })
 
   test('of a job that kills every worker is not granted forever', async () => {
-    await world.add('q', { payload: 'deadly' })
-    await world.database.drizzle.execute(`
+    await fixture.add('q', { payload: 'deadly' })
+    await fixture.database.drizzle.execute(`
       update job set attempts = 3, locked_by = gen_random_uuid(),
         locked_until = now() - interval '1 second'`)
     const told: unknown[] = []
-    const jobs = await world.start()
+    const jobs = await fixture.start()
     jobs.process(
       'q',
-      worker(() => void told.push('run'), {
+      handlerOf(() => void told.push('run'), {
         attemptsMax: 3,
         onFailed: async ({ payload }, error) => void told.push([payload, String(error)]),
       }),
@@ -114,7 +114,7 @@ describe('a killed worker', () => {
     const child = Bun.spawn(
       [
         process.execPath,
-        fileURLToPath(new URL('./hold-work.ts', import.meta.url)),
+        fileURLToPath(new URL('./hold-job.ts', import.meta.url)),
         place.dataFolder,
         place.databaseUrl ?? '',
       ],
@@ -129,7 +129,7 @@ describe('a killed worker', () => {
     const done: unknown[] = []
     jobs.process(
       'q',
-      worker(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
+      handlerOf(({ payload, attempt }) => void done.push([payload, attempt]), { attemptsMax: 3 }),
     )
     const left = async () => (await database.drizzle.execute('select id from job')).length
     await eventually('all jobs are done', async () => (await left()) === 0)
@@ -144,28 +144,28 @@ describe('a killed worker', () => {
 
 describe.skipIf(serverUrl === undefined)('a database outage', () => {
   test('aborts no job: completions are recorded after it', async () => {
-    const direct = new URL(world.database.place.databaseUrl ?? '')
+    const direct = new URL(fixture.database.place.databaseUrl ?? '')
     const proxy = await startTcpProxy({ host: direct.hostname, port: Number(direct.port) })
     const indirect = new URL(direct)
     indirect.port = String(proxy.port)
-    const place = { ...world.database.place, databaseUrl: indirect.href }
+    const place = { ...fixture.database.place, databaseUrl: indirect.href }
     const database = await openDatabase({ ...place, connectionsMax: 2, log: quietLog })
     const jobs = await createJobs({ database, log: quietLog, timings: { pollMs: 50 } })
-    const letGo = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
     const done: unknown[] = []
     jobs.process(
       'q',
-      worker(async ({ payload }) => {
-        if (payload === 'slow') await letGo.promise
+      handlerOf(async ({ payload }) => {
+        if (payload === 'slow') await release.promise
         done.push(payload)
       }),
     )
-    await world.add('q', { payload: 'slow' })
-    await eventually('it runs', async () => (await world.rows())[0]?.is_held === true)
+    await fixture.add('q', { payload: 'slow' })
+    await eventually('it runs', async () => (await fixture.rows())[0]?.is_held === true)
     await proxy.goDown()
-    letGo.resolve()
+    release.resolve()
     await eventually('it has run', () => done.length === 1)
-    await world.add('q', { payload: 'added meanwhile' })
+    await fixture.add('q', { payload: 'added meanwhile' })
     await proxy.comeUp()
     await eventually('all jobs are done', isEmpty)
     expect(done).toEqual(['slow', 'added meanwhile'])

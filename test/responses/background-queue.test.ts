@@ -4,30 +4,30 @@ import { backgroundQueueName } from '#responses/background-queue.ts'
 import type { QueuedResponse } from '#responses/stored.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  answerOf,
-  atOnce,
+  controlledGeneration,
+  eventsOf,
   framesOf,
-  jobOf,
-  led,
-  preparing,
+  immediately,
+  planOf,
+  planQueued,
   queuedOf,
-  type RunsWorld,
+  type RunsFixture,
   readAll,
   readOn,
-  startRunsWorld,
+  startRunsFixture,
   typesOf,
   watchFrom,
-} from './runs-world.ts'
-import { ann, enqueue } from './store-world.ts'
+} from './runs-fixture.ts'
+import { ann, enqueue } from './store-fixture.ts'
 
-let world: RunsWorld
+let fixture: RunsFixture
 beforeEach(async () => {
-  world = await startRunsWorld()
+  fixture = await startRunsFixture()
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
 const chunks = ['one ', 'two']
-const answering = preparing(atOnce(answerOf(chunks)))
+const answering = planQueued(immediately(eventsOf(chunks)))
 
 /** Records the ids of the prepared responses in order. */
 function recording(ids: string[], prepare = answering) {
@@ -41,7 +41,7 @@ const lastType = (frames: string) => typesOf(frames).at(-1)
 
 describe('a background response', () => {
   test('streams from the queue to its end to clients that watch from the start', async () => {
-    const [accepts, runs] = [await world.replica(), await world.replica()]
+    const [accepts, runs] = [await fixture.replica(), await fixture.replica()]
     const queued = queuedOf()
     await accepts.enqueue(queued)
     expect(await runs.find(ann, queued.id)).toMatchObject({ status: 'queued' })
@@ -69,29 +69,29 @@ describe('a background response', () => {
   })
 
   test('continues without readers', async () => {
-    const runs = await world.replica({ settings: { abandonMs: 0 } })
-    const generation = led()
-    runs.processQueue(preparing(generation.generate))
+    const runs = await fixture.replica({ settings: { abandonMs: 0 } })
+    const generation = controlledGeneration()
+    runs.processQueue(planQueued(generation.generate))
     const queued = queuedOf()
     await runs.enqueue(queued)
     await eventually('it runs', () => generation.signal() !== undefined)
     expect(await runs.find(ann, queued.id)).toMatchObject({ status: 'in_progress' })
     expect(generation.committed()).toBe(false)
-    generation.give(...answerOf(chunks))
+    generation.give(...eventsOf(chunks))
     const whole = await readAll(await runs.watch(ann, queued.id, watchFrom(-1)))
     expect(lastType(whole)).toBe('response.completed')
   })
 
   test('that cannot start, or fails before its first output, fails in its stream', async () => {
-    const runs = await world.replica()
+    const runs = await fixture.replica()
     const error = new AppError('model_not_found', 'There is no such model.')
     const [early, late, broken] = [queuedOf(), queuedOf(), queuedOf()]
     runs.processQueue(async (queued) => {
       if (queued.id === early.id) throw error
       if (queued.id === broken.id) throw new Error('an internal fault')
-      const generation = led()
+      const generation = controlledGeneration()
       generation.break(error)
-      return preparing(generation.generate)(queued)
+      return planQueued(generation.generate)(queued)
     })
     for (const [queued, code] of [
       [early, 'model_not_found'],
@@ -111,7 +111,7 @@ describe('the background queue', () => {
   test('runs responses in the order of acceptance, each on one worker', async () => {
     const prepared: string[][] = [[], []]
     const oneAtATime = { settings: { backgroundRunningMax: 1 } }
-    const replicas = [await world.replica(oneAtATime), await world.replica(oneAtATime)]
+    const replicas = [await fixture.replica(oneAtATime), await fixture.replica(oneAtATime)]
     const waiting = Array.from({ length: 40 }, () => queuedOf())
     for (const queued of waiting) await replicas[0]?.enqueue(queued)
     for (const [at, runs] of replicas.entries()) runs.processQueue(recording(prepared[at] ?? []))
@@ -126,7 +126,7 @@ describe('the background queue', () => {
   })
 
   test('rejects responses over the limit of a key until one of them has ended', async () => {
-    const runs = await world.replica({ settings: { backgroundPerKeyMax: 2 } })
+    const runs = await fixture.replica({ settings: { backgroundPerKeyMax: 2 } })
     const [one, two, three] = [queuedOf(), queuedOf(), queuedOf()]
     await runs.enqueue(one)
     await runs.enqueue(two)
@@ -140,35 +140,35 @@ describe('the background queue', () => {
   })
 
   test('runs no more responses on a worker than its limit, and starts the next when one ends', async () => {
-    const runs = await world.replica({ settings: { backgroundRunningMax: 2 } })
-    const generations = new Map<string, ReturnType<typeof led>>()
+    const runs = await fixture.replica({ settings: { backgroundRunningMax: 2 } })
+    const generations = new Map<string, ReturnType<typeof controlledGeneration>>()
     const waiting = Array.from({ length: 3 }, () => queuedOf())
     for (const queued of waiting) await runs.enqueue(queued)
     runs.processQueue(async (queued) => {
-      const generation = led()
+      const generation = controlledGeneration()
       generations.set(queued.id, generation)
-      return preparing(generation.generate)(queued)
+      return planQueued(generation.generate)(queued)
     })
     await eventually('two run', () => runs.running() === 2)
     const [first, , last] = waiting
     expect(await runs.find(ann, last?.id ?? '')).toMatchObject({ status: 'queued' })
     expect(generations.size).toBe(2)
-    generations.get(first?.id ?? '')?.give(...answerOf(chunks))
+    generations.get(first?.id ?? '')?.give(...eventsOf(chunks))
     await eventually('the third runs', () => generations.size === 3 && runs.running() === 2)
   })
 
   test('keeps what a stopping worker does not start for the next one', async () => {
-    const stopping = await world.replica()
+    const stopping = await fixture.replica()
     const prepared: string[] = []
     stopping.drain()
     stopping.processQueue(recording(prepared))
     const queued = queuedOf()
     await stopping.enqueue(queued)
-    const first = stopping.start(jobOf(atOnce(answerOf(chunks))))
+    const first = stopping.start(planOf(immediately(eventsOf(chunks))))
     await first.ended()
     await stopping.close()
     expect(prepared).toEqual([])
-    const next = await world.replica({ soleProcess: true })
+    const next = await fixture.replica({ soleProcess: true })
     next.processQueue(recording(prepared))
     const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
     expect(lastType(whole)).toBe('response.completed')
@@ -176,7 +176,7 @@ describe('the background queue', () => {
   })
 
   test('releases a response that is being prepared when its worker drains', async () => {
-    const [draining, next] = [await world.replica(), await world.replica()]
+    const [draining, next] = [await fixture.replica(), await fixture.replica()]
     const preparingStarted = Promise.withResolvers<void>()
     const drained = Promise.withResolvers<void>()
     const queued = queuedOf()
@@ -193,14 +193,14 @@ describe('the background queue', () => {
     const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
     expect(lastType(whole)).toBe('response.completed')
     expect(draining.running()).toBe(0)
-    const jobs = async () => world.database.drizzle.execute('select attempts from job')
+    const jobs = async () => fixture.database.drizzle.execute('select attempts from job')
     await eventually('its job is finished', async () => (await jobs()).length === 0)
   })
 
   test('fails a response whose claim was lost, and goes on', async () => {
     let isLost = false
-    const runs = await world.replica({
-      storeBehind: (store) => ({
+    const runs = await fixture.replica({
+      wrapStore: (store) => ({
         ...store,
         async claimQueued(id, runnerId) {
           const isClaimed = await store.claimQueued(id, runnerId)
@@ -222,7 +222,7 @@ describe('the background queue', () => {
   })
 
   test('runs responses that an earlier version queued without a job', async () => {
-    const runs = await world.replica()
+    const runs = await fixture.replica()
     const queued = Array.from({ length: 3 }, () => queuedOf())
     for (const each of queued) expect(await enqueue(runs.store, each)).toBe(true)
     runs.processQueue(answering)
@@ -233,23 +233,23 @@ describe('the background queue', () => {
   })
 
   test('finishes the job of a response that an earlier version has claimed', async () => {
-    const runs = await world.replica()
+    const runs = await fixture.replica()
     const queued = queuedOf()
     await runs.enqueue(queued)
     await runs.store.claimQueued(queued.id, 'a worker of an earlier version')
     const prepared: string[] = []
     runs.processQueue(recording(prepared))
-    const jobs = async () => world.database.drizzle.execute('select id from job')
+    const jobs = async () => fixture.database.drizzle.execute('select id from job')
     await eventually('its job is finished', async () => (await jobs()).length === 0)
     expect(prepared).toEqual([])
     expect(await runs.find(ann, queued.id)).toMatchObject({ status: 'in_progress' })
   })
 
   test('fails a response whose every attempt killed its worker', async () => {
-    const runs = await world.replica()
+    const runs = await fixture.replica()
     const queued = queuedOf()
     await runs.enqueue(queued)
-    await world.database.drizzle.execute(
+    await fixture.database.drizzle.execute(
       `update job set attempts = 1000 where queue = '${backgroundQueueName}'`,
     )
     const prepared: string[] = []

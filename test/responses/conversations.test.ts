@@ -11,23 +11,23 @@ import {
   nothing,
   objectOf,
   opened,
-  type StoreWorld,
+  type StoreFixture,
   startStore,
   textsOf,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 const conversationsWith = (limits: Partial<Config['responses']> = {}) =>
-  createConversations(world.database, {
+  createConversations(fixture.database, {
     limits: { ...loadConfig({}).responses, ...limits },
     ttlS: () => limits.ttlS ?? loadConfig({}).responses.ttlS,
-    now: world.now,
+    now: fixture.now,
   })
 
 const none = { metadata: {}, items: [] }
@@ -43,26 +43,26 @@ describe('a response in a conversation', () => {
       ...none,
       items: [message('before')],
     })
-    await addEnded(world.store, {
+    await addEnded(fixture.store, {
       conversationId: id,
       input: [message('q1')],
       output: [message('a1'), message('a2')],
     })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
     const slow = opened({ conversationId: id, input: [message('q2')] })
-    await world.store.write({ ...nothing, opened: [slow] })
+    await fixture.store.write({ ...nothing, opened: [slow] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2'])
     const object = objectOf(slow.id, 'incomplete', [message('half')])
-    await world.store.write({ ...nothing, ended: [{ id: slow.id, object, segment: null }] })
+    await fixture.store.write({ ...nothing, ended: [{ id: slow.id, object, segment: null }] })
     expect(await textsIn(id)).toEqual(['before', 'q1', 'a1', 'a2', 'q2', 'half'])
     // The items belong to the conversation.
-    expect(await world.store.remove(ann, slow.id)).toBe(true)
+    expect(await fixture.store.remove(ann, slow.id)).toBe(true)
     expect(await textsIn(id)).toHaveLength(6)
   })
 
   test.each(['failed', 'cancelled'] as const)('adds nothing when it ends %s', async (status) => {
     const { id } = await conversationsWith().create(ann, none)
-    await addEnded(world.store, { conversationId: id, status })
+    await addEnded(fixture.store, { conversationId: id, status })
     expect(await textsIn(id)).toEqual([])
   })
 
@@ -70,12 +70,12 @@ describe('a response in a conversation', () => {
     const { id: gone } = await conversationsWith().create(ann, none)
     const { id: bobs } = await conversationsWith().create(bob, none)
     const running = opened({ conversationId: gone })
-    await world.store.write({ ...nothing, opened: [running] })
+    await fixture.store.write({ ...nothing, opened: [running] })
     expect(await conversationsWith().remove(ann, gone)).toBe(true)
     const object = objectOf(running.id, 'completed')
-    await world.store.write({ ...nothing, ended: [{ id: running.id, object, segment: null }] })
-    expect((await world.store.find(ann, running.id))?.object.status).toBe('completed')
-    await addEnded(world.store, { conversationId: bobs })
+    await fixture.store.write({ ...nothing, ended: [{ id: running.id, object, segment: null }] })
+    expect((await fixture.store.find(ann, running.id))?.object.status).toBe('completed')
+    await addEnded(fixture.store, { conversationId: bobs })
     expect(await conversationsWith().items(bob, bobs)).toEqual([])
   })
 
@@ -84,8 +84,8 @@ describe('a response in a conversation', () => {
     const { id } = await conversationsWith().create(ann, { ...none, items: [there] })
     const response = opened({ conversationId: id, input: [there, message('new')] })
     const ended = [{ id: response.id, object: objectOf(response.id, 'completed'), segment: null }]
-    await world.store.write({ opened: [response], logged: [], ended })
-    await world.store.write({ opened: [response], logged: [], ended })
+    await fixture.store.write({ opened: [response], logged: [], ended })
+    await fixture.store.write({ opened: [response], logged: [], ended })
     expect(await textsIn(id)).toEqual(['there', 'new'])
   })
 
@@ -99,7 +99,7 @@ describe('a response in a conversation', () => {
       const responses = order.map((conversationId) =>
         opened({ conversationId, input: [message(`q${at}`)] }),
       )
-      await world.store.write({
+      await fixture.store.write({
         opened: responses,
         logged: [],
         ended: responses.map(({ id }) => ({
@@ -135,11 +135,11 @@ describe('the items of a conversation', () => {
     expect(await conversations.findItem(bob, id, 'msg_mine')).toBeUndefined()
     expect(await conversations.removeItem(bob, id, 'msg_mine')).toBe(false)
     expect(await conversations.remove(bob, id)).toBe(false)
-    expect((await world.store.findItems(bob, ['msg_mine'])).size).toBe(0)
+    expect((await fixture.store.findItems(bob, ['msg_mine'])).size).toBe(0)
     expect((await conversations.find(ann, id))?.metadata).toEqual({ a: 'b' })
     expect(await conversations.items(ann, id)).toEqual([item])
     expect(await conversations.findItem(ann, id, 'msg_mine')).toEqual(item)
-    expect((await world.store.findItems(ann, ['msg_mine'])).get('msg_mine')).toEqual(item)
+    expect((await fixture.store.findItems(ann, ['msg_mine'])).get('msg_mine')).toEqual(item)
   })
 
   test('are found by id, newer or older than those of responses', async () => {
@@ -147,12 +147,12 @@ describe('the items of a conversation', () => {
     const add = (text: string) =>
       conversations.create(ann, { ...none, items: [message(text, 'msg_twice')] })
     const newest = async () =>
-      textsOf([...(await world.store.findItems(ann, ['msg_twice'])).values()])
+      textsOf([...(await fixture.store.findItems(ann, ['msg_twice'])).values()])
     await add('first')
-    world.pass(10)
-    await addEnded(world.store, { input: [message('second', 'msg_twice')] })
+    fixture.pass(10)
+    await addEnded(fixture.store, { input: [message('second', 'msg_twice')] })
     expect(await newest()).toEqual(['second'])
-    world.pass(10)
+    fixture.pass(10)
     const { id } = await add('third')
     expect(await newest()).toEqual(['third'])
     await conversations.remove(ann, id)

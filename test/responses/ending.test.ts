@@ -1,39 +1,39 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  answerOf,
-  atOnce,
-  jobOf,
-  led,
-  preparing,
+  controlledGeneration,
+  eventsOf,
+  immediately,
+  planOf,
+  planQueued,
   queuedOf,
   type Replica,
-  type RunsWorld,
+  type RunsFixture,
   readAll,
   readOn,
-  startHalfway,
-  startRunsWorld,
+  startPartialRun,
+  startRunsFixture,
   typesOf,
   watchFrom,
   words,
-} from './runs-world.ts'
-import { ann } from './store-world.ts'
+} from './runs-fixture.ts'
+import { ann } from './store-fixture.ts'
 
-let world: RunsWorld
+let fixture: RunsFixture
 let here: Replica
 let there: Replica
 
 beforeAll(async () => {
-  world = await startRunsWorld()
-  here = await world.replica()
-  there = await world.replica()
+  fixture = await startRunsFixture()
+  here = await fixture.replica()
+  there = await fixture.replica()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 describe('cancelling', () => {
   for (const place of ['on its worker', 'on another worker']) {
     test(`ends a run, aborts its upstream and keeps its output: cancelled ${place}`, async () => {
-      const { run, reader, generation, rest } = await startHalfway(here)
+      const { run, reader, generation, rest } = await startPartialRun(here)
       const isStored = async () => (await there.find(ann, run.id)) !== undefined
       await eventually('it is stored', isStored)
       const remote = readOn(await there.watch(ann, run.id, watchFrom(-1)))
@@ -56,7 +56,7 @@ describe('cancelling', () => {
   }
 
   test('leaves a finished response unchanged', async () => {
-    const run = here.start(jobOf(atOnce(answerOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(words))))
     const { object } = await run.ended()
     for (const runs of [here, there]) {
       expect(await runs.cancel(ann, run.id)).toEqual(JSON.parse(JSON.stringify(object)))
@@ -70,24 +70,24 @@ describe('cancelling', () => {
     expect(await there.cancel(ann, queued.id)).toMatchObject({ status: 'cancelled', output: [] })
     const types = typesOf(await watcher.whole)
     expect(types).toEqual(['response.created', 'response.queued', 'response.incomplete'])
-    const generation = led()
-    here.processQueue(preparing(generation.generate))
+    const generation = controlledGeneration()
+    here.processQueue(planQueued(generation.generate))
     expect(await here.find(ann, queued.id)).toMatchObject({ status: 'cancelled' })
     expect(generation.signal()).toBeUndefined()
   })
 
   test('reaches a background response while a worker prepares it', async () => {
-    const slow = await world.replica()
+    const slow = await fixture.replica()
     const preparationStarted = Promise.withResolvers<void>()
     const continuePreparation = Promise.withResolvers<void>()
-    const generation = led()
+    const generation = controlledGeneration()
     const queued = queuedOf()
     slow.processQueue(async (accepted) => {
       if (accepted.id === queued.id) {
         preparationStarted.resolve()
         await continuePreparation.promise
       }
-      return preparing(generation.generate)(accepted)
+      return planQueued(generation.generate)(accepted)
     })
     here.drain()
     there.drain()
@@ -95,7 +95,7 @@ describe('cancelling', () => {
     await preparationStarted.promise
     expect(await there.cancel(ann, queued.id)).toMatchObject({ status: 'cancelled' })
     continuePreparation.resolve()
-    const jobs = async () => world.database.drizzle.execute('select id from job')
+    const jobs = async () => fixture.database.drizzle.execute('select id from job')
     await eventually('its job is finished', async () => (await jobs()).length === 0)
     expect(generation.signal()).toBeUndefined()
     const types = typesOf(await readAll(await there.watch(ann, queued.id, watchFrom(-1))))
@@ -106,8 +106,8 @@ describe('cancelling', () => {
   test('reaches a background response between its claim and its first frame', async () => {
     const claimed = Promise.withResolvers<string>()
     const continueStart = Promise.withResolvers<void>()
-    const starting = await world.replica({
-      storeBehind: (store) => ({
+    const starting = await fixture.replica({
+      wrapStore: (store) => ({
         ...store,
         async claimQueued(id, runnerId) {
           const isClaimed = await store.claimQueued(id, runnerId)
@@ -117,13 +117,13 @@ describe('cancelling', () => {
         },
       }),
     })
-    const generation = led()
+    const generation = controlledGeneration()
     const queued = queuedOf()
-    starting.processQueue(preparing(generation.generate))
+    starting.processQueue(planQueued(generation.generate))
     await starting.enqueue(queued)
     expect(await claimed.promise).toBe(queued.id)
     const notified = Promise.withResolvers<void>()
-    await world.database.listen('responses', {
+    await fixture.database.listen('responses', {
       onMessage: (payload) => payload.includes(queued.id) && notified.resolve(),
       onGap() {},
     })
@@ -139,7 +139,7 @@ describe('cancelling', () => {
 describe('deleting', () => {
   for (const place of ['on its worker', 'on another worker']) {
     test(`ends a run and removes every trace of it: deleted ${place}`, async () => {
-      const { run, reader, generation, rest } = await startHalfway(here)
+      const { run, reader, generation, rest } = await startPartialRun(here)
       const isStored = async () => (await there.find(ann, run.id)) !== undefined
       await eventually('it is stored', isStored)
       const remote = readOn(await there.watch(ann, run.id, watchFrom(-1)))
@@ -150,7 +150,7 @@ describe('deleting', () => {
       expect(generation.signal()?.aborted).toBe(true)
       expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
       expect(typesOf(await remote.whole).at(-1)).toBe('response.failed')
-      const later = here.start(jobOf(atOnce(answerOf(words))))
+      const later = here.start(planOf(immediately(eventsOf(words))))
       await later.ended()
       for (const runs of [here, there]) {
         expect(await runs.find(ann, run.id)).toBeUndefined()
@@ -161,7 +161,7 @@ describe('deleting', () => {
   }
 
   test('removes a finished response', async () => {
-    const run = here.start(jobOf(atOnce(answerOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(words))))
     await run.ended()
     expect(await there.remove(ann, run.id)).toBe(true)
     expect(await here.find(ann, run.id)).toBeUndefined()
@@ -170,9 +170,9 @@ describe('deleting', () => {
 
 describe('a worker that receives no notifications', () => {
   test('still ends responses that are cancelled or deleted on another worker', async () => {
-    const isolated = await world.replica({ isIsolated: true })
-    const cancelled = await startHalfway(isolated)
-    const deleted = await startHalfway(isolated)
+    const isolated = await fixture.replica({ isIsolated: true })
+    const cancelled = await startPartialRun(isolated)
+    const deleted = await startPartialRun(isolated)
     await eventually(
       'it is stored',
       async () => (await there.find(ann, deleted.run.id)) !== undefined,

@@ -2,47 +2,47 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  answerOf,
-  atOnce,
+  controlledGeneration,
+  eventsOf,
   forever,
-  jobOf,
-  led,
+  immediately,
+  planOf,
   type Replica,
-  type RunsWorld,
+  type RunsFixture,
   readOn,
-  startHalfway,
-  startRunsWorld,
+  startPartialRun,
+  startRunsFixture,
   typesOf,
   watchFrom,
   words,
-} from './runs-world.ts'
-import { ann } from './store-world.ts'
+} from './runs-fixture.ts'
+import { ann } from './store-fixture.ts'
 
-let world: RunsWorld
+let fixture: RunsFixture
 let here: Replica
 let there: Replica
 
 beforeAll(async () => {
-  world = await startRunsWorld()
-  here = await world.replica()
-  there = await world.replica()
+  fixture = await startRunsFixture()
+  here = await fixture.replica()
+  there = await fixture.replica()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 describe('a foreground run', () => {
   test('is cancelled after a time without readers, and not before', async () => {
-    const brief = await world.replica({ settings: { abandonMs: 30 } })
+    const brief = await fixture.replica({ settings: { abandonMs: 30 } })
     const startRead = async () => {
-      const generation = led()
-      const run = brief.start(jobOf(generation.generate))
-      generation.give(...answerOf(words).slice(0, 2))
+      const generation = controlledGeneration()
+      const run = brief.start(planOf(generation.generate))
+      generation.give(...eventsOf(words).slice(0, 2))
       const leaving = new AbortController()
       const reader = readOn(run.frames(leaving.signal))
       await eventually('it is read', () => reader.count() > 3)
       return { run, generation, leave: () => leaving.abort() }
     }
     const { run, generation, leave } = await startRead()
-    const letGo = run.retain()
+    const release = run.retain()
     leave()
     // Waits until another run is abandoned.
     const abandoned = await startRead()
@@ -53,18 +53,18 @@ describe('a foreground run', () => {
     expect(generation.signal()?.aborted).toBe(false)
 
     const back = readOn(await brief.watch(ann, run.id, watchFrom(2)))
-    letGo()
+    release()
     const another = await startRead()
     another.leave()
     await another.run.ended()
     expect(generation.signal()?.aborted).toBe(false)
-    generation.give(...answerOf(words).slice(2))
+    generation.give(...eventsOf(words).slice(2))
     expect(typesOf(await back.whole).at(-1)).toBe('response.completed')
   })
 
   test('that fails before its first output rejects and is not stored', async () => {
-    const generation = led()
-    const run = here.start(jobOf(generation.generate))
+    const generation = controlledGeneration()
+    const run = here.start(planOf(generation.generate))
     const frames = readOn(run.frames(forever))
     expect(generation.committed()).toBe(false)
     const error = new AppError('upstream_overloaded', 'The upstream is busy.')
@@ -76,7 +76,7 @@ describe('a foreground run', () => {
   })
 
   test('that fails later reports the error in its stream and object', async () => {
-    const { run, reader, generation } = await startHalfway(here)
+    const { run, reader, generation } = await startPartialRun(here)
     const error = new AppError('upstream_gap_timeout', 'The upstream was silent.')
     generation.give([
       { type: 'text-end', block: 0, complete: false },
@@ -89,15 +89,15 @@ describe('a foreground run', () => {
   })
 
   test('fails if its generation ends without a terminal event', async () => {
-    const run = here.start(jobOf(atOnce(answerOf(words).slice(0, -1))))
+    const run = here.start(planOf(immediately(eventsOf(words).slice(0, -1))))
     const { error, object } = await run.ended()
     expect(error).toMatchObject({ kind: 'upstream_truncated' })
     expect(object.status).toBe('failed')
   })
 
   test('fails when its worker stops, and is stored as failed', async () => {
-    const stopping = await world.replica()
-    const { run, reader, generation } = await startHalfway(stopping)
+    const stopping = await fixture.replica()
+    const { run, reader, generation } = await startPartialRun(stopping)
     await stopping.close()
     expect(typesOf(await reader.whole).slice(-2)).toEqual(['error', 'response.failed'])
     expect(generation.signal()?.aborted).toBe(true)

@@ -2,31 +2,31 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { EventBatch } from '#inference/events.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  answerOf,
-  atOnce,
-  createFate,
+  controlledGeneration,
+  createDatabaseFault,
+  eventsOf,
   forever,
   framesOf,
-  jobOf,
-  led,
-  preparing,
+  immediately,
+  planOf,
+  planQueued,
   queuedOf,
   type Replica,
-  type RunsWorld,
+  type RunsFixture,
   readAll,
   readOn,
-  startRunsWorld,
+  startRunsFixture,
   typesOf,
   watchFrom,
-} from './runs-world.ts'
-import { ann } from './store-world.ts'
+} from './runs-fixture.ts'
+import { ann } from './store-fixture.ts'
 
 /** A worker is killed by never answering its queries: nothing that it does becomes visible. */
-let world: RunsWorld
+let fixture: RunsFixture
 beforeEach(async () => {
-  world = await startRunsWorld()
+  fixture = await startRunsFixture()
 })
-afterEach(() => world.close())
+afterEach(() => fixture.close())
 
 const quick = { lostAfterMs: 300 }
 
@@ -41,14 +41,14 @@ const half: EventBatch[] = [
 const framesOfHalf = 11
 
 async function startDying() {
-  const fate = createFate()
-  const dying = await world.replica({ settings: quick, isMortal: true, ...fate })
-  const generation = led()
-  const run = dying.start(jobOf(generation.generate))
+  const fault = createDatabaseFault()
+  const dying = await fixture.replica({ settings: quick, isNeverClosed: true, ...fault })
+  const generation = controlledGeneration()
+  const run = dying.start(planOf(generation.generate))
   generation.give(...half)
   const reader = readOn(run.frames(forever))
   await eventually('all frames are sent', () => reader.count() === framesOfHalf)
-  return { fate, dying, run, reader, generation }
+  return { fault, dying, run, reader, generation }
 }
 
 async function untilStored(replica: Replica, id: string, last: number): Promise<void> {
@@ -56,12 +56,12 @@ async function untilStored(replica: Replica, id: string, last: number): Promise<
 }
 
 test('a response whose worker was killed fails, keeps its complete items and can be read', async () => {
-  const survivor = await world.replica({ settings: quick })
-  const { fate, run, reader, dying } = await startDying()
+  const survivor = await fixture.replica({ settings: quick })
+  const { fault, run, reader, dying } = await startDying()
   await untilStored(survivor, run.id, framesOfHalf - 1)
   const watcher = readOn(await survivor.watch(ann, run.id, watchFrom(-1)))
   await eventually('it is read', () => watcher.count() === framesOfHalf)
-  fate.state = 'silent'
+  fault.state = 'silent'
 
   const whole = await watcher.whole
   expect(whole).toStartWith(reader.text())
@@ -89,30 +89,30 @@ test('a response whose worker was killed fails, keeps its complete items and can
 })
 
 test('the only process of a database fails responses in progress when it starts', async () => {
-  const { fate, run, generation } = await startDying()
+  const { fault, run, generation } = await startDying()
   const queued = queuedOf()
   const sole = { settings: { lostAfterMs: 60_000 }, soleProcess: true }
-  const observer = await world.replica()
+  const observer = await fixture.replica()
   await untilStored(observer, run.id, framesOfHalf - 1)
   await observer.enqueue(queued)
-  fate.state = 'silent'
-  const next = await world.replica(sole)
+  fault.state = 'silent'
+  const next = await fixture.replica(sole)
   expect(await next.find(ann, run.id)).toMatchObject({ status: 'failed' })
   generation.give([{ type: 'text-end', block: 1, complete: true }])
   expect(await next.find(ann, queued.id)).toMatchObject({ status: 'queued' })
-  next.processQueue(preparing(atOnce(answerOf(['later']))))
+  next.processQueue(planQueued(immediately(eventsOf(['later']))))
   const whole = await readAll(await next.watch(ann, queued.id, watchFrom(-1)))
   expect(typesOf(whole).at(-1)).toBe('response.completed')
 })
 
 test('a worker that was unreachable for too long ends the runs that others have failed', async () => {
-  const survivor = await world.replica({ settings: quick })
-  const { fate, run, reader, generation, dying } = await startDying()
+  const survivor = await fixture.replica({ settings: quick })
+  const { fault, run, reader, generation, dying } = await startDying()
   await untilStored(survivor, run.id, framesOfHalf - 1)
-  fate.state = 'away'
+  fault.state = 'failing'
   const watcher = readOn(await survivor.watch(ann, run.id, watchFrom(-1)))
   await watcher.whole
-  fate.state = 'there'
+  fault.state = 'none'
   expect(typesOf(await reader.whole).slice(-2)).toEqual(['error', 'response.failed'])
   expect(generation.signal()?.aborted).toBe(true)
   expect(await run.ended()).toMatchObject({ error: { kind: 'worker_lost' } })
@@ -121,19 +121,19 @@ test('a worker that was unreachable for too long ends the runs that others have 
 })
 
 test('a database outage does not orphan the responses of any worker', async () => {
-  const fate = createFate()
-  const both = { settings: quick, ...fate }
-  const [here, there] = [await world.replica(both), await world.replica(both)]
+  const fault = createDatabaseFault()
+  const both = { settings: quick, ...fault }
+  const [here, there] = [await fixture.replica(both), await fixture.replica(both)]
   const runs = [here, there].map((replica) => {
-    const generation = led()
-    const run = replica.start(jobOf(generation.generate))
+    const generation = controlledGeneration()
+    const run = replica.start(planOf(generation.generate))
     generation.give(...half)
     return { run, generation, reader: readOn(run.frames(forever)) }
   })
   for (const { run } of runs) await untilStored(here, run.id, framesOfHalf - 1)
-  fate.state = 'away'
+  fault.state = 'failing'
   await Bun.sleep(2 * quick.lostAfterMs)
-  fate.state = 'there'
+  fault.state = 'none'
   // Waits until a real orphan is ended.
   const { run: orphan } = await startOrphan()
   while ((await here.find(ann, orphan.id))?.status === 'in_progress') await Bun.sleep(5)
@@ -150,7 +150,7 @@ test('a database outage does not orphan the responses of any worker', async () =
   async function startOrphan() {
     const dying = await startDying()
     await untilStored(here, dying.run.id, framesOfHalf - 1)
-    dying.fate.state = 'silent'
+    dying.fault.state = 'silent'
     return dying
   }
 })

@@ -2,38 +2,38 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { isTerminal } from '#responses/response.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
-  answerOf,
-  atOnce,
+  controlledGeneration,
+  eventsOf,
   forever,
   framesOf,
-  jobOf,
-  led,
+  immediately,
+  planOf,
   type Replica,
-  type RunsWorld,
+  type RunsFixture,
   readAll,
   readOn,
-  startRunsWorld,
+  startRunsFixture,
   typesOf,
   watchFrom,
-} from './runs-world.ts'
-import { ann, bob } from './store-world.ts'
+} from './runs-fixture.ts'
+import { ann, bob } from './store-fixture.ts'
 
-let world: RunsWorld
+let fixture: RunsFixture
 let here: Replica
 let there: Replica
 
 beforeAll(async () => {
-  world = await startRunsWorld()
-  here = await world.replica()
-  there = await world.replica()
+  fixture = await startRunsFixture()
+  here = await fixture.replica()
+  there = await fixture.replica()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 const words = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
 
 describe('an interrupted stream', () => {
   test('resumes after any frame of a finished response, on every worker', async () => {
-    const run = here.start(jobOf(atOnce(answerOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(words))))
     const frames = framesOf(await readAll(run.frames(forever)))
     expect(frames.length).toBeGreaterThan(words.length)
     for (const runs of [here, there]) {
@@ -45,9 +45,9 @@ describe('an interrupted stream', () => {
   })
 
   test('resumes after any frame of a running response, on every worker', async () => {
-    const answer = answerOf(words)
-    const generation = led()
-    const run = here.start(jobOf(generation.generate))
+    const answer = eventsOf(words)
+    const generation = controlledGeneration()
+    const run = here.start(planOf(generation.generate))
     const first = readOn(run.frames(forever))
     const resumed: ReturnType<typeof readOn>[] = []
     for (const batch of answer) {
@@ -65,13 +65,13 @@ describe('an interrupted stream', () => {
   })
 
   test('starts after a sequence number that has not been reached yet', async () => {
-    const generation = led()
-    const run = here.start(jobOf(generation.generate))
-    generation.give(...answerOf(words).slice(0, 2))
+    const generation = controlledGeneration()
+    const run = here.start(planOf(generation.generate))
+    generation.give(...eventsOf(words).slice(0, 2))
     const first = readOn(run.frames(forever))
     await eventually('frames were sent', () => first.count() >= 5)
     const ahead = readOn(await here.watch(ann, run.id, watchFrom(7)))
-    generation.give(...answerOf(words).slice(2))
+    generation.give(...eventsOf(words).slice(2))
     const frames = framesOf(await first.whole)
     expect(await ahead.whole).toBe(frames.slice(8).join(''))
     const far = await here.watch(ann, run.id, watchFrom(Number.MAX_SAFE_INTEGER))
@@ -79,9 +79,9 @@ describe('an interrupted stream', () => {
   })
 
   test('does not exist for other owners, running or finished', async () => {
-    const generation = led()
-    const run = here.start(jobOf(generation.generate))
-    generation.give(...answerOf(words).slice(0, 2))
+    const generation = controlledGeneration()
+    const run = here.start(planOf(generation.generate))
+    generation.give(...eventsOf(words).slice(0, 2))
     const first = readOn(run.frames(forever))
     const see = async (owner: string) => [
       (await here.watch(owner, run.id, watchFrom(-1))) !== undefined,
@@ -94,14 +94,14 @@ describe('an interrupted stream', () => {
     expect(await see(ann)).toEqual([true, true, true, false])
     expect(await here.cancel(bob, run.id)).toBeUndefined()
     expect(await here.remove(bob, run.id)).toBe(false)
-    generation.give(...answerOf(words).slice(2))
+    generation.give(...eventsOf(words).slice(2))
     await first.whole
     expect(await see(bob)).toEqual([false, false, false, false])
   })
 
   test('reports that it has expired', async () => {
-    const brief = await world.replica({ settings: { streamTtlS: 1 } })
-    const run = brief.start(jobOf(atOnce(answerOf(words))))
+    const brief = await fixture.replica({ settings: { streamTtlS: 1 } })
+    const run = brief.start(planOf(immediately(eventsOf(words))))
     await run.ended()
     await brief.store.sweep(new Date(Date.now() + 5_000))
     const gone = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
@@ -112,16 +112,16 @@ describe('an interrupted stream', () => {
 
 describe('several readers', () => {
   test('receive the same frames at their own pace, also after eviction from memory', async () => {
-    const small = await world.replica({ settings: { logBufferCharsMax: 1024 } })
+    const small = await fixture.replica({ settings: { logBufferCharsMax: 1024 } })
     const long = Array.from({ length: 300 }, (_, at) => `word ${at} `)
-    const generation = led()
-    const run = small.start(jobOf(generation.generate))
+    const generation = controlledGeneration()
+    const run = small.start(planOf(generation.generate))
     const slow = run.frames(forever)
-    generation.give(...answerOf(long).slice(0, 2))
+    generation.give(...eventsOf(long).slice(0, 2))
     const first = await slow.next()
     const quick = Array.from({ length: 20 }, () => readOn(run.frames(forever)))
     const abroad = readOn(await there.watch(ann, run.id, watchFrom(-1)))
-    generation.give(...answerOf(long).slice(2))
+    generation.give(...eventsOf(long).slice(2))
     const whole = await quick[0]?.whole
     expect(whole).toContain('word 299')
     for (const reader of quick) expect(await reader.whole).toBe(whole ?? '')
@@ -130,29 +130,29 @@ describe('several readers', () => {
   })
 
   test('are not affected when one disconnects', async () => {
-    const generation = led()
-    const run = here.start(jobOf(generation.generate))
-    generation.give(...answerOf(words).slice(0, 2))
+    const generation = controlledGeneration()
+    const run = here.start(planOf(generation.generate))
+    generation.give(...eventsOf(words).slice(0, 2))
     const leaving = new AbortController()
     const stays = readOn(run.frames(forever))
     const leaves = readOn(run.frames(leaving.signal))
     await eventually('both have received frames', () => leaves.count() > 2)
     leaving.abort()
     expect(await leaves.whole).not.toContain('two')
-    generation.give(...answerOf(words).slice(2))
+    generation.give(...eventsOf(words).slice(2))
     expect(typesOf(await stays.whole).at(-1)).toBe('response.completed')
   })
 
   test('receive the same heartbeats, which a replay repeats', async () => {
-    const beating = await world.replica({ heartbeatMs: 20 })
-    const generation = led()
-    const run = beating.start(jobOf(generation.generate))
+    const beating = await fixture.replica({ heartbeatMs: 20 })
+    const generation = controlledGeneration()
+    const run = beating.start(planOf(generation.generate))
     const one = readOn(run.frames(forever))
     const other = readOn(await beating.watch(ann, run.id, watchFrom(-1)))
     const beats = () => typesOf(one.text()).filter((type) => type === 'response.in_progress').length
     await eventually('the stream opens and sends heartbeats', () => beats() > 2)
     expect(generation.committed()).toBe(true)
-    generation.give(...answerOf(words))
+    generation.give(...eventsOf(words))
     const whole = await one.whole
     expect(await other.whole).toBe(whole)
     expect(await readAll(await there.watch(ann, run.id, watchFrom(-1)))).toBe(whole)

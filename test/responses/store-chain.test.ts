@@ -7,23 +7,23 @@ import {
   message,
   nothing,
   opened,
-  type StoreWorld,
+  type StoreFixture,
   startStore,
   textsOf,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 /** Three turns, `q1 a1 q2 a2 q3 a3`; the ids of the responses. */
 async function addChain(length = 3, ownerId = ann): Promise<string[]> {
   const ids: string[] = []
   for (let turn = 1; turn <= length; turn++) {
-    const { id } = await addEnded(world.store, {
+    const { id } = await addEnded(fixture.store, {
       ownerId,
       previousResponseId: ids.at(-1) ?? null,
       input: [message(`q${turn}`)],
@@ -40,14 +40,14 @@ describe('a chain', () => {
   test('holds input and output of all responses, oldest first', async () => {
     const [first = '', second = '', third = ''] = await addChain()
     const all = ['q1', 'a1', 'q2', 'a2', 'q3', 'a3']
-    const { store } = world
+    const { store } = fixture
     expect(textsOf((await store.chain(ann, third))?.items)).toEqual(all)
     expect(textsOf((await store.chain(ann, second))?.items)).toEqual(all.slice(0, 4))
     expect(textsOf((await store.chain(ann, first))?.items)).toEqual(all.slice(0, 2))
   })
 
   test('has the status of its newest response', async () => {
-    const { store } = world
+    const { store } = fixture
     const running = opened({ input: [message('q')] })
     await store.write({ ...nothing, opened: [running] })
     expect(await store.chain(ann, running.id)).toEqual({
@@ -57,7 +57,7 @@ describe('a chain', () => {
   })
 
   test('does not exist without one of its responses', async () => {
-    const { store } = world
+    const { store } = fixture
     const [first = '', second = '', third = ''] = await addChain()
     expect(await store.remove(ann, second)).toBe(true)
     expect(await store.chain(ann, third)).toBeUndefined()
@@ -66,7 +66,7 @@ describe('a chain', () => {
   })
 
   test('never continues a response of another owner', async () => {
-    const { store } = world
+    const { store } = fixture
     const [, , bobs = ''] = await addChain(3, bob)
     expect(await store.chain(ann, bobs)).toBeUndefined()
     const mine = await addEnded(store, { previousResponseId: bobs })
@@ -74,21 +74,21 @@ describe('a chain', () => {
   })
 
   test('is retained as long as it is continued', async () => {
-    const { store } = world
+    const { store } = fixture
     const [first = '', second = '', third = ''] = await addChain()
-    world.pass(20 * dayMs)
+    fixture.pass(20 * dayMs)
     expect(await store.chain(ann, second)).toBeDefined()
-    world.pass(20 * dayMs)
+    fixture.pass(20 * dayMs)
     expect(await store.find(ann, third)).toBeUndefined()
     expect(await store.chain(ann, third)).toBeUndefined()
     expect(await store.chain(ann, second)).toBeDefined()
     expect(await store.find(ann, first)).toBeDefined()
-    world.pass(31 * dayMs)
+    fixture.pass(31 * dayMs)
     expect(await store.chain(ann, second)).toBeUndefined()
   })
 
   test('has a maximum length', async () => {
-    const short = world.storeWith({ chainMax: 3 })
+    const short = fixture.storeWith({ chainMax: 3 })
     const ids = await addChain(3)
     expect(textsOf((await short.chain(ann, ids[1] ?? ''))?.items)).toHaveLength(4)
     await expect(short.chain(ann, ids[2] ?? '')).rejects.toMatchObject({
@@ -98,9 +98,9 @@ describe('a chain', () => {
   })
 
   test('has a maximum size', async () => {
-    const small = world.storeWith({ storedCharsMax: 2_000 })
-    const first = await addEnded(world.store, { input: [message('x'.repeat(1_500))] })
-    const second = await addEnded(world.store, {
+    const small = fixture.storeWith({ storedCharsMax: 2_000 })
+    const first = await addEnded(fixture.store, { input: [message('x'.repeat(1_500))] })
+    const second = await addEnded(fixture.store, {
       input: [message('y'.repeat(1_500))],
       previousResponseId: first.id,
     })
@@ -111,14 +111,14 @@ describe('a chain', () => {
 
 describe('items by their ids', () => {
   test('are found for their owner, the newest of the same id', async () => {
-    const { store } = world
+    const { store } = fixture
     await addEnded(store, {
       input: [message('old', 'msg_same')],
       output: [message('out', 'msg_o')],
     })
-    world.pass(1_000)
+    fixture.pass(1_000)
     await addEnded(store, { input: [message('new', 'msg_same')] })
-    world.pass(1_000)
+    fixture.pass(1_000)
     await addEnded(store, { ownerId: bob, input: [message('other', 'msg_same')] })
     const found = await store.findItems(ann, ['msg_same', 'msg_o', 'msg_none', 'msg_same'])
     expect([...found.keys()].toSorted()).toEqual(['msg_o', 'msg_same'])
@@ -128,22 +128,22 @@ describe('items by their ids', () => {
   })
 
   test('are deleted with their response', async () => {
-    const { store } = world
+    const { store } = fixture
     const response = await addEnded(store, { input: [message('one', 'msg_gone')] })
     const later = await addEnded(store, { input: [message('two', 'msg_late')] })
     await store.remove(ann, response.id)
     expect([...(await store.findItems(ann, ['msg_gone', 'msg_late'])).keys()]).toEqual(['msg_late'])
-    world.pass(31 * dayMs)
+    fixture.pass(31 * dayMs)
     expect((await store.findItems(ann, ['msg_late'])).size).toBe(0)
     expect(await store.find(ann, later.id)).toBeUndefined()
   })
 
   test('are found by the thousand, up to a maximum size', async () => {
     const input = Array.from({ length: 3_000 }, (_, at) => message(String(at), `msg_many_${at}`))
-    await addEnded(world.store, { input })
+    await addEnded(fixture.store, { input })
     const ids = input.map(({ id }) => id)
-    expect((await world.store.findItems(ann, ids)).size).toBe(3_000)
-    const small = world.storeWith({ storedCharsMax: 10_000 })
+    expect((await fixture.store.findItems(ann, ids)).size).toBe(3_000)
+    const small = fixture.storeWith({ storedCharsMax: 10_000 })
     await expect(small.findItems(ann, ids)).rejects.toMatchObject({ kind: 'request_too_large' })
   })
 })
@@ -158,7 +158,7 @@ describe('the input of a response', () => {
   })
 
   test('includes that of previous responses', async () => {
-    const { store } = world
+    const { store } = fixture
     const [, , third = ''] = await addChain()
     const ascending = await store.listInputItems(ann, third, page({}))
     expect(textsOf(ascending?.data)).toEqual(inOrder)
@@ -168,7 +168,7 @@ describe('the input of a response', () => {
   })
 
   test.each(['asc', 'desc'] as const)('is paginated, %s', async (order) => {
-    const { store } = world
+    const { store } = fixture
     const [, , third = ''] = await addChain()
     const expected = order === 'asc' ? inOrder : inOrder.toReversed()
     for (const limit of [1, 2, 4, 5]) {
@@ -187,14 +187,14 @@ describe('the input of a response', () => {
 
   test('ends a page early at the size limit', async () => {
     const input = Array.from({ length: 4 }, (_, at) => message(`${at}`.repeat(1_000)))
-    const { id } = await addEnded(world.store, { input })
-    const small = world.storeWith({ storedCharsMax: 1_500 })
+    const { id } = await addEnded(fixture.store, { input })
+    const small = fixture.storeWith({ storedCharsMax: 1_500 })
     const listed = await small.listInputItems(ann, id, page({}))
     expect(listed).toEqual({ data: input.slice(0, 2), hasMore: true })
   })
 
   test('is undefined without a response, and an error for an unknown cursor', async () => {
-    const { store } = world
+    const { store } = fixture
     const { id } = await addEnded(store, { output: [message('out', 'msg_own_output')] })
     expect(await store.listInputItems(bob, id, page({}))).toBeUndefined()
     expect(await store.listInputItems(ann, 'resp_none', page({}))).toBeUndefined()
@@ -210,7 +210,7 @@ describe('the input of a response', () => {
 })
 
 test('no query returns the response of another owner', async () => {
-  const { store } = world
+  const { store } = fixture
   const response = await addEnded(store)
   expect(await store.find(bob, response.id)).toBeUndefined()
   expect(await store.remove(bob, response.id)).toBe(false)

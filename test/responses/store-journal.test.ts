@@ -7,20 +7,20 @@ import {
   nothing,
   objectOf,
   opened,
-  type StoreWorld,
+  type StoreFixture,
   segment,
   startStore,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 test('a response is found while it runs and after its end', async () => {
-  const { store } = world
+  const { store } = fixture
   const response = opened()
   await store.write({ ...nothing, opened: [response] })
   expect(await store.find(ann, response.id)).toEqual({
@@ -41,7 +41,7 @@ test('a response is found while it runs and after its end', async () => {
 })
 
 test('a response that opens and ends in one write is stored in its final state', async () => {
-  const { store } = world
+  const { store } = fixture
   const response = await addEnded(store, { output: [message('short')] })
   const found = await store.find(ann, response.id)
   expect(found?.object.status).toBe('completed')
@@ -50,7 +50,7 @@ test('a response that opens and ends in one write is stored in its final state',
 })
 
 test('one write holds many responses', async () => {
-  const { store } = world
+  const { store } = fixture
   const responses = Array.from({ length: 2_100 }, () => opened({ input: [] }))
   await store.write({
     opened: responses,
@@ -67,7 +67,7 @@ test('one write holds many responses', async () => {
 })
 
 test('a response deleted while it ran stays deleted, without effect on others', async () => {
-  const { store } = world
+  const { store } = fixture
   const gone = opened()
   const other = opened()
   await store.write({ ...nothing, opened: [gone, other] })
@@ -87,7 +87,7 @@ test('a response deleted while it ran stays deleted, without effect on others', 
 })
 
 test('the first end of a response is final', async () => {
-  const { store } = world
+  const { store } = fixture
   const response = await addEnded(store)
   await store.write({
     opened: [],
@@ -98,7 +98,7 @@ test('the first end of a response is final', async () => {
 })
 
 test('a repeated write changes nothing', async () => {
-  const { store } = world
+  const { store } = fixture
   const response = opened()
   const work = {
     opened: [response],
@@ -123,7 +123,7 @@ test.each([
   ['an emoji', '🙂'],
   ['what SQL and JSON quote', `'"\\{}$1\n\u2028`],
 ])('texts may hold %s', async (_, text) => {
-  const { store } = world
+  const { store } = fixture
   const item = message(text)
   const response = opened({ input: [item] })
   const object = { ...objectOf(response.id, 'completed', [message(text)]), note: text }
@@ -139,7 +139,7 @@ test.each([
 })
 
 test('an item may exceed the chunk size of statements', async () => {
-  const { store } = world
+  const { store } = fixture
   const large = message('x'.repeat(9_000_000))
   const input = [message('before'), large, message('behind')]
   const { id } = await addEnded(store, { input, output: [] })
@@ -151,7 +151,7 @@ test('an item may exceed the chunk size of statements', async () => {
 test.each(['a\0b', '\ud800', '', 'x'.repeat(9_000), "' or ''='", '{}'])(
   'no id breaks a question or a write: %j',
   async (id) => {
-    const { store } = world
+    const { store } = fixture
     expect(await store.find(ann, id)).toBeUndefined()
     expect(await store.chain(ann, id)).toBeUndefined()
     expect(await store.remove(ann, id)).toBe(false)

@@ -8,21 +8,21 @@ import {
   nothing,
   opened,
   queued,
-  type StoreWorld,
+  type StoreFixture,
   segment,
   startStore,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 describe('a log', () => {
   test('is read from any frame, including the whole segment that spans it', async () => {
-    const { store } = world
+    const { store } = fixture
     const { id } = opened()
     const segments = [segment(0, 2), segment(3, 3), segment(4, 9), segment(10, 12)]
     await store.write({
@@ -47,7 +47,7 @@ describe('a log', () => {
   })
 
   test('with thousands of segments is read to its end', async () => {
-    const { store } = world
+    const { store } = fixture
     const { id } = opened()
     const logged = Array.from({ length: 2_500 }, (_, at) => ({ id, segment: segment(at, at) }))
     await store.write({ ...nothing, opened: [opened({ id })], logged })
@@ -62,7 +62,7 @@ describe('a log', () => {
   })
 
   test('reports its progress', async () => {
-    const { store } = world
+    const { store } = fixture
     const [empty, running, gone] = [opened(), opened(), opened()]
     await store.write({
       ...nothing,
@@ -83,18 +83,18 @@ describe('a sweep', () => {
   const dayMs = 86_400_000
 
   test('deletes only the logs of responses that ended long ago', async () => {
-    const { store } = world
+    const { store } = fixture
     const [over, running] = [await addEnded(store), opened()]
     await store.write({
       ...nothing,
       opened: [running],
       logged: [{ id: running.id, segment: segment(0, 3) }],
     })
-    await store.sweep(world.now())
+    await store.sweep(fixture.now())
     expect((await store.find(ann, over.id))?.log.last).toBe(3)
-    world.pass(2 * dayMs)
+    fixture.pass(2 * dayMs)
     const recent = await addEnded(store)
-    await store.sweep(world.now())
+    await store.sweep(fixture.now())
     expect((await store.find(ann, over.id))?.log).toMatchObject({ status: 'completed', last: -1 })
     expect((await store.find(ann, over.id))?.object.output).toHaveLength(1)
     expect(await store.readLog(over.id, -1, 1_000)).toEqual([])
@@ -103,16 +103,16 @@ describe('a sweep', () => {
   })
 
   test('deletes expired responses that are not running', async () => {
-    const { database, store } = world
+    const { database, store } = fixture
     const input = () => [message('x', 'msg_swept')]
     const old = await addEnded(store, { input: input() })
     const waiting = queued()
     await enqueue(store, waiting)
     const running = opened()
     await store.write({ ...nothing, opened: [running] })
-    world.pass(31 * dayMs)
+    fixture.pass(31 * dayMs)
     const recent = await addEnded(store)
-    await Promise.all([store.sweep(world.now()), store.sweep(world.now())])
+    await Promise.all([store.sweep(fixture.now()), store.sweep(fixture.now())])
     const rows = await database.drizzle.execute('select id from response')
     const left = rows.map((row) => row['id'])
     expect(left).not.toContain(old.id)
@@ -127,18 +127,18 @@ describe('a sweep', () => {
   })
 
   test('keeps the newest responses of each owner, with concurrent sweeps', async () => {
-    const small = world.storeWith({ perOwnerMax: 3 })
+    const small = fixture.storeWith({ perOwnerMax: 3 })
     const addMany = async (ownerId: string, count: number) => {
       const ids: string[] = []
       for (let at = 0; at < count; at++) {
-        const createdAt = new Date(world.now().getTime() + at)
+        const createdAt = new Date(fixture.now().getTime() + at)
         ids.push((await addEnded(small, { ownerId, createdAt })).id)
       }
       return ids
     }
     const ofCy = '00000000-0000-8000-8000-00000000000c'
     const [manyIds, fewIds] = [await addMany(ofCy, 8), await addMany(bob, 2)]
-    await Promise.all(Array.from({ length: 4 }, () => small.sweep(world.now())))
+    await Promise.all(Array.from({ length: 4 }, () => small.sweep(fixture.now())))
     const isThere = async (ownerId: string, ids: readonly string[]) =>
       Promise.all(ids.map(async (id) => (await small.find(ownerId, id)) !== undefined))
     expect(await isThere(ofCy, manyIds)).toEqual([
@@ -149,9 +149,9 @@ describe('a sweep', () => {
   })
 
   test('deletes more than one statement can', async () => {
-    const { database, store } = world
-    world.pass(31 * dayMs)
-    await store.sweep(world.now())
+    const { database, store } = fixture
+    fixture.pass(31 * dayMs)
+    await store.sweep(fixture.now())
     const head = { ownerId: bob, runnerId: 'x' }
     const many = Array.from({ length: 700 }, () => opened(head))
     await store.write({
@@ -163,16 +163,16 @@ describe('a sweep', () => {
         segment: segment(0, 0),
       })),
     })
-    world.pass(2 * dayMs)
-    await store.sweep(world.now())
+    fixture.pass(2 * dayMs)
+    await store.sweep(fixture.now())
     expect(await database.drizzle.execute('select 1 from response_log where first = 0')).toEqual(
       await database.drizzle.execute(
         `select 1 from response_log join response on response.id = response_id
          where first = 0 and status = 'in_progress'`,
       ),
     )
-    world.pass(31 * dayMs)
-    await store.sweep(world.now())
+    fixture.pass(31 * dayMs)
+    await store.sweep(fixture.now())
     const left = await database.drizzle.execute("select 1 from response where runner_id = 'x'")
     expect(left).toHaveLength(0)
   })

@@ -8,27 +8,27 @@ import {
   objectOf,
   opened,
   queued,
-  type StoreWorld,
+  type StoreFixture,
   segment,
   startStore,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
 afterEach(async () => {
-  await world.database.drizzle.execute('delete from response')
+  await fixture.database.drizzle.execute('delete from response')
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 const later = () => new Date(Date.now() + 60_000)
 const longAgo = () => new Date(Date.now() - 3_600_000)
 
 describe('the background queue', () => {
   test('returns a queued response as it was stored, until it is claimed', async () => {
-    const { store } = world
+    const { store } = fixture
     const response = queued({ input: [message('0')] })
     expect(await enqueue(store, response)).toBe(true)
     expect((await store.find(ann, response.id))?.object.status).toBe('queued')
@@ -44,7 +44,7 @@ describe('the background queue', () => {
   })
 
   test('gives a response to one of many concurrent claims', async () => {
-    const { store } = world
+    const { store } = fixture
     const all = Array.from({ length: 10 }, () => queued())
     for (const each of all) await enqueue(store, each)
     for (const { id } of all) {
@@ -56,7 +56,7 @@ describe('the background queue', () => {
   })
 
   test('enforces the limit of a key for concurrent requests', async () => {
-    const { store } = world
+    const { store } = fixture
     const all = Array.from({ length: 20 }, () => queued({ keyId: 'busy' }))
     const accepted = await Promise.all(all.map((each) => enqueue(store, each, 5)))
     expect(accepted.filter((isAccepted) => isAccepted)).toHaveLength(5)
@@ -72,7 +72,7 @@ describe('the background queue', () => {
   })
 
   test('stores nothing when the job cannot be added', async () => {
-    const { store } = world
+    const { store } = fixture
     const response = queued()
     const addJob = () => Promise.reject(new Error('no job'))
     await expect(store.enqueue(response, { unfinishedMax: 5, addJob })).rejects.toThrow('no job')
@@ -80,7 +80,7 @@ describe('the background queue', () => {
   })
 
   test('finds the queued responses without a job, oldest first', async () => {
-    const { store } = world
+    const { store } = fixture
     const all = Array.from({ length: 3 }, (_, at) =>
       queued({ createdAt: new Date(1_790_000_000_000 + at) }),
     )
@@ -92,7 +92,7 @@ describe('the background queue', () => {
   })
 
   test('deletes the encrypted request of a claimed or ended response', async () => {
-    const { database, store } = world
+    const { database, store } = fixture
     const waiting = queued({ request: 'sealed secret' })
     const ended = queued({ request: 'sealed secret' })
     const requests = async () => {
@@ -110,7 +110,7 @@ describe('the background queue', () => {
   })
 
   test('cancels and deletes only queued responses of the owner', async () => {
-    const { store } = world
+    const { store } = fixture
     const [one, two, three] = [queued(), queued(), queued()]
     for (const each of [one, two, three]) await enqueue(store, each)
     const ending = { object: objectOf(one.id, 'cancelled'), segment: segment(2, 3) }
@@ -130,7 +130,7 @@ describe('the background queue', () => {
 
 describe('an orphaned response', () => {
   test('is one whose runner stopped sending heartbeats, or never sent one', async () => {
-    const { store } = world
+    const { store } = fixture
     const [silent, unknown] = [opened({ runnerId: 'silent' }), opened({ runnerId: 'never' })]
     await store.heartbeat('silent')
     await store.write({
@@ -148,7 +148,7 @@ describe('an orphaned response', () => {
   })
 
   test('is ended once, with its log and output', async () => {
-    const { store } = world
+    const { store } = fixture
     const orphan = opened()
     await store.write({
       ...nothing,
@@ -171,7 +171,7 @@ describe('an orphaned response', () => {
   })
 
   test('is not ended if its log advanced', async () => {
-    const { store } = world
+    const { store } = fixture
     const slow = opened()
     await store.write({
       ...nothing,

@@ -5,20 +5,20 @@ import {
   nothing,
   objectOf,
   opened,
-  type StoreWorld,
+  type StoreFixture,
   segment,
   startStore,
-} from './store-world.ts'
+} from './store-fixture.ts'
 
-let world: StoreWorld
+let fixture: StoreFixture
 
 beforeAll(async () => {
-  world = await startStore()
+  fixture = await startStore()
 })
-afterAll(() => world.close())
+afterAll(() => fixture.close())
 
 test('writers, deleters and sweepers of the same responses neither fail nor leave anything over', async () => {
-  const { database, store } = world
+  const { database, store } = fixture
   const responses = Array.from({ length: 120 }, () => opened({ runnerId: 'racer' }))
   await store.write({ ...nothing, opened: responses })
   const shuffled = (seed: number) =>
@@ -43,7 +43,7 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
     for (const { id } of shuffled(7).slice(0, 60)) expect(await store.remove(ann, id)).toBe(true)
   })()
   const sweeper = (async () => {
-    for (let round = 0; round < 8; round++) await store.sweep(world.now())
+    for (let round = 0; round < 8; round++) await store.sweep(fixture.now())
   })()
   const loser = (async () => {
     for (const { id } of shuffled(8).slice(0, 30)) {

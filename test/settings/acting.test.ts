@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
 import { createResponseStore } from '#responses/store.ts'
-import { addEnded } from '#test/responses/store-world.ts'
+import { addEnded } from '#test/responses/store-fixture.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { ann, outcome, type SettingsWorld, startSettingsWorld } from './world.ts'
 

@@ -7,7 +7,7 @@ import {
   sha256Of,
   startHub,
 } from './hub-server.ts'
-import { pathsOf, refusalOf, resolveSource } from './resolving.ts'
+import { pathsOf, refusalOf, resolveSource } from './resolve-source.ts'
 
 const weights = new TextEncoder().encode('GGUF and so on')
 const settingsText = new TextEncoder().encode('{"a":1}')

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathsOf, refusalOf, resolveSource } from './resolving.ts'
+import { pathsOf, refusalOf, resolveSource } from './resolve-source.ts'
 
 let folder: string
 let models: string

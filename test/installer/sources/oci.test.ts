@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createTransfer } from '#installer/transfer/create-transfer.ts'
 import { resolveHost } from '#outbound/resolve.ts'
-import { transferSettings } from '#test/installer/transfer/transferring.ts'
+import { transferSettings } from '#test/installer/transfer/transfer-fixture.ts'
 import { sha256Of } from './hub-server.ts'
 import {
   digestOf,
@@ -16,7 +16,7 @@ import {
   type RegistryServer,
   startRegistry,
 } from './registry-server.ts'
-import { pathsOf, refusalOf, resolveSource } from './resolving.ts'
+import { pathsOf, refusalOf, resolveSource } from './resolve-source.ts'
 
 const text = (content: string) => new TextEncoder().encode(content)
 const weights = text('GGUF and so on')

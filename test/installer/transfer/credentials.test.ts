@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
-import { type Bench, contentOf, openBench, remoteFile } from './transferring.ts'
+import { type Bench, contentOf, openBench, remoteFile } from './transfer-fixture.ts'
 
 const content = contentOf(200_000)
 let bench: Bench

@@ -10,7 +10,7 @@ import {
   remoteFile,
   sha256Of,
   type TransferMore,
-} from './transferring.ts'
+} from './transfer-fixture.ts'
 
 const content = contentOf(500_000)
 const oneConnection = { settings: { rangesMax: 1 } }

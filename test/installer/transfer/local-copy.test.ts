@@ -2,7 +2,14 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RemoteFile } from '#installer/sources/source.ts'
-import { type Bench, contentOf, holds, isMonotone, openBench, sha256Of } from './transferring.ts'
+import {
+  type Bench,
+  contentOf,
+  holds,
+  isMonotone,
+  openBench,
+  sha256Of,
+} from './transfer-fixture.ts'
 
 const content = contentOf(3_000_000)
 let bench: Bench

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import type { Fetch } from '#outbound/checked-fetch.ts'
-import { type Bench, contentOf, openBench, remoteFile } from './transferring.ts'
+import { type Bench, contentOf, openBench, remoteFile } from './transfer-fixture.ts'
 
 const content = contentOf(24_000_000)
 /** The write buffer of a connection, and the largest chunk of a `fetch` seen so far. */

@@ -9,7 +9,7 @@ import {
   openBench,
   remoteFile,
   sha256Of,
-} from './transferring.ts'
+} from './transfer-fixture.ts'
 
 const schedules = 60
 const faultsMax = 14

@@ -13,7 +13,7 @@ import {
   remoteFile,
   sha256Of,
   transferSettings,
-} from './transferring.ts'
+} from './transfer-fixture.ts'
 
 const program = join(import.meta.dir, '../../support/transfer-process/program.ts')
 const content = contentOf(2_000_000)

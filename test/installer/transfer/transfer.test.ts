@@ -8,7 +8,7 @@ import {
   openBench,
   remoteFile,
   sha256Of,
-} from './transferring.ts'
+} from './transfer-fixture.ts'
 
 let bench: Bench
 

@@ -9,7 +9,7 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
 /** Job queues on a separate database, each like that of another worker. */
-export type JobsWorld = {
+export type JobsFixture = {
   readonly database: TestDatabase
   start(times?: Partial<JobTimings>): Promise<Jobs>
   add(queue: string, job?: { key?: string; payload?: unknown; runAt?: Date }): Promise<void>
@@ -21,7 +21,7 @@ export type JobsWorld = {
 
 type JobRow = { key: string | null; attempts: number; is_held: boolean; last_error: string | null }
 
-export async function startJobsWorld(): Promise<JobsWorld> {
+export async function startJobsFixture(): Promise<JobsFixture> {
   const database = await openTestDatabase()
   const started: Jobs[] = []
   const start = async (times?: Partial<JobTimings>) => {
@@ -65,7 +65,7 @@ export async function startJobsWorld(): Promise<JobsWorld> {
 }
 
 /** A handler with one attempt. */
-export function worker(
+export function handlerOf(
   run: (job: RunningJob) => Promise<void> | void,
   rest: Partial<JobHandler> = {},
 ): JobHandler {

@@ -25,7 +25,7 @@ import { quietLog } from '#test/support/quiet-log.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 
 /** A machine with any number of workers that install models, and a host that serves them. */
-export type InstallerWorld = {
+export type InstallerFixture = {
   readonly database: TestDatabase
   /** The folder of installed models. */
   readonly folder: string
@@ -33,15 +33,15 @@ export type InstallerWorld = {
   /** The current users of models, as sentences. */
   readonly uses: Map<string, string[]>
   /** Starts a worker; a front worker runs no downloads. */
-  open(options?: OpenOptions): Promise<InstallerProcess>
+  open(options?: OpenOptions): Promise<InstallerWorker>
   /** A worker that runs no downloads. */
-  readonly desk: InstallerProcess
+  readonly frontWorker: InstallerWorker
   close(): Promise<void>
 }
 
-type OpenOptions = { settings?: Partial<Config['installer']>; isDesk?: boolean }
+type OpenOptions = { settings?: Partial<Config['installer']>; isFrontWorker?: boolean }
 
-export type InstallerProcess = {
+export type InstallerWorker = {
   readonly installer: Installer
   /** The number of model change notifications. */
   readonly refreshes: () => number
@@ -62,23 +62,23 @@ const secret = 'a secret that only the tests know, 32+'
 const jobTimes: Partial<JobTimings> = { leaseMs: 600, pollMs: 40, closeWaitMaxMs: 2_000 }
 const now = () => new Date()
 
-export async function startInstallerWorld(
+export async function startInstallerFixture(
   settings: Partial<Config['installer']> = {},
   upstreamUrl = 'http://127.0.0.1:1/v1',
-): Promise<InstallerWorld> {
+): Promise<InstallerFixture> {
   const database = await openTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'sluice-models-'))
   const origin = await startModelOrigin()
   const uses = new Map<string, string[]>()
-  const opened = new Set<InstallerProcess>()
+  const opened = new Set<InstallerWorker>()
 
-  async function open(options: OpenOptions = {}): Promise<InstallerProcess> {
+  async function open(options: OpenOptions = {}): Promise<InstallerWorker> {
     const process = await openProcess({
       database,
       folder,
       uses,
       upstreamUrl,
-      isDesk: options.isDesk === true,
+      isDesk: options.isFrontWorker === true,
       settings: { ...nearby(origin.url), ...settings, ...options.settings },
     })
     opened.add(process)
@@ -89,14 +89,14 @@ export async function startInstallerWorld(
       },
     }
   }
-  const desk = await open({ isDesk: true })
+  const desk = await open({ isFrontWorker: true })
   return {
     database,
     folder,
     origin,
     uses,
     open,
-    desk,
+    frontWorker: desk,
     async close() {
       for (const process of opened) await process.close()
       await origin.stop()
@@ -130,7 +130,7 @@ type Place = {
   settings: Partial<Config['installer']>
 }
 
-async function openProcess(place: Place): Promise<InstallerProcess> {
+async function openProcess(place: Place): Promise<InstallerWorker> {
   const { database, folder } = place
   const config = loadConfig({
     JWT_SECRET: secret,
@@ -139,7 +139,7 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
   })
   const settings = { ...config.installer, ...place.settings }
   const jobs = await createJobs({ database, log: quietLog, timings: jobTimes })
-  const world = { fetch, resolve: resolveHost }
+  const fixture = { fetch, resolve: resolveHost }
   let refreshes = 0
   const installer = await createInstaller({
     settings,
@@ -149,8 +149,8 @@ async function openProcess(place: Place): Promise<InstallerProcess> {
     log: quietLog,
     heartbeatMs: 200,
     jobs: place.isDesk ? { ...jobs, process: () => ({ stop() {} }) } : jobs,
-    resolve: createSources(settings, world),
-    transferFile: createTransfer(settings, world),
+    resolve: createSources(settings, fixture),
+    transferFile: createTransfer(settings, fixture),
     transport: fetchTransport,
     upstreams: configuredUpstreams(config).map(({ upstream }) => upstream),
     uses: async (name) => place.uses.get(name) ?? [],
@@ -239,6 +239,6 @@ export function sha256Of(content: Uint8Array): string {
 }
 
 /** Status and error code. */
-export function refusal({ status, body }: Answer): string {
+export function errorCodeOf({ status, body }: Answer): string {
   return `${status} ${Object(body['error']).code}`
 }

@@ -7,7 +7,7 @@ import type { LogSegment, OpenedResponse, QueuedResponse } from '#responses/stor
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 
 /** A store on a separate database, with a movable clock and configurable limits. */
-export type StoreWorld = {
+export type StoreFixture = {
   readonly database: TestDatabase
   readonly store: ResponseStore
   storeWith(limits: Partial<Config['responses']>): ResponseStore
@@ -19,7 +19,7 @@ export type StoreWorld = {
 export const ann = '00000000-0000-8000-8000-00000000000a'
 export const bob = '00000000-0000-8000-8000-00000000000b'
 
-export async function startStore(): Promise<StoreWorld> {
+export async function startStore(): Promise<StoreFixture> {
   const database = await openTestDatabase()
   let offsetMs = 0
   const now = () => new Date(Date.now() + offsetMs)

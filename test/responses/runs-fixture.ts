@@ -25,10 +25,10 @@ import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { openSeal, testSeals } from '#test/support/sealing.ts'
-import { ann, message } from './store-world.ts'
+import { ann, message } from './store-fixture.ts'
 
 /** Runs of one or several workers on a real database; generations are scripted. */
-export type RunsWorld = {
+export type RunsFixture = {
   readonly database: TestDatabase
   /** Starts another worker on the same database. */
   replica(given?: ReplicaOptions): Promise<Replica>
@@ -43,11 +43,11 @@ type ReplicaOptions = {
   soleProcess?: boolean
   log?: RunsDeps['log']
   /** Wraps the store. */
-  storeBehind?: (store: ResponseStore) => ResponseStore
+  wrapStore?: (store: ResponseStore) => ResponseStore
   /** It receives no notifications of other workers. */
   isIsolated?: boolean
   /** It is never closed. */
-  isMortal?: boolean
+  isNeverClosed?: boolean
 }
 
 const { echo } = parseCreateResponse(
@@ -57,7 +57,7 @@ const { echo } = parseCreateResponse(
 
 const quick = { flushMs: 5, lostAfterMs: 60_000 }
 
-export async function startRunsWorld(): Promise<RunsWorld> {
+export async function startRunsFixture(): Promise<RunsFixture> {
   const database = await openTestDatabase()
   const closings: (() => Promise<void>)[] = []
   const now = () => new Date()
@@ -74,9 +74,9 @@ export async function startRunsWorld(): Promise<RunsWorld> {
       const settings = { ...loadConfig({}).responses, ...quick, ...given.settings }
       const own: Database = closings.length === 0 ? database : await connect()
       const real = createResponseStore(own, { limits: settings, ttlS: () => settings.ttlS, now })
-      const store = given.storeBehind?.(real) ?? real
+      const store = given.wrapStore?.(real) ?? real
       const jobs = await createJobs({ database: own, log: quietLog, timings: { pollMs: 50 } })
-      if (!given.isMortal) closings.push(jobs.close)
+      if (!given.isNeverClosed) closings.push(jobs.close)
       const runs = await createResponseRuns({
         store,
         jobs,
@@ -88,7 +88,7 @@ export async function startRunsWorld(): Promise<RunsWorld> {
         log: given.log ?? quietLog,
         now,
       })
-      if (!given.isMortal) closings.push(runs.close)
+      if (!given.isNeverClosed) closings.push(runs.close)
       return { ...runs, store: real }
     },
     async close() {
@@ -114,7 +114,7 @@ function headOf(given: Partial<ResponseHead> = {}): ResponseHead {
 type Generate = RunPlan['generate']
 
 /** The plan of a foreground run, or of a queued response after its first frames. */
-export function jobOf(
+export function planOf(
   generate: Generate,
   head: ResponseHead = headOf(),
   framesBefore = 0,
@@ -145,18 +145,18 @@ export function queuedOf(given: Partial<QueuedResponse> = {}): QueuedResponse {
 }
 
 /** Plans a queued response with this generation. */
-export const preparing = (generate: Generate) => async (queued: QueuedResponse) =>
-  jobOf(generate, queued, queued.segment.last + 1)
+export const planQueued = (generate: Generate) => async (queued: QueuedResponse) =>
+  planOf(generate, queued, queued.segment.last + 1)
 
 function plain(object: object): ResponseObject {
   return JSON.parse(JSON.stringify(object))
 }
 
 /** The event batches of an output text, one per chunk. */
-export function answerOf(words: readonly string[]): EventBatch[] {
+export function eventsOf(textChunks: readonly string[]): EventBatch[] {
   return [
     [{ type: 'generation-start' }, { type: 'text-start', block: 0, form: 'answer' }],
-    ...words.map((text): EventBatch => [{ type: 'text-delta', block: 0, text }]),
+    ...textChunks.map((text): EventBatch => [{ type: 'text-delta', block: 0, text }]),
     [
       { type: 'text-end', block: 0, complete: true },
       { type: 'finish', reason: 'stop', rawReason: 'stop', usage: null },
@@ -165,14 +165,14 @@ export function answerOf(words: readonly string[]): EventBatch[] {
 }
 
 /** Yields all batches as fast as they are pulled. */
-export function atOnce(batches: readonly EventBatch[]): Generate {
+export function immediately(batches: readonly EventBatch[]): Generate {
   return async function* () {
     yield* batches
   }
 }
 
 /** A generation controlled by a test. */
-export type Led = {
+export type ControlledGeneration = {
   readonly generate: Generate
   give(...batches: readonly EventBatch[]): void
   /** Throws in the generation. */
@@ -182,7 +182,7 @@ export type Led = {
   committed(): boolean | undefined
 }
 
-export function led(): Led {
+export function controlledGeneration(): ControlledGeneration {
   const given: (EventBatch | { broken: unknown })[] = []
   let wake = () => {}
   let taken = 0
@@ -261,38 +261,38 @@ export const watchFrom = (startingAfter: number, signal: AbortSignal = forever) 
 export const words = ['one ', 'two ', 'three']
 
 /** A run that has sent some frames and waits for more events. */
-export async function startHalfway(runs: Replica) {
-  const generation = led()
-  const run = runs.start(jobOf(generation.generate))
-  generation.give(...answerOf(words).slice(0, 3))
+export async function startPartialRun(runs: Replica) {
+  const generation = controlledGeneration()
+  const run = runs.start(planOf(generation.generate))
+  generation.give(...eventsOf(words).slice(0, 3))
   const reader = readOn(run.frames(forever))
   await eventually('it is halfway', () => reader.count() >= 6)
-  return { run, reader, generation, rest: answerOf(words).slice(3) }
+  return { run, reader, generation, rest: eventsOf(words).slice(3) }
 }
 
 /** Simulated database state: rejects queries, does not respond, or works. */
-export type Fate = {
-  state: 'there' | 'away' | 'silent'
+export type DatabaseFault = {
+  state: 'none' | 'failing' | 'silent'
   /** Rejected queries. */
   refused: number
-  storeBehind(store: ResponseStore): ResponseStore
+  wrapStore(store: ResponseStore): ResponseStore
 }
 
-export function createFate(): Fate {
-  const fate: Fate = {
-    state: 'there',
+export function createDatabaseFault(): DatabaseFault {
+  const fault: DatabaseFault = {
+    state: 'none',
     refused: 0,
-    storeBehind: (store) =>
+    wrapStore: (store) =>
       new Proxy(store, {
         get(target, name, receiver) {
-          if (fate.state === 'there') return Reflect.get(target, name, receiver)
-          if (fate.state === 'silent') return () => new Promise(() => {})
+          if (fault.state === 'none') return Reflect.get(target, name, receiver)
+          if (fault.state === 'silent') return () => new Promise(() => {})
           return () => {
-            fate.refused += 1
+            fault.refused += 1
             return Promise.reject(new Error('the database is unavailable'))
           }
         },
       }),
   }
-  return fate
+  return fault
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type ModelOrigin, startModelOrigin } from '#test/support/model-origin.ts'
-import { refusalOf, resolveSource } from './resolving.ts'
+import { refusalOf, resolveSource } from './resolve-source.ts'
 
 const content = new TextEncoder().encode('GGUF and so on')
 const sha256 = 'AB'.repeat(32)
