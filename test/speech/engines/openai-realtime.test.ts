@@ -106,7 +106,7 @@ test('small writes are appended in frames of 100 ms, and progress is estimated',
   const { peer, engine } = arrange()
   const recorder = await openSession(engine)
   for (let at = 0; at < 100; at += 1) recorder.session.write(silence(20, rate))
-  await eventually('all of it is reckoned as processed', () => {
+  await eventually('all audio counts as processed', () => {
     return recorder.of('progress').at(-1)?.processedMs === 2_000
   })
 
@@ -120,7 +120,7 @@ test('estimated progress is limited by pace_max', async () => {
   const recorder = await openSession(engine)
   const begunAt = performance.now()
   recorder.session.write(silence(500, rate))
-  await eventually('all of it is reckoned as processed', () => {
+  await eventually('all audio counts as processed', () => {
     return recorder.of('progress').at(-1)?.processedMs === 500
   })
   expect(performance.now() - begunAt).toBeGreaterThanOrEqual(240)

@@ -45,7 +45,7 @@ async function stall(server: SpeechServer, isEnough: (metrics: Gauges) => boolea
   await eventually('enough frames wait', () => {
     // Its audio must not accumulate either.
     if (client.socket.writableLength > 1_000_000) return isEnough(server.sessions.metrics())
-    for (let said = 0; said < 10; said++) client.sendAudio(new Uint8Array(utteranceBytes))
+    for (let count = 0; count < 10; count++) client.sendAudio(new Uint8Array(utteranceBytes))
     utterances += 10
     return isEnough(server.sessions.metrics())
   })

@@ -67,16 +67,16 @@ test('a file continues on a new engine after a failure', async () => {
 test('lost speech fails the request, or is listed with verbose_json', async () => {
   const options = { speech: { replayMsMax: 1_000 } }
   const scripts = [{ crashAtMs: 5_000 }]
-  const asked = { file: monologue.file, model }
+  const fields = { file: monologue.file, model }
   for (const form of ['json', 'text', 'srt', 'vtt']) {
     const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
-    const response = await server.post({ ...asked, response_format: form })
+    const response = await server.post({ ...fields, response_format: form })
     expect(response.status).toBe(502)
     expect(await codeOf(response)).toBe('audio_lost')
     await givenBack(server, engine)
   }
   const { server, engine } = await start({ scripts, wordsMax: 200 }, options)
-  const response = await server.post({ ...asked, response_format: 'verbose_json' })
+  const response = await server.post({ ...fields, response_format: 'verbose_json' })
   const transcript = Object(await response.json())
   expect(transcript.untranscribed_ms).toBeGreaterThan(1_000)
   expect(response.headers.get('x-untranscribed-ms')).toBe(String(transcript.untranscribed_ms))

@@ -88,15 +88,15 @@ describe('verbose_json', () => {
   })
 
   test('contains words and segments as requested', async () => {
-    const asked = { response_format: 'verbose_json' }
+    const options = { response_format: 'verbose_json' }
     const spans = words.map(({ word, startMs, endMs }) => ({
       word,
       start: startMs / 1000,
       end: endMs / 1000,
     }))
-    const alone = await create({ ...asked, timestamp_granularities: ['word'] })
+    const alone = await create({ ...options, timestamp_granularities: ['word'] })
     expect(alone).toEqual({ ...head, ...whole, words: spans })
-    const both = Object(await create({ ...asked, timestamp_granularities: ['word', 'segment'] }))
+    const both = Object(await create({ ...options, timestamp_granularities: ['word', 'segment'] }))
     expect(both.words).toEqual(spans)
     expect(both.segments).toHaveLength(2)
   })

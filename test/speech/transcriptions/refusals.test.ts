@@ -185,6 +185,6 @@ describe('a file', () => {
 test('a credential is required, and translations do not exist', async () => {
   const refusal = await server.post({ file, model }, { headers: {} })
   expect(refusal.status).toBe(401)
-  const elsewhere = await fetch(`${server.url}/v1/audio/translations`, { method: 'POST' })
-  expect(elsewhere.status).toBe(404)
+  const missing = await fetch(`${server.url}/v1/audio/translations`, { method: 'POST' })
+  expect(missing.status).toBe(404)
 })

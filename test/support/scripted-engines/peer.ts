@@ -55,13 +55,13 @@ export function startPeer(script: PeerScript): Peer {
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request, own) {
-      const asked = { url: new URL(request.url), headers: request.headers }
-      requests.push(asked)
+      const upgrade = { url: new URL(request.url), headers: request.headers }
+      requests.push(upgrade)
       if (script.silent === true) await new Promise(() => {})
       if (script.upgradeDelayMs !== undefined) await Bun.sleep(script.upgradeDelayMs)
-      const status = script.refuse ?? script.refusal?.(asked) ?? null
+      const status = script.refuse ?? script.refusal?.(upgrade) ?? null
       if (status !== null) return new Response('no', { status })
-      const data: SocketData = { request: asked, connection: null }
+      const data: SocketData = { request: upgrade, connection: null }
       return own.upgrade(request, { data }) ? undefined : new Response('no', { status: 400 })
     },
     websocket: {

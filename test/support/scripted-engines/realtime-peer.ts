@@ -30,7 +30,7 @@ export type RealtimeScript = {
   readonly sessionError?: JsonObject
 } & Pick<PeerScript, 'refuse' | 'silent' | 'upgradeDelayMs'>
 
-type Hearing = {
+type RealtimeState = {
   script: RealtimeScript
   session: JsonObject | null
   pieces: ReturnType<typeof createPieces>
@@ -50,7 +50,7 @@ const rateHz = 24_000
 const commitMsMin = 100
 
 export function startRealtimePeer(script: RealtimeScript = {}): RealtimePeer {
-  const hearings = new Map<PeerConnection, Hearing>()
+  const states = new Map<PeerConnection, RealtimeState>()
   const peer = startPeer({
     ...script,
     refusal({ url, headers }) {
@@ -61,16 +61,16 @@ export function startRealtimePeer(script: RealtimeScript = {}): RealtimePeer {
       return script.key === undefined || isKnown ? null : 401
     },
     opened(connection) {
-      hearings.set(connection, createHearing(script))
+      states.set(connection, createState(script))
       connection.send({ type: 'session.created', session: { id: 'sess_1' } })
     },
     text(connection, text) {
-      const hearing = hearings.get(connection)
-      if (hearing !== undefined) take(connection, hearing, asRecord(parseJson(text)))
+      const state = states.get(connection)
+      if (state !== undefined) take(connection, state, asRecord(parseJson(text)))
     },
     binary(connection) {
-      const hearing = hearings.get(connection)
-      if (hearing !== undefined) hearing.fault = 'binary'
+      const state = states.get(connection)
+      if (state !== undefined) state.fault = 'binary'
       connection.close(1003, 'only text is understood')
     },
   })
@@ -78,14 +78,14 @@ export function startRealtimePeer(script: RealtimeScript = {}): RealtimePeer {
     ...peer,
     received(index = 0) {
       const connection = peer.connections[index]
-      const hearing = connection && hearings.get(connection)
-      if (hearing === undefined) throw new Error(`no connection ${index}`)
-      return hearing
+      const state = connection && states.get(connection)
+      if (state === undefined) throw new Error(`no connection ${index}`)
+      return state
     },
   }
 }
 
-function createHearing(script: RealtimeScript): Hearing {
+function createState(script: RealtimeScript): RealtimeState {
   return {
     script,
     session: null,
@@ -103,27 +103,27 @@ function createHearing(script: RealtimeScript): Hearing {
   }
 }
 
-function take(connection: PeerConnection, hearing: Hearing, frame: JsonObject): void {
-  const isBeta = hearing.script.dialect === 'beta'
+function take(connection: PeerConnection, state: RealtimeState, frame: JsonObject): void {
+  const isBeta = state.script.dialect === 'beta'
   switch (frame['type']) {
     case isBeta ? 'transcription_session.update' : 'session.update':
-      connection.send(configure(hearing, asRecord(frame['session'])))
+      connection.send(configure(state, asRecord(frame['session'])))
       break
     case 'input_audio_buffer.append':
-      append(connection, hearing, String(frame['audio']))
+      append(connection, state, String(frame['audio']))
       break
     case 'input_audio_buffer.commit':
-      commit(connection, hearing)
+      commit(connection, state)
       break
     default:
-      hearing.fault = `unknown: ${frame['type']}`
+      state.fault = `unknown: ${frame['type']}`
       connection.send(errorOf('invalid_value', `Invalid value: ${frame['type']}`, 'type'))
   }
 }
 
 /** The response to a configuration. */
-function configure(hearing: Hearing, session: JsonObject): JsonObject {
-  const { script } = hearing
+function configure(state: RealtimeState, session: JsonObject): JsonObject {
+  const { script } = state
   const isBeta = script.dialect === 'beta'
   const input = asRecord(asRecord(session['audio'])['input'])
   const turns = isBeta ? session['turn_detection'] : input['turn_detection']
@@ -137,64 +137,64 @@ function configure(hearing: Hearing, session: JsonObject): JsonObject {
     const param = 'session.audio.input.turn_detection'
     return errorOf('invalid_value', 'Turn detection is not supported', param)
   }
-  hearing.silenceMs = turns === null ? null : Number(asRecord(turns)['silence_duration_ms'])
-  hearing.session = session
+  state.silenceMs = turns === null ? null : Number(asRecord(turns)['silence_duration_ms'])
+  state.session = session
   return { type: isBeta ? 'transcription_session.updated' : 'session.updated', session }
 }
 
-function append(connection: PeerConnection, hearing: Hearing, audio: string): void {
+function append(connection: PeerConnection, state: RealtimeState, audio: string): void {
   const bytes = Buffer.from(audio, 'base64')
   if (bytes.length === 0 || bytes.length % 2 === 1 || bytes.toString('base64') !== audio) {
-    hearing.fault = 'audio'
+    state.fault = 'audio'
     connection.send(errorOf('invalid_value', 'Invalid audio', 'audio'))
   }
-  hearing.appends.push(bytes.length)
-  for (const { endMs, isLoud } of hearing.pieces.push(bytes)) {
-    hearing.audioMs = endMs
-    if (hearing.silenceMs !== null) listen(connection, hearing, isLoud)
+  state.appends.push(bytes.length)
+  for (const { endMs, isLoud } of state.pieces.push(bytes)) {
+    state.audioMs = endMs
+    if (state.silenceMs !== null) listen(connection, state, isLoud)
   }
 }
 
-function listen(connection: PeerConnection, hearing: Hearing, isLoud: boolean): void {
-  const { audioMs, silenceMs } = hearing
-  if (isLoud) hearing.lastLoudMs = audioMs
-  if (isLoud && hearing.openItem === null) {
-    hearing.openItem = nextItem(hearing)
-    const started = { audio_start_ms: audioMs - 10, item_id: hearing.openItem }
+function listen(connection: PeerConnection, state: RealtimeState, isLoud: boolean): void {
+  const { audioMs, silenceMs } = state
+  if (isLoud) state.lastLoudMs = audioMs
+  if (isLoud && state.openItem === null) {
+    state.openItem = nextItem(state)
+    const started = { audio_start_ms: audioMs - 10, item_id: state.openItem }
     connection.send({ type: 'input_audio_buffer.speech_started', ...started })
   }
-  const quietMs = audioMs - hearing.lastLoudMs
+  const quietMs = audioMs - state.lastLoudMs
   const isOver = quietMs >= (silenceMs ?? Number.POSITIVE_INFINITY)
-  if (hearing.openItem === null || !isOver) return
-  const stopped = { audio_end_ms: hearing.lastLoudMs, item_id: hearing.openItem }
+  if (state.openItem === null || !isOver) return
+  const stopped = { audio_end_ms: state.lastLoudMs, item_id: state.openItem }
   connection.send({ type: 'input_audio_buffer.speech_stopped', ...stopped })
-  closeItem(connection, hearing)
+  closeItem(connection, state)
 }
 
-function commit(connection: PeerConnection, hearing: Hearing): void {
-  hearing.commits += 1
-  if (hearing.audioMs - hearing.bufferFromMs >= commitMsMin) {
-    closeItem(connection, hearing)
+function commit(connection: PeerConnection, state: RealtimeState): void {
+  state.commits += 1
+  if (state.audioMs - state.bufferFromMs >= commitMsMin) {
+    closeItem(connection, state)
   } else {
-    hearing.emptyCommits += 1
+    state.emptyCommits += 1
     const message = 'Error committing input audio buffer: buffer too small.'
     connection.send(errorOf('input_audio_buffer_commit_empty', message, null))
   }
 }
 
-function nextItem(hearing: Hearing): string {
-  hearing.items += 1
-  return `item_${hearing.items}`
+function nextItem(state: RealtimeState): string {
+  state.items += 1
+  return `item_${state.items}`
 }
 
-function closeItem(connection: PeerConnection, hearing: Hearing): void {
-  const item_id = hearing.openItem ?? nextItem(hearing)
+function closeItem(connection: PeerConnection, state: RealtimeState): void {
+  const item_id = state.openItem ?? nextItem(state)
   const number = Number(item_id.slice('item_'.length))
   const previous_item_id = number === 1 ? null : `item_${number - 1}`
-  hearing.openItem = null
-  hearing.bufferFromMs = hearing.audioMs
+  state.openItem = null
+  state.bufferFromMs = state.audioMs
   connection.send({ type: 'input_audio_buffer.committed', item_id, previous_item_id })
-  if (hearing.script.manual === true) return
+  if (state.script.manual === true) return
   connection.send(deltaOf(number, 'item'))
   connection.send(deltaOf(number, ` ${number}`))
   connection.send(completedOf(number, `item ${number}`))
