@@ -123,9 +123,9 @@ Callers with \`can_edit_config\` may also change agents that others share with t
         unprocessable: invalidFields,
       },
       async handle({ params: { id }, body, context }) {
-        const agent = await agents.update(context.principal, requireUuid(id), (known) => {
-          requireEditor(known, context.principal)
-          return parseAgentChange(known, body, knownModel)
+        const agent = await agents.update(context.principal, requireUuid(id), (current) => {
+          requireEditor(current, context.principal)
+          return parseAgentChange(current, body, knownModel)
         })
         return renderFor(context)(agent ?? notFound(id))
       },

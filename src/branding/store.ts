@@ -12,7 +12,7 @@ export type PartHead = Pick<Row, 'part' | 'description' | 'sha256'>
 
 /** The branding table has at most one row per part. */
 export function createBrandingStore({ drizzle }: BrandingDatabase) {
-  const ask = createQueryRunner()
+  const query = createQueryRunner()
   type Handle = Pick<typeof drizzle, 'select' | 'execute' | 'delete' | 'insert'>
   const readHeads = (handle: Handle): Promise<PartHead[]> =>
     handle
@@ -24,7 +24,7 @@ export function createBrandingStore({ drizzle }: BrandingDatabase) {
       .from(branding)
   /** An advisory lock, since a missing row cannot be locked. */
   const exclusively = <T>(work: (handle: Handle) => Promise<T>): Promise<T> =>
-    ask(() =>
+    query(() =>
       drizzle.transaction(async (transaction) => {
         await transaction.execute(
           sql`select pg_advisory_xact_lock(hashtextextended('branding', 0))`,
@@ -33,10 +33,10 @@ export function createBrandingStore({ drizzle }: BrandingDatabase) {
       }),
     )
   return {
-    heads: (): Promise<PartHead[]> => ask(() => readHeads(drizzle)),
+    heads: (): Promise<PartHead[]> => query(() => readHeads(drizzle)),
 
     find: (part: Part): Promise<Row | undefined> =>
-      ask(async () => {
+      query(async () => {
         const [row] = await drizzle.select().from(branding).where(eq(branding.part, part))
         return row
       }),

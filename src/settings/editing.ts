@@ -19,7 +19,7 @@ export type Editing = {
   rollBack(principal: RequestPrincipal, revision: number, options: EditOptions): Promise<Edited>
 }
 
-export type EditOptions = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
+type EditOptions = { readonly isExpected: IsExpected; readonly isDryRun: boolean }
 
 export type Edited = {
   readonly before: SettingsState

@@ -46,7 +46,7 @@ export const configValues = strict(
 )
 export type ConfigValues = Static<typeof configValues>
 
-/** For code that acts by settings. Not to be kept: the values change while the process runs. */
+/** For code that uses settings. Read the values at each use, since they change at run time. */
 export type CurrentSettings = { readonly current: () => ConfigValues }
 
 /** A setting with the type, bounds and default of a key of the configuration file. */

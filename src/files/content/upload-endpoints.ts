@@ -206,5 +206,5 @@ const uploadErrors = {
   request_timeout: 'The request body did not come in time.',
   too_many_streams: 'Too many uploads are in progress.',
   service_unavailable: 'The content was not stored; send it again.',
-  insufficient_storage: 'There is no room for this file.',
+  insufficient_storage: 'The storage is full.',
 } as const
