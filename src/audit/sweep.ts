@@ -1,5 +1,5 @@
 import type { Config } from '#config/schema.ts'
-import { type Repeated, repeat } from '#lib/repeat.ts'
+import { type PeriodicTask, repeat } from '#lib/repeat.ts'
 import type { Log } from '#telemetry/log.ts'
 import { type AuditDatabase, createAuditStore } from './store.ts'
 
@@ -17,7 +17,7 @@ const statementsMax = 500
 const dayMs = 86_400_000
 
 /** Deletes expired entries periodically. */
-export function startAuditSweep(deps: AuditSweepDeps): Repeated {
+export function startAuditSweep(deps: AuditSweepDeps): PeriodicTask {
   const sweep = createAuditSweep(deps)
   const { log } = deps
   return repeat(sweep, { everyMs: sweepEveryMs, log, failed: 'audit sweep failed' })

@@ -2,27 +2,27 @@ import { dereference, type Schema, validate } from '@cfworker/json-schema'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import type { OutputFormat } from './request.ts'
 
-export type DemandedForm = Exclude<OutputFormat, { type: 'text' }>
+export type RequiredFormat = Exclude<OutputFormat, { type: 'text' }>
 
 /**
- * Tells whether an answer has the form that was demanded: JSON without anything around it, an object
- * or what the schema describes. The schema is interpreted, never compiled. A schema that cannot be
- * used (a reference that leads nowhere, too large, too slow) is no reason to fail what parses.
+ * Checks whether a text has the required format: JSON without surrounding text, an object or a value
+ * of the schema. The schema is interpreted, never compiled. With an unusable schema (an unresolved
+ * reference, too large, too slow) any valid JSON passes.
  */
-export function createFormCheck(form: DemandedForm): (answer: string) => boolean {
-  if (form.type === 'json-object') return (answer) => isRecord(parseJson(answer))
-  let fits: ((value: unknown) => boolean) | undefined
-  return (answer) => {
-    const value = parseJson(answer)
+export function createFormatCheck(format: RequiredFormat): (text: string) => boolean {
+  if (format.type === 'json-object') return (text) => isRecord(parseJson(text))
+  let isValid: ((value: unknown) => boolean) | undefined
+  return (text) => {
+    const value = parseJson(text)
     if (value === undefined) return false
-    fits ??= interpret(form.schema)
-    return fits(value)
+    isValid ??= interpret(format.schema)
+    return isValid(value)
   }
 }
 
 const schemaDepthMax = 64
 const schemaNodesMax = 10_000
-/** A small schema can ask for endless work; what was not found wrong by then holds. */
+/** A small schema can require excessive work; a value without a fault by then is valid. */
 const checkMsMax = 200
 
 /** Keywords whose value is a schema, a list of schemas, or an object of schemas. */
@@ -44,13 +44,10 @@ const numbers = new Set([
   ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minContains', 'maxContains'],
   ...['minProperties', 'maxProperties'],
 ])
-/**
- * Not checked: a regular expression of the caller's or of a format may run for ever, and comparing
- * every item with every other takes long.
- */
+/** Not checked: regular expressions of clients may backtrack without end, and uniqueness is quadratic. */
 const unchecked = new Set(['pattern', 'patternProperties', 'format', 'uniqueItems'])
-/** Without those a schema accepts more than it should, and these would make less of that. */
-const denials = new Set([
+/** Keywords that negate: ignoring keywords inside of them would refuse valid values. */
+const negations = new Set([
   ...['not', 'if', 'then', 'else', 'maxContains', 'unevaluatedProperties', 'unevaluatedItems'],
 ])
 
@@ -58,20 +55,20 @@ function one(keyword: string) {
   return [keyword, 'one'] as const
 }
 
-/** What tells of a value whether it fits. */
+/** Returns a validator for the schema. */
 function interpret(schema: JsonObject): (value: unknown) => boolean {
-  let dueAtMs = 0
-  const visit = () => {
-    if (performance.now() > dueAtMs) throw new Error('the check takes too long')
+  let deadlineMs = 0
+  const checkDeadline = () => {
+    if (performance.now() > deadlineMs) throw new Error('the check exceeds its time limit')
   }
   try {
-    const copying = { visit, nodesLeft: schemaNodesMax, isLoose: false }
-    const exact = copyObject(schema, copying, 1)
-    copying.nodesLeft = schemaNodesMax
-    const usable = copying.isLoose ? copyObject(schema, copying, 1) : exact
+    const state = { checkDeadline, nodesLeft: schemaNodesMax, isLoose: false }
+    const exact = copyObject(schema, state, 1)
+    state.nodesLeft = schemaNodesMax
+    const usable = state.isLoose ? copyObject(schema, state, 1) : exact
     const lookup = dereference(usable)
     return (value) => {
-      dueAtMs = performance.now() + checkMsMax
+      deadlineMs = performance.now() + checkMsMax
       try {
         return validate(value, usable, '2020-12', lookup).valid
       } catch {
@@ -83,31 +80,31 @@ function interpret(schema: JsonObject): (value: unknown) => boolean {
   }
 }
 
-type Copying = {
-  /** Called each time that a value is held against a schema. */
-  readonly visit: () => void
+type CopyState = {
+  /** Called for each validation of a value against a schema. */
+  readonly checkDeadline: () => void
   nodesLeft: number
-  /** Whether something unchecked was met: then a copy is made that denies nothing. */
+  /** Whether an unchecked keyword was found: then a copy without negations is made. */
   isLoose: boolean
 }
 
-function copySchema(schema: unknown, copying: Copying, depth: number): Schema | boolean {
-  copying.nodesLeft--
+function copySchema(schema: unknown, state: CopyState, depth: number): Schema | boolean {
+  state.nodesLeft--
   if (typeof schema === 'boolean') return schema
-  if (isRecord(schema) && depth <= schemaDepthMax && copying.nodesLeft >= 0) {
-    return copyObject(schema, copying, depth)
+  if (isRecord(schema) && depth <= schemaDepthMax && state.nodesLeft >= 0) {
+    return copyObject(schema, state, depth)
   }
-  throw new Error('the schema cannot be used')
+  throw new Error('the schema is unusable')
 }
 
-/** The schema without what is not checked, and with a guard that each use of it passes. */
-function copyObject(schema: JsonObject, copying: Copying, depth: number): Schema {
-  const { isLoose } = copying
-  const copyInner = (inner: unknown) => copySchema(inner, copying, depth + 1)
+/** Copies the schema without unchecked keywords, and with a guard that runs at each use. */
+function copyObject(schema: JsonObject, state: CopyState, depth: number): Schema {
+  const { isLoose } = state
+  const copyInner = (inner: unknown) => copySchema(inner, state, depth + 1)
   const copy: Schema = {}
   for (const [keyword, value] of Object.entries(schema)) {
-    if (unchecked.has(keyword)) copying.isLoose = true
-    if (isLoose && isDenial(keyword, schema)) continue
+    if (unchecked.has(keyword)) state.isLoose = true
+    if (isLoose && isNegation(keyword, schema)) continue
     if (values.has(keyword) || (numbers.has(keyword) && typeof value === 'number')) {
       copy[keyword] = value
     }
@@ -117,19 +114,19 @@ function copyObject(schema: JsonObject, copying: Copying, depth: number): Schema
   }
   Object.defineProperty(copy, 'type', {
     get() {
-      copying.visit()
+      state.checkDeadline()
       return schema['type']
     },
   })
   return copy
 }
 
-/** Whether a keyword would turn what is too much accepted elsewhere into a refusal. */
-function isDenial(keyword: string, schema: JsonObject): boolean {
+/** Whether ignoring unchecked keywords would make this keyword refuse valid values. */
+function isNegation(keyword: string, schema: JsonObject): boolean {
   if (keyword === 'additionalProperties') return 'patternProperties' in schema
-  // As a list of which one must fit, it may stand under the name of the other.
+  // `oneOf` is copied as `anyOf`, unless the schema has both.
   if (keyword === 'oneOf') return 'anyOf' in schema
-  return denials.has(keyword)
+  return negations.has(keyword)
 }
 
 function copyAll(keyword: string, value: unknown, copy: (inner: unknown) => unknown): unknown {

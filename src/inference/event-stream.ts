@@ -1,30 +1,30 @@
 import { AppError } from '#lib/errors.ts'
 import { type Chunk, viewOf } from './transport.ts'
 
-/** One server-sent event; `event` is empty where the stream names none. */
+/** One server-sent event; `event` is empty if absent. */
 export type ServerSentEvent = { readonly event: string; readonly data: string }
 
 export type EventStreamParser = {
-  /** The events that these bytes complete, in order. */
+  /** Returns the events that these bytes complete. */
   push(chunk: Chunk): ServerSentEvent[]
   /**
-   * What is left when the body has ended. A stream may lack its last blank line, so the event that
-   * was still open is given out; it may be cut in the middle.
+   * Ends the stream. Returns the pending event, since the last blank line may be missing; it may be
+   * truncated.
    */
   end(): ServerSentEvent | null
 }
 
 /**
- * Parses text/event-stream (WHATWG HTML, 9.2.6) from bytes that may be cut anywhere, also inside a
- * character or between CR and LF. Only what is new is searched, so an event that arrives in many
- * pieces costs no more than its length. Throws when one event exceeds `eventBytesMax`.
+ * Parses text/event-stream (WHATWG HTML, 9.2.6) from bytes that may be split anywhere, including inside
+ * a character or between CR and LF. Only new bytes are searched, so the cost of an event in many pieces
+ * is linear. Throws when an event exceeds `eventBytesMax`.
  */
 export function createEventStreamParser(limits: { eventBytesMax: number }): EventStreamParser {
   return new LineParser(limits.eventBytesMax)
 }
 
 class LineParser implements EventStreamParser {
-  /** For what is cut inside a character, and for the mark that a stream may begin with. */
+  /** Handles split characters and the byte order mark. */
   readonly #decoder = new TextDecoder()
   #isInCharacter = true
   readonly #eventCharsMax: number
@@ -39,20 +39,20 @@ class LineParser implements EventStreamParser {
 
   push(chunk: Chunk): ServerSentEvent[] {
     const out: ServerSentEvent[] = []
-    this.#takeText(this.#unifyLineEnds(this.#decode(chunk)), out)
+    this.#addText(this.#unifyLineEnds(this.#decode(chunk)), out)
     return out
   }
 
   end(): ServerSentEvent | null {
     const out: ServerSentEvent[] = []
-    this.#takeText(this.#unifyLineEnds(this.#decoder.decode()), out)
-    this.#takeLine(this.#line, out)
+    this.#addText(this.#unifyLineEnds(this.#decoder.decode()), out)
+    this.#addLine(this.#line, out)
     this.#line = ''
-    this.#takeLine('', out)
+    this.#addLine('', out)
     return out[0] ?? null
   }
 
-  /** A read mostly ends with a line, so that it is text without what came before. */
+  /** Most reads end at a line, and can be decoded without the state of earlier reads. */
   #decode(chunk: Chunk): string {
     const { bytes, start, end } = chunk
     const wasInCharacter = this.#isInCharacter
@@ -62,21 +62,21 @@ class LineParser implements EventStreamParser {
       : bytes.toString('utf8', start, end)
   }
 
-  #takeText(added: string, out: ServerSentEvent[]) {
+  #addText(added: string, out: ServerSentEvent[]) {
     let from = 0
     for (let to = added.indexOf('\n'); to !== -1; to = added.indexOf('\n', from)) {
       const line = this.#line + added.slice(from, to)
-      this.#refuseLong(line)
-      this.#takeLine(line, out)
+      this.#requireLength(line)
+      this.#addLine(line, out)
       this.#line = ''
       from = to + 1
     }
     if (from === added.length) return
     this.#line += from === 0 ? added : added.slice(from)
-    this.#refuseLong(this.#line)
+    this.#requireLength(this.#line)
   }
 
-  #takeLine(text: string, out: ServerSentEvent[]) {
+  #addLine(text: string, out: ServerSentEvent[]) {
     if (text === '') {
       if (this.#data !== null) out.push({ event: this.#event, data: this.#data })
       this.#data = null
@@ -89,10 +89,10 @@ class LineParser implements EventStreamParser {
     } else if (text === 'data') {
       this.#data = this.#data === null ? '' : `${this.#data}\n`
     }
-    // Comments, ids, retry hints and unknown fields carry nothing for us.
+    // Comments, ids, retry hints and unknown fields are ignored.
   }
 
-  #refuseLong(text: string) {
+  #requireLength(text: string) {
     if (text.length + (this.#data?.length ?? 0) <= this.#eventCharsMax) return
     throw new AppError('upstream_invalid_answer', 'The upstream sent an event that is too long.')
   }

@@ -2,13 +2,12 @@ import type { AppError } from '#lib/errors.ts'
 import type { JsonObject } from '#lib/json.ts'
 
 /**
- * The one vocabulary between upstream adapters and surfaces.
+ * The events between upstream adapters and surfaces.
  *
- * A generation is a sequence of events in the order that `grammar.ts` states: one
- * `generation-start`, then blocks that never overlap (`<noun>-start`, `-delta`…, `-end`), then
- * exactly one terminal event (`finish` or `error`). Events are plain data and are never changed
- * after they were emitted. `block` numbers rise from 0 within one generation and are ours: no id of
- * an upstream is in here, except a tool call's `callId`, which the caller must be able to send back.
+ * A generation is a sequence of events in the order of `grammar.ts`: one `generation-start`, then blocks
+ * that never overlap (`<noun>-start`, `-delta`…, `-end`), then exactly one terminal event (`finish` or
+ * `error`). Events are immutable plain data. `block` numbers start at 0 per generation. Events contain no
+ * upstream ids except a tool call's `callId`, which clients send back.
  */
 export type GenerationEvent =
   | { type: 'generation-start' }
@@ -16,28 +15,28 @@ export type GenerationEvent =
   | { type: 'text-delta'; block: number; text: string; logprobs?: readonly TokenLogprob[] }
   | { type: 'citation'; block: number; citation: Citation }
   | { type: 'text-end'; block: number; complete: boolean }
-  /** `summary`: not the model's own thoughts but a summary of them, made by the upstream. */
+  /** `summary`: the upstream's summary instead of the reasoning itself. */
   | { type: 'reasoning-start'; block: number; form?: 'summary' }
-  /** `part` rises from 0: a new number opens a new paragraph (summary part) of the same block. */
+  /** `part` starts at 0; a new number starts a new paragraph (summary part) of the block. */
   | { type: 'reasoning-delta'; block: number; part: number; text: string }
-  /** `sealed` is for `sealedBy` alone: one model at one upstream, under the names that we use. */
+  /** `sealed` can only be opened by `sealedBy`: `upstream/model`. */
   | { type: 'reasoning-end'; block: number; complete: boolean; sealed?: string; sealedBy?: string }
   | { type: 'tool-call-start'; block: number; call: ToolCallHead }
-  /** A piece of the arguments (JSON text), or of the input text when the call's form is custom. */
+  /** A delta of the arguments (JSON text), or of the input text of a custom call. */
   | { type: 'tool-call-delta'; block: number; text: string }
   | { type: 'tool-call-end'; block: number; complete: boolean }
   | { type: 'hosted-tool-start'; block: number; item: HostedToolItem }
   | { type: 'hosted-tool-progress'; block: number; stage: string }
-  /** A piece of the arguments of a hosted call, where its item type has any (`mcp_call`). */
+  /** A delta of the arguments of a hosted call, for item types with arguments (`mcp_call`). */
   | { type: 'hosted-tool-delta'; block: number; text: string }
-  /** `item` as it ended; null where it was cut off and nothing more is known of it. */
+  /** The final `item`; null if it was truncated. */
   | { type: 'hosted-tool-end'; block: number; item: HostedToolItem | null }
   | {
       type: 'finish'
       reason: FinishReason
       rawReason: string | null
       usage: Usage | null
-      /** With the reason `stop-sequence`: which one it was. */
+      /** Set with the reason `stop-sequence`. */
       stopSequence?: string
     }
   | { type: 'error'; error: AppError }
@@ -45,27 +44,27 @@ export type GenerationEvent =
 /** The events that belong to a block. */
 export type BlockEvent = Extract<GenerationEvent, { block: number }>
 
-/** What arrived in one read of the upstream, translated; rendered into one write. */
+/** The events of one upstream read, rendered into one write. */
 export type EventBatch = readonly GenerationEvent[] & { readonly relay?: Relay }
 
 /**
- * The same, as messages of the upstream's own protocol, for a caller of that protocol, who gets them
- * in place of the events. Either every batch of a generation has them or none has, but for a last one
- * that holds an `error`; over all batches they are one legal stream of the protocol. A batch may hold
- * frames and no event. Whatever changes a batch makes a new array, and so drops them.
+ * The original frames of a batch, for a client of the upstream's protocol, which receives them instead
+ * of the events. Either all batches of a generation have frames or none, except a last batch with an
+ * `error`. Together they are one legal stream of the protocol. A batch may have frames and no event. Code
+ * that changes a batch creates a new array, which drops the frames.
  */
 export type Relay = {
   readonly protocol: 'messages'
   readonly frames: readonly RelayFrame[]
-  /** Who can open what is `sealed`, as `reasoning-end` names it. */
+  /** As `sealedBy` of `reasoning-end`. */
   readonly maker: string
 }
 
 export type RelayFrame = {
   readonly payload: JsonObject
-  /** The JSON text of `payload` as it came, on one line. */
+  /** The original JSON text of `payload`, on one line. */
   readonly data: string
-  /** What the upstream sealed in it (signature of thinking, redacted thinking), as events carry it. */
+  /** The sealed payload in it (thinking signature, redacted thinking), as in events. */
   readonly sealed?: string
 }
 
@@ -82,7 +81,7 @@ export function joinRelays(one: Relay | undefined, next: Relay | undefined): Rel
 
 export type TextForm = 'answer' | 'refusal'
 
-/** `invalid-output`: the answer does not have the form that the request demanded. */
+/** `invalid-output`: the response does not have the requested format. */
 export type FinishReason =
   | 'stop'
   | 'stop-sequence'
@@ -92,25 +91,24 @@ export type FinishReason =
   | 'invalid-output'
 
 export type ToolCallHead = {
-  /** Unique within the generation; the caller sends the result back under it. */
+  /** Unique within the generation; clients send the result under it. */
   callId: string
   name: string
-  /** Set when the tool was given inside a namespace; `name` is then the name within it. */
+  /** The namespace of the tool; `name` is the name within it. */
   namespace?: string
   /** `custom` calls carry free text, `function` calls carry JSON arguments. */
   form: 'function' | 'custom'
 }
 
 /**
- * A tool that ran on this side of the caller, at the upstream (web search, code interpreter, …) or
- * here (remote MCP servers), in the item shape of the Responses format, which is the richest that
- * exists; ids of an upstream are removed.
+ * A tool that the upstream (web search, code interpreter, …) or the gateway (remote MCP servers) ran, as
+ * an item of the Responses format, the richest one. Upstream ids are removed.
  */
 export type HostedToolItem = { readonly type: string; readonly [field: string]: unknown }
 
 export type Citation =
   | { kind: 'url'; url: string; title: string; startIndex: number; endIndex: number }
-  /** `quoted`: the passage itself, and its number, from 1, among those that this response was given. */
+  /** `quoted`: the passage, and its number (from 1) among the passages of the response. */
   | {
       kind: 'file'
       fileId: string

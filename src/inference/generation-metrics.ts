@@ -2,14 +2,14 @@ import type { MetricRegistry } from '#telemetry/metrics.ts'
 
 export type GenerationMetrics = {
   generationEnded(ended: EndedGeneration): void
-  /** `answer`: the class of its status (`2xx` … `5xx`), or `none`. */
+  /** `answer`: the status class (`2xx` … `5xx`), or `none`. */
   upstreamAnswered(upstream: string, answer: string): void
 }
 
 type EndedGeneration = {
-  /** Its name at the upstream, which the catalogue knows. */
+  /** The model's name at the upstream. */
   readonly model: string
-  /** Empty where none was asked. */
+  /** Empty if no upstream was called. */
   readonly upstream: string
   readonly outcome: string
   readonly retries: number
@@ -30,22 +30,22 @@ export function createGenerationMetrics(registry: MetricRegistry): GenerationMet
   const of = ['upstream', 'model']
   const ended = registry.counter({
     name: 'sluice_generations_total',
-    help: 'Generations that are over.',
+    help: 'Finished generations.',
     labels: [...of, 'outcome'],
   })
   const retries = registry.counter({
     name: 'sluice_upstream_retries_total',
-    help: 'Further tries of generations, by the upstream that was tried last.',
+    help: 'Retries of generations, by the last upstream.',
     labels: ['upstream'],
   })
   const tokens = registry.counter({
     name: 'sluice_tokens_total',
-    help: 'Tokens as the upstreams count them; cached ones are among those that went in.',
+    help: 'Tokens as upstreams report them; cached tokens are included in input.',
     labels: [...of, 'kind'],
   })
   const durations = registry.histogram({
     name: 'sluice_generation_duration_seconds',
-    help: 'From the call to the end.',
+    help: 'From the call to its end.',
     labels: of,
     bounds: durationBoundsS,
   })

@@ -65,7 +65,7 @@ function parseType(type: BlockEvent['type']): { noun: string; action: string } {
   return { noun: type.slice(0, cut), action: type.slice(cut + 1) }
 }
 
-/** Passes batches on and throws at the first event out of order; for tests and development. */
+/** Checks the order of events while forwarding batches; for tests and development. */
 export async function* checkEvents(
   batches: AsyncIterable<EventBatch>,
 ): AsyncGenerator<EventBatch, void, void> {
@@ -77,7 +77,7 @@ export async function* checkEvents(
   grammar.end()
 }
 
-/** The end of the block that `last` leaves open, cut off; none where it leaves none. */
+/** The incomplete end of the block that `last` leaves open, if any. */
 export function endOfBlock(last: GenerationEvent): BlockEvent[] {
   switch (last.type) {
     case 'text-start':

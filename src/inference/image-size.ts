@@ -1,11 +1,11 @@
 /** In pixels. */
 export type ImageSize = { readonly width: number; readonly height: number }
 
-/** The base64 that is looked at: headers stand in front, except where a JPEG begins with a preview. */
+/** Decoded characters: headers come first, except in a JPEG with an embedded preview. */
 const headChars = 1_024
 const jpegHeadChars = 349_528
 
-/** The size of a PNG, JPEG, GIF or WebP image in a data URL, from its header; null: it is not told. */
+/** The size of a PNG, JPEG, GIF or WebP image in a data URL, from its header; null if unknown. */
 export function imageSizeOf(url: string): ImageSize | null {
   const head = /^data:[^,]{0,200};base64,/i.exec(url.slice(0, 256))?.[0]
   if (head === undefined) return null
@@ -21,12 +21,12 @@ function readOther(bytes: Buffer): ImageSize | null {
   if (bytes.readUInt32BE(0) === 0x89504e47) {
     return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
   }
-  const sign = bytes.toString('latin1', 0, 4)
-  if (sign === 'GIF8') return { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }
-  return sign === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP' ? readWebp(bytes) : null
+  const signature = bytes.toString('latin1', 0, 4)
+  if (signature === 'GIF8') return { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }
+  return signature === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP' ? readWebp(bytes) : null
 }
 
-/** A WebP file holds one of three chunks first: lossy, lossless, or a head with its own fields. */
+/** The first chunk of a WebP file is lossy, lossless, or an extended header. */
 function readWebp(bytes: Buffer): ImageSize | null {
   switch (bytes.toString('latin1', 12, 16)) {
     case 'VP8 ':
@@ -46,7 +46,7 @@ function isJpeg(bytes: Buffer): boolean {
   return bytes.length > 3 && bytes[0] === 0xff && bytes[1] === 0xd8
 }
 
-/** Goes from segment to segment until one begins a frame, which tells the size. */
+/** Skips segments up to the first frame header, which has the size. */
 function readJpeg(bytes: Buffer): ImageSize | null {
   for (let at = 2; at + 9 <= bytes.length; ) {
     if (bytes[at] !== 0xff) return null
@@ -62,7 +62,7 @@ function readJpeg(bytes: Buffer): ImageSize | null {
   return null
 }
 
-/** 0xc4, 0xc8 and 0xcc lie among the frames and are tables and an extension. */
+/** 0xc4, 0xc8 and 0xcc are tables and an extension in the range of frames. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)
 }

@@ -3,32 +3,32 @@ import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import type { UpstreamContext, UpstreamModel } from './upstream.ts'
 import { readText, requestHeaders, requireSuccess } from './upstream-http.ts'
 
-/** The longest model list that is read; a list of 10,000 models has about 3 MB. */
+/** A list of 10,000 models has about 3 MB. */
 export const listBytesMax = 8_388_608
 
 /**
- * The models that an upstream offers: GET /models, which every OpenAI-compatible server has. Some
- * tell more than OpenAI's four fields; the context window is under the name that each gave it.
+ * GET /models, which every OpenAI-compatible server has. Some servers have more than OpenAI's four
+ * fields, with different names for the context window.
  */
 export async function fetchModelList(context: UpstreamContext): Promise<readonly UpstreamModel[]> {
   const { upstream, transport, signal } = context
-  const answer = await transport.send({
+  const response = await transport.send({
     upstream: upstream.name,
     url: `${upstream.baseUrl}/models`,
     method: 'GET',
     headers: requestHeaders(upstream, 'application/json'),
     signal,
   })
-  await requireSuccess(answer, upstream)
-  return readModelList(await readText(answer, listBytesMax))
+  await requireSuccess(response, upstream)
+  return readModelList(await readText(response, listBytesMax))
 }
 
-/** The entries of a model list, in OpenAI's shape or in that of the Messages protocol. */
+/** Reads a model list in the format of OpenAI or of the Messages protocol. */
 export function readModelList(body: string): UpstreamModel[] {
-  const answer = parseJson(body)
-  const entries = isRecord(answer) ? answer['data'] : answer
+  const parsed = parseJson(body)
+  const entries = isRecord(parsed) ? parsed['data'] : parsed
   if (!Array.isArray(entries)) {
-    throw new AppError('upstream_invalid_answer', 'The upstream gave no list of its models.', {
+    throw new AppError('upstream_invalid_answer', 'The upstream returned no model list.', {
       cause: { body: body.slice(0, 500) },
     })
   }
@@ -60,7 +60,7 @@ function contextWindow(entry: JsonObject): number | null {
   )
 }
 
-/** The Unix seconds of an RFC 3339 date; its first second of all stands for an unknown date. */
+/** An RFC 3339 date as Unix seconds; null for the epoch, which means unknown. */
 function readDate(value: unknown): number | null {
   const milliseconds = typeof value === 'string' ? Date.parse(value) : Number.NaN
   return positive(Math.floor(milliseconds / 1000))

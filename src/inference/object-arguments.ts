@@ -5,22 +5,20 @@ import type { EventBatch, GenerationEvent } from './events.ts'
 import type { EventBatches, Generate } from './inference.ts'
 
 /**
- * Generations for a protocol in which the arguments of a call are an object, and not the text that a
- * model wrote. Where a complete call has anything else, the generation fails: clients would make it a
- * call without arguments, which may do what nobody asked for.
+ * For protocols in which the arguments of a tool call are an object rather than JSON text. A complete
+ * call with anything else fails the generation: clients would treat it as a call without arguments.
  */
 export function withObjectArguments(generate: Generate): Generate {
-  return (job) => new CheckedBatches(generate(job))
+  return (job) => new ArgumentCheck(generate(job))
 }
 
 type Fault = { readonly at: number; readonly error: AppError }
 
-/** Every event of a stream passes here, so it is asked by calls. */
-class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
+class ArgumentCheck extends PullIterator<EventBatch> implements Subscriber<EventBatch> {
   readonly #batches: EventBatches
   #hasOutput = false
-  #isOver = false
-  /** Of the call that is open: the tool, and what was given to it so far. */
+  #isClosed = false
+  /** The open call: its tool and its arguments so far. */
   #name: string | null = null
   #text = ''
 
@@ -30,7 +28,7 @@ class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<Even
   }
 
   protected onPull() {
-    if (this.#isOver) this.emitEnd(null)
+    if (this.#isClosed) this.emitEnd(null)
     else pull(this.#batches, this)
   }
 
@@ -40,17 +38,17 @@ class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<Even
       this.#hasOutput = true
       this.emit(batch)
     } else {
-      void this.#break(batch, fault)
+      void this.#failAt(batch, fault)
     }
   }
 
   onError(error: unknown) {
-    this.#isOver = true
+    this.#isClosed = true
     this.emitEnd({ error })
   }
 
   onComplete() {
-    this.#isOver = true
+    this.#isClosed = true
     this.emitEnd(null)
   }
 
@@ -59,9 +57,9 @@ class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<Even
     return { done: true, value: undefined }
   }
 
-  /** The upstream is told to end before anybody may take their time with this. */
-  async #break(batch: EventBatch, { at, error }: Fault): Promise<void> {
-    this.#isOver = true
+  /** Ends the upstream request before the error is emitted: the reader may be slow. */
+  async #failAt(batch: EventBatch, { at, error }: Fault): Promise<void> {
+    this.#isClosed = true
     await this.#batches.return().catch(() => {})
     if (this.#hasOutput) this.emit([...batch.slice(0, at + 1), { type: 'error', error }])
     else this.emitEnd({ error })
@@ -77,7 +75,7 @@ class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<Even
 
   #read(event: GenerationEvent | undefined): AppError | null {
     if (event?.type === 'tool-call-start') {
-      // What a custom tool is given is text, whatever it is.
+      // Custom tools receive plain text.
       this.#name = event.call.form === 'function' ? event.call.name : null
       this.#text = ''
     } else if (event?.type === 'tool-call-delta' && this.#name !== null) {
@@ -92,6 +90,6 @@ class CheckedBatches extends PullIterator<EventBatch> implements Subscriber<Even
 function brokenCall(name: string): AppError {
   return new AppError(
     'upstream_invalid_answer',
-    `The model called the tool ${name} with arguments that are no JSON object.`,
+    `The model called the tool ${name} with arguments that are not a JSON object.`,
   )
 }

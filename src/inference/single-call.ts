@@ -2,9 +2,8 @@ import type { EventBatch, GenerationEvent } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
 /**
- * Generations that make no more than one tool call, where their request says so and the upstream
- * does not care: whatever begins after the first complete call is dropped, and the upstream ended.
- * One that obeys is left as it is, and tells its usage.
+ * Enforces `parallelToolCalls: false` for upstreams that ignore it: the generation ends after its first
+ * complete call. Usage is only known if the upstream had finished.
  */
 export function withSingleCall(generate: Generate): Generate {
   return (job) =>
@@ -30,11 +29,11 @@ async function* generateToFirstCall(
     if (ending !== null) break
     yield batch
   }
-  // By now the upstream was told to end, before anybody may take their time with this.
+  // The upstream request has ended before the last batch is emitted: the reader may be slow.
   if (ending !== null) yield ending
 }
 
-/** What the upstream used is known where it was done already. */
+/** The usage is known if the upstream had finished. */
 function finishOf(batch: EventBatch): GenerationEvent {
   const last = batch.at(-1)
   const usage = last?.type === 'finish' ? last.usage : null

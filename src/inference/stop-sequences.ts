@@ -2,17 +2,16 @@ import { AppError } from '#lib/errors.ts'
 import type { EventBatch, GenerationEvent } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
-/** All stop sequences of one request together, in characters; each costs memory of its own. */
+/** All stop sequences of a request together: the automaton grows with their length. */
 const sequenceCharsMax = 16_384
 
 /**
- * Generations that end before the first of their stop sequences, whatever the upstream makes of
- * them. The sequence that is complete first counts, and the longest of those that are complete at
- * once. Text that may be the beginning of one is held back, and nothing else; the upstream is ended
- * at once, so its usage is mostly not known.
+ * Ends generations before their first stop sequence, whether the upstream supports them or not. The
+ * sequence that completes first wins; of several, the longest. Only text that may be the start of a
+ * sequence is held back. The upstream request ends at a match, so its usage is usually unknown.
  *
- * Only the text of an answer is looked at, each block on its own. Frames that an upstream of the
- * caller's protocol wrote pass as they are: it was given the sequences, and tells the match itself.
+ * Only response text is sequencesToFind, each block separately. Relayed frames pass unchanged: their upstream
+ * received the sequences and reports the match.
  */
 export function withStopSequences(generate: Generate): Generate {
   return (job) =>
@@ -30,38 +29,38 @@ async function* generateUntil(
       yield batch
       continue
     }
-    const { events, isOver } = scan(batch)
-    if (isOver) {
+    const { events, isMatch } = scan(batch)
+    if (isMatch) {
       ending = events
       break
     }
     if (events.length > 0) yield events
   }
-  // By now the upstream was told to end, before anybody may take their time with this.
+  // The upstream request has ended before the last batch is emitted: the reader may be slow.
   if (ending !== null) yield ending
 }
 
-type Scanned = { events: GenerationEvent[]; isOver: boolean }
+type ScanResult = { events: GenerationEvent[]; isMatch: boolean }
 
-/** Reads one generation. */
-function createScan(automaton: Automaton): (batch: EventBatch) => Scanned {
-  /** The open text, if it is one of the answer. */
+/** Scans one generation. */
+function createScan(automaton: Automaton): (batch: EventBatch) => ScanResult {
+  /** The open text block, if it is response text. */
   let block: number | null = null
   let state = start
   const held = createHeldText()
 
-  const give = (out: GenerationEvent[], text: string) => {
+  const emit = (out: GenerationEvent[], text: string) => {
     if (text !== '' && block !== null) out.push({ type: 'text-delta', block, text })
   }
-  /** Takes a piece of text; returns the sequence that it completes. */
-  const take = (event: TextDelta, out: GenerationEvent[]): string | null => {
+  /** Scans a text delta; returns the sequence that it completes. */
+  const scanDelta = (event: TextDelta, out: GenerationEvent[]): string | null => {
     const { text } = event
     for (let at = 0; at < text.length; at++) {
       state = automaton.step(state, text.charCodeAt(at))
       const matchedChars = automaton.matchedChars(state)
       if (matchedChars === 0) continue
       held.add(text.slice(0, at + 1))
-      give(out, held.take(held.chars() - matchedChars))
+      emit(out, held.take(held.chars() - matchedChars))
       return held.take(matchedChars)
     }
     const depth = automaton.depth(state)
@@ -70,11 +69,11 @@ function createScan(automaton: Automaton): (batch: EventBatch) => Scanned {
       return null
     }
     held.add(text)
-    give(out, held.take(held.chars() - depth))
+    emit(out, held.take(held.chars() - depth))
     return null
   }
   const close = (out: GenerationEvent[]) => {
-    give(out, held.take(held.chars()))
+    emit(out, held.take(held.chars()))
     block = null
     state = start
   }
@@ -82,28 +81,28 @@ function createScan(automaton: Automaton): (batch: EventBatch) => Scanned {
     const out: GenerationEvent[] = []
     for (const event of batch) {
       if (event.type === 'text-delta' && event.block === block) {
-        const stopSequence = take(event, out)
+        const stopSequence = scanDelta(event, out)
         if (stopSequence === null) continue
         out.push({ type: 'text-end', block, complete: true })
         out.push(finishOf(batch, stopSequence))
-        return { events: out, isOver: true }
+        return { events: out, isMatch: true }
       }
       if (event.type === 'text-start') block = event.form === 'answer' ? event.block : null
       if (event.type === 'text-end') close(out)
       out.push(event)
     }
-    return { events: out, isOver: false }
+    return { events: out, isMatch: false }
   }
 }
 
-/** What the upstream used is known where it was done already. */
+/** The usage is known if the upstream had finished. */
 function finishOf(batch: EventBatch, stopSequence: string): GenerationEvent {
   const last = batch.at(-1)
   const usage = last?.type === 'finish' ? last.usage : null
   return { type: 'finish', reason: 'stop-sequence', rawReason: null, usage, stopSequence }
 }
 
-/** Text in the pieces in which it came, so that to hold much of it costs no more than little. */
+/** A queue of text pieces with constant cost per piece. */
 function createHeldText() {
   const pieces: string[] = []
   let chars = 0
@@ -113,7 +112,7 @@ function createHeldText() {
       pieces.push(text)
       chars += text.length
     },
-    /** The first so many characters. */
+    /** Removes and returns the first `count` characters. */
     take(count: number): string {
       let taken = ''
       while (taken.length < count) {
@@ -132,13 +131,13 @@ function createHeldText() {
 
 type TextDelta = Extract<GenerationEvent, { type: 'text-delta' }>
 
-/** Finds any of many sequences in one pass over a text, however it repeats itself. */
+/** Finds any of several sequences in one pass. */
 type Automaton = {
   /** The state after one more UTF-16 code unit. */
   step(state: number, code: number): number
-  /** How many characters the text ends with that may become a sequence. */
+  /** The length of the longest suffix that may become a sequence. */
   depth(state: number): number
-  /** The length of the longest sequence that the text ends with; 0 where it ends with none. */
+  /** The length of the longest sequence at the end of the text; 0 for none. */
   matchedChars(state: number): number
 }
 
@@ -146,18 +145,18 @@ const start = 0
 const codesPerState = 0x1_0000
 
 /**
- * A trie of the sequences in which every state knows where to go on when its own branch ends: the
- * longest beginning of a sequence that the text so far still ends with (Aho and Corasick).
+ * The Aho–Corasick automaton: a trie of the sequences with a fallback per state, the longest proper
+ * suffix of its text that is a prefix of a sequence.
  */
 function buildAutomaton(sequences: readonly string[]): Automaton {
   const next = new Map<number, number>()
   const depths = [0]
   const matched = [0]
   const child = (state: number, code: number) => next.get(state * codesPerState + code)
-  // Half a character is in no text, and to match it would cut a character in two.
-  const searched = sequences.filter((text) => text !== '' && text.isWellFormed())
-  refuseTooLong(searched)
-  for (const sequence of searched) {
+  // A lone surrogate must not match half a character.
+  const sequencesToFind = sequences.filter((text) => text !== '' && text.isWellFormed())
+  refuseTooLong(sequencesToFind)
+  for (const sequence of sequencesToFind) {
     let state = start
     for (let at = 0; at < sequence.length; at++) {
       const code = sequence.charCodeAt(at)
@@ -185,7 +184,7 @@ function buildAutomaton(sequences: readonly string[]): Automaton {
   }
 }
 
-/** States are numbered so that a parent comes before its children, but not level by level. */
+/** Computes fallbacks in order of depth: state numbers are not sorted by depth. */
 function linkFallbacks(
   next: ReadonlyMap<number, number>,
   { depths, matched }: { depths: readonly number[]; matched: number[] },
@@ -213,7 +212,7 @@ function refuseTooLong(sequences: readonly string[]): void {
   if (chars <= sequenceCharsMax) return
   throw new AppError(
     'invalid_request',
-    `All stop sequences together are longer than ${sequenceCharsMax} characters.`,
+    `The stop sequences together are longer than ${sequenceCharsMax} characters.`,
     { param: 'stop_sequences' },
   )
 }

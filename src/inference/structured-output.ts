@@ -1,19 +1,19 @@
-import { createFormCheck, type DemandedForm } from './answer-form.ts'
+import { createFormatCheck, type RequiredFormat } from './answer-form.ts'
 import type { EventBatch, GenerationEvent, Usage } from './events.ts'
 import { addUsage } from './events.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 
-/** A generation whose answer has not the demanded form is run so often, where nobody saw it. */
-const triesMax = 2
+/** A response in the wrong format is generated again, if nothing was sent yet. */
+const attemptsMax = 2
 
 /**
- * Holds answers to the form that their request demands. One that has another form never finishes as
- * if it were complete: it is made once more where nothing went to the caller, and otherwise its text
- * ends incomplete and the generation finishes with `invalid-output`. Usage is that of both tries.
+ * Enforces the output format of requests. A response in another format is generated again if nothing
+ * was sent yet; otherwise its text ends incomplete and the generation finishes with `invalid-output`.
+ * The usage covers both attempts.
  *
- * Refusals, turns that end in tool calls, and answers that were cut off are left as they are. Text
- * is streamed as it comes, only its end waits for the check; where the caller reads the answer only
- * when it is whole (`buffered`), everything waits, so that another try can take its place.
+ * Refusals, turns that end in tool calls, and truncated responses pass unchanged. Text is streamed, only
+ * its end waits for the check. Buffered responses (`buffered`) wait completely, so that a second attempt
+ * can replace them.
  */
 export function withCheckedOutput(generate: Generate): Generate {
   return (job) => {
@@ -25,43 +25,43 @@ export function withCheckedOutput(generate: Generate): Generate {
 async function* generateChecked(
   generate: Generate,
   job: GenerationJob,
-  form: DemandedForm,
+  format: RequiredFormat,
 ): AsyncGenerator<EventBatch, void, void> {
-  const hasForm = createFormCheck(form)
+  const hasFormat = createFormatCheck(format)
   let spent: Usage | null = null
-  for (let tries = 1; ; tries++) {
-    const judge = createJudge(hasForm)
+  for (let attempts = 1; ; attempts++) {
+    const checker = createOutputChecker(hasFormat)
     let held: GenerationEvent[] = []
-    let isSeen = false
-    let isAgain = false
-    const isUnseen = () => !isSeen && !job.committed()
+    let isSent = false
+    let isRetried = false
+    const isUnsent = () => !isSent && !job.committed()
     for await (const batch of generate(job)) {
-      const events = judge.push(batch).map((event) => countIn(spent, event))
+      const events = checker.push(batch).map((event) => withSpentUsage(spent, event))
       const last = events.at(-1)
-      if (last?.type === 'finish' && judge.isWrong() && tries < triesMax && isUnseen()) {
+      if (last?.type === 'finish' && checker.isWrong() && attempts < attemptsMax && isUnsent()) {
         spent = last.usage
-        isAgain = true
+        isRetried = true
         break
       }
       const isOver = last?.type === 'finish' || last?.type === 'error'
-      if (job.buffered === true && !isOver && isUnseen()) {
+      if (job.buffered === true && !isOver && isUnsent()) {
         hold(held, events)
       } else if (events.length > 0) {
-        isSeen = true
+        isSent = true
         yield [...held, ...events]
         held = []
       }
     }
-    if (!isAgain) return
+    if (!isRetried) return
   }
 }
 
-function countIn(spent: Usage | null, event: GenerationEvent): GenerationEvent {
+function withSpentUsage(spent: Usage | null, event: GenerationEvent): GenerationEvent {
   if (spent === null || event.type !== 'finish') return event
   return { ...event, usage: addUsage(spent, event.usage) }
 }
 
-/** Adds events to what is held; pieces of one text become one, so that many cost no more than few. */
+/** Appends events to held ones, joining deltas of a text so that memory stays proportional to its length. */
 function hold(held: GenerationEvent[], events: EventBatch): void {
   for (const event of events) {
     const last = held.at(-1)
@@ -71,7 +71,7 @@ function hold(held: GenerationEvent[], events: EventBatch): void {
   }
 }
 
-/** Two pieces of one text as one; blocks do not overlap, so that neighbours are of the same block. */
+/** Joins two deltas of one text. Blocks do not overlap, so neighbours belong to the same block. */
 function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | null {
   if (!('text' in last && 'text' in event) || last.type !== event.type) return null
   if ('logprobs' in last || 'logprobs' in event) return null
@@ -79,38 +79,38 @@ function join(last: GenerationEvent, event: GenerationEvent): GenerationEvent | 
   return { ...last, text: last.text + event.text }
 }
 
-type Judge = {
-  /** The events that may go out now; a finish with a wrong answer says that it is one. */
+type OutputChecker = {
+  /** The events that may be emitted; `finish` becomes `invalid-output` for a wrong format. */
   push(batch: EventBatch): EventBatch
-  /** Whether the generation has finished, as if it were complete, with a wrong answer. */
+  /** Whether the generation finished normally with a wrong format. */
   isWrong(): boolean
 }
 
-/** `excused`: no answer is due, because of a refusal, or of a tool that is called. */
-type Verdict = 'none' | 'right' | 'wrong' | 'excused'
+/** `exempt`: a refusal or a tool call, which need no format. */
+type Verdict = 'none' | 'right' | 'wrong' | 'exempt'
 
-/** Reads one generation. Every text of its answer must have the form on its own. */
-function createJudge(hasForm: (answer: string) => boolean): Judge {
+/** Checks one generation. Every text of the response must have the format. */
+function createOutputChecker(hasFormat: (answer: string) => boolean): OutputChecker {
   let verdict: Verdict = 'none'
-  /** The open text, where it is one of the answer. */
+  /** The open text, if it is part of the response. */
   let text: string | null = null
-  /** The end of a wrong text; how it ends depends on what follows. */
+  /** The held end of a text in the wrong format; its `complete` depends on later events. */
   let wrongEnd: TextEnd | null = null
   let isWrong = false
 
-  /** Whether the event goes out as it is. */
+  /** Returns whether the event may be emitted now. */
   const read = (event: GenerationEvent): boolean => {
     switch (event.type) {
       case 'text-start':
         text = event.form === 'answer' && event.phase !== 'commentary' ? '' : null
-        if (event.form === 'refusal') verdict = 'excused'
+        if (event.form === 'refusal') verdict = 'exempt'
         return true
       case 'text-delta':
         if (text !== null) text += event.text
         return true
       case 'text-end':
         if (text === null || !event.complete) return true
-        if (hasForm(text)) {
+        if (hasFormat(text)) {
           if (verdict !== 'wrong') verdict = 'right'
           return true
         }
@@ -119,7 +119,7 @@ function createJudge(hasForm: (answer: string) => boolean): Judge {
         return false
       case 'tool-call-start':
       case 'hosted-tool-start':
-        verdict = 'excused'
+        verdict = 'exempt'
         return true
       default:
         return true

@@ -1,12 +1,11 @@
 import { parseJson } from '#lib/json.ts'
 
-/** After so many messages that were unlike the one before, a stream is read without further looks. */
+/** After this many messages without a match, the optimisation is disabled for the stream. */
 const missesMax = 16
 
 /**
- * Most messages of a stream are the same JSON but for a few characters of text. What stands around
- * the text is kept, and of a message with the same around it only the text is parsed; the rest of it
- * means again what it meant.
+ * Consecutive messages of a stream are usually the same JSON except for one text field. The JSON around
+ * the text is cached, and of a message with the same prefix and suffix only the text is parsed.
  */
 export class TextFrame {
   #before = ''
@@ -14,16 +13,16 @@ export class TextFrame {
   #missesLeft = missesMax
   #isFirst = true
 
-  /** Whether it is worth finding out the text of a message for `learn`. */
+  /** Whether `learn` should be called. */
   get learns(): boolean {
     return this.#missesLeft > 0
   }
 
-  /** The text of a message that is the last learnt one but for its text; null of every other one. */
+  /** The text of a message that differs from the learnt one only in its text; otherwise null. */
   read(json: string): string | null {
     const before = this.#before
     if (before === '' || !json.startsWith(before) || !json.endsWith(this.#after)) return null
-    // With its quotes: what is no JSON string as a whole is not the text alone.
+    // The literal with its quotes must be exactly one JSON string.
     const literal = json.slice(before.length, json.length - this.#after.length)
     if (!literal.startsWith('"') || !literal.endsWith('"')) return null
     const text = parseJson(literal)
@@ -33,8 +32,8 @@ export class TextFrame {
   }
 
   /**
-   * Keeps what a message has around the text of this field, which it must have but once, in place of
-   * what was kept. The first message teaches nothing: many answers have no second one.
+   * Caches the JSON around the text of this field, which must occur once. The first message is not
+   * learnt: many responses have only one.
    */
   learn(json: string, field: string, text: string) {
     if (this.#isFirst) {
@@ -51,17 +50,17 @@ export class TextFrame {
     const literal = jsonString.exec(json)?.[1] ?? ''
     const before = json.slice(0, jsonString.lastIndex - literal.length)
     const after = json.slice(jsonString.lastIndex)
-    // A key may be spelled with escapes, so that there is a second one of this name after all.
+    // With escapes, the same key could occur a second time.
     if (parseJson(literal) !== text || before.includes('\\') || after.includes('\\')) return
     this.#before = copyOf(before)
     this.#after = copyOf(after)
   }
 }
 
-/** What follows a key. */
+/** A string value after its key. */
 const jsonString = /\s*:\s*("(?:[^"\\]|\\.)*")/y
 
-/** A part of a string keeps the whole of it in memory, here a read of the upstream. */
+/** A substring would keep the whole upstream read in memory. */
 function copyOf(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -4,9 +4,9 @@ import { isRecord, parseJson } from '#lib/json.ts'
 import type { GenerationEvent, ToolCallHead } from './events.ts'
 import type { GenerationRequest } from './request.ts'
 
-/** One piece of a tool call as an upstream streams it; empty strings stand for what it omits. */
+/** A streamed piece of a tool call; empty strings stand for omitted fields. */
 export type ToolCallPiece = {
-  /** The upstream's number of the call; where it gives none, the place in its list. */
+  /** The upstream's index of the call; by default its position in the list. */
   index: number
   indexGiven: boolean
   id: string
@@ -16,34 +16,34 @@ export type ToolCallPiece = {
 }
 
 /**
- * Turns pieces of tool calls into events, one call after the other: the first call streams, later
- * ones are held until it is complete.
+ * Turns pieces of tool calls into events, one call after the other: the first call streams, later calls
+ * are held until it is complete.
  */
 export type ToolCalls = {
   push(piece: ToolCallPiece, out: GenerationEvent[]): void
-  /** Ends every call. `cut`: the model was stopped, so a half-written call is incomplete. */
+  /** Ends every call. `cut`: the output was truncated, so an unfinished call is incomplete. */
   close(out: GenerationEvent[], cut: boolean): void
-  /** Calls that were given out so far. */
+  /** Started calls. */
   count(): number
 }
 
 export type ToolCallsOptions = {
-  /** The call as its caller knows it, by the name that the upstream uses. */
+  /** The original name of the call, by the name that the upstream uses. */
   head(upstreamName: string): Omit<ToolCallHead, 'callId'>
-  /** Closes the block that is open, and gives the number of the one that opens now. */
+  /** Closes the open block and returns the number of the next one. */
   openBlock(out: GenerationEvent[]): number
-  /** Ids that calls of earlier turns bear. */
+  /** The ids of calls in earlier turns. */
   takenCallIds: ReadonlySet<string>
-  /** The most argument text that is held, in characters. */
+  /** The most held argument text. */
   heldCharsMax: number
 }
 
-/** The ids that calls in the history of a request bear. */
+/** The ids of calls in the history of a request. */
 export function callIdsOf({ items }: Pick<GenerationRequest, 'items'>): Set<string> {
   return new Set(items.flatMap((item) => (item.type === 'tool-call' ? [item.callId] : [])))
 }
 
-/** More calls in one answer than any model makes on purpose. */
+/** No model makes more calls in one response on purpose. */
 const callsMax = 1_024
 /** The longest call id that the Responses format allows. */
 const callIdCharsMax = 64
@@ -51,7 +51,7 @@ const callIdCharsMax = 64
 type Call = {
   id: string
   name: string
-  /** What came and was not given out yet. */
+  /** Received arguments that were not emitted yet. */
   held: string
   isEmpty: boolean
   json: JsonProgress
@@ -94,33 +94,33 @@ function push(state: State, piece: ToolCallPiece, out: GenerationEvent[]): void 
   const call = findCall(state, piece) ?? addCall(state, piece)
   if (call.id === '') call.id = piece.id
   if (call.name === '') call.name = piece.name
-  if (piece.text !== '') takeText(state, call, piece.text)
+  if (piece.text !== '') addText(state, call, piece.text)
   advance(state, out)
 }
 
-/** The call that a piece continues, or null where it begins another one. */
+/** The call that a piece continues; null if it starts a new one. */
 function findCall(state: State, piece: ToolCallPiece): Call | null {
   const known = piece.indexGiven || piece.id === '' ? undefined : state.byId.get(piece.id)
   const call = known ?? state.byIndex.get(piece.index)
   if (call === undefined) return null
-  // Some servers number every call 0, so another id is another call.
+  // Some servers use index 0 for every call, so a different id is a different call.
   if (piece.id !== '' && call.id !== '' && piece.id !== call.id) return null
-  // Without ids a name begins a call once the last one is written out; some servers repeat the
-  // name in every piece, also in an empty one at the end.
+  // Without ids, a name starts a call after the previous one is complete. Some servers repeat the
+  // name in every piece, including an empty last one.
   const sameId = piece.id !== '' && piece.id === call.id
-  const mayBegin = piece.name !== '' && !sameId && (call.ended || isComplete(call.json))
-  return mayBegin && (piece.text !== '' || piece.name !== call.name) ? null : call
+  const mayStart = piece.name !== '' && !sameId && (call.ended || isComplete(call.json))
+  return mayStart && (piece.text !== '' || piece.name !== call.name) ? null : call
 }
 
 function addCall(state: State, piece: ToolCallPiece): Call {
   state.callCount++
-  if (state.callCount > callsMax) throw invalid('more tool calls than can be meant')
+  if (state.callCount > callsMax) throw invalid('too many tool calls')
   const call: Call = {
     id: piece.id,
     name: piece.name,
     held: '',
     isEmpty: true,
-    json: { depth: 0, inString: false, escaped: false, begun: false },
+    json: { depth: 0, inString: false, escaped: false, started: false },
     open: null,
     ended: false,
   }
@@ -130,7 +130,7 @@ function addCall(state: State, piece: ToolCallPiece): Call {
   return call
 }
 
-function takeText(state: State, call: Call, text: string): void {
+function addText(state: State, call: Call, text: string): void {
   if (call.ended) {
     if (text.trim() === '') return
     throw invalid('arguments of a tool call that had ended')
@@ -141,35 +141,35 @@ function takeText(state: State, call: Call, text: string): void {
   readJson(call.json, text)
 }
 
-/** Gives out what can be given out now. */
+/** Emits everything that can be emitted now. */
 function advance(state: State, out: GenerationEvent[]): void {
   for (let call = state.queue[0]; call !== undefined; call = state.queue[0]) {
     if (call.open === null && call.name !== '') open(state, call, out)
-    if (call.open?.head.form === 'function') giveHeld(state, call, out)
+    if (call.open?.head.form === 'function') emitHeld(state, call, out)
     if (state.queue.length === 1 || call.open === null || !isComplete(call.json)) break
     end(state, call, { out, complete: true })
   }
   if (state.heldChars > state.options.heldCharsMax) {
-    throw invalid('more tool-call arguments than can be held')
+    throw invalid('too many tool-call arguments')
   }
 }
 
 function open(state: State, call: Call, out: GenerationEvent[]): void {
-  const head = { callId: takeCallId(state, call.id), ...state.options.head(call.name) }
+  const head = { callId: assignCallId(state, call.id), ...state.options.head(call.name) }
   call.open = { block: state.options.openBlock(out), head }
   state.openedCount++
   out.push({ type: 'tool-call-start', block: call.open.block, call: head })
 }
 
-/** The upstream's id where it can serve, so that the model meets it again; otherwise our own. */
-function takeCallId(state: State, upstreamId: string): string {
+/** The upstream's id if it is valid and unique, so that the model sees it again; otherwise a new one. */
+function assignCallId(state: State, upstreamId: string): string {
   const usable = upstreamId.length <= callIdCharsMax && !state.usedCallIds.has(upstreamId)
   const callId = usable && upstreamId !== '' ? upstreamId : newId('call_')
   state.usedCallIds.add(callId)
   return callId
 }
 
-function giveHeld(state: State, call: Call, out: GenerationEvent[]): void {
+function emitHeld(state: State, call: Call, out: GenerationEvent[]): void {
   if (call.open === null || call.held === '') return
   out.push({ type: 'tool-call-delta', block: call.open.block, text: call.held })
   state.heldChars -= call.held.length
@@ -185,7 +185,7 @@ function end(state: State, call: Call, how: { out: GenerationEvent[]; complete: 
     state.heldChars -= call.held.length
     call.held = ''
   } else if (call.isEmpty && how.complete) {
-    // No arguments at all would break every JSON parser behind us.
+    // Empty arguments are not valid JSON.
     how.out.push({ type: 'tool-call-delta', block, text: '{}' })
   }
   how.out.push({ type: 'tool-call-end', block, complete: how.complete })
@@ -202,25 +202,25 @@ function close(state: State, out: GenerationEvent[], cut: boolean): void {
       continue
     }
     if (call.open === null) open(state, call, out)
-    if (call.open?.head.form === 'function') giveHeld(state, call, out)
+    if (call.open?.head.form === 'function') emitHeld(state, call, out)
     const complete = !cut || isComplete(call.json)
     end(state, call, { out, complete })
-    // An incomplete block is the last one, so half-written calls behind it are dropped.
+    // An incomplete block must be the last one, so later unfinished calls are dropped.
     if (!complete) state.queue.length = 0
   }
 }
 
-/** Freeform input travels to a chat upstream as the one field of a JSON object. */
+/** Chat upstreams return free-form input as the only field of a JSON object. */
 function unwrapInput(text: string): string {
   const parsed = parseJson(text)
   return isRecord(parsed) && typeof parsed['input'] === 'string' ? parsed['input'] : text
 }
 
-/** How far a JSON object or array, read in pieces, has been written out. */
-type JsonProgress = { depth: number; inString: boolean; escaped: boolean; begun: boolean }
+/** The progress of a JSON object or array that arrives in pieces. */
+type JsonProgress = { depth: number; inString: boolean; escaped: boolean; started: boolean }
 
 function isComplete(json: JsonProgress): boolean {
-  return json.begun && json.depth <= 0
+  return json.started && json.depth <= 0
 }
 
 function readJson(json: JsonProgress, text: string): void {
@@ -232,12 +232,12 @@ function readJson(json: JsonProgress, text: string): void {
       else if (char === '"') json.inString = false
     } else if (char === '"') json.inString = true
     else if (char === '{' || char === '[') {
-      json.begun = true
+      json.started = true
       json.depth++
     } else if (char === '}' || char === ']') json.depth--
   }
 }
 
-function invalid(what: string): AppError {
-  return new AppError('upstream_invalid_answer', `The upstream sent ${what}.`)
+function invalid(found: string): AppError {
+  return new AppError('upstream_invalid_answer', `The upstream sent ${found}.`)
 }

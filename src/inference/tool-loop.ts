@@ -7,30 +7,35 @@ import type { FinishReason, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
 import type { Generate, GenerationJob } from './inference.ts'
 import type { GenerationRequest, RequestItem } from './request.ts'
-import { boundBy, createSpending, type Spending, withoutDemand } from './tool-loop/budget.ts'
+import {
+  type Budget,
+  createBudget,
+  normaliseChoice,
+  runConcurrently,
+  withoutRequirement,
+} from './tool-loop/budget.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './tool-loop/hosted-tools.ts'
-import { runAtOnce } from './tool-loop/run-at-once.ts'
-import { createTurn, showCall, showOutcome, type Turn } from './tool-loop/turn.ts'
+import { callEvents, createTurn, outcomeEvents, type Turn } from './tool-loop/turn.ts'
 
 export type ToolLoopLimits = {
-  /** `max_tool_calls` of the request; null: the caller set none. */
+  /** `max_tool_calls` of the request; null: not set. */
   readonly maxToolCalls: number | null
-  /** The most hosted calls of one response, whatever the caller set. */
+  /** The most hosted calls of one response. */
   readonly hostedCallsMax: number
   readonly hostedCallsAtOnceMax: number
-  /** The most runs of the model in one response; the last of them is offered no hosted tool. */
+  /** The most model runs of one response; the last run has no hosted tools. */
   readonly turnsMax: number
-  /** The most text of one response, in characters, with what its tools gave. */
+  /** The most text of one response including tool results. */
   readonly outputCharsMax: number
 }
 
 /**
- * Generations whose hosted tools run here: the model is run again with each result until it answers,
- * or calls a tool that only its caller can run, and all of it is one stream with one start, one
- * finish and the usage of all turns. A tool that fails is told to the model and ends nothing.
+ * Runs hosted tools: the model runs again with their results until it responds or calls a client tool.
+ * All turns are one stream with one start, one finish and the total usage. The model is informed of a
+ * failed tool; the response continues.
  *
- * It keeps the contract of `Generate`. What only lists tools counts as no output, so a first turn
- * that fails can still become an HTTP status; once a tool of an approved call has run, it cannot.
+ * Keeps the contract of `Generate`. Lists of tools do not count as output, so a failure of the first turn
+ * can still become an HTTP status, unless an approved call has run.
  */
 export function withHostedTools(
   generate: Generate,
@@ -41,7 +46,7 @@ export function withHostedTools(
     const { controller, release } = followSignal(job.context.signal)
     const { signal } = controller
     const number = createNumbering()
-    const spending = createSpending(job.request, limits.outputCharsMax)
+    const budget = createBudget(job.request, limits.outputCharsMax)
     let last: GenerationEvent | undefined
     let held: GenerationEvent[] = []
     try {
@@ -49,7 +54,7 @@ export function withHostedTools(
         generate,
         hosted,
         limits,
-        spending,
+        budget,
         job: { ...job, context: withSignal(job.context, signal) },
         run: createRunner(signal),
         items: [...job.request.items],
@@ -59,7 +64,7 @@ export function withHostedTools(
       for await (const events of runLoop(loop)) {
         held.push(...(hosted.show?.(events) ?? events).map(number))
         if (!loop.hasOutput || held.length === 0) continue
-        spending.addText(held)
+        budget.addText(held)
         last = held.at(-1)
         yield held
         held = []
@@ -69,7 +74,7 @@ export function withHostedTools(
       if (last === undefined) throw failure
       yield [...endOfBlock(last), { type: 'error', error: failure }]
     } finally {
-      controller.abort(new AppError('client_closed', 'The response is over.'))
+      controller.abort(new AppError('client_closed', 'The response has ended.'))
       release()
       hosted.close()
     }
@@ -80,17 +85,17 @@ type Loop = {
   readonly generate: Generate
   readonly hosted: HostedTools
   readonly limits: ToolLoopLimits
-  readonly spending: Spending
+  readonly budget: Budget
   readonly job: GenerationJob
   readonly run: (call: HostedCall, args: string) => Promise<HostedOutcome>
   /** The input of the next turn. */
   readonly items: RequestItem[]
   callsLeft: number
-  /** Whether there is something that must not be taken back. */
+  /** Whether events must be emitted now, which excludes a retry. */
   hasOutput: boolean
 }
 
-/** Numbers blocks by their order in the whole response. */
+/** Numbers blocks by their order in the response. */
 function createNumbering(): (event: GenerationEvent) => GenerationEvent {
   let block = -1
   return (event) => {
@@ -100,7 +105,7 @@ function createNumbering(): (event: GenerationEvent) => GenerationEvent {
   }
 }
 
-/** Runs work so that it is over as soon as the signal aborts, whatever the tool makes of that. */
+/** Runs calls; rejects as soon as the signal aborts, even if the tool ignores it. */
 function createRunner(signal: AbortSignal): Loop['run'] {
   const aborted = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason)
@@ -119,11 +124,11 @@ function createRunner(signal: AbortSignal): Loop['run'] {
 
 type Events = AsyncGenerator<readonly GenerationEvent[], void, void>
 
-/** What the model is told of a call; null where the caller has to act first. */
+/** The result of a call for the model; null if the client has to act first. */
 type ToolResult = { readonly callId: string; readonly result: string | null }
 
 async function* runLoop(loop: Loop): Events {
-  const { limits, spending } = loop
+  const { limits, budget } = loop
   yield [{ type: 'generation-start' }]
   yield* runOpening(loop)
   for (let turnCount = 1; ; turnCount++) {
@@ -131,26 +136,26 @@ async function* runLoop(loop: Loop): Events {
     const turn = createTurn(loop.hosted)
     yield* runModel(loop, turn, requestOf(loop, { isFirst: turnCount === 1, isLast }))
     const ending = endingOf(turn)
-    spending.addUsage(ending.usage)
-    const isCut = ending.reason !== 'stop' && ending.reason !== 'tool-calls'
+    budget.addUsage(ending.usage)
+    const isTruncated = ending.reason !== 'stop' && ending.reason !== 'tool-calls'
     const results: ToolResult[] = []
-    yield* runCalls(loop, { turn, isCut, isLast, results })
-    const wantsMore = !isCut && !isLast && turn.callerCalls() === 0 && results.length > 0
-    const goesOn = wantsMore && results.every(({ result }) => result !== null)
-    const hasRoom = (spending.outputTokensLeft() ?? 1) > 0
-    if (!goesOn || !hasRoom) {
-      const reason = goesOn ? 'length' : reasonOf(turn, ending.reason, isCut)
-      yield [{ ...ending, reason, usage: spending.usage() }]
+    yield* runCalls(loop, { turn, isTruncated, isLast, results })
+    const wantsMore = !isTruncated && !isLast && turn.clientCalls() === 0 && results.length > 0
+    const continues = wantsMore && results.every(({ result }) => result !== null)
+    const hasTokensLeft = (budget.outputTokensLeft() ?? 1) > 0
+    if (!continues || !hasTokensLeft) {
+      const reason = continues ? 'length' : reasonOf(turn, ending.reason, isTruncated)
+      yield [{ ...ending, reason, usage: budget.usage() }]
       return
     }
     loop.items.push(...turn.items(), ...results.flatMap(toItems))
   }
 }
 
-/** Does at once what is to be done first, and shows it in order. */
+/** Runs the opening steps concurrently, and emits them in order. */
 async function* runOpening(loop: Loop): Events {
   const steps = loop.hosted.opening
-  const outcomes = runAtOnce(
+  const outcomes = runConcurrently(
     steps.map(
       ({ call, args }) =>
         () =>
@@ -160,33 +165,33 @@ async function* runOpening(loop: Loop): Events {
   )
   loop.hasOutput = steps.some(({ callId }) => callId !== null)
   for (const [at, { call, args, callId }] of steps.entries()) {
-    yield showCall(call, args)
+    yield callEvents(call, args)
     const outcome = await outcomes[at]
     if (outcome === undefined) continue
-    yield showOutcome(outcome)
+    yield outcomeEvents(outcome)
     if (callId !== null) putResult(loop.items, { callId, result: outcome.result })
   }
 }
 
 async function* runModel(loop: Loop, turn: Turn, request: GenerationRequest): Events {
-  // Nothing of a turn was sent before its first output, so it may be tried again.
+  // Nothing of the turn was sent before its first output, so it may be retried.
   const job = { ...loop.job, request, committed: () => false }
   for await (const batch of loop.generate(job)) {
-    const shown = turn.take(batch)
-    loop.hasOutput ||= shown.length > 0
-    if (shown.length > 0) yield shown
+    const emitted = turn.push(batch)
+    loop.hasOutput ||= emitted.length > 0
+    if (emitted.length > 0) yield emitted
   }
   loop.hasOutput = true
 }
 
-/** Runs the hosted calls of a turn at once, and shows them in order with all that was held back. */
+/** Runs the hosted calls of a turn concurrently, and emits them in order with the held events. */
 async function* runCalls(
   loop: Loop,
-  given: { turn: Turn; isCut: boolean; isLast: boolean; results: ToolResult[] },
+  given: { turn: Turn; isTruncated: boolean; isLast: boolean; results: ToolResult[] },
 ): Events {
-  const refusal = given.isCut ? cutOff : given.isLast ? tooMany : null
+  const refusal = given.isTruncated ? truncatedReason : given.isLast ? tooManyReason : null
   const complete = given.turn.calls().filter(({ isComplete }) => isComplete)
-  const outcomes = runAtOnce(
+  const outcomes = runConcurrently(
     complete.map(
       ({ call, args }) =>
         () =>
@@ -205,45 +210,46 @@ async function* runCalls(
       if (entry.isShown) events.push({ type: 'hosted-tool-end', block: 0, item: null })
       continue
     }
-    if (!entry.isShown) events.push(...showCall(entry.call, entry.args))
+    if (!entry.isShown) events.push(...callEvents(entry.call, entry.args))
     if (events.length > 0) yield events
     const ended = await outcome
-    events = showOutcome(ended)
+    events = outcomeEvents(ended)
     given.results.push({ callId: entry.callId, result: ended.result })
   }
   if (events.length > 0) yield events
 }
 
-const cutOff = 'The tool was not run, because the answer was cut off.'
-const tooMany = 'The tool was not run: this response may not call any more tools. Answer without.'
+const truncatedReason = 'The tool was not run, because the response was truncated.'
+const tooManyReason =
+  'The tool was not run: this response may not call any more tools. Answer without.'
 
-/** Runs a call, or says why not. */
+/** Runs a call, or refuses it. */
 async function admit(
   loop: Loop,
   { call, args, refusal }: { call: HostedCall; args: string; refusal: string | null },
 ): Promise<HostedOutcome> {
   if (!call.isCounted) return loop.run(call, args)
   if (refusal !== null) return call.refuse(args, refusal)
-  if (loop.callsLeft === 0) return call.refuse(args, tooMany)
+  if (loop.callsLeft === 0) return call.refuse(args, tooManyReason)
   loop.callsLeft--
   return loop.run(call, args)
 }
 
 function requestOf(
-  { job, items, hosted, spending, callsLeft }: Loop,
+  { job, items, hosted, budget, callsLeft }: Loop,
   { isFirst, isLast }: { isFirst: boolean; isLast: boolean },
 ): GenerationRequest {
   const { request } = job
-  const isOffered = callsLeft > 0 && !isLast
-  const tools = isOffered ? [...request.tools, ...hosted.definitions()] : request.tools
-  const wanted = isFirst ? request.toolChoice : withoutDemand(request.toolChoice)
-  const choice = boundBy(isOffered ? hosted.resolveToolChoice(wanted) : wanted)
+  const hasHostedTools = callsLeft > 0 && !isLast
+  const tools = hasHostedTools ? [...request.tools, ...hosted.definitions()] : request.tools
+  const wanted = isFirst ? request.toolChoice : withoutRequirement(request.toolChoice)
+  const choice = normaliseChoice(hasHostedTools ? hosted.resolveToolChoice(wanted) : wanted)
   return {
     ...request,
     items: [...items],
     tools,
-    toolChoice: tools.length > 0 ? choice : withoutDemand(choice),
-    sampling: { ...request.sampling, maxOutputTokens: spending.outputTokensLeft() },
+    toolChoice: tools.length > 0 ? choice : withoutRequirement(choice),
+    sampling: { ...request.sampling, maxOutputTokens: budget.outputTokensLeft() },
   }
 }
 
@@ -254,9 +260,9 @@ function endingOf(turn: Turn) {
   return ending
 }
 
-function reasonOf(turn: Turn, reason: FinishReason, isCut: boolean): FinishReason {
-  if (isCut || turn.calls().length === 0) return reason
-  return turn.callerCalls() > 0 ? 'tool-calls' : 'stop'
+function reasonOf(turn: Turn, reason: FinishReason, isTruncated: boolean): FinishReason {
+  if (isTruncated || turn.calls().length === 0) return reason
+  return turn.clientCalls() > 0 ? 'tool-calls' : 'stop'
 }
 
 function toItems({ callId, result }: ToolResult): RequestItem[] {
@@ -266,7 +272,7 @@ function toItems({ callId, result }: ToolResult): RequestItem[] {
   ]
 }
 
-/** Behind the calls that were made together with this one. */
+/** Inserts a result after the calls of the same turn. */
 function putResult(items: RequestItem[], result: ToolResult): void {
   const { callId } = result
   let at = items.findLastIndex((item) => item.type === 'tool-call' && item.callId === callId)

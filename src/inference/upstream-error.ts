@@ -3,18 +3,18 @@ import { isRecord } from '#lib/json.ts'
 import { redact } from '#telemetry/log.ts'
 import type { Upstream } from './upstream.ts'
 
-/** The words of an upstream are passed on up to here; a stack trace or a page is not wanted. */
+/** Upstream messages are truncated: some are stack traces or HTML pages. */
 const messageCharsMax = 500
 
-/** Shorter values are words that may stand in any sentence. */
+/** Shorter values may be ordinary words. */
 const secretCharsMin = 6
 
 const contextOverflow =
   /context[_ ](length|window|size|limit)|maximum context|exceeds? the (available )?context|prompt is too long|too many tokens/i
 
 /**
- * Takes out of a text what belongs to the gateway alone: the upstream's credential, the values of
- * its configured headers, and its address. Servers like to quote them in their errors.
+ * Redacts the upstream's credential, configured header values and address in a text: servers quote them
+ * in error messages.
  */
 export function hideUpstream(text: string, upstream: Upstream): string {
   const { key = '', headers, baseUrl } = upstream
@@ -24,7 +24,7 @@ export function hideUpstream(text: string, upstream: Upstream): string {
     .reduce((hidden, secret) => hidden.replaceAll(secret, '[hidden]'), text)
 }
 
-/** A failure without what belongs to the gateway alone. */
+/** Applies `hideUpstream` to an error. */
 export function hideUpstreamIn(error: unknown, upstream: Upstream): unknown {
   if (!(error instanceof AppError)) return error
   const message = hideUpstream(error.message, upstream)
@@ -41,8 +41,8 @@ export function hideUpstreamIn(error: unknown, upstream: Upstream): unknown {
 }
 
 /**
- * What an HTTP answer other than 2xx means to our caller. A refusal of our own credential (401,
- * 403) is our fault and not the caller's; a refusal of the request (400, 413, 422) is passed on.
+ * The error for a status other than 2xx. A refusal of the gateway's credential (401, 403) is not the
+ * client's fault; a refusal of the request (400, 413, 422) is passed on.
  */
 export function errorFromStatus(
   status: number,
@@ -52,15 +52,15 @@ export function errorFromStatus(
     relay,
   }: { retryAfter?: string | null; relay?: RelayedError | undefined } = {},
 ): AppError {
-  const said = readErrorBody(body)
+  const fields = readErrorBody(body)
   const retryAfterS = parseRetryAfter(retryAfter)
   const details: ErrorDetails = {
     ...(retryAfterS === null ? {} : { retryAfterS }),
     ...(relay === undefined ? {} : { relay }),
     cause: { status, body: body.slice(0, messageCharsMax) },
   }
-  if (status === 413) return refusal({ ...said, type: 'request_too_large' }, details)
-  if (status === 400 || status === 422) return refusal(said, details)
+  if (status === 413) return refusal({ ...fields, type: 'request_too_large' }, details)
+  if (status === 400 || status === 422) return refusal(fields, details)
   if (status === 401 || status === 403) {
     return new AppError(
       'upstream_refused',
@@ -69,13 +69,13 @@ export function errorFromStatus(
     )
   }
   const kind =
-    status === 402 || (status === 429 && isQuota(said))
+    status === 402 || (status === 429 && isQuota(fields))
       ? 'insufficient_quota'
       : kindOfStatus(status)
-  return new AppError(kind, sentence(said.message, `answered ${status}`), details)
+  return new AppError(kind, messageOf(fields.message, `returned status ${status}`), details)
 }
 
-/** An `error` object inside a stream or a 200 answer; null where the payload is not one. */
+/** The error in a stream event or a 200 response; null if the payload is not an error. */
 export function errorFromPayload(payload: unknown): AppError | null {
   if (!isRecord(payload)) return null
   const isError =
@@ -84,19 +84,19 @@ export function errorFromPayload(payload: unknown): AppError | null {
     payload['object'] === 'error' ||
     payload['type'] === 'error'
   if (!isError) return null
-  const said = readError(payload)
-  if (said.status !== null && said.status >= 400) {
-    return errorFromStatus(said.status, JSON.stringify(payload))
+  const fields = readError(payload)
+  if (fields.status !== null && fields.status >= 400) {
+    return errorFromStatus(fields.status, JSON.stringify(payload))
   }
-  if (isRefusal(said)) return refusal(said, {})
+  if (isRefusal(fields)) return refusal(fields, {})
   return new AppError(
-    kindOfWords(said),
-    sentence(said.message, 'reported an error'),
-    said.code === null ? {} : { code: said.code },
+    kindOfFields(fields),
+    messageOf(fields.message, 'reported an error'),
+    fields.code === null ? {} : { code: fields.code },
   )
 }
 
-/** Seconds (RFC 9110, 10.2.3); a date is not worth a clock here and counts as absent. */
+/** Seconds (RFC 9110, 10.2.3); the date format is not supported and counts as absent. */
 function parseRetryAfter(header: string | null): number | null {
   const seconds = header === null ? Number.NaN : Number(header)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : null
@@ -109,14 +109,14 @@ function kindOfStatus(status: number): ErrorKind {
   return 'upstream_refused'
 }
 
-function kindOfWords(said: ErrorWords): ErrorKind {
-  if (isQuota(said)) return 'insufficient_quota'
-  if (said.code === 'rate_limit_exceeded') return 'rate_limit_exceeded'
-  return kindsOfTypes[said.type ?? ''] ?? 'upstream_error'
+function kindOfFields(fields: UpstreamErrorFields): ErrorKind {
+  if (isQuota(fields)) return 'insufficient_quota'
+  if (fields.code === 'rate_limit_exceeded') return 'rate_limit_exceeded'
+  return kindsByType[fields.type ?? ''] ?? 'upstream_error'
 }
 
-/** The types of the Messages protocol, one of which OpenAI uses as well. */
-const kindsOfTypes: Readonly<Record<string, ErrorKind>> = {
+/** The error types of the Messages protocol; OpenAI uses one of them. */
+const kindsByType: Readonly<Record<string, ErrorKind>> = {
   rate_limit_error: 'rate_limit_exceeded',
   overloaded_error: 'upstream_overloaded',
   authentication_error: 'upstream_refused',
@@ -124,38 +124,38 @@ const kindsOfTypes: Readonly<Record<string, ErrorKind>> = {
   not_found_error: 'upstream_refused',
 }
 
-const quotaWords = ['insufficient_quota', 'billing_error']
+const quotaCodes = ['insufficient_quota', 'billing_error']
 
-/** A quota that is used up does not come back by waiting. */
-function isQuota({ code, type }: ErrorWords): boolean {
-  return quotaWords.includes(code ?? '') || quotaWords.includes(type ?? '')
+/** Waiting does not restore an exhausted quota. */
+function isQuota({ code, type }: UpstreamErrorFields): boolean {
+  return quotaCodes.includes(code ?? '') || quotaCodes.includes(type ?? '')
 }
 
-function isRefusal({ code, type }: ErrorWords): boolean {
+function isRefusal({ code, type }: UpstreamErrorFields): boolean {
   if (type === 'request_too_large' || code === 'context_length_exceeded') return true
   return type === 'invalid_request_error'
 }
 
-function refusal(said: ErrorWords, details: ErrorDetails): AppError {
+function refusal(fields: UpstreamErrorFields, details: ErrorDetails): AppError {
   const overflow =
-    said.code === 'context_length_exceeded' || contextOverflow.test(said.message ?? '')
-  const otherwise = said.type === 'request_too_large' ? 'request_too_large' : 'invalid_request'
+    fields.code === 'context_length_exceeded' || contextOverflow.test(fields.message ?? '')
+  const otherwise = fields.type === 'request_too_large' ? 'request_too_large' : 'invalid_request'
   return new AppError(
     overflow ? 'context_length_exceeded' : otherwise,
-    sentence(said.message, 'refused the request'),
+    messageOf(fields.message, 'refused the request'),
     {
       ...details,
-      ...(said.param === null ? {} : { param: said.param }),
-      ...(said.code === null || overflow ? {} : { code: said.code }),
+      ...(fields.param === null ? {} : { param: fields.param }),
+      ...(fields.code === null || overflow ? {} : { code: fields.code }),
     },
   )
 }
 
-function sentence(message: string | null, otherwise: string): string {
-  return message ? redact(message).slice(0, messageCharsMax) : `The upstream ${otherwise}.`
+function messageOf(message: string | null, fallback: string): string {
+  return message ? redact(message).slice(0, messageCharsMax) : `The upstream ${fallback}.`
 }
 
-type ErrorWords = {
+type UpstreamErrorFields = {
   message: string | null
   type: string | null
   code: string | null
@@ -163,7 +163,7 @@ type ErrorWords = {
   status: number | null
 }
 
-function readErrorBody(body: string): ErrorWords {
+function readErrorBody(body: string): UpstreamErrorFields {
   try {
     return readError(JSON.parse(body))
   } catch {
@@ -171,37 +171,37 @@ function readErrorBody(body: string): ErrorWords {
   }
 }
 
-/** The shapes in use: {error:{message}}, {error:"…"}, {message}, {detail} (FastAPI: text or list). */
-function readError(payload: unknown): ErrorWords {
+/** Known formats: {error:{message}}, {error:"…"}, {message}, {detail} (FastAPI: text or list). */
+function readError(payload: unknown): UpstreamErrorFields {
   const outer = isRecord(payload) ? payload : {}
   const inner = isRecord(outer['error']) ? outer['error'] : outer
-  const word = (name: string) => (typeof inner[name] === 'string' ? inner[name] : null)
+  const text = (name: string) => (typeof inner[name] === 'string' ? inner[name] : null)
   const number = (value: unknown) => (typeof value === 'number' ? value : null)
   return {
     message:
-      word('message') ??
+      text('message') ??
       (typeof outer['error'] === 'string' ? outer['error'] : null) ??
-      word('detail') ??
+      text('detail') ??
       readDetails(outer['detail']),
-    type: word('type'),
-    code: word('code') ?? readErrorCode(inner['details']),
-    param: word('param'),
+    type: text('type'),
+    code: text('code') ?? readErrorCode(inner['details']),
+    param: text('param'),
     status: number(inner['code']) ?? number(inner['status']),
   }
 }
 
-/** The Messages protocol has its codes there. */
+/** The error code of the Messages protocol. */
 function readErrorCode(details: unknown): string | null {
   const code = isRecord(details) ? details['error_code'] : undefined
   return typeof code === 'string' ? code : null
 }
 
-/** FastAPI's list of what is wrong: [{loc: ["body", "messages"], msg: "field required"}]. */
+/** FastAPI's validation errors: [{loc: ["body", "messages"], msg: "field required"}]. */
 function readDetails(details: unknown): string | null {
   if (!Array.isArray(details)) return null
   const sentences = details.filter(isRecord).map(({ loc, msg }) => {
-    const place = Array.isArray(loc) ? `${loc.join('.')}: ` : ''
-    return `${place}${msg}`
+    const path = Array.isArray(loc) ? `${loc.join('.')}: ` : ''
+    return `${path}${msg}`
   })
   return sentences.length === 0 ? null : sentences.join('; ')
 }

@@ -6,52 +6,52 @@ import type { RerankInput, RerankResult } from './rerank.ts'
 import type { Transport } from './transport.ts'
 import type { UpstreamKind } from './upstreams/index.ts'
 
-/** One configured endpoint that we call. Adapters read it, nobody changes it. */
+/** A configured inference endpoint. */
 export type Upstream = {
   readonly name: string
   readonly kind: UpstreamKind
-  /** Without a slash at its end: `http://127.0.0.1:8000/v1`. */
+  /** Without a trailing slash: `http://127.0.0.1:8000/v1`. */
   readonly baseUrl: string
-  /** Sent as a bearer token, or as `keyHeader` says; never in a log or an error. */
+  /** Sent as a bearer token, or as `keyHeader` says; never logged or in errors. */
   readonly key: string | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly quirks: UpstreamQuirks
 }
 
-/** What servers of one protocol disagree about; the defaults suit vLLM, llama.cpp and Ollama. */
+/** Differences between servers of one protocol; the defaults suit vLLM, llama.cpp and Ollama. */
 export type UpstreamQuirks = {
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens'
-  /** Where the history carries reasoning back: under which field names. */
+  /** The fields for reasoning in the history. */
   readonly reasoningFields: readonly ('reasoning' | 'reasoning_content')[]
-  /** How a reasoning effort is asked for. */
+  /** The parameter for reasoning effort. */
   readonly reasoningEffort: 'reasoning_effort' | 'enable_thinking' | 'none'
   /** Whether `stream_options: {include_usage: true}` may be sent. */
   readonly streamUsage: boolean
-  /** Whether system texts after the first message stay where they are. */
+  /** Whether system messages are allowed after the first message. */
   readonly lateSystemMessages: boolean
-  /** How a chat upstream is asked to go on from the beginning of an answer, if it can. */
+  /** How a chat upstream continues a prefilled response, if it can. */
   readonly prefill: 'none' | 'automatic' | 'continue_final_message' | 'prefix'
-  /** Whether the role `developer` is known; otherwise it becomes `system`. */
+  /** Whether the role `developer` is supported; otherwise it becomes `system`. */
   readonly developerRole: boolean
-  /** Whether `strict: true` on a tool or schema is enforced there, so that it may be sent. */
+  /** Whether `strict: true` on tools and schemas is supported. */
   readonly strictTools: boolean
-  /** Whether reasoning comes inside the content as <think>…</think>. */
+  /** Whether reasoning is part of the content as <think>…</think>. */
   readonly thinkTags: boolean
   /** Whether prompt_cache_key, safety_identifier and service_tier may be sent. */
   readonly vendorFields: boolean
   /** Whether content parts of type file may be sent. */
   readonly files: boolean
-  /** How a messages upstream takes its credential. */
+  /** The credential header of a messages upstream. */
   readonly keyHeader: 'x-api-key' | 'authorization'
-  /** How a messages upstream is asked to think: an effort, or a number of tokens. */
+  /** How reasoning is requested from a messages upstream: an effort, or a number of tokens. */
   readonly thinking: 'adaptive' | 'budget' | 'none'
-  /** Whether a messages upstream holds answers to `output_config.format`. */
+  /** Whether a messages upstream supports `output_config.format`. */
   readonly outputFormat: boolean
-  /** What a messages upstream is told where the caller set no limit: the protocol demands one. */
+  /** The limit sent to a messages upstream by default, since the protocol requires one. */
   readonly defaultMaxTokens: number
-  /** Under which name the texts to rerank are sent. */
+  /** The field for the texts to rerank. */
   readonly rerankFields: 'documents' | 'texts'
-  /** How the upstream can be asked what a prompt costs, if it can; `native`: as its protocol says. */
+  /** The token counter of the upstream, if any; `native`: that of its protocol. */
   readonly tokenCounter: 'none' | 'native' | 'vllm' | 'llama.cpp'
 }
 
@@ -79,39 +79,38 @@ export type AdapterContext = UpstreamContext & {
 }
 
 export type AdapterLimits = {
-  /** The longest single event that we hold, in bytes. */
+  /** The longest event of a stream. */
   readonly eventBytesMax: number
-  /** The most argument text that we hold for one generation's tool calls, in characters. */
+  /** The most held argument text of a generation's tool calls. */
   readonly toolArgumentCharsMax: number
 }
 
 export type UpstreamModel = {
   readonly id: string
-  /** Unix seconds, where the upstream tells it. */
+  /** Unix seconds; null if unknown. */
   readonly created: number | null
   readonly ownedBy: string | null
-  /** Tokens, where the upstream tells it. */
+  /** Tokens; null if unknown. */
   readonly contextWindow: number | null
-  /** Words such as `tools` or `reasoning`, where the upstream tells them. */
+  /** Such as `tools` and `reasoning`. */
   readonly capabilities?: readonly string[]
 }
 
 /**
- * Code that speaks one upstream protocol.
+ * Code that speaks one upstream protocol. Its operations throw an `AppError`.
  *
- * `generate` yields batches in the order of `grammar.ts`, beginning with `generation-start` at the
- * first well-formed chunk of the upstream; an empty batch says that bytes came without an event.
- * It fails by throwing an `AppError`, at any time, also with a block left open: `generate.ts` makes
- * an HTTP status or an `error` event of it, so an adapter never yields `error` itself. It yields
- * nothing after `finish`, and it ends the upstream request when its consumer stops (`return()`) or
- * when `signal` aborts.
+ * `generate` yields batches in the order of `grammar.ts`, starting with `generation-start` at the first
+ * well-formed chunk of the upstream; an empty batch means that bytes arrived without an event. It may
+ * throw at any time, also with an open block: `RunningGeneration` turns that into an HTTP status or an
+ * `error` event, so adapters never yield `error`. It yields nothing after `finish`, and ends the upstream
+ * request on `return()` or when `signal` aborts.
  */
 export type Adapter = {
   generate(request: GenerationRequest, context: AdapterContext): AsyncIterable<EventBatch>
   listModels(context: UpstreamContext): Promise<readonly UpstreamModel[]>
   /**
-   * The input tokens of a request by the upstream's own count, which makes no model work; null where
-   * the upstream has no counter. An answer that is no number is NaN. Fails as `generate` does.
+   * The input tokens of a request as the upstream counts them, without running the model; null without
+   * a counter, NaN for an invalid response.
    */
   countTokens?(request: GenerationRequest, context: AdapterContext): Promise<number | null>
   embed?(input: EmbeddingInput, context: AdapterContext): Promise<Embeddings>

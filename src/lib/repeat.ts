@@ -1,16 +1,16 @@
 import { orAfter } from './time-limit.ts'
 
-/** Work that is done again and again, never twice at a time. */
-export type Repeated = {
-  /** At once, or as soon as what is under way has ended. */
+/** Periodic work that never overlaps. */
+export type PeriodicTask = {
+  /** Runs now, or again after the current run. */
   soon(): void
-  /** Resolves when nothing is under way any more, or hangs. */
+  /** Resolves when the current run has ended, or after a time limit. */
   stop(): Promise<void>
 }
 
 const stopWaitMaxMs = 2_000
 
-/** The pause lies between the end of one time and the begin of the next. */
+/** `everyMs` is the pause between the end of a run and the start of the next one. */
 export function repeat(
   work: () => Promise<void>,
   options: {
@@ -18,7 +18,7 @@ export function repeat(
     log: { warn(message: string, fields: { error: unknown }): void }
     failed: string
   },
-): Repeated {
+): PeriodicTask {
   let timer: ReturnType<typeof setTimeout> | undefined
   let running: Promise<void> | undefined
   let again = false
@@ -30,7 +30,7 @@ export function repeat(
       await work()
       failing = false
     } catch (error) {
-      // One line for each time that it begins to fail: a database may be away for hours.
+      // Log the first of consecutive failures only: a database may be down for hours.
       if (!failing) options.log.warn(options.failed, { error })
       failing = true
     }

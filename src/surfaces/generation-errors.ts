@@ -2,11 +2,11 @@ import type { Errors } from '#api/endpoint.ts'
 
 /** The errors of a generation before its first output, for the OpenAPI document. */
 export const upstreamErrors: Errors = {
-  rate_limit_exceeded: 'The upstream answered 429.',
-  insufficient_quota: 'The upstream answered 402.',
+  rate_limit_exceeded: 'The upstream returned status 429.',
+  insufficient_quota: 'The upstream returned status 402.',
   too_many_streams: 'The server runs too many generations; retry.',
-  upstream_overloaded: 'The upstream answered 503.',
-  upstream_error: 'The upstream answered 500.',
+  upstream_overloaded: 'The upstream returned status 503.',
+  upstream_error: 'The upstream returned status 500.',
   upstream_refused: 'The upstream refused the credential of the gateway.',
   upstream_unreachable: 'The upstream could not be reached.',
   upstream_invalid_answer:

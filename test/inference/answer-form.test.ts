@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createFormCheck } from '#inference/answer-form.ts'
+import { createFormatCheck } from '#inference/answer-form.ts'
 
 type Schema = Record<string, unknown>
 
@@ -49,7 +49,7 @@ describe('an answer has the form of a schema', () => {
 })
 
 test('where an object without a schema is demanded, any object will do, and nothing else', () => {
-  const check = createFormCheck({ type: 'json-object' })
+  const check = createFormatCheck({ type: 'json-object' })
   expect(check('{"anything":[1]}')).toBe(true)
   for (const answer of ['[]', '"text"', '7', 'null', '', '{', '```json\n{}\n```']) {
     expect(check(answer)).toBe(false)
@@ -174,5 +174,5 @@ describe('names and older spellings', () => {
 
 function fits(schema: Schema, answer: string): boolean {
   const form = { type: 'json-schema', name: 'answer', description: null, strict: true } as const
-  return createFormCheck({ ...form, schema })(answer)
+  return createFormatCheck({ ...form, schema })(answer)
 }

@@ -166,14 +166,14 @@ describe('calls are given out one after the other', () => {
     const { push } = setUp({ heldCharsMax: 100 })
     push({ index: 0, id: 'a', name: 'look', text: `{"x":"${'x'.repeat(1_000)}` })
     push({ index: 1, id: 'b', name: 'find', text: 'y'.repeat(100) })
-    expect(() => push({ index: 1, text: 'y' })).toThrow('more tool-call arguments than can be held')
+    expect(() => push({ index: 1, text: 'y' })).toThrow('too many tool-call arguments')
   })
 
   test('the number of calls is bounded', () => {
     const { push } = setUp()
     expect(() => {
       for (let index = 0; index < 2_000; index++) push({ index, name: 'look', text: '{}' })
-    }).toThrow('more tool calls than can be meant')
+    }).toThrow('too many tool calls')
   })
 
   test('arguments for a call that has ended are an invalid answer, whitespace is not', () => {
@@ -279,6 +279,6 @@ describe('custom calls', () => {
 
   test('input is held, and bounded', () => {
     const { push } = setUp({ custom: ['shell'], heldCharsMax: 10 })
-    expect(() => push({ id: 'a', name: 'shell', text: '{"input":"long"' })).toThrow('can be held')
+    expect(() => push({ id: 'a', name: 'shell', text: '{"input":"long"' })).toThrow('too many tool-call arguments')
   })
 })

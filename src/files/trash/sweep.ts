@@ -1,5 +1,5 @@
 import type { FileHooks } from '#files/files.ts'
-import { type Repeated, repeat } from '#lib/repeat.ts'
+import { type PeriodicTask, repeat } from '#lib/repeat.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
 import type { Storage } from '#storage/storage.ts'
 import type { Log } from '#telemetry/log.ts'
@@ -21,7 +21,7 @@ const sweepsPerFullScan = 10
 const stepsMax = 500
 
 /** Periodically deletes expired files, old trash and content that no file uses. */
-export function startFileSweep(deps: FileSweepDeps): Repeated {
+export function startFileSweep(deps: FileSweepDeps): PeriodicTask {
   const sweep = createFileSweep(deps)
   return repeat(sweep, { everyMs: sweepEveryMs, log: deps.log, failed: 'file sweep failed' })
 }

@@ -3,19 +3,19 @@ import { addUsage } from '#inference/events.ts'
 import type { GenerationRequest, ToolChoice } from '#inference/request.ts'
 import { AppError } from '#lib/errors.ts'
 
-/** What all turns of one response have used together. */
-export type Spending = {
-  /** Counts a turn. */
+/** The usage of all turns of one response, and its limits. */
+export type Budget = {
+  /** Adds the usage of a turn. */
   addUsage(usage: Usage | null): void
-  /** Null where no turn told it. */
+  /** null if no turn reported usage. */
   usage(): Usage | null
-  /** Throws once there is more text than one response may have. */
+  /** Throws beyond the text limit of a response. */
   addText(batch: EventBatch): void
-  /** What is left of `max_output_tokens`; null: no limit. */
+  /** The rest of `max_output_tokens`; null: no limit. */
   outputTokensLeft(): number | null
 }
 
-export function createSpending(request: GenerationRequest, outputCharsMax: number): Spending {
+export function createBudget(request: GenerationRequest, outputCharsMax: number): Budget {
   const { maxOutputTokens } = request.sampling
   let total: Usage | null = null
   let charsLeft = outputCharsMax
@@ -32,7 +32,7 @@ export function createSpending(request: GenerationRequest, outputCharsMax: numbe
       if (charsLeft < 0) {
         throw new AppError(
           'upstream_invalid_answer',
-          `The answer with its tool calls is longer than ${outputCharsMax} characters, which is the limit.`,
+          `The response with its tool calls is longer than the limit of ${outputCharsMax} characters.`,
         )
       }
     },
@@ -41,8 +41,8 @@ export function createSpending(request: GenerationRequest, outputCharsMax: numbe
   }
 }
 
-/** What was demanded was done in the first turn; a demand that stays would never let it answer. */
-export function withoutDemand(choice: ToolChoice): ToolChoice {
+/** After the first turn no call is required: otherwise the model could never respond. */
+export function withoutRequirement(choice: ToolChoice): ToolChoice {
   switch (choice.type) {
     case 'required':
     case 'tool':
@@ -54,7 +54,25 @@ export function withoutDemand(choice: ToolChoice): ToolChoice {
   }
 }
 
-/** A bound that holds no tool at all allows none. */
-export function boundBy(choice: ToolChoice): ToolChoice {
+/** Allowing no tool at all equals `none`. */
+export function normaliseChoice(choice: ToolChoice): ToolChoice {
   return choice.type === 'allowed' && choice.tools.length === 0 ? { type: 'none' } : choice
+}
+
+/** Starts tasks in order with limited concurrency; returns a promise per task. */
+export function runConcurrently<T>(
+  tasks: readonly (() => Promise<T>)[],
+  concurrencyMax: number,
+): readonly Promise<T>[] {
+  const entries = tasks.map((task) => ({ task, ...Promise.withResolvers<T>() }))
+  const queue = entries.values()
+  const work = async () => {
+    for (const { task, resolve, reject } of queue) await task().then(resolve, reject)
+  }
+  for (let running = 0; running < concurrencyMax; running++) void work()
+  return entries.map(({ promise }) => {
+    // The caller may stop at the first rejection, so others are handled.
+    promise.catch(() => {})
+    return promise
+  })
 }

@@ -2,58 +2,58 @@ import type { GenerationEvent, HostedToolItem } from '#inference/events.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 
 /**
- * The tools of one request that run on this side of the caller. The loop offers them to the model as
- * functions, runs what the model calls and shows it as items; what the tools do, and what their
- * items look like, is theirs alone. Nothing is held open before the loop begins.
+ * The tools of one request that the gateway runs. The loop passes them to the model as functions, runs
+ * the calls and emits them as items. Implementations define the work and the items. No resources are held
+ * before the loop starts.
  */
 export type HostedTools = {
-  /** What is done before the model is asked, in the order in which it is shown. */
+  /** Steps before the first model run, in the order of their items. */
   readonly opening: readonly OpeningStep[]
-  /** What the model may call, under names that no tool of the caller bears; known after the opening. */
+  /** The functions for the model, with names distinct from those of client tools; known after the opening. */
   definitions(): readonly FunctionTool[]
   /** The tool choice of the request, in the names of `definitions`. */
   resolveToolChoice(choice: ToolChoice): ToolChoice
   /** A call of one of `definitions`, by name; null for any other name. */
   call(name: string): HostedCall | null
   /**
-   * What the caller gets to see of the events of the response, which the model goes on to be told as
-   * it wrote them; left out where that is all of it.
+   * Transforms the events for the client; the model's input keeps its original output. By default the
+   * client receives all events.
    */
   readonly show?: (events: readonly GenerationEvent[]) => readonly GenerationEvent[]
-  /** The loop is over, and every call was told to end. */
+  /** Called when the loop has ended and every call was aborted. */
   close(): void
 }
 
-/** Work that nobody has to ask the model for: a list to show, a call that was approved. */
+/** Work without a model call: a list of tools, or an approved call. */
 export type OpeningStep = {
   readonly call: HostedCall
-  /** JSON text; empty where the work takes no arguments. */
+  /** JSON text; empty without arguments. */
   readonly args: string
-  /** The call in the input that waits for this result, if there is one. */
+  /** The call in the input that this result belongs to, if any. */
   readonly callId: string | null
 }
 
-/** One piece of work, shown as one item. */
+/** One unit of work, with one item. */
 export type HostedCall = {
-  /** Whether it is a tool that runs, so that it counts against `max_tool_calls`. */
+  /** Whether it counts towards `max_tool_calls`. */
   readonly isCounted: boolean
-  /** Whether its item shows the arguments while the model writes them. */
+  /** Whether its item streams the arguments. */
   readonly streamsArguments: boolean
-  /** What the item goes through before its work is done: `in_progress`, `searching`. */
+  /** The stages before the work is done: `in_progress`, `searching`. */
   readonly stages: readonly string[]
-  /** The item as it begins. `args` is empty where they are streamed, otherwise complete. */
+  /** The item at its start. `args` is empty if streamed, otherwise complete. */
   begin(args: string): HostedToolItem
-  /** Does the work. A failure of the tool is an outcome; it rejects when the signal aborts. */
+  /** Runs the work. A failure of the tool is an outcome; rejects when the signal aborts. */
   run(args: string, signal: AbortSignal): Promise<HostedOutcome>
-  /** The outcome where the work is not done, for this reason: a sentence. */
+  /** The outcome when the work is not done; `reason` is a sentence. */
   refuse(args: string, reason: string): HostedOutcome
 }
 
 export type HostedOutcome = {
-  /** The item as it ended. */
+  /** The final item. */
   readonly item: HostedToolItem
-  /** The stage that it ended in, if its type has any: `completed`, `failed`. */
+  /** The final stage, for item types with stages: `completed`, `failed`. */
   readonly stage: string | null
-  /** What the model is told; null where the caller has to act first, which ends the response. */
+  /** The result for the model; null if the client has to act first, which ends the response. */
   readonly result: string | null
 }

@@ -1,40 +1,38 @@
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
-import type { RequestItem } from '#inference/request.ts'
+import type { RequestItem, ToolCallItem } from '#inference/request.ts'
 import type { HostedCall, HostedOutcome, HostedTools } from './hosted-tools.ts'
-import { collectTurnItems } from './turn-items.ts'
 
 /** A hosted call of one turn. */
 type TurnCall = {
   readonly call: HostedCall
   readonly callId: string
-  /** As far as the model has written them. */
+  /** The arguments so far. */
   args: string
-  /** Whether the model wrote it to its end. */
+  /** Whether its arguments are complete. */
   isComplete: boolean
-  /** Whether its item has begun. */
+  /** Whether its item was started. */
   isShown: boolean
 }
 
 type Finish = Extract<GenerationEvent, { type: 'finish' }>
 
 /**
- * One run of the model, translated: calls of hosted tools become hosted items, the rest passes.
- * Blocks never overlap and a hosted item is open until its tool has run, which is after the turn;
- * so the first call is shown as it is written, and what follows it is held back until then. The
- * block numbers of what is made here are for the loop to set.
+ * One model run in which calls of hosted tools become hosted items; other events pass. Blocks never
+ * overlap, and a hosted item stays open until its tool has run after the turn. So the first call streams,
+ * and later events are held. The loop sets the block numbers.
  */
 export type Turn = {
-  /** What can be shown at once. */
-  take(batch: EventBatch): GenerationEvent[]
-  /** The terminal event; null while there is none. */
+  /** Returns the events that can be emitted now. */
+  push(batch: EventBatch): GenerationEvent[]
+  /** The terminal event, once there is one. */
   ending(): Finish | Extract<GenerationEvent, { type: 'error' }> | null
   /** The hosted calls, in order. */
   calls(): readonly TurnCall[]
-  /** Calls of tools that the caller runs. */
-  callerCalls(): number
-  /** What was held back, in order: events, and the calls in their places. */
+  /** The number of calls of client tools. */
+  clientCalls(): number
+  /** Held events and calls, in order. */
   held(): readonly (GenerationEvent | TurnCall)[]
-  /** What the model is told that it did in this turn. */
+  /** The model's output as input items for the next turn. */
   items(): readonly RequestItem[]
 }
 
@@ -44,7 +42,7 @@ export function createTurn(hosted: Pick<HostedTools, 'call'>): Turn {
   const items = collectTurnItems()
   let writing: TurnCall | null = null
   let ending: ReturnType<Turn['ending']> = null
-  let callerCalls = 0
+  let clientCalls = 0
 
   const begin = (call: TurnCall): GenerationEvent[] => {
     writing = call
@@ -78,22 +76,22 @@ export function createTurn(hosted: Pick<HostedTools, 'call'>): Turn {
       ending = event
       return []
     }
-    items.take(event)
+    items.add(event)
     if (event.type === 'tool-call-start') {
       const { callId, name, namespace } = event.call
       const call = namespace === undefined ? hosted.call(name) : null
       if (call !== null) return begin({ ...newCall, call, callId })
-      callerCalls++
+      clientCalls++
     }
     if (writing !== null && event.type === 'tool-call-delta') return write(writing, event.text)
     if (writing !== null && event.type === 'tool-call-end') return end(writing, event.complete)
     return pass(event)
   }
   return {
-    take: (batch) => batch.flatMap(translate),
+    push: (batch) => batch.flatMap(translate),
     ending: () => ending,
     calls: () => calls,
-    callerCalls: () => callerCalls,
+    clientCalls: () => clientCalls,
     held: () => held,
     items: items.items,
   }
@@ -113,8 +111,8 @@ function openCall(call: HostedCall, args: string): GenerationEvent[] {
   ]
 }
 
-/** Everything of a piece of work before its outcome, where none of it was shown before. */
-export function showCall(call: HostedCall, args: string): GenerationEvent[] {
+/** The events of a call before its outcome. */
+export function callEvents(call: HostedCall, args: string): GenerationEvent[] {
   if (!call.streamsArguments) return openCall(call, args)
   return [
     ...openCall(call, ''),
@@ -123,9 +121,100 @@ export function showCall(call: HostedCall, args: string): GenerationEvent[] {
   ]
 }
 
-export function showOutcome({ stage, item }: HostedOutcome): GenerationEvent[] {
+export function outcomeEvents({ stage, item }: HostedOutcome): GenerationEvent[] {
   return [
     ...(stage === null ? [] : [{ type: 'hosted-tool-progress', block: 0, stage } as const]),
     { type: 'hosted-tool-end', block: 0, item },
+  ]
+}
+
+/** Collects the model's output of a turn as input items of the next one. */
+type TurnItems = {
+  add(event: GenerationEvent): void
+  items(): readonly RequestItem[]
+}
+
+type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>
+
+function collectTurnItems(): TurnItems {
+  const items: RequestItem[] = []
+  let reasoning: { form: 'summary' | undefined; parts: string[]; part: number } | null = null
+  let text: { start: EventOf<'text-start'>; text: string } | null = null
+  let call: ToolCallItem | null = null
+
+  const add = (event: GenerationEvent): void => {
+    switch (event.type) {
+      case 'reasoning-start':
+        reasoning = { form: event.form, parts: [], part: -1 }
+        break
+      case 'reasoning-delta':
+        if (reasoning !== null) addReasoning(reasoning, event)
+        break
+      case 'reasoning-end':
+        if (reasoning !== null) items.push(...endReasoning(reasoning, event))
+        reasoning = null
+        break
+      case 'text-start':
+        text = { start: event, text: '' }
+        break
+      case 'text-delta':
+        if (text !== null) text.text += event.text
+        break
+      case 'text-end':
+        if (text !== null) items.push(...endText(text))
+        text = null
+        break
+      case 'tool-call-start':
+        call = { type: 'tool-call', ...event.call, arguments: '' }
+        break
+      case 'tool-call-delta':
+        if (call !== null) call.arguments += event.text
+        break
+      case 'tool-call-end':
+        if (call !== null && event.complete) items.push(call)
+        call = null
+        break
+      default:
+    }
+  }
+  return { add, items: () => items }
+}
+
+function addReasoning(
+  reasoning: { parts: string[]; part: number },
+  { part, text }: EventOf<'reasoning-delta'>,
+): void {
+  if (part !== reasoning.part) reasoning.parts.push('')
+  reasoning.part = part
+  reasoning.parts[reasoning.parts.length - 1] += text
+}
+
+/** The format in which a client would send it, so that a later replay is identical. */
+function endReasoning(
+  { form, parts }: { form: 'summary' | undefined; parts: string[] },
+  { sealed, sealedBy }: EventOf<'reasoning-end'>,
+): RequestItem[] {
+  if (parts.length === 0 && sealed === undefined) return []
+  return [
+    {
+      type: 'reasoning',
+      summary: parts,
+      text: form === 'summary' ? '' : parts.join('\n\n'),
+      ...(sealed === undefined ? {} : { sealed }),
+      ...(sealedBy === undefined ? {} : { sealedBy }),
+    },
+  ]
+}
+
+function endText({ start, text }: { start: EventOf<'text-start'>; text: string }): RequestItem[] {
+  if (text === '') return []
+  const type = start.form === 'refusal' ? 'refusal' : 'text'
+  return [
+    {
+      type: 'message',
+      role: 'assistant',
+      parts: [{ type, text }],
+      ...(start.phase === undefined ? {} : { phase: start.phase }),
+    },
   ]
 }

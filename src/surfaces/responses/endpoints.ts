@@ -197,7 +197,7 @@ const generationErrors: Errors = {
   context_length_exceeded: "This model's maximum context length is 131072 tokens.",
   ...upstreamErrors,
   rate_limit_exceeded: [
-    'The upstream answered 429.',
+    'The upstream returned status 429.',
     'This key has reached the limit of 100 unfinished background responses.',
   ],
 }

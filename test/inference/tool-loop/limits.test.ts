@@ -62,7 +62,7 @@ test('calls of an answer that was cut off are not run', async () => {
     hosted: hostedTools({ note: () => note({ run }) }),
   })
   expect(runs).toBe(0)
-  expect(refused(events)).toEqual(['The tool was not run, because the answer was cut off.'])
+  expect(refused(events)).toEqual(['The tool was not run, because the response was truncated.'])
   expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'length' })
 })
 
@@ -130,7 +130,7 @@ test('what tools give counts as text of the answer', async () => {
     type: 'error',
     error: {
       kind: 'upstream_invalid_answer',
-      message: 'The answer with its tool calls is longer than 1000 characters, which is the limit.',
+      message: 'The response with its tool calls is longer than the limit of 1000 characters.',
     },
   })
 })
