@@ -19,13 +19,12 @@ import {
   hasToolCalls,
   readFrame,
 } from './blocks.ts'
-import { type BlockOrder, createBlockOrder, pushOrdered, stopAllBlocks } from './order.ts'
+import { createBlockOrder, pushOrdered, stopAllBlocks } from './order.ts'
 import {
   createUsageCounts,
   type Ending,
   isTruncated,
   readEnding,
-  type UsageCounts,
   updateUsage,
   usageOf,
 } from './read.ts'
@@ -37,27 +36,6 @@ export type DecoderOptions = BlockReaderOptions & {
   relays: boolean
 }
 
-type State = {
-  phase: Decoder['state']
-  readonly relays: boolean
-  readonly sealedBy: string
-  readonly order: BlockOrder
-  readonly reader: BlockReader
-  readonly usage: UsageCounts
-  /** Frames since the last `takeRelay`; null where there are none. */
-  frames: RelayFrame[] | null
-  /** The upstream's id of the message; null before its start. */
-  messageId: string | null
-  hasBlocks: boolean
-  /** Objects arrived that are not part of a message. */
-  sawForeign: boolean
-  /** The last data was truncated JSON; only the end of the body may follow it. */
-  isBroken: boolean
-  ending: Ending
-  /** The `message_delta` of a message that was already complete in its start. */
-  pendingDelta: JsonObject | null
-}
-
 /**
  * Decodes a response of the Messages protocol, streamed or whole. Its blocks are first put in order;
  * the events, and the frames for a client of the same protocol, are made from the ordered frames.
@@ -67,63 +45,212 @@ export function createMessagesDecoder(options: DecoderOptions): Decoder {
 }
 
 class MessagesDecoder implements Decoder {
-  readonly #state: State
+  readonly #relays: boolean
+  readonly #sealedBy: string
+  readonly #order = createBlockOrder()
+  readonly #reader: BlockReader
+  readonly #usage = createUsageCounts()
+  #phase: Decoder['state'] = 'open'
+  /** Frames since the last `takeRelay`; null where there are none. */
+  #frames: RelayFrame[] | null = null
+  /** The upstream's id of the message; null before its start. */
+  #messageId: string | null = null
+  #hasBlocks = false
+  /** Objects arrived that are not part of a message. */
+  #sawForeign = false
+  /** The last data was truncated JSON; only the end of the body may follow it. */
+  #isBroken = false
+  #ending: Ending = { reason: 'stop', rawReason: '' }
+  /** The `message_delta` of a message that was already complete in its start. */
+  #pendingDelta: JsonObject | null = null
 
   constructor(options: DecoderOptions) {
-    this.#state = {
-      phase: 'open',
-      relays: options.relays,
-      sealedBy: options.sealedBy,
-      order: createBlockOrder(),
-      reader: createBlockReader(options),
-      usage: createUsageCounts(),
-      frames: null,
-      messageId: null,
-      hasBlocks: false,
-      sawForeign: false,
-      isBroken: false,
-      ending: { reason: 'stop', rawReason: '' },
-      pendingDelta: null,
-    }
+    this.#relays = options.relays
+    this.#sealedBy = options.sealedBy
+    this.#reader = createBlockReader(options)
   }
 
   get state() {
-    return this.#state.phase
+    return this.#phase
   }
 
-  push(event: ServerSentEvent, out: GenerationEvent[]) {
-    push(this.#state, event, out)
+  push({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
+    if (this.#phase === 'done') return
+    if (this.#isBroken) throw notAMessage()
+    const parsed = parseJson(data)
+    if (!isRecord(parsed)) {
+      this.#pushOther({ event, data }, out)
+    } else if (typeof parsed['type'] === 'string' || !eventNames.has(event)) {
+      this.#pushPayload({ payload: parsed, data }, out)
+    } else {
+      this.#pushPayload({ payload: { ...parsed, type: event }, data: '' }, out)
+    }
+  }
+
+  end(out: GenerationEvent[]) {
+    const isWhole = this.#phase === 'open' && this.#pendingDelta !== null
+    if (isWhole || this.#phase === 'finishing')
+      this.#stop({ payload: { type: 'message_stop' }, data: '' }, out)
+    if (this.#phase === 'done') return
+    throw this.#sawForeign && this.#messageId === null ? notAMessage() : truncated()
   }
 
   pushBody(body: string, out: GenerationEvent[]) {
     const message = parseJson(body)
-    if (!isRecord(message)) pushOther(this.#state, { event: '', data: body }, out)
-    else if (message['type'] !== 'message') pushUnknown(this.#state, message)
-    else start(this.#state, { payload: { type: 'message_start', message }, data: '' }, out)
-  }
-
-  end(out: GenerationEvent[]) {
-    end(this.#state, out)
+    if (!isRecord(message)) this.#pushOther({ event: '', data: body }, out)
+    else if (message['type'] !== 'message') this.#pushUnknown(message)
+    else this.#start({ payload: { type: 'message_start', message }, data: '' }, out)
   }
 
   takeRelay(): Relay | undefined {
-    const { frames, sealedBy: maker } = this.#state
+    const frames = this.#frames
     if (frames === null) return undefined
-    this.#state.frames = null
-    return { protocol: 'messages', frames, maker }
+    this.#frames = null
+    return { protocol: 'messages', frames, maker: this.#sealedBy }
   }
-}
 
-function push(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
-  if (state.phase === 'done') return
-  if (state.isBroken) throw notAMessage()
-  const parsed = parseJson(data)
-  if (!isRecord(parsed)) {
-    pushOther(state, { event, data }, out)
-  } else if (typeof parsed['type'] === 'string' || !eventNames.has(event)) {
-    pushPayload(state, { payload: parsed, data }, out)
-  } else {
-    pushPayload(state, { payload: { ...parsed, type: event }, data: '' }, out)
+  /** The end marker of another protocol, a proxy's keep-alive, or the end of a truncated body. */
+  #pushOther({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
+    if (isDoneMarker(data)) this.end(out)
+    else if (event === 'error' && this.#phase === 'open') throw reportedError()
+    else if (data.trimStart().startsWith('{')) this.#isBroken = this.#phase === 'open'
+  }
+
+  #pushPayload(frame: Frame, out: GenerationEvent[]) {
+    const { payload } = frame
+    switch (payload['type']) {
+      case 'message_start':
+        this.#start(frame, out)
+        return
+      case 'content_block_start':
+      case 'content_block_delta':
+      case 'content_block_stop':
+        if (this.#phase === 'open') this.#pushBlock(frame, out)
+        return
+      case 'message_delta':
+        this.#pushMessageDelta(frame, out)
+        return
+      case 'message_stop':
+        this.#stop(frame, out)
+        return
+      case 'ping':
+        return
+      default:
+        this.#pushUnknown(payload)
+    }
+  }
+
+  /** An error, or an event that the protocol does not define, which is ignored. */
+  #pushUnknown(payload: JsonObject) {
+    if (this.#phase !== 'open') return
+    const { type, object } = payload
+    const isError = typeof type !== 'string' || type === 'error' || object === 'error'
+    const error = isError ? errorFromPayload(payload) : null
+    if (error === null) {
+      this.#sawForeign = true
+      return
+    }
+    const relay = this.#relays ? relayStreamError(payload) : null
+    if (relay === null) throw error
+    const { cause, kind, message, retryAfterS, wireCode } = error
+    const wait = retryAfterS === undefined ? {} : { retryAfterS }
+    throw new AppError(kind, message, { code: wireCode, ...wait, relay, cause })
+  }
+
+  /** A second message is an error: the blocks of the first one have been emitted. */
+  #start({ payload, data }: Frame, out: GenerationEvent[]) {
+    if (this.#phase !== 'open') return
+    const message = asRecord(payload['message'])
+    const id = readString(message['id'])
+    if (this.#messageId !== null) {
+      const isSame = this.#messageId === '' || id === this.#messageId
+      if (!this.#hasBlocks || isSame) return
+      throw new AppError(
+        'upstream_truncated',
+        'The upstream ended its message early and began another one.',
+      )
+    }
+    this.#messageId = id
+    updateUsage(this.#usage, message['usage'])
+    out.push({ type: 'generation-start' })
+    if (isEmptyStart(message)) {
+      this.#relay(frameOf(payload, data))
+      return
+    }
+    this.#relay(frameOf({ ...payload, message: fillMessage(message) }))
+    const { blocks, delta } = splitMessage(message)
+    for (const part of blocks) this.#pushBlock({ payload: part, data: '' }, out)
+    if (readString(message['stop_reason']) !== '') this.#pendingDelta = delta
+  }
+
+  #pushBlock(frame: Frame, out: GenerationEvent[]) {
+    this.#begin(out)
+    this.#hasBlocks = true
+    const frames: RelayFrame[] = []
+    pushOrdered(this.#order, frame, frames)
+    this.#readFrames(frames, out)
+  }
+
+  #begin(out: GenerationEvent[]) {
+    if (this.#messageId === null) {
+      this.#start({ payload: { type: 'message_start', message: {} }, data: '' }, out)
+    }
+  }
+
+  #pushMessageDelta({ payload, data }: Frame, out: GenerationEvent[]) {
+    this.#begin(out)
+    updateUsage(this.#usage, payload['usage'])
+    const delta = asRecord(payload['delta'])
+    const stopReason = readString(delta['stop_reason'])
+    if (this.#phase === 'open') {
+      // Usage before the end is repeated at the end.
+      if (stopReason === '') return
+      this.#closeBlocks({ stopReason, stopSequence: delta['stop_sequence'] }, out)
+    }
+    const isCall = stopReason === 'end_turn' && this.#ending.reason === 'tool-calls'
+    const counts = withoutNulls(asRecord(payload['usage']))
+    const isUnchanged = 'output_tokens' in counts && isRecord(payload['delta']) && !isCall
+    const usage = { output_tokens: this.#usage.output, ...counts }
+    const corrected = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
+    this.#relay(
+      isUnchanged ? frameOf(payload, data) : frameOf({ ...payload, delta: corrected, usage }),
+    )
+  }
+
+  /** The model has finished; only usage may follow. */
+  #closeBlocks(
+    { stopReason, stopSequence }: { stopReason: string; stopSequence: unknown },
+    out: GenerationEvent[],
+  ) {
+    const frames: RelayFrame[] = []
+    stopAllBlocks(this.#order, frames)
+    this.#readFrames(frames, out)
+    this.#ending = readEnding(stopReason, stopSequence, hasToolCalls(this.#reader))
+    endBlocks(this.#reader, out, isTruncated(this.#ending))
+    this.#phase = 'finishing'
+  }
+
+  #readFrames(frames: readonly RelayFrame[], out: GenerationEvent[]) {
+    for (const frame of frames) {
+      this.#relay(frame)
+      readFrame(this.#reader, frame, out)
+    }
+  }
+
+  #stop({ payload, data }: Frame, out: GenerationEvent[]) {
+    if (this.#phase === 'open' && this.#pendingDelta !== null) {
+      this.#pushMessageDelta({ payload: this.#pendingDelta, data: '' }, out)
+    }
+    if (this.#phase !== 'finishing') throw truncated()
+    this.#relay(frameOf(payload, data))
+    out.push({ type: 'finish', ...this.#ending, usage: usageOf(this.#usage) })
+    this.#phase = 'done'
+  }
+
+  #relay(frame: RelayFrame) {
+    if (!this.#relays) return
+    this.#frames ??= []
+    this.#frames.push(frame)
   }
 }
 
@@ -138,160 +265,6 @@ const eventNames: ReadonlySet<string> = new Set([
   'error',
   'ping',
 ])
-
-/** The end marker of another protocol, a proxy's keep-alive, or the end of a truncated body. */
-function pushOther(state: State, { event, data }: ServerSentEvent, out: GenerationEvent[]): void {
-  if (isDoneMarker(data)) end(state, out)
-  else if (event === 'error' && state.phase === 'open') throw reportedError()
-  else if (data.trimStart().startsWith('{')) state.isBroken = state.phase === 'open'
-}
-
-function pushPayload(state: State, frame: Frame, out: GenerationEvent[]): void {
-  const { payload } = frame
-  switch (payload['type']) {
-    case 'message_start':
-      start(state, frame, out)
-      return
-    case 'content_block_start':
-    case 'content_block_delta':
-    case 'content_block_stop':
-      if (state.phase === 'open') pushBlock(state, frame, out)
-      return
-    case 'message_delta':
-      pushMessageDelta(state, frame, out)
-      return
-    case 'message_stop':
-      stop(state, frame, out)
-      return
-    case 'ping':
-      return
-    default:
-      pushUnknown(state, payload)
-  }
-}
-
-/** An error, or an event that the protocol does not define, which is ignored. */
-function pushUnknown(state: State, payload: JsonObject): void {
-  if (state.phase !== 'open') return
-  const { type, object } = payload
-  const isError = typeof type !== 'string' || type === 'error' || object === 'error'
-  const error = isError ? errorFromPayload(payload) : null
-  if (error === null) {
-    state.sawForeign = true
-    return
-  }
-  const relay = state.relays ? relayStreamError(payload) : null
-  if (relay === null) throw error
-  const { cause, kind, message, retryAfterS, wireCode } = error
-  const wait = retryAfterS === undefined ? {} : { retryAfterS }
-  throw new AppError(kind, message, { code: wireCode, ...wait, relay, cause })
-}
-
-/** A second message is an error: the blocks of the first one have been emitted. */
-function start(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
-  if (state.phase !== 'open') return
-  const message = asRecord(payload['message'])
-  const id = readString(message['id'])
-  if (state.messageId !== null) {
-    const isSame = state.messageId === '' || id === state.messageId
-    if (!state.hasBlocks || isSame) return
-    throw new AppError(
-      'upstream_truncated',
-      'The upstream ended its message early and began another one.',
-    )
-  }
-  state.messageId = id
-  updateUsage(state.usage, message['usage'])
-  out.push({ type: 'generation-start' })
-  if (isEmptyStart(message)) {
-    relay(state, frameOf(payload, data))
-    return
-  }
-  relay(state, frameOf({ ...payload, message: fillMessage(message) }))
-  const { blocks, delta } = splitMessage(message)
-  for (const part of blocks) pushBlock(state, { payload: part, data: '' }, out)
-  if (readString(message['stop_reason']) !== '') state.pendingDelta = delta
-}
-
-function pushBlock(state: State, frame: Frame, out: GenerationEvent[]): void {
-  begin(state, out)
-  state.hasBlocks = true
-  const frames: RelayFrame[] = []
-  pushOrdered(state.order, frame, frames)
-  readFrames(state, frames, out)
-}
-
-function begin(state: State, out: GenerationEvent[]): void {
-  if (state.messageId === null) {
-    start(state, { payload: { type: 'message_start', message: {} }, data: '' }, out)
-  }
-}
-
-function pushMessageDelta(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
-  begin(state, out)
-  updateUsage(state.usage, payload['usage'])
-  const delta = asRecord(payload['delta'])
-  const stopReason = readString(delta['stop_reason'])
-  if (state.phase === 'open') {
-    // Usage before the end is repeated at the end.
-    if (stopReason === '') return
-    closeBlocks(state, { stopReason, stopSequence: delta['stop_sequence'] }, out)
-  }
-  const isCall = stopReason === 'end_turn' && state.ending.reason === 'tool-calls'
-  const counts = withoutNulls(asRecord(payload['usage']))
-  const isUnchanged = 'output_tokens' in counts && isRecord(payload['delta']) && !isCall
-  const usage = { output_tokens: state.usage.output, ...counts }
-  const corrected = isCall ? { ...delta, stop_reason: 'tool_use' } : delta
-  relay(
-    state,
-    isUnchanged ? frameOf(payload, data) : frameOf({ ...payload, delta: corrected, usage }),
-  )
-}
-
-/** The model has finished; only usage may follow. */
-function closeBlocks(
-  state: State,
-  { stopReason, stopSequence }: { stopReason: string; stopSequence: unknown },
-  out: GenerationEvent[],
-): void {
-  const frames: RelayFrame[] = []
-  stopAllBlocks(state.order, frames)
-  readFrames(state, frames, out)
-  state.ending = readEnding(stopReason, stopSequence, hasToolCalls(state.reader))
-  endBlocks(state.reader, out, isTruncated(state.ending))
-  state.phase = 'finishing'
-}
-
-function readFrames(state: State, frames: readonly RelayFrame[], out: GenerationEvent[]): void {
-  for (const frame of frames) {
-    relay(state, frame)
-    readFrame(state.reader, frame, out)
-  }
-}
-
-function stop(state: State, { payload, data }: Frame, out: GenerationEvent[]): void {
-  if (state.phase === 'open' && state.pendingDelta !== null) {
-    pushMessageDelta(state, { payload: state.pendingDelta, data: '' }, out)
-  }
-  if (state.phase !== 'finishing') throw truncated()
-  relay(state, frameOf(payload, data))
-  out.push({ type: 'finish', ...state.ending, usage: usageOf(state.usage) })
-  state.phase = 'done'
-}
-
-function end(state: State, out: GenerationEvent[]): void {
-  const isWhole = state.phase === 'open' && state.pendingDelta !== null
-  if (isWhole || state.phase === 'finishing')
-    stop(state, { payload: { type: 'message_stop' }, data: '' }, out)
-  if (state.phase === 'done') return
-  throw state.sawForeign && state.messageId === null ? notAMessage() : truncated()
-}
-
-function relay(state: State, frame: RelayFrame): void {
-  if (!state.relays) return
-  state.frames ??= []
-  state.frames.push(frame)
-}
 
 function notAMessage(): AppError {
   return invalidResponse('sent an event that is not part of a message')
