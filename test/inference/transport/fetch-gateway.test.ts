@@ -3,7 +3,6 @@ import { readEvents } from '#test/support/event-reading.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
-import { messagesAnswer } from '#test/support/strict-messages-upstream.ts'
 import {
   type ReplayRequest,
   type ReplayUpstream,
@@ -11,6 +10,7 @@ import {
 } from '#test/support/replay-upstream.ts'
 import { checkStream } from '#test/support/response-frames.ts'
 import { chatAnswer, nativeAnswer } from '#test/support/scripted-answers.ts'
+import { messagesAnswer } from '#test/support/strict-messages-upstream.ts'
 
 /** The whole product with `transport = "fetch"`. */
 

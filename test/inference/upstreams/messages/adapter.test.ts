@@ -7,8 +7,8 @@ import { messages } from '#inference/upstreams/messages/adapter.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { blocksOf, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
 import { defaultQuirks, makeContext, makeRequest } from '#test/support/generation.ts'
-import { errorAnswer } from '#test/support/strict-messages-upstream.ts'
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { errorAnswer } from '#test/support/strict-messages-upstream.ts'
 import { begun, decode, ended, input, opened, over, saying, text } from './decoding.ts'
 
 let replay: ReplayUpstream

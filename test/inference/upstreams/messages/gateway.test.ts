@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
-import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 import { recordedStream, recordedStreamNames, recordingsExist } from '#test/support/recordings.ts'
 import {
   type ReplayAnswer,
@@ -9,6 +8,7 @@ import {
   startReplayUpstream,
 } from '#test/support/replay-upstream.ts'
 import { checkStream } from '#test/support/response-frames.ts'
+import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 
 /** Clients of /v1/responses with a model at a Messages upstream that validates requests. */
 

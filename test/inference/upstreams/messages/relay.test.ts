@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { asRecord, type JsonObject, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { checkMessageStream } from '#test/support/message-frames.ts'
-import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 import {
   recordedBody,
   recordedBodyNames,
@@ -16,6 +15,7 @@ import {
   type ReplayUpstream,
   startReplayUpstream,
 } from '#test/support/replay-upstream.ts'
+import { errorAnswer, messagesAnswer, streamOf } from '#test/support/strict-messages-upstream.ts'
 
 /** Clients of /compat with a model at an upstream of the same protocol. */
 
