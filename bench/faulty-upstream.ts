@@ -65,7 +65,7 @@ function begin(socket: Peer, work: Work): void {
   const { fault } = work.plan
   if (fault === 'status-400') refuse(socket, work.plan)
   else if (fault === 'no-stream') {
-    const page = '<html>An answer of another kind</html>'
+    const page = '<html>Not an API response</html>'
     const head = `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${page.length}`
     send(socket, Buffer.from(`${head}\r\n\r\n${page}`))
   } else if (fault === 'silence') send(socket, Buffer.from(streamHead))

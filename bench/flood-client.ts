@@ -66,9 +66,9 @@ function randomSignature(): string {
 
 /** Counters of the whole job. */
 type Tally = {
-  readonly answerMs: Histogram
+  readonly responseMs: Histogram
   readonly faults: FloodReport['faults']
-  answers: number
+  responses: number
   unavailable: number
   isInWindow: boolean
   isOver: boolean
@@ -97,7 +97,7 @@ class Caller {
       onBody: (text) => {
         this.#body += text
       },
-      onEnd: () => this.#onAnswer(),
+      onEnd: () => this.#onResponse(),
     })
   }
 
@@ -122,15 +122,15 @@ class Caller {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n${credential()}\r\n\r\n`)
   }
 
-  #onAnswer(): void {
+  #onResponse(): void {
     const tally = this.#tally
     const { status, says, mayBeUnavailable } = this.#question
     const isUnavailable = this.#status === 503 && mayBeUnavailable === true
     const isRight = this.#status === status && this.#body.includes(says)
     if (!isRight && !isUnavailable) this.fail(`status ${this.#status}: ${this.#body}`)
     if (tally.isInWindow) {
-      tally.answers++
-      tally.answerMs.record(performance.now() - this.#askedMs)
+      tally.responses++
+      tally.responseMs.record(performance.now() - this.#askedMs)
       if (isUnavailable) tally.unavailable++
     }
     if (this.#socket === undefined) return
@@ -141,9 +141,9 @@ class Caller {
 
 async function run(job: FloodJob): Promise<FloodReport> {
   const tally: Tally = {
-    answerMs: new Histogram(),
+    responseMs: new Histogram(),
     faults: noFaults(),
-    answers: 0,
+    responses: 0,
     unavailable: 0,
     isInWindow: false,
     isOver: false,
@@ -161,9 +161,9 @@ async function run(job: FloodJob): Promise<FloodReport> {
   tally.isOver = true
   const cpu = cpuBetween(cpuBefore, readCpu(job.measurePid))
   const windowMs = performance.now() - startedMs
-  const { answers, unavailable, faults } = tally
-  const answerMs = tally.answerMs.quantiles()
-  return { windowMs, answers, cpu, answerMs, unavailable, faults }
+  const { responses, unavailable, faults } = tally
+  const responseMs = tally.responseMs.quantiles()
+  return { windowMs, responses, cpu, responseMs, unavailable, faults }
 }
 
 async function connect(caller: Caller, port: number): Promise<void> {

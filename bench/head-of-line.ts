@@ -117,7 +117,7 @@ async function measure(
   return {
     report,
     livezMs,
-    promptMs: prompts?.answerMs ?? null,
+    promptMs: prompts?.responseMs ?? null,
     waitedMs: waitedMs === null || waitedBeforeMs === null ? null : waitedMs - waitedBeforeMs,
     faults: [report.faults, probeFaults, ...(prompts === null ? [] : [prompts.faults])],
   }

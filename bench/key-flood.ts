@@ -72,7 +72,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   console.log(`\n${formatRates(rates)}\n\n${formatFloodProbes(beside)}`)
   const unclean = faults.filter((found) => faultCount(found) > 0)
-  for (const found of unclean) console.log(`${found.failed} wrong answers${formatSamples(found)}`)
+  for (const found of unclean) console.log(`${found.failed} wrong responses${formatSamples(found)}`)
   writeResult('key-flood', options, { rates, beside })
   return unclean.length === 0 ? 0 : 1
 }
@@ -113,12 +113,12 @@ async function startTarget(options: Options, pace: Pace): Promise<Target> {
 async function makeKeys(port: number, bearer: string, count: number): Promise<string[]> {
   const keys: string[] = []
   while (keys.length < count) {
-    const answer = await fetch(`http://127.0.0.1:${port}/v1/api-keys`, {
+    const httpResponse = await fetch(`http://127.0.0.1:${port}/v1/api-keys`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${bearer}` },
       body: JSON.stringify({ name: 'bench' }),
     })
-    const made: unknown = await answer.json()
+    const made: unknown = await httpResponse.json()
     if (!isRecord(made) || typeof made['key'] !== 'string') {
       throw new Error(`no key was made: ${JSON.stringify(made)}`)
     }
@@ -186,7 +186,7 @@ async function lookBeside(
   if (report !== null) faults.push(report.faults)
   return {
     flood: name,
-    answerMs: { 'known token': token, 'known key': key, 'key not seen before': newKey },
+    responseMs: { 'known token': token, 'known key': key, 'key not seen before': newKey },
     report,
   }
 }

@@ -47,7 +47,7 @@ const quickPace: Pace = {
   windowMs: 500,
 }
 
-const answerBytes = 1024
+const responseBytes = 1024
 const slackMs = 15_000
 const mockLifetimeS = 3_600
 /** Maximum rate of streamed responses of all clients together; leaves the machine idle time. */
@@ -144,7 +144,7 @@ function measuresOf({ clients }: Pace): Measure[] {
 }
 
 /** A complete response without delay. */
-const oneBigToken: Plan = { ...barePlan, tokenBytes: answerBytes }
+const oneBigToken: Plan = { ...barePlan, tokenBytes: responseBytes }
 
 /** Consecutive requests on each connection. */
 function makeJob(

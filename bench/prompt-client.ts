@@ -5,7 +5,7 @@
 import { isRecord, parseJson } from '#lib/json.ts'
 import { Histogram } from './support/histogram.ts'
 import { serveJob } from './support/job-process.ts'
-import { expectedAnswer, responseText } from './support/load-request.ts'
+import { expectedText, responseText } from './support/load-request.ts'
 import { barePlan, type Plan, writePlan } from './support/plan.ts'
 import type { PromptJob, PromptReport } from './support/prompt-job.ts'
 import { noFaults, noteFailure } from './support/stream-check.ts'
@@ -15,7 +15,7 @@ const plan: Plan = { ...barePlan, tokens: 8 }
 /** A conversation about code: turns of some kilobytes with characters that JSON escapes. */
 const turnChars = 4_000
 const codeLine = 'if (text === "") return\t{ "found": null }\n'
-const answerDeadlineMs = 30_000
+const responseDeadlineMs = 30_000
 
 function bodyOf({ model, promptBytes }: PromptJob): string {
   const text = codeLine.repeat(Math.ceil(turnChars / codeLine.length))
@@ -29,7 +29,7 @@ function bodyOf({ model, promptBytes }: PromptJob): string {
 }
 
 async function run(job: PromptJob): Promise<PromptReport> {
-  const answers = new Histogram()
+  const latency = new Histogram()
   const faults = noFaults()
   const body = Buffer.from(bodyOf(job))
   const startedMs = performance.now()
@@ -39,29 +39,29 @@ async function run(job: PromptJob): Promise<PromptReport> {
     running.push(ask())
   }
   await Promise.all(running)
-  return { answerMs: answers.quantiles(), faults }
+  return { responseMs: latency.quantiles(), faults }
 
   async function ask(): Promise<void> {
     const askedMs = performance.now()
     try {
-      const answer = await fetch(`http://127.0.0.1:${job.port}/v1/responses`, {
+      const httpResponse = await fetch(`http://127.0.0.1:${job.port}/v1/responses`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${job.bearer}` },
         body,
-        signal: AbortSignal.timeout(answerDeadlineMs),
+        signal: AbortSignal.timeout(responseDeadlineMs),
       })
-      check(answer.status, await answer.text())
+      check(httpResponse.status, await httpResponse.text())
     } catch (error) {
       fail(String(error))
     }
-    answers.record(performance.now() - askedMs)
+    latency.record(performance.now() - askedMs)
   }
 
-  function check(status: number, answer: string): void {
-    const parsed = parseJson(answer)
+  function check(status: number, httpResponse: string): void {
+    const parsed = parseJson(httpResponse)
     const text = isRecord(parsed) ? responseText('responses', parsed) : undefined
-    if (status !== 200) fail(`status ${status}: ${answer}`)
-    else if (text !== expectedAnswer(plan, text)) fail(`another text than was sent: ${answer}`)
+    if (status !== 200) fail(`status ${status}: ${httpResponse}`)
+    else if (text !== expectedText(plan, text)) fail(`another text than was sent: ${httpResponse}`)
   }
 
   function fail(sentence: string): void {

@@ -7,9 +7,9 @@ import { serveJob } from './support/job-process.ts'
 import { wallClockMs } from './support/plan.ts'
 import { StormClient } from './support/storm-client.ts'
 import {
-  answerMs,
   behaviours,
   type Disconnect,
+  responseMs,
   type StormJob,
   type StormReport,
 } from './support/storm-job.ts'
@@ -41,7 +41,7 @@ async function run(job: StormJob): Promise<StormReport> {
 
   async function comeAndGo(): Promise<void> {
     const behaviour = behaviourOf(nextId++)
-    const { wish, leavesAfterMs } = behaviour
+    const { spec, leavesAfterMs } = behaviour
     const client = new StormClient(behaviour, job)
     const startedMs = performance.now()
     try {
@@ -49,12 +49,12 @@ async function run(job: StormJob): Promise<StormReport> {
       await Promise.race([client.over, Bun.sleep(leavesAfterMs ?? stayMs)])
       if (client.isWhole) {
         stayed++
-        stayedMs.record(performance.now() - startedMs - answerMs(wish))
+        stayedMs.record(performance.now() - startedMs - responseMs(spec))
         client.leave()
       } else if (client.fault === null) {
-        left.push({ id: wish.id, stage: client.stage, atMs: wallClockMs() })
+        left.push({ id: spec.id, stage: client.stage, atMs: wallClockMs() })
         client.leave()
-        if (leavesAfterMs === null) fail(`request ${wish.id} had no answer after ${stayMs} ms`)
+        if (leavesAfterMs === null) fail(`request ${spec.id} had no response after ${stayMs} ms`)
       }
       if (client.fault !== null) fail(client.fault)
     } catch (error) {

@@ -22,7 +22,7 @@ type Connection = Unsent & { readonly reader: RequestReader; readonly requests: 
 
 type OpenRequest = {
   readonly socket: Socket<Connection>
-  readonly wish: StormRequest
+  readonly spec: StormRequest
   readonly isStreamed: boolean
   readonly startedMs: number
   /** Index of the next token. */
@@ -38,8 +38,8 @@ let connectionsOpen = 0
 
 function respond(socket: Socket<Connection>, { method, path, body }: HttpRequest): void {
   const route = `${method} ${path}`
-  const wish = route === 'POST /v1/chat/completions' ? readStormRequest(body) : undefined
-  if (wish !== undefined) begin(socket, wish, /"stream"\s*:\s*true/.test(body))
+  const spec = route === 'POST /v1/chat/completions' ? readStormRequest(body) : undefined
+  if (spec !== undefined) begin(socket, spec, /"stream"\s*:\s*true/.test(body))
   else if (route === 'GET /v1/models') sendJson(socket, { object: 'list', data: [model] })
   else if (route === 'GET /stats') sendJson(socket, { requestsOpen, connectionsOpen })
   else if (route === 'GET /ends') sendJson(socket, ends.splice(0))
@@ -48,10 +48,10 @@ function respond(socket: Socket<Connection>, { method, path, body }: HttpRequest
 
 const model = { id: modelName, object: 'model', created: 1_700_000_000, owned_by: 'bench' }
 
-function begin(socket: Socket<Connection>, wish: StormRequest, isStreamed: boolean): void {
+function begin(socket: Socket<Connection>, spec: StormRequest, isStreamed: boolean): void {
   const startedMs = performance.now()
-  const dueMs = startedMs + wish.waitMs
-  const request = { socket, wish, isStreamed, startedMs, index: 0, dueMs, isOver: false }
+  const dueMs = startedMs + spec.waitMs
+  const request = { socket, spec, isStreamed, startedMs, index: 0, dueMs, isOver: false }
   requestsOpen++
   socket.data.requests.add(request)
   wheel.add(request)
@@ -59,26 +59,26 @@ function begin(socket: Socket<Connection>, wish: StormRequest, isStreamed: boole
 
 /** Sends due tokens; a response that is not streamed is sent with its last token. */
 function continueRequest(request: OpenRequest): void {
-  const { socket, wish, isStreamed } = request
+  const { socket, spec, isStreamed } = request
   if (request.isOver) return
   if (request.index === 0 && isStreamed) {
     socket.write(streamHead)
     socket.write(chunk(chatFrames.opening()))
   }
   if (isStreamed) {
-    socket.write(chunk(chatFrames.token(stormToken(wish.id, request.index), request.index)))
+    socket.write(chunk(chatFrames.token(stormToken(spec.id, request.index), request.index)))
   }
   request.index++
-  if (request.index < wish.tokens) {
-    request.dueMs = request.startedMs + wish.waitMs + request.index * wish.gapMs
+  if (request.index < spec.tokens) {
+    request.dueMs = request.startedMs + spec.waitMs + request.index * spec.gapMs
     wheel.add(request)
     return
   }
   // Frames only depend on the number of tokens.
-  const plan = { ...barePlan, tokens: wish.tokens }
-  const text = stormText(wish)
+  const plan = { ...barePlan, tokens: spec.tokens }
+  const text = stormText(spec)
   finish(request)
-  if (!isStreamed) socket.write(jsonAnswer(chatFrames.body(plan, text)))
+  if (!isStreamed) socket.write(jsonResponse(chatFrames.body(plan, text)))
   else socket.write(Buffer.concat([chunk(chatFrames.closing(plan, text, true)), lastChunk]))
 }
 
@@ -90,15 +90,15 @@ function finish(request: OpenRequest): void {
   request.isOver = true
   requestsOpen--
   request.socket.data.requests.delete(request)
-  ends.push([request.wish.id, wallClockMs()])
+  ends.push([request.spec.id, wallClockMs()])
 }
 
 /** The list needs several writes; its connection is used once. */
 function sendJson(socket: Socket<Connection>, value: unknown): void {
-  send(socket, Buffer.from(jsonAnswer(JSON.stringify(value))))
+  send(socket, Buffer.from(jsonResponse(JSON.stringify(value))))
 }
 
-function jsonAnswer(body: string): string {
+function jsonResponse(body: string): string {
   return (
     'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n' +
     `Content-Length: ${body.length}\r\n\r\n${body}`

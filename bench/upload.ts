@@ -79,7 +79,7 @@ async function measure({ pid }: Gateway, step: Step): Promise<Measured> {
 type Upload = { path: string; body: AsyncIterable<Uint8Array>; contentType?: string }
 
 async function upload(gateway: Gateway, { path, body, contentType }: Upload): Promise<string> {
-  const answer = await fetch(`http://127.0.0.1:${gateway.port}${path}`, {
+  const httpResponse = await fetch(`http://127.0.0.1:${gateway.port}${path}`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${gateway.bearer}`,
@@ -87,7 +87,7 @@ async function upload(gateway: Gateway, { path, body, contentType }: Upload): Pr
     },
     body: streamOf(body),
   })
-  const file = (await answer.json()) as { id?: string }
+  const file = (await httpResponse.json()) as { id?: string }
   if (file.id === undefined) throw new Error(`the upload failed: ${JSON.stringify(file)}`)
   return file.id
 }
@@ -104,11 +104,11 @@ function streamOf(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array>
 }
 
 async function download(gateway: Gateway, id: string, bytes: number): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${gateway.port}/v1/files/${id}/content`, {
+  const httpResponse = await fetch(`http://127.0.0.1:${gateway.port}/v1/files/${id}/content`, {
     headers: { authorization: `Bearer ${gateway.bearer}` },
   })
   let received = 0
-  for await (const chunk of answer.body ?? []) received += chunk.length
+  for await (const chunk of httpResponse.body ?? []) received += chunk.length
   if (received !== bytes) throw new Error(`${received} bytes came back, ${bytes} went in`)
 }
 

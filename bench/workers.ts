@@ -52,7 +52,7 @@ const quickPace: Pace = {
 }
 
 const mockLifetimeS = 3_600
-const answerBytes = 1_024
+const responseBytes = 1_024
 /** Unpaced responses, one after the other. */
 const flatTokens = 2_000
 /** Enough to keep every worker busy despite uneven distribution. */
@@ -149,7 +149,7 @@ async function startCrews(options: Options): Promise<WorkerSet[]> {
 
 function makeJob(measure: MeasureName, gateway: Gateway, windowMs: number): LoadJob {
   const isFlat = measure === 'events unpaced'
-  const plan = { ...barePlan, ...(isFlat ? { tokens: flatTokens } : { tokenBytes: answerBytes }) }
+  const plan = { ...barePlan, ...(isFlat ? { tokens: flatTokens } : { tokenBytes: responseBytes }) }
   return {
     ...streamedResponses(gateway),
     stream: isFlat,

@@ -47,9 +47,9 @@ function roundValues(values: readonly number[]): number[] {
 }
 
 /** Rounded up to 1, 2 or 5 times a power of ten. */
-function roundStep(wish: number): number {
-  const power = 10 ** Math.floor(Math.log10(wish))
-  const times = [1, 2, 5, 10].find((factor) => factor * power >= wish * (1 - 1e-9)) ?? 10
+function roundStep(target: number): number {
+  const power = 10 ** Math.floor(Math.log10(target))
+  const times = [1, 2, 5, 10].find((factor) => factor * power >= target * (1 - 1e-9)) ?? 10
   return times * power
 }
 

@@ -31,15 +31,15 @@ function eventsChart(
   lines: readonly ChartLine[],
 ): Chart {
   const pace = paced[0]?.load.tokensPerSecond ?? 0
-  const figures = lines.map(({ name, points }) => {
-    const told = points.map(({ x, y }) => `${y.toFixed(1)} µs with ${x}`)
-    return `${name}: ${told.join(', ')}.`
+  const values = lines.map(({ name, points }) => {
+    const described = points.map(({ x, y }) => `${y.toFixed(1)} µs with ${x}`)
+    return `${name}: ${described.join(', ')}.`
   })
   return {
     title: `CPU of one event, ${formatPair(pair)}`,
     description:
       `CPU time for one event of a stream at ${pace} events/s, against the number of ` +
-      `streams, beside nginx which passes bytes on. ${figures.join(' ')}`,
+      `streams, beside nginx which passes bytes on. ${values.join(' ')}`,
     xLabel: `streams, ${pace} events/s each`,
     yLabel: 'CPU per event, µs',
     xScale: 'values',
@@ -53,12 +53,12 @@ function pointsOf(results: readonly EventsResult[]): ChartPoint[] {
   const byStreams = Map.groupBy(results, ({ load }) => load.streams)
   return [...byStreams]
     .map(([streams, rounds]) => {
-      const figures = rounds.map(({ report }) => cpuUsPer('tokens', report)).filter(Number.isFinite)
+      const values = rounds.map(({ report }) => cpuUsPer('tokens', report)).filter(Number.isFinite)
       return {
         x: streams,
-        y: median(figures),
-        low: Math.min(...figures),
-        high: Math.max(...figures),
+        y: median(values),
+        low: Math.min(...values),
+        high: Math.max(...values),
       }
     })
     .toSorted((one, other) => one.x - other.x)

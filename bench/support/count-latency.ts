@@ -56,15 +56,15 @@ async function count({ port, bearer }: Gateway, messages: readonly string[]) {
     messages: messages.map((content) => ({ role: 'user', content })),
   })
   const startedMs = performance.now()
-  const answer = await fetch(`http://127.0.0.1:${port}/compat/v1/messages/count_tokens`, {
+  const httpResponse = await fetch(`http://127.0.0.1:${port}/compat/v1/messages/count_tokens`, {
     method: 'POST',
     headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
     body,
   })
-  await answer.text()
+  await httpResponse.text()
   const tookMs = performance.now() - startedMs
-  if (answer.status !== 200) throw new Error(`the gateway answered ${answer.status}`)
-  return { tookMs, tier: answer.headers.get('x-sluice-token-count') ?? 'nobody' }
+  if (httpResponse.status !== 200) throw new Error(`the gateway returned ${httpResponse.status}`)
+  return { tookMs, tier: httpResponse.headers.get('x-sluice-token-count') ?? 'none' }
 }
 
 const lines = textKinds.flatMap((kind) => textOf(kind).split('\n')).filter((line) => line !== '')

@@ -15,7 +15,7 @@ export type EventsResult = TargetResult & {
 
 /** The load of the budgets. */
 const budgetStreams = 400
-/** Minimum streams for a meaningful memory figure. */
+/** Minimum streams for a meaningful memory metric. */
 const streamsForMemory = 100
 
 export function formatEvents(results: readonly EventsResult[], pairs: readonly Pair[]): string {

@@ -35,9 +35,9 @@ export type FloodJob = {
 export type FloodReport = {
   readonly windowMs: number
   /** Responses in the window. */
-  readonly answers: number
+  readonly responses: number
   readonly cpu: CpuUse
-  readonly answerMs: Quantiles
+  readonly responseMs: Quantiles
   /** Responses 503 because the database was unavailable. */
   readonly unavailable: number
   readonly faults: Faults

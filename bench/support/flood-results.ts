@@ -19,7 +19,7 @@ export type FloodProbeResult = {
   readonly flood: CallerName | null
   /** Latency of the flood itself. */
   readonly report: FloodReport | null
-  readonly answerMs: Readonly<Record<ProbeName, Quantiles>>
+  readonly responseMs: Readonly<Record<ProbeName, Quantiles>>
 }
 
 const microsPerMilli = 1_000
@@ -34,10 +34,10 @@ export function formatRates(results: readonly RateResult[]): string {
     return [
       caller,
       spread(perSecond, 0),
-      spread(cpuPerAnswer, 1),
-      spread((report) => 1e6 / cpuPerAnswer(report), 0),
-      spread(({ cpu, answers }) => (cpu.groupMs.main / answers) * microsPerMilli, 1),
-      spread(({ answerMs }) => answerMs.p99, 1),
+      spread(cpuPerResponse, 1),
+      spread((report) => 1e6 / cpuPerResponse(report), 0),
+      spread(({ cpu, responses }) => (cpu.groupMs.main / responses) * microsPerMilli, 1),
+      spread(({ responseMs }) => responseMs.p99, 1),
       `${unavailable}`,
     ]
   })
@@ -53,12 +53,12 @@ export function formatRates(results: readonly RateResult[]): string {
   return formatTable(header, rows)
 }
 
-function perSecond({ answers, windowMs }: FloodReport): number {
-  return (answers / windowMs) * 1000
+function perSecond({ responses, windowMs }: FloodReport): number {
+  return (responses / windowMs) * 1000
 }
 
-function cpuPerAnswer({ cpu, answers }: FloodReport): number {
-  return (cpu.totalMs / answers) * microsPerMilli
+function cpuPerResponse({ cpu, responses }: FloodReport): number {
+  return (cpu.totalMs / responses) * microsPerMilli
 }
 
 /** Latency of valid requests, with and without a flood. */
@@ -68,10 +68,10 @@ export function formatFloodProbes(results: readonly FloodProbeResult[]): string 
     const own = results.filter((result) => result.flood === flood)
     const reports = own.flatMap(({ report }) => report ?? [])
     return [
-      flood ?? 'nobody',
+      flood ?? 'none',
       formatSpread(reports.map(perSecond), 0),
-      ...probes.map((guest) => formatWaits(own.map(({ answerMs }) => answerMs[guest]))),
-      formatWaits(reports.map(({ answerMs }) => answerMs)),
+      ...probes.map((guest) => formatWaits(own.map(({ responseMs }) => responseMs[guest]))),
+      formatWaits(reports.map(({ responseMs }) => responseMs)),
     ]
   })
   const header = [

@@ -96,7 +96,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     child,
     deadlineMs: startDeadlineMs,
     isReady: async () => (await listsTheModel(port, bearer)) && everyWorkerListens(port, options),
-    explain: () => `the gateway does not answer:\n${logTail(logFile)}`,
+    explain: () => `the gateway does not httpResponse:\n${logTail(logFile)}`,
   })
   return { port, pid: child.pid, bearer, logFile, token: signToken }
 }
@@ -140,12 +140,12 @@ function signToken(subject: string, groups: readonly string[]): Promise<string> 
 
 /** Sum of all series of one metric of `GET /metrics`, for gateways with one worker. */
 async function readMetric(port: number, name: string): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${port}/metrics`)
-  const lines = (await answer.text()).split('\n')
+  const httpResponse = await fetch(`http://127.0.0.1:${port}/metrics`)
+  const lines = (await httpResponse.text()).split('\n')
   const values = lines
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
     .map((line) => Number(line.slice(line.lastIndexOf(' ') + 1)))
-  if (values.length === 0) throw new StartError(`the gateway has no figure ${name}`)
+  if (values.length === 0) throw new StartError(`the gateway has no metric ${name}`)
   return values.reduce((sum, value) => sum + value, 0)
 }
 

@@ -26,14 +26,14 @@ type MetricOf = (result: LineResult) => number
 export function formatLines(results: readonly LineResult[], sizes: readonly PromptSize[]): string {
   const ofSize = (size: PromptSize) => results.filter((result) => result.size === size)
   const alone = ofSize('none')
-  const row = (name: string, figure: MetricOf, digits = 1) => [
+  const row = (name: string, metric: MetricOf, digits = 1) => [
     name,
-    ...sizes.map((size) => formatSpread(ofSize(size).map(figure), digits)),
+    ...sizes.map((size) => formatSpread(ofSize(size).map(metric), digits)),
   ]
-  const added = (name: string, figure: MetricOf) => [
+  const added = (name: string, metric: MetricOf) => [
     name,
     ...sizes.map((size) => {
-      const more = differences(valuesByRound(ofSize(size), figure), valuesByRound(alone, figure))
+      const more = differences(valuesByRound(ofSize(size), metric), valuesByRound(alone, metric))
       return size === 'none' ? '' : formatSpread(more, 1)
     }),
   ]

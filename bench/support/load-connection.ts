@@ -1,7 +1,7 @@
 import type { Socket } from 'bun'
 import { parseJson } from '#lib/json.ts'
 import { type LoadJob, lateMs } from './load-job.ts'
-import { expectedAnswer, requestBytes, responseText } from './load-request.ts'
+import { expectedText, requestBytes, responseText } from './load-request.ts'
 import type { Tally } from './load-tally.ts'
 import { type Plan, wallClockMs } from './plan.ts'
 import { ResponseReader } from './response-reader.ts'
@@ -58,7 +58,7 @@ export class LoadConnection {
         this.#status = status
       },
       onBody: (text) => this.#onBody(text),
-      onEnd: () => this.#onAnswerEnd(),
+      onEnd: () => this.#onResponseEnd(),
     })
   }
 
@@ -152,7 +152,7 @@ export class LoadConnection {
     }
   }
 
-  #onAnswerEnd(): void {
+  #onResponseEnd(): void {
     const { job, tally, mayRepeat } = this.#options
     if (this.#status === job.refusalStatus) {
       tally.refused++
@@ -164,7 +164,7 @@ export class LoadConnection {
       this.fail(`status ${this.#status}: ${this.#body}`)
       return
     }
-    if (this.#check === undefined) this.#onWholeAnswer()
+    if (this.#check === undefined) this.#onUnstreamedResponse()
     else {
       this.#check.end()
       tally.events += this.#check.events
@@ -177,11 +177,11 @@ export class LoadConnection {
     else this.#end()
   }
 
-  #onWholeAnswer(): void {
+  #onUnstreamedResponse(): void {
     const { job, plan, tally } = this.#options
     if (tally.inWindow) tally.firstTokenMs.record(this.#nowMs - this.#sentMs)
     const text = responseText(job.protocol, parseJson(this.#body))
-    if (text === expectedAnswer(plan, text)) return
+    if (text === expectedText(plan, text)) return
     tally.faults.changed++
     noteFault(tally.faults, `another text than was sent: ${this.#body}`)
   }

@@ -60,14 +60,14 @@ function contentOf({ protocol, stream, store }: LoadRequest, prompt: string): ob
 }
 
 /** Text of a response that was not streamed. */
-export function responseText(protocol: Protocol, answer: unknown): unknown {
+export function responseText(protocol: Protocol, body: unknown): unknown {
   switch (protocol) {
     case 'responses':
-      return outputTextOf(answer)
+      return outputTextOf(body)
     case 'messages':
-      return recordAt(answer, 'content')?.['text']
+      return recordAt(body, 'content')?.['text']
     case 'chat': {
-      const message = recordAt(answer, 'choices')?.['message']
+      const message = recordAt(body, 'choices')?.['message']
       return isRecord(message) ? message['content'] : undefined
     }
   }
@@ -81,7 +81,7 @@ function recordAt(value: unknown, key: string): Record<string, unknown> | undefi
 }
 
 /** Text of the plan; the start time in its first token is taken from `text`. */
-export function expectedAnswer(plan: Plan, text: unknown): string {
+export function expectedText(plan: Plan, text: unknown): string {
   const startedAtMs = Number(/^t0@([\d.]+)/.exec(String(text))?.[1])
   let expected = ''
   for (let index = 0; index < plan.tokens; index++) expected += tokenText(plan, index, startedAtMs)

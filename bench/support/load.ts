@@ -60,12 +60,12 @@ export async function runClient<Report, Progress = never>(
     onProgress !== undefined && stderr instanceof ReadableStream
       ? followProgress(stderr, onProgress)
       : undefined
-  const answer = await new Response(stdout).text()
+  const output = await new Response(stdout).text()
   await child.exited
   await following
-  if (answer === '') throw new Error(`the load client ended with ${child.exitCode} and no report`)
+  if (output === '') throw new Error(`the load client ended with ${child.exitCode} and no report`)
   // Clients print only their report.
-  return JSON.parse(answer) as Report
+  return JSON.parse(output) as Report
 }
 
 async function followProgress<Progress>(

@@ -20,7 +20,7 @@ export async function startNginx(upstreamPort: number): Promise<Proxy | undefine
     child,
     deadlineMs: startDeadlineMs,
     isReady: async () => (await fetch(`http://127.0.0.1:${port}/v1/models`)).ok,
-    explain: () => `nginx does not answer:\n${logTail(logFile)}`,
+    explain: () => `nginx does not respond:\n${logTail(logFile)}`,
   })
   return { port, pid: child.pid }
 }

@@ -18,7 +18,7 @@ type Columns = { readonly pair: Pair; readonly peers: readonly string[] }
 type Row = {
   readonly title: string
   readonly measure: Measure
-  readonly figure: (result: Result) => number
+  readonly metric: (result: Result) => number
   readonly budget: string
 }
 
@@ -54,8 +54,8 @@ function timeTable(results: readonly Result[], { pair, peers }: Columns): string
   ]
   const rows = measuresIn(results)
     .flatMap(timeRows)
-    .map(({ title, measure, figure, budget }) => {
-      const of = (target: string) => valuesByRound(pick(results, { pair, measure, target }), figure)
+    .map(({ title, measure, metric, budget }) => {
+      const of = (target: string) => valuesByRound(pick(results, { pair, measure, target }), metric)
       const direct = of('direct')
       const added = others.map((name) => formatSpread(differences(of(name), direct), 2))
       return [title, formatSpread([...direct.values()], 2), ...added, budget]
@@ -70,7 +70,7 @@ function timeRows(measure: Measure): Row[] {
     (['p50', 'p99'] as const).map((quantile, index) => ({
       title: `${what}, ${formatClients(clients)}, ${quantile}`,
       measure,
-      figure: ({ report }: Result) => report[times][quantile],
+      metric: ({ report }: Result) => report[times][quantile],
       budget: isFirst ? (budgets[index] ?? '') : '',
     }))
   if (kind === 'whole') return rows('not streamed', 'wholeMs', [])
@@ -154,8 +154,8 @@ function measuresIn(results: readonly Result[]): Measure[] {
   return [...new Map(results.map(({ measure }) => [formatMeasure(measure), measure])).values()]
 }
 
-function formatCpu(figures: RoundValues): string {
-  return formatSpread([...figures.values()], 1)
+function formatCpu(values: RoundValues): string {
+  return formatSpread([...values.values()], 1)
 }
 
 function formatKind({ kind }: Measure): string {

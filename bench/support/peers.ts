@@ -53,11 +53,11 @@ export async function startPeers(
 
 /** CPU is measured if the process is found by its port. */
 async function runningPeer(url: string): Promise<Pick<Target, 'port' | 'pid'>> {
-  const answers = await fetch(url).then(
+  const isReachable = await fetch(url).then(
     () => true,
     () => false,
   )
-  if (!answers) throw new StartError(`nobody answers at ${url}`)
+  if (!isReachable) throw new StartError(`no response from ${url}`)
   const port = Number(new URL(url).port)
   const pid = listeningPid(port)
   if (pid === null) console.log(`who listens at ${url} is not known: its CPU time is not counted`)
@@ -87,7 +87,7 @@ async function startPortkey(
     child,
     deadlineMs: startDeadlineMs,
     isReady: async () => (await fetch(`http://127.0.0.1:${port}/`)).ok,
-    explain: () => `portkey does not answer:\n${logTail(logFile)}`,
+    explain: () => `portkey does not respond:\n${logTail(logFile)}`,
   })
   const headers = {
     'x-portkey-provider': 'openai',

@@ -17,20 +17,20 @@ export type Probe = { end(): Promise<Quantiles> }
 
 /** Polls a URL sequentially and records the latency. Accurate only if its own process is idle. */
 export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Probe {
-  const answers = new Histogram()
+  const latency = new Histogram()
   let isOver = false
 
   async function ask(): Promise<void> {
     const askedAt = performance.now()
     try {
-      const answer = await fetch(url, { headers: headers?.() ?? {} })
-      const text = await answer.text()
-      if (answer.status !== 200) fail(`status ${answer.status}: ${text}`)
+      const httpResponse = await fetch(url, { headers: headers?.() ?? {} })
+      const text = await httpResponse.text()
+      if (httpResponse.status !== 200) fail(`status ${httpResponse.status}: ${text}`)
     } catch (error) {
       fail(String(error))
     }
     const tookMs = performance.now() - askedAt
-    answers.record(tookMs)
+    latency.record(tookMs)
     await Bun.sleep(Math.max(0, everyMs - tookMs))
   }
 
@@ -47,7 +47,7 @@ export function startProbe({ url, everyMs, headers, faults }: ProbeOptions): Pro
     async end() {
       isOver = true
       await probing
-      return answers.quantiles()
+      return latency.quantiles()
     },
   }
 }

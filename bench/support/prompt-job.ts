@@ -16,6 +16,6 @@ export type PromptJob = {
 
 export type PromptReport = {
   /** Time from the first byte of the request to the last byte of the response. */
-  readonly answerMs: Quantiles
+  readonly responseMs: Quantiles
   readonly faults: Faults
 }

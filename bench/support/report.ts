@@ -21,12 +21,12 @@ function machine(): Record<string, string | number> {
 export function writeResult(
   bench: string,
   options: { readonly jsonFile: string | undefined; readonly databaseServer?: string | undefined },
-  figures: object,
+  values: object,
 ): void {
   const { jsonFile, databaseServer, ...told } = options
   if (jsonFile === undefined) return
   const database = databaseServer === undefined ? 'pglite' : 'postgres'
-  const result = { machine: machine(), bench, options: { ...told, database }, ...figures }
+  const result = { machine: machine(), bench, options: { ...told, database }, ...values }
   mkdirSync(dirname(jsonFile), { recursive: true })
   writeFileSync(jsonFile, `${JSON.stringify(result, null, 2)}\n`)
 }

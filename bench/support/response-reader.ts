@@ -61,7 +61,7 @@ export class ResponseReader {
     const line = this.#readLine()
     if (line === undefined) return false
     this.#bytesLeft = Number.parseInt(line, 16)
-    if (Number.isNaN(this.#bytesLeft)) throw new Error('the answer has a broken chunk size')
+    if (Number.isNaN(this.#bytesLeft)) throw new Error('invalid chunk size')
     return this.#goTo(this.#bytesLeft === 0 ? 'trailer' : 'chunk')
   }
 

@@ -9,9 +9,9 @@ export function inTurn<Entry>(entries: readonly Entry[], round: number): Entry[]
 
 export function valuesByRound<Result extends { readonly round: number }>(
   results: readonly Result[],
-  figure: (result: Result) => number,
+  metric: (result: Result) => number,
 ): RoundValues {
-  return new Map(results.map((result) => [result.round, figure(result)]))
+  return new Map(results.map((result) => [result.round, metric(result)]))
 }
 
 /** `left` minus `right` within each round, so that a slow minute affects both. */

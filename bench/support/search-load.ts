@@ -121,7 +121,7 @@ async function ask({ target, questions, truths }: SearchWork, tally: Tally, turn
   const truth = truths[number]?.[tally.filter]
   if (question === undefined || truth === undefined) throw new Error('there are no questions')
   const filters = filtersOf(question, tally.filter)
-  const answer = await fetch(
+  const httpResponse = await fetch(
     `http://127.0.0.1:${target.port}/v1/collections/${collectionName}/search`,
     {
       method: 'POST',
@@ -135,9 +135,9 @@ async function ask({ target, questions, truths }: SearchWork, tally: Tally, turn
       signal: AbortSignal.timeout(requestMsMax),
     },
   )
-  const text = await answer.text()
-  if (answer.status !== 200) {
-    note(tally, `status ${answer.status}: ${text}`)
+  const text = await httpResponse.text()
+  if (httpResponse.status !== 200) {
+    note(tally, `status ${httpResponse.status}: ${text}`)
     return
   }
   const hits = hitsOf(text)

@@ -58,12 +58,12 @@ export function createClient(job: SoakJob, number: number, random: () => number)
     random,
     ask,
     async askJson(path, { status, ...how } = {}) {
-      const answer = await ask(path, how)
-      const text = await answer.text()
-      const isRight = status === undefined ? answer.ok : answer.status === status
+      const httpResponse = await ask(path, how)
+      const text = await httpResponse.text()
+      const isRight = status === undefined ? httpResponse.ok : httpResponse.status === status
       if (isRight) return asRecord(parseJson(text))
       throw new Error(
-        `${how.method ?? ''} ${path} answered ${answer.status}: ${text.slice(0, 200)}`,
+        `${how.method ?? ''} ${path} returned ${httpResponse.status}: ${text.slice(0, 200)}`,
       )
     },
   }

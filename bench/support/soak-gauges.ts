@@ -32,7 +32,7 @@ async function readRestless(port: number, workers: number): Promise<readonly str
   const pages = await readPages(port, workers)
   const missing = workers - pages.length
   return [
-    ...(missing > 0 ? [`${missing} workers did not answer`] : []),
+    ...(missing > 0 ? [`${missing} workers did not respond`] : []),
     ...pages.flatMap((page) => page.split('\n').filter(isNonZero)),
   ]
 }

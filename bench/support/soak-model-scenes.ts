@@ -80,13 +80,13 @@ async function talk({ job, bearer, random }: SoakClient): Promise<Outcome> {
       const body = { model, input: promptOf(plan), store: false }
       const { response, failure, events } = await socket.turn(body)
       const isWhole = response?.['status'] === 'completed'
-      const answer: ModelResponse = {
+      const modelResponse: ModelResponse = {
         end: isWhole ? 'whole' : 'failed',
         text: String(outputTextOf(response) ?? ''),
         id: null,
         failure: JSON.stringify(failure ?? response?.['error'] ?? events.at(-1) ?? null),
       }
-      if (classifyOutcome(plan, answer) === 'failed') outcome = 'failed'
+      if (classifyOutcome(plan, modelResponse) === 'failed') outcome = 'failed'
     }
     return outcome
   } finally {

@@ -1,4 +1,4 @@
-import { expectedAnswer } from './load-request.ts'
+import { expectedText } from './load-request.ts'
 import { barePlan, type Plan, readPlan, tokenText, writePlan } from './plan.ts'
 
 /** Transient upstream faults before any output. */
@@ -84,7 +84,7 @@ export function readSoakPlan(body: string): SoakPlan | undefined {
 /** Whether a text is the complete response, or a prefix of it. */
 export function matches({ plan }: SoakPlan, text: string, part: 'whole' | 'beginning'): boolean {
   if (part === 'beginning' && text === '') return true
-  const expected = expectedAnswer(plan, text)
+  const expected = expectedText(plan, text)
   return part === 'whole' ? text === expected : expected.startsWith(text)
 }
 

@@ -56,7 +56,7 @@ async function breakUpload({ ask, random }: SoakClient): Promise<Outcome> {
   } finally {
     close()
   }
-  throw new Error('an upload without an end was answered')
+  throw new Error('an incomplete upload was answered')
 }
 
 async function useKey({ ask, askJson, job }: SoakClient): Promise<Outcome> {
@@ -67,9 +67,9 @@ async function useKey({ ask, askJson, job }: SoakClient): Promise<Outcome> {
   const endMs = performance.now() + revokedWithinMs
   const isRefused = async () => {
     // Connections may reach different workers.
-    const answer = await ask('/v1/models', { headers: { ...headers, connection: 'close' } })
-    await answer.text()
-    return answer.status === 401
+    const httpResponse = await ask('/v1/models', { headers: { ...headers, connection: 'close' } })
+    await httpResponse.text()
+    return httpResponse.status === 401
   }
   while (performance.now() < endMs && !(await isRefused())) await Bun.sleep(20)
   await Bun.sleep(Math.max(0, endMs - performance.now()))

@@ -37,18 +37,18 @@ export async function requestModel(
   surface: Surface,
   { path, ...how }: { readonly path: string } & Pick<RequestOptions, 'json' | 'signal'>,
 ): Promise<ModelResponse> {
-  const answer = await client.ask(path, how)
-  const text = await answer.text()
-  const isStream = (answer.headers.get('content-type') ?? '').startsWith('text/event-stream')
-  if (!answer.ok) return refusal(answer.status, text)
+  const modelResponse = await client.ask(path, how)
+  const text = await modelResponse.text()
+  const isStream = (modelResponse.headers.get('content-type') ?? '').startsWith('text/event-stream')
+  if (!modelResponse.ok) return refusal(modelResponse.status, text)
   if (isStream) return surface === 'responses' ? readResponses(text) : readMessages(text)
   const body = asRecord(parseJson(text))
   return surface === 'responses' ? readResponse(body) : readMessage(body)
 }
 
 /** Throws if a response contradicts its plan; returns the outcome. */
-export function classifyOutcome(plan: SoakPlan, answer: ModelResponse): Outcome {
-  const { end, text, failure } = answer
+export function classifyOutcome(plan: SoakPlan, modelResponse: ModelResponse): Outcome {
+  const { end, text, failure } = modelResponse
   const due = mustReturnError(plan) ? 'failed' : 'whole'
   const { fault, tries } = plan
   if (end !== due) {

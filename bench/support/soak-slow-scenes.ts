@@ -38,7 +38,7 @@ async function stopReading({ job, bearer, random }: SoakClient): Promise<Outcome
   const asked = sendRaw({ port: job.port, token: bearer, body: json, path })
   try {
     const status = await pauseAtFirstBytes(asked.socket)
-    if (status !== '200') throw new Error(`a long answer begins with ${status}`)
+    if (status !== '200') throw new Error(`a long response starts with ${status}`)
     await Bun.sleep(2 * readerStallMs)
     asked.socket.resume()
     const wasWaitedFor = await asked.chunks().then(

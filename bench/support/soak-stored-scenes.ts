@@ -43,20 +43,29 @@ function storedScene(kind: string, fields: JsonObject, weight: number): Scene {
     weight,
     async play(client) {
       const plan = drawPlan(client.random)
-      const answer = await requestModel(client, 'responses', modelRequest(client, plan, fields))
-      const outcome = classifyOutcome(plan, answer)
-      if (answer.id !== null) await retrieve(client, plan, answer)
+      const modelResponse = await requestModel(
+        client,
+        'responses',
+        modelRequest(client, plan, fields),
+      )
+      const outcome = classifyOutcome(plan, modelResponse)
+      if (modelResponse.id !== null) await retrieve(client, plan, modelResponse)
       return outcome
     },
   }
 }
 
 /** The stored response equals the returned one until it is deleted. */
-async function retrieve(client: SoakClient, plan: SoakPlan, answer: ModelResponse): Promise<void> {
-  const path = `/v1/responses/${answer.id}`
+async function retrieve(
+  client: SoakClient,
+  plan: SoakPlan,
+  modelResponse: ModelResponse,
+): Promise<void> {
+  const path = `/v1/responses/${modelResponse.id}`
   const kept = readResponse(await client.askJson(path))
   classifyOutcome(plan, kept)
-  if (kept.text !== answer.text) throw new Error(`kept "${kept.text}", answered "${answer.text}"`)
+  if (kept.text !== modelResponse.text)
+    throw new Error(`kept "${kept.text}", returned "${modelResponse.text}"`)
   await client.askJson(path, { method: 'DELETE' })
   await client.askJson(path, { status: 404 })
 }
@@ -95,8 +104,9 @@ async function readFor(
   const decoder = new TextDecoder()
   let text = ''
   try {
-    const answer = await ask(path, { json, signal })
-    for await (const piece of answer.body ?? []) text += decoder.decode(piece, { stream: true })
+    const modelResponse = await ask(path, { json, signal })
+    for await (const piece of modelResponse.body ?? [])
+      text += decoder.decode(piece, { stream: true })
   } catch (error) {
     if (!hasLeft(error)) throw error
   } finally {

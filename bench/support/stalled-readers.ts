@@ -34,7 +34,7 @@ export async function openStalledReaders(options: {
     if (reader.isStalled) return
     reader.text += bytes.toString('latin1')
     if (!reader.text.startsWith('HTTP/1.1 200')) {
-      noteFailure(faults, `a stream that was to stall was answered: ${reader.text}`)
+      noteFailure(faults, `a stalled client received an error: ${reader.text}`)
     }
     if (!reader.text.includes(firstToken)) return
     reader.isStalled = true

@@ -97,9 +97,9 @@ export class StormClient {
   }
 
   #request(): Buffer {
-    const { wish, surface, isStreamed, isHalf } = this.#behaviour
+    const { spec, surface, isStreamed, isHalf } = this.#behaviour
     const { port, bearer } = this.#job
-    const content = writeStormRequest(wish)
+    const content = writeStormRequest(spec)
     const asked =
       surface === 'responses'
         ? { input: content, store: false }
@@ -131,7 +131,7 @@ export class StormClient {
 
   /** Tokens contain their request id, so mixed-up responses are detected. */
   #onText(text: string): void {
-    const { id } = this.#behaviour.wish
+    const { id } = this.#behaviour.spec
     const words = text.split(' ').slice(0, -1)
     for (const word of words) {
       const expected = stormToken(id, this.#tokens++)
@@ -141,11 +141,11 @@ export class StormClient {
   }
 
   #onEnd(): void {
-    const { isStreamed, surface, wish } = this.#behaviour
+    const { isStreamed, surface, spec } = this.#behaviour
     if (this.#status !== 200) this.#fail(`status ${this.#status}: ${this.#unread}`)
     else {
       const text = isStreamed ? this.#text : responseText(surface, parseJson(this.#unread))
-      if (text !== stormText(wish)) this.#fail(`another text than was sent: ${String(text)}`)
+      if (text !== stormText(spec)) this.#fail(`another text than was sent: ${String(text)}`)
     }
     this.#hasEnded = true
     this.#over.resolve()
@@ -157,7 +157,7 @@ export class StormClient {
 
   #fail(sentence: string): void {
     if (this.#hasLeft) return
-    this.fault ??= `request ${this.#behaviour.wish.id}: ${sentence}`
+    this.fault ??= `request ${this.#behaviour.spec.id}: ${sentence}`
     this.#over.resolve()
   }
 }

@@ -48,7 +48,7 @@ export type StormRequest = {
 
 /** Behaviour of one client. */
 export type Behaviour = {
-  readonly wish: StormRequest
+  readonly spec: StormRequest
   readonly surface: 'responses' | 'messages'
   readonly isStreamed: boolean
   /** Time of disconnecting; null: it stays. */
@@ -60,7 +60,7 @@ export type Behaviour = {
 }
 
 const leavesWithinMs = 3_000
-const answerTokens = 10
+const responseTokens = 10
 const gapMs = 200
 const waitMaxMs = 2_000
 /** Longer than any client stays connected. */
@@ -79,7 +79,7 @@ export function behaviours(seed: number): (id: number) => Behaviour {
     const isSilent = !stays && patience < silentShare
     const waitMs = patience > 1 - promptShare ? 0 : Math.round(random() * waitMaxMs)
     return {
-      wish: { id, waitMs: isSilent ? foreverMs : waitMs, tokens: answerTokens, gapMs },
+      spec: { id, waitMs: isSilent ? foreverMs : waitMs, tokens: responseTokens, gapMs },
       surface: random() < 0.5 ? 'responses' : 'messages',
       isStreamed: random() < 0.7,
       leavesAfterMs: stays ? null : random() * leavesWithinMs,
@@ -90,7 +90,7 @@ export function behaviours(seed: number): (id: number) => Behaviour {
 }
 
 /** Duration of the upstream's response. */
-export function answerMs({ waitMs, tokens, gapMs }: StormRequest): number {
+export function responseMs({ waitMs, tokens, gapMs }: StormRequest): number {
   return waitMs + (tokens - 1) * gapMs
 }
 

@@ -13,8 +13,8 @@ export function formatTable(
 }
 
 /** Median with minimum and maximum: `7.2 (6.9 … 7.8)`. NaN values are ignored. */
-export function formatSpread(figures: readonly number[], digits: number): string {
-  const values = figures.filter((figure) => Number.isFinite(figure))
+export function formatSpread(numbers: readonly number[], digits: number): string {
+  const values = numbers.filter((value) => Number.isFinite(value))
   if (values.length === 0) return '-'
   const [low, high] = [Math.min(...values), Math.max(...values)]
   const middle = median(values).toFixed(digits)

@@ -23,9 +23,9 @@ export type SpreadResult = {
 
 type Metric = { readonly name: string; readonly of: (report: LoadReport) => number }
 
-const figures: Readonly<Record<MeasureName, readonly Metric[]>> = {
+const values: Readonly<Record<MeasureName, readonly Metric[]>> = {
   'whole responses': [
-    { name: 'answers/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
+    { name: 'responses/s', of: ({ window }) => (window.requests / window.ms) * 1000 },
     { name: 'CPU each, µs', of: (report) => cpuUsPer('requests', report) },
     { name: 'cores', of: cores },
   ],
@@ -42,7 +42,7 @@ export function formatThroughput(results: readonly WorkersResult[]): string {
     (left, right) => left - right,
   )
   const rows = measureNames.flatMap((measure) =>
-    figures[measure].map(({ name, of }) => {
+    values[measure].map(({ name, of }) => {
       const ofWorkers = (workers: number) =>
         valuesByRound(
           results.filter((result) => result.measure === measure && result.workers === workers),

@@ -126,7 +126,7 @@ const memory = (bench: string, mebibytes: readonly number[]) => ({
   memory: mebibytes.map((value, at) => ({ atMs: at * 10_000, bytes: value * 2 ** 20 })),
 })
 
-test('results become charts that hold all that they show within their frame', async () => {
+test('charts of results keep all marks inside the frame', async () => {
   const { code, drawings, said } = await draw({
     events,
     long: memory('long-streams', [208, 236.5, 231, 230]),
@@ -148,7 +148,7 @@ test('results become charts that hold all that they show within their frame', as
   }
 })
 
-test('a higher figure stands higher, and what was not measured is left out', async () => {
+test('larger values are drawn higher, and missing values are omitted', async () => {
   const { drawings } = await draw({ events })
   const chart = drawings.get('events-responses-chat.svg')
   const heights = (line: string) =>
@@ -162,7 +162,7 @@ test('a higher figure stands higher, and what was not measured is left out', asy
   expect(new Set(sluice).size, 'the same cost is the same height').toBe(1)
 })
 
-test('where nothing can be drawn, that is told', async () => {
+test('a folder without drawable results is an error', async () => {
   const { code, said } = await draw({ other: { bench: 'overhead' }, broken: [1, 2] })
   expect(code).toBe(1)
   expect(said).toContain('holds no result that can be drawn')

@@ -37,7 +37,7 @@ async function runClient(words: readonly string[], token: string, path = '') {
 
 const fourFinals = /^(\d+\.\d\ds \[speech \d\.\d\d s, level -\d+ dBFS\]\n){4}$/
 
-test('a file is streamed, and what was said is printed with its times', async () => {
+test('streams a file and prints transcripts with times', async () => {
   const { code, stdout, stderr } = await runClient(['talk.wav'], await gateway.token())
   expect(stderr).toContain(`${seconds * 1000} ms of audio`)
   expect(stderr).toContain('… [speech')
@@ -46,7 +46,7 @@ test('a file is streamed, and what was said is printed with its times', async ()
   expect(code).toBe(0)
 })
 
-test('a microphone is streamed until its recorder ends', async () => {
+test('streams a microphone until the recorder ends', async () => {
   const recorder = join(folder, 'arecord')
   writeFileSync(recorder, '#!/bin/sh\ntail -c +45 talk.wav\n')
   chmodSync(recorder, 0o755)
@@ -57,7 +57,7 @@ test('a microphone is streamed until its recorder ends', async () => {
   expect(code).toBe(0)
 })
 
-test('a refusal is told, and the client ends with a failure', async () => {
+test('prints a refusal and exits with an error', async () => {
   const { code, stdout, stderr } = await runClient(['talk.wav'], 'no-token')
   expect(stderr).toStartWith('unauthorized: ')
   expect(stdout).toBe('')

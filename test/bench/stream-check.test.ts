@@ -46,31 +46,31 @@ for (const protocol of protocols) {
     expect(check(protocol, frames.join('').split(''))).toMatchObject(clean)
   })
 
-  test(`a ${protocol} stream that lacks a token has lost one`, () => {
+  test(`a ${protocol} stream without one token counts one lost`, () => {
     const frames = framesIn(protocol).filter((frame) => !isToken('t2')(frame))
     expect(check(protocol, frames).counts.lost).toBe(1)
   })
 
-  test(`a ${protocol} stream that says a token twice has it duplicated`, () => {
+  test(`a ${protocol} stream with a repeated token counts one duplicated`, () => {
     const frames = framesIn(protocol).flatMap((frame) =>
       isToken('t2')(frame) ? [frame, frame] : [frame],
     )
     expect(check(protocol, frames).counts.duplicated).toBe(1)
   })
 
-  test(`a ${protocol} stream with another text is changed`, () => {
+  test(`a ${protocol} stream with different text counts as changed`, () => {
     const frames = framesIn(protocol).map((frame) => frame.replace('"t2 "', '"tx "'))
     expect(check(protocol, frames).counts.changed).toBeGreaterThan(0)
   })
 
-  test(`a ${protocol} stream that is cut off after its tokens has failed`, () => {
+  test(`a ${protocol} stream without its terminal event counts as failed`, () => {
     const frames = framesIn(protocol)
     const last = frames.findLastIndex(isToken('t3'))
     expect(check(protocol, frames.slice(0, last + 1)).counts.failed).toBe(1)
   })
 }
 
-test('the events of a message in another order are out of sequence', () => {
+test('reordered events of a message are out of sequence', () => {
   const frames = framesIn('messages')
   const stop = frames.findIndex((frame) => frame.startsWith('event: content_block_stop'))
   const moved = [...frames.slice(0, 2), frames[stop] ?? '', ...frames.slice(2)]
