@@ -1,4 +1,5 @@
 import type { Embedders } from '#embedding/embedder.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import type { SearchTuning } from '#retrieval/search/hit-store.ts'
@@ -85,18 +86,16 @@ export async function searchPassages(
     rerankers,
     settings: () => settings,
   })
-  const { results } = await search(
-    { userId, groups: [] },
-    {
-      collections: [collectionName],
-      queries: [query],
-      filters: [],
-      mode,
-      topK,
-      scoreMin: null,
-      rerank: null,
-    },
-    new AbortController().signal,
-  )
+  const signal = new AbortController().signal
+  const context = createBackgroundContext(signal, { userId, groups: [] })
+  const { results } = await search(context, {
+    collections: [collectionName],
+    queries: [query],
+    filters: [],
+    mode,
+    topK,
+    scoreMin: null,
+    rerank: null,
+  })
   return results
 }

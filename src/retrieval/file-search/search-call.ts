@@ -2,7 +2,7 @@ import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tools.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { createBackgroundContext, type RequestPrincipal } from '#lib/request-context.ts'
 import { readQueryText } from '#retrieval/search/schema.ts'
 import type {
   Search,
@@ -51,7 +51,8 @@ export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): Hos
     async run(args, signal) {
       try {
         const queries = readQueries(args)
-        const response = await deps.search(caller, requestOf(tool, queries), signal)
+        const context = createBackgroundContext(signal, caller)
+        const response = await deps.search(context, requestOf(tool, queries))
         const results = limitPassages(
           response.results.map((result) => ({ ...result, page: result.chunk.page })),
         )

@@ -1,6 +1,6 @@
 import type { Embedders } from '#embedding/embedder.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { RequestContext, RequestPrincipal } from '#lib/request-context.ts'
 import { sqlStateOf } from '#lib/sql-state.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { IndexDatabase } from '#retrieval/index/store.ts'
@@ -34,11 +34,7 @@ const queryCanceled = '57014'
 
 type Store = ReturnType<typeof searchStore>
 
-type SearchParams = {
-  readonly caller: RequestPrincipal
-  readonly request: SearchRequest
-  readonly signal: AbortSignal
-}
+type SearchParams = { readonly context: RequestContext; readonly request: SearchRequest }
 
 type SearchPlan = {
   readonly collections: readonly SearchedCollection[]
@@ -64,9 +60,9 @@ type RankedChunks = {
 
 export function createSearch(deps: SearchDeps): Search {
   const store = searchStore(deps.database, deps.tuning ?? searchTuning)
-  return async (caller, request, signal) => {
+  return async (context, request) => {
     const startedAtMs = performance.now()
-    const params = { caller, request, signal }
+    const params = { context, request }
     for (let attempt = 1; ; attempt++) {
       const plan = await makePlan(deps, store, params)
       const found = await find(store, plan, params).catch((error: unknown) => {
@@ -74,7 +70,7 @@ export function createSearch(deps: SearchDeps): Search {
         if (state === undefinedTable) return undefined
         throw state === queryCanceled ? unavailable('The search timed out.', error) : error
       })
-      signal.throwIfAborted()
+      context.signal.throwIfAborted()
       if (found !== undefined) {
         const { ranked, hasFailed } = await rank(deps, plan, found, params)
         const results = ranked.scored.flatMap(({ chunkId, score }): SearchResult[] => {
@@ -103,7 +99,7 @@ export function createSearch(deps: SearchDeps): Search {
 async function makePlan(
   deps: SearchDeps,
   store: Store,
-  { caller, request, signal }: SearchParams,
+  { context, request }: SearchParams,
 ): Promise<SearchPlan> {
   const { retrievalK, rerankTopN, rerankModel } = deps.settings()
   if (request.rerank === true && rerankModel === null) {
@@ -114,12 +110,12 @@ async function makePlan(
   }
   const topK = request.topK ?? retrievalK
   const isReranked = rerankModel !== null && request.rerank !== false
-  const { collections, absent } = await resolveCollections(store, caller, request)
+  const { collections, absent } = await resolveCollections(store, context.principal, request)
   const queries = request.mode === 'keyword' ? [] : request.queries
   return {
     collections,
     absent,
-    vectors: await embedQueries(deps, { queries, indexes: allIndexes(collections), signal }),
+    vectors: await embedQueries(deps, { queries, indexes: allIndexes(collections), context }),
     resultsMax: isReranked ? Math.min(rerankTopN ?? topK, topK) : topK,
     hitsMax: Math.max(hitsMin, hitsPerResult * topK),
     rerankModel: isReranked ? rerankModel : null,
@@ -149,7 +145,7 @@ async function resolveCollections(
 async function find(
   store: Store,
   plan: SearchPlan,
-  { caller, request }: SearchParams,
+  { context, request }: SearchParams,
 ): Promise<FoundPassages | undefined> {
   const { collections, vectors, hitsMax } = plan
   const models = new Map(allIndexes(collections).map(({ id, model }) => [id, model]))
@@ -158,7 +154,11 @@ async function find(
   }
   let fused: FusedHits = { kind: 'text', scored: [] }
   const found = await store.find({
-    scope: { caller, filters: request.filters, collectionIds: collections.map(({ id }) => id) },
+    scope: {
+      caller: context.principal,
+      filters: request.filters,
+      collectionIds: collections.map(({ id }) => id),
+    },
     queries: request.queries.map((query, index) => ({
       keywords: request.mode === 'vector' ? null : keywordsOf(query),
       vectors: vectors.byQuery[index] ?? new Map(),
@@ -187,7 +187,7 @@ async function rank(
   deps: SearchDeps,
   { rerankModel: model, resultsMax }: SearchPlan,
   { fused, passages }: FoundPassages,
-  { request, signal }: SearchParams,
+  { context, request }: SearchParams,
 ): Promise<{ ranked: RankedChunks; hasFailed: boolean }> {
   const byFusion: RankedChunks = {
     kind: fused.kind,
@@ -198,7 +198,7 @@ async function rank(
     model,
     query: request.queries.join('\n'),
     passages: byFusion.scored.flatMap(({ chunkId }) => passages.get(chunkId) ?? []),
-    signal,
+    context,
   })
   const ranked: RankedChunks =
     reranked === undefined ? byFusion : { kind: 'rerank', scored: reranked }

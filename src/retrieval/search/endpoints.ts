@@ -53,8 +53,8 @@ A configured reranker orders the results, unless \`rerank\` is false. Steps that
         },
       },
       async handle({ params: { id }, body, context }) {
-        const request = { ...body, collections: [id] }
-        return renderSearch(await search(context.principal, request, context.signal), body.queries)
+        const response = await search(context, { ...body, collections: [id] })
+        return renderSearch(response, body.queries)
       },
     }),
   ]

@@ -1,5 +1,5 @@
 import type { Embedders } from '#embedding/embedder.ts'
-import { createBackgroundContext } from '#lib/request-context.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import type { Rerankers } from '#rerank/reranker.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { SearchedIndex, StoredPassage } from './store.ts'
@@ -15,9 +15,13 @@ export type QueryVectors = {
 /** Embeds the queries for all indexes, with one concurrent call per model. */
 export async function embedQueries(
   { embedders, log }: { embedders: Embedders; log: Pick<Log, 'warn'> },
-  params: { queries: readonly string[]; indexes: readonly SearchedIndex[]; signal: AbortSignal },
+  params: {
+    queries: readonly string[]
+    indexes: readonly SearchedIndex[]
+    context: RequestContext
+  },
 ): Promise<QueryVectors> {
-  const { queries, indexes, signal } = params
+  const { queries, indexes, context } = params
   if (queries.length === 0) return { byQuery: [], hasFailed: false }
   const models = [...new Set(indexes.map(({ model }) => model))]
   const vectorsByModel = new Map<string, readonly Float32Array[]>()
@@ -25,13 +29,10 @@ export async function embedQueries(
     models.map(async (model) => {
       try {
         const embedder = await embedders.find(model)
-        const { vectors } = await embedder.embed(queries, {
-          purpose: 'query',
-          context: createBackgroundContext(signal),
-        })
+        const { vectors } = await embedder.embed(queries, { purpose: 'query', context })
         vectorsByModel.set(model, vectors)
       } catch (error) {
-        if (signal.aborted) throw error
+        if (context.signal.aborted) throw error
         log.warn('query embedding failed', { model, error })
       }
     }),
@@ -57,24 +58,21 @@ export async function rerankPassages(
     model: string
     query: string
     passages: readonly StoredPassage[]
-    signal: AbortSignal
+    context: RequestContext
   },
 ): Promise<readonly { chunkId: string; score: number }[] | undefined> {
-  const { model, query, passages, signal } = params
+  const { model, query, passages, context } = params
   if (passages.length === 0) return []
   try {
     const reranker = await rerankers.find(model)
     const documents = passages.map(({ text }) => text)
-    const { results } = await reranker.rerank(
-      { query, documents, topN: null },
-      createBackgroundContext(signal),
-    )
+    const { results } = await reranker.rerank({ query, documents, topN: null }, context)
     return results.flatMap(({ index, score }) => {
       const passage = passages[index]
       return passage === undefined ? [] : [{ chunkId: passage.chunkId, score }]
     })
   } catch (error) {
-    if (signal.aborted) throw error
+    if (context.signal.aborted) throw error
     log.warn('reranking failed', { model, error })
     return undefined
   }

@@ -1,5 +1,5 @@
 import type { Attributes } from '#files/files.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 
 /** A condition on an attribute or property of a file; a search requires all of its conditions. */
 export type Filter =
@@ -62,8 +62,4 @@ export type SearchResponse = {
  *
  * Throws `not_found` for a collection, `service_unavailable` if no index can be searched.
  */
-export type Search = (
-  caller: RequestPrincipal,
-  request: SearchRequest,
-  signal: AbortSignal,
-) => Promise<SearchResponse>
+export type Search = (context: RequestContext, request: SearchRequest) => Promise<SearchResponse>

@@ -179,8 +179,7 @@ export function vectorStoreEndpoints({ collections, search }: VectorStoreDeps): 
       },
       handle: ({ params: { id }, body, context }) =>
         withModelErrors(async () => {
-          const request = { ...body, collections: [id] }
-          const response = await search(context.principal, request, context.signal)
+          const response = await search(context, { ...body, collections: [id] })
           return renderSearch(response, body.queries)
         }),
     }),

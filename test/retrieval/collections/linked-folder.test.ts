@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { userIdOf } from '#auth/principal.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { outcome, type Person, principalOf } from '#test/support/file-gateway.ts'
@@ -50,19 +51,16 @@ test('files of the folder and its subfolders are members', async () => {
   expect((await follow()).body).toMatchObject({ folder_id: folder })
   expect(await filenames()).toEqual(['a.txt', 'b.txt'])
   await gateway.settled()
-  const { results } = await gateway.search(
-    principalOf(ann),
-    {
-      collections: [name],
-      queries: ['b.txt'],
-      filters: [],
-      topK: 1,
-      scoreMin: null,
-      mode: 'hybrid',
-      rerank: null,
-    },
-    new AbortController().signal,
-  )
+  const signal = new AbortController().signal
+  const { results } = await gateway.search(createBackgroundContext(signal, principalOf(ann)), {
+    collections: [name],
+    queries: ['b.txt'],
+    filters: [],
+    topK: 1,
+    scoreMin: null,
+    mode: 'hybrid',
+    rerank: null,
+  })
   expect(results.map(({ filename }) => filename)).toEqual(['b.txt'])
 })
 

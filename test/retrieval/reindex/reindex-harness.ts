@@ -8,7 +8,7 @@ import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { createFiles, type Files } from '#files/tree.ts'
 import { createJobs, type JobTimings } from '#jobs/jobs.ts'
 import { AppError } from '#lib/errors.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
+import { createBackgroundContext, type RequestPrincipal } from '#lib/request-context.ts'
 import type { Collections } from '#retrieval/collections/collections.ts'
 import { createCollections } from '#retrieval/collections/create-collections.ts'
 import { UnreadableFile } from '#retrieval/extraction/unreadable.ts'
@@ -210,7 +210,8 @@ export async function startReindexHarness(
     async found(collection, query, mode = 'hybrid') {
       const params = { collections: [collection], queries: [query], filters: [], topK: 50, mode }
       const rest = { scoreMin: null, rerank: null }
-      const { results } = await search(ann, { ...params, ...rest }, AbortSignal.timeout(20_000))
+      const context = createBackgroundContext(AbortSignal.timeout(20_000), ann)
+      const { results } = await search(context, { ...params, ...rest })
       return results.map(({ fileId, text }) => `${fileId}: ${text}`)
     },
     async until(id, status) {

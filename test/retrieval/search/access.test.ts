@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import { searchTuning } from '#retrieval/search/hit-store.ts'
@@ -107,11 +108,9 @@ test.each([1, 2, 3, 4])('a search finds exactly what its caller may find: state 
 async function found(search: Search, caller: Caller, names: readonly string[], mode: SearchMode) {
   const request = { collections: names, queries: ['common words'], filters: [], mode }
   try {
-    const { results } = await search(
-      caller,
-      { ...request, topK: 50, scoreMin: null, rerank: null },
-      new AbortController().signal,
-    )
+    const context = createBackgroundContext(new AbortController().signal, caller)
+    const limits = { topK: 50, scoreMin: null, rerank: null }
+    const { results } = await search(context, { ...request, ...limits })
     return results.map(({ fileId, collection }) => `${fileId} in ${collection}`).toSorted()
   } catch (error) {
     return Object(error).kind

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import type { Embedders } from '#embedding/embedder.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import { createChunkTables } from '#retrieval/index/tables.ts'
 import { createSearch } from '#retrieval/search/create-search.ts'
 import { type SearchTuning, searchTuning } from '#retrieval/search/hit-store.ts'
@@ -112,11 +113,10 @@ async function ask(reader: (typeof readers)[number] | undefined, tuning: SearchT
   let [short, strange, found] = [0, 0, 0]
   for (const [query, vector] of queries) {
     const request = { collections: ['all'], queries: [query], filters: [], mode: 'vector' } as const
-    const { results } = await search(
-      { userId, groups: [] },
-      { ...request, topK: wanted, scoreMin: null, rerank: null },
-      new AbortController().signal,
-    )
+    const signal = new AbortController().signal
+    const context = createBackgroundContext(signal, { userId, groups: [] })
+    const limits = { topK: wanted, scoreMin: null, rerank: null }
+    const { results } = await search(context, { ...request, ...limits })
     if (results.length < wanted) short += 1
     strange += results.filter(({ chunk }) => !visibleIds.has(chunk.id)).length
     const nearest = new Set(nearestOf(visible, vector))

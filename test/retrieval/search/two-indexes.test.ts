@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from 'drizzle-orm'
 import { createLocalHashEmbedder } from '#embedding/local-hash.ts'
 import { AppError } from '#lib/errors.ts'
+import { createBackgroundContext } from '#lib/request-context.ts'
 import type { ChunkIndex } from '#retrieval/index/chunk.ts'
 import type { SearchRequest, SearchResponse } from '#retrieval/search/search.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
@@ -50,20 +51,17 @@ afterAll(async () => {
 const ann: Person = { subject: 'ann', groups: ['users'] }
 
 function search(request: Partial<SearchRequest>): Promise<SearchResponse> {
-  return gateway.search(
-    principalOf(ann),
-    {
-      collections: ['docs'],
-      queries: ['apples'],
-      filters: [],
-      topK: 50,
-      scoreMin: null,
-      mode: 'hybrid',
-      rerank: null,
-      ...request,
-    },
-    new AbortController().signal,
-  )
+  const signal = new AbortController().signal
+  return gateway.search(createBackgroundContext(signal, principalOf(ann)), {
+    collections: ['docs'],
+    queries: ['apples'],
+    filters: [],
+    topK: 50,
+    scoreMin: null,
+    mode: 'hybrid',
+    rerank: null,
+    ...request,
+  })
 }
 
 /** The results as `file:ordinal`. */
@@ -252,7 +250,7 @@ test('a failing reranker leaves the order unchanged', async () => {
 })
 
 test('a search ends when its signal aborts', async () => {
-  const left = AbortSignal.abort(new Error('the client disconnected'))
+  const aborted = AbortSignal.abort(new Error('the client disconnected'))
   const request: SearchRequest = {
     collections: ['docs'],
     queries: ['x'],
@@ -262,9 +260,9 @@ test('a search ends when its signal aborts', async () => {
     mode: 'hybrid',
     rerank: null,
   }
-  await expect(gateway.search(principalOf(ann), request, left)).rejects.toThrow(
-    'the client disconnected',
-  )
+  await expect(
+    gateway.search(createBackgroundContext(aborted, principalOf(ann)), request),
+  ).rejects.toThrow('the client disconnected')
 })
 
 test('a reindex that completes during a search does not fail the search', async () => {

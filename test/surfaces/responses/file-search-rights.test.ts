@@ -150,14 +150,14 @@ describe('an agent with collections', () => {
 describe('a search that fails', () => {
   const rows: [name: string, search: Search, told: string][] = [
     [
-      'if the user may see it',
+      'with an expected error',
       async () => {
         throw new AppError('service_unavailable', 'The search takes too long.')
       },
       'The search failed: The search takes too long.',
     ],
     [
-      'with an invalid query',
+      'with an unexpected error',
       async () => {
         throw new Error('relation "secret" does not exist')
       },
@@ -180,8 +180,8 @@ describe('a search that fails', () => {
       expect(searchOf(response)).toEqual({ status: 'failed', files: null })
       expect(response.status).toBe('completed')
       expect(told()).toBe(sentence)
-      const logged = failing.logLines.some((line) => line.includes('a search of files failed'))
-      expect(logged).toBe(sentence.includes('noted'))
+      const logged = failing.logLines.some((line) => line.includes('file search failed'))
+      expect(logged).toBe(sentence.includes('internal error'))
       await failing.stop()
     },
   )
