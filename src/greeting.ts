@@ -2,10 +2,10 @@ import { signDevelopmentToken } from './auth/tokens.ts'
 import { clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
 
-/** How long the token that is printed at the start is good: 30 days. */
+/** The validity of the printed token: 30 days. */
 const tokenValidS = 2_592_000
 
-/** For whoever starts without an identity provider: a request that works, ready to be pasted. */
+/** Printed at the start without an identity provider: a token and a working request. */
 export async function renderGreeting(config: Config, port: number): Promise<string> {
   const token = await signDevelopmentToken(config, {
     subject: 'dev',
@@ -16,8 +16,8 @@ export async function renderGreeting(config: Config, port: number): Promise<stri
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   const model = config.upstream.length === 0 ? 'demo' : '<a model of GET /v1/models>'
   return `
-Sluice answers on http://${host}:${port}. No identity provider is configured, so here is a
-development token; make others with: bun run token --sub NAME --groups a,b
+Sluice listens on http://${host}:${port}. No identity provider is configured, so this is a
+development token; create others with: bun run token --sub NAME --groups a,b
 
 curl -N http://${host}:${port}/v1/responses \\
   -H 'Authorization: Bearer ${token}' \\

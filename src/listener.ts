@@ -3,28 +3,27 @@ import type { Log } from './telemetry/log.ts'
 
 export type Server = Bun.Server<unknown>
 
-/** Where connections of clients come in. */
+/** The listening socket of a worker. */
 export type Listener = {
   readonly port: number
-  /** Requests whose answers were not given to the kernel whole. */
+  /** Requests whose responses were not written completely. */
   pendingRequests(): number
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): Promise<void>
 }
 
-/** How often it is looked whether descriptors are short. */
-const lookMs = 500
-/** So many looks outlast a burst, whose refused connections are closed one after the other. */
-const shortLooksMax = 4
-/** What is to be free for the database, files and threads; Bun ends the process without some. */
+const checkEveryMs = 500
+/** Consecutive failed checks before accepting stops; more than a burst of refused connections causes. */
+const failedChecksMax = 4
+/** Reserved for the database, files and threads; without any, Bun ends the process. */
 const spareDescriptors = 16
-/** Listening begins again when so many are free, so that it does not end again at once. */
+/** Free descriptors at which accepting resumes; the margin prevents flapping. */
 const resumeDescriptors = 2 * spareDescriptors
 
 /**
- * Listens, and lets go of clients when descriptors are short: first of those that wait for nothing,
- * and if that does not help, no more are let in until there is room. Bun would go on accepting up to
- * the limit and there, failing, use up a core. `listen` is given the port to listen on again.
+ * Listens, and sheds load when descriptors run out: first it closes idle connections, then it stops
+ * accepting until descriptors are free. Bun itself would accept up to the limit and then spin on
+ * failing accepts. `listen` gets the port when it listens again.
  */
 export function openListener(deps: {
   listen: (port?: number) => Server
@@ -33,39 +32,39 @@ export function openListener(deps: {
   const { listen, log } = deps
   const first = listen()
   const port = first.port ?? 0
-  /** Those that no longer listen have connections that go on. */
+  /** Including those that stopped listening and still have connections. */
   const servers = new Set([first])
   let listening: Server | null = first
-  let shortLooks = 0
+  let failedChecks = 0
 
   const pause = (server: Server) => {
     listening = null
-    shortLooks = 0
+    failedChecks = 0
     void server.stop(false).then(() => servers.delete(server))
-    log.warn('descriptors are short: no connections are accepted for the time being')
+    log.warn('descriptor limit reached, accepting paused')
   }
   const resume = () => {
     try {
       listening = listen(port)
       servers.add(listening)
-      log.info('connections are accepted again')
+      log.info('accepting resumed')
     } catch (error) {
-      log.error('the port cannot be listened on again', { port, error })
+      log.error('listening again failed', { port, error })
     }
   }
-  const look = () => {
+  const check = () => {
     if (listening === null) {
       if (canOpen(resumeDescriptors)) resume()
       return
     }
     if (canOpen(spareDescriptors)) {
-      shortLooks = 0
+      failedChecks = 0
       return
     }
     listening.closeIdleConnections()
-    if (++shortLooks >= shortLooksMax) pause(listening)
+    if (++failedChecks >= failedChecksMax) pause(listening)
   }
-  const timer = setInterval(look, lookMs)
+  const timer = setInterval(check, checkEveryMs)
 
   return {
     port,

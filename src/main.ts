@@ -7,8 +7,8 @@ import { openProcessLog } from './process-log.ts'
 import { engineFaults } from './speech/engines/registry.ts'
 import { StartError } from './start-error.ts'
 
-// `bun start` runs the supervisor, which runs this file again for each worker. What only one of
-// them needs is imported when its part is known: the supervisor stays small.
+// `bun start` runs the supervisor, which runs this file again for each worker. Each role imports only
+// what it needs, so the supervisor stays small.
 const isWorker = process.argv[2] === 'worker'
 const isFirstStart = process.argv[3] === 'first'
 
@@ -18,7 +18,7 @@ async function run(): Promise<number> {
   try {
     const loaded = loadConfigFromProcess([upstreamFaults, engineFaults])
     const { config, isDevelopment } = withDevelopmentDefaults(loaded)
-    return await runPart(config, { isDevelopment, hostWanted: loaded.host })
+    return await runRole(config, { isDevelopment, configuredHost: loaded.host })
   } catch (error) {
     const isForOperator =
       error instanceof ConfigError ||
@@ -29,9 +29,9 @@ async function run(): Promise<number> {
   }
 }
 
-async function runPart(
+async function runRole(
   config: Config,
-  start: { isDevelopment: boolean; hostWanted: string },
+  start: { isDevelopment: boolean; configuredHost: string },
 ): Promise<number> {
   const { log, flush } = openProcessLog(config)
   process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
@@ -39,10 +39,10 @@ async function runPart(
   try {
     if (isWorker) {
       const { serve } = await import('./worker.ts')
-      await serve(config, { log, greets: start.isDevelopment && isFirstStart })
+      await serve(config, { log, printGreeting: start.isDevelopment && isFirstStart })
       return 0
     }
-    if (start.hostWanted !== config.host) {
+    if (start.configuredHost !== config.host) {
       log.warn('no JWT_SECRET and no JWT_JWKS_URL: listening on loopback only', {
         host: config.host,
       })
@@ -54,24 +54,24 @@ async function runPart(
   }
 }
 
-/** Without an identity provider: a secret of our own, and nobody from outside. */
+/** Without an identity provider: a generated secret, and loopback only. */
 function withDevelopmentDefaults(config: Config): { config: Config; isDevelopment: boolean } {
   const { jwt } = config
   if (jwt.secret !== undefined || jwt.jwksUrl !== undefined) return { config, isDevelopment: false }
   const loopback = /^(127(\.\d+){3}|::1|localhost)$/
   const host = loopback.test(config.host) ? config.host : '127.0.0.1'
   return {
-    config: { ...config, host, jwt: { ...jwt, secret: openSecret(config) } },
+    config: { ...config, host, jwt: { ...jwt, secret: loadSecret(config) } },
     isDevelopment: true,
   }
 }
 
-function openSecret({ data }: Config): string {
+function loadSecret({ data }: Config): string {
   try {
     return loadOrCreateDevSecret(data)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`The development secret cannot be kept in ${data}: ${reason}`, {
+    throw new StartError(`The development secret cannot be stored in ${data}: ${reason}`, {
       cause: error,
     })
   }

@@ -3,13 +3,13 @@ import type { Config } from './config/schema.ts'
 import { createLineWriter } from './telemetry/line-writer.ts'
 import { createLog, type Log } from './telemetry/log.ts'
 
-/** The log of this process, on its stdout; `flush` before the process ends. */
+/** The log of this process on stdout; call `flush` before the process ends. */
 export function openProcessLog(config: Pick<Config, 'logLevel' | 'logFormat'>): {
   log: Log
   flush: () => Promise<void>
 } {
   const lines = createLineWriter(process.stdout, (count) =>
-    log.warn('log lines were dropped, because nobody read them', { count }),
+    log.warn('log lines dropped, stdout is not read', { count }),
   )
   const log = createLog({
     level: config.logLevel,

@@ -1,14 +1,13 @@
-/** Why the process cannot start, in one sentence for the operator. No secret in it. */
+/** Why the process cannot start, in one sentence for the operator, without secrets. */
 export class StartError extends Error {
   override readonly name = 'StartError'
 }
 
-/** The operator's sentence for a failed attempt to listen. */
 export function cannotListen(place: { host: string; port: number }, error: unknown): StartError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const reasons: Record<string, string> = {
     EADDRINUSE: 'it is in use by another process.',
-    EACCES: 'this user may not use it.',
+    EACCES: 'permission denied.',
     EADDRNOTAVAIL: 'this machine does not have this address.',
   }
   const reason = reasons[String(code)] ?? (error instanceof Error ? error.message : String(error))

@@ -6,120 +6,118 @@ import { sleep } from './lib/deadline.ts'
 import { cannotListen } from './start-error.ts'
 import type { Log } from './telemetry/log.ts'
 
-/** What a worker tells its supervisor, once: it serves, on this port. */
+/** Sent once by a worker, when it listens. */
 export type WorkerMessage = { type: 'ready'; port: number }
 
-/** Bun reads these once, when a process starts, so they are set for the workers here. */
-const processSwitches = {
-  // `fetch` runs 256 requests at a time by default; the others wait without a word.
+/** Bun reads these when a process starts, so the supervisor sets them for its workers. */
+const workerEnvironment = {
+  // By default `fetch` runs 256 requests at a time and queues the others.
   BUN_CONFIG_MAX_HTTP_REQUESTS: '65336',
 }
 
 const restartPauseMs = { first: 500, max: 30_000 }
-/** A worker that lived so long is not in a crash loop. */
+/** A worker that ran this long is not in a crash loop. */
 const healthyAfterMs = 60_000
-/** What a worker gets beyond its grace period, to tell its clients and to close what it has open. */
+/** Time beyond the grace period for a worker to end its streams and close. */
 const killAfterMs = 15_000
 /**
- * Signals that come closer together than this are one: with Ctrl-C the terminal signals the whole
- * process group, and npm and `bun run` each pass on what they got.
+ * Signals within this time count as one: Ctrl-C signals the whole process group, and npm and
+ * `bun run` each forward theirs.
  */
-const sameSignalMs = 1_000
+const signalDebounceMs = 1_000
 
-type Crew = {
+type Workers = {
   readonly log: Log
-  readonly workers: Set<Subprocess>
-  /** Where the next worker listens. */
+  readonly running: Set<Subprocess>
+  /** The port of the next worker. */
   port: number
   readonly stopping: AbortController
 }
 
-/** How a worker ended. */
-type Ending = {
+type WorkerExit = {
   wasReady: boolean
-  livedMs: number
+  uptimeMs: number
   code: number
   signal: Subprocess['signalCode']
 }
 
 /**
- * Runs the workers: starts them, starts a dead one again, passes SIGTERM and SIGINT on, and
- * resolves with the exit code of the whole. A second signal kills.
+ * Starts the workers, restarts dead ones, forwards SIGTERM and SIGINT, and resolves with the exit
+ * code. A second signal kills the workers.
  *
- * The first worker starts alone. What stops it before it ever served (no database, a data folder
- * in use) would stop every other and will not pass: it ends everything, and is told once.
+ * The first worker starts alone. If it fails before it listens (no database, data folder in use),
+ * every other worker would fail too, so the supervisor exits and the failure is reported once.
  */
 export async function supervise(config: Config, log: Log): Promise<number> {
   requireFreePort(config)
   const stopping = new AbortController()
-  const crew: Crew = { log, workers: new Set(), port: config.port, stopping }
-  stopOnSignals(crew, config.drain.graceMs)
+  const state: Workers = { log, running: new Set(), port: config.port, stopping }
+  stopOnSignals(state, config.drain.graceMs)
 
   const served = Promise.withResolvers<boolean>()
-  const first = live(crew, 'first', () => served.resolve(true))
+  const first = runWorker(state, 'first', () => served.resolve(true))
   void first.then(() => served.resolve(false))
   if (!(await served.promise)) {
     const { signal } = await first
-    // A worker that ends by itself has said why.
-    if (signal !== null) log.error('the worker was killed before it served', { signal })
+    if (signal !== null) log.error('first worker was killed before it listened', { signal })
     return stopping.signal.aborted ? 0 : 1
   }
   const othersCount = stopping.signal.aborted ? 0 : config.workers - 1
-  const others = Array.from({ length: othersCount }, () => live(crew, 'other'))
-  const peaceful = await Promise.all([first, ...others].map((life) => keepAlive(crew, life)))
-  return peaceful.every(Boolean) ? 0 : 1
+  const others = Array.from({ length: othersCount }, () => runWorker(state, 'other'))
+  const clean = await Promise.all([first, ...others].map((exit) => restartOnExit(state, exit)))
+  return clean.every(Boolean) ? 0 : 1
 }
 
-/** Starts a worker again whenever it ends; resolves to whether it ended well in the end. */
-async function keepAlive(crew: Crew, firstLife: Promise<Ending>): Promise<boolean> {
-  const { signal: stopped } = crew.stopping
+/** Restarts a worker whenever it exits; resolves at shutdown to whether it exited cleanly. */
+async function restartOnExit(state: Workers, firstExit: Promise<WorkerExit>): Promise<boolean> {
+  const { signal: stopped } = state.stopping
   let pauseMs = restartPauseMs.first
-  for (let life = firstLife; ; life = live(crew, 'other')) {
-    const { wasReady, livedMs, code, signal } = await life
-    // One that had nothing to lose may have been told before it could listen to signals.
+  for (let exit = firstExit; ; exit = runWorker(state, 'other')) {
+    const { wasReady, uptimeMs, code, signal } = await exit
+    // A starting worker may be signalled before it handles signals.
     if (stopped.aborted) return code === 0 || !wasReady
-    if (livedMs > healthyAfterMs) pauseMs = restartPauseMs.first
-    crew.log.error('worker ended and is started again', { code, signal, pause_ms: pauseMs })
+    if (uptimeMs > healthyAfterMs) pauseMs = restartPauseMs.first
+    state.log.error('worker exited, restarting', { code, signal, pause_ms: pauseMs })
     await sleep(pauseMs, stopped).catch(() => {})
     if (stopped.aborted) return true
     pauseMs = Math.min(pauseMs * 2, restartPauseMs.max)
   }
 }
 
-/** One worker from its start to its end. */
-async function live(
-  crew: Crew,
-  part: 'first' | 'other',
+/** Runs one worker process until it exits. */
+async function runWorker(
+  state: Workers,
+  role: 'first' | 'other',
   onReady: () => void = () => {},
-): Promise<Ending> {
+): Promise<WorkerExit> {
   const startedAt = performance.now()
   let wasReady = false
   const program = fileURLToPath(new URL('./main.ts', import.meta.url))
-  const worker = Bun.spawn([process.execPath, program, 'worker', part], {
-    env: childEnvironment({ ...processSwitches, PORT: String(crew.port) }),
+  const worker = Bun.spawn([process.execPath, program, 'worker', role], {
+    env: childEnvironment({ ...workerEnvironment, PORT: String(state.port) }),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc: ({ port }: WorkerMessage) => {
       wasReady = true
-      crew.port = port
+      state.port = port
       onReady()
     },
   })
-  crew.workers.add(worker)
+  state.running.add(worker)
   const code = await worker.exited
-  crew.workers.delete(worker)
-  const livedMs = performance.now() - startedAt
-  return { wasReady, livedMs, code, signal: worker.signalCode }
+  state.running.delete(worker)
+  const uptimeMs = performance.now() - startedAt
+  return { wasReady, uptimeMs, code, signal: worker.signalCode }
 }
 
-function stopOnSignals({ stopping, workers }: Crew, graceMs: number): void {
-  let toldAt = Number.POSITIVE_INFINITY
+function stopOnSignals({ stopping, running }: Workers, graceMs: number): void {
+  let signalledAt = Number.POSITIVE_INFINITY
   const signalAll = (signal: NodeJS.Signals) => {
-    for (const worker of workers) worker.kill(signal)
+    for (const worker of running) worker.kill(signal)
   }
   const stop = () => {
-    if (performance.now() - toldAt > sameSignalMs) return signalAll('SIGKILL')
+    if (performance.now() - signalledAt > signalDebounceMs) return signalAll('SIGKILL')
     if (stopping.signal.aborted) return
-    toldAt = performance.now()
+    signalledAt = performance.now()
     stopping.abort()
     signalAll('SIGTERM')
     setTimeout(signalAll, graceMs + killAfterMs, 'SIGKILL').unref()
@@ -128,7 +126,7 @@ function stopOnSignals({ stopping, workers }: Crew, graceMs: number): void {
   process.on('SIGINT', stop)
 }
 
-/** Workers that share a port would share it with another gateway as well, without a word. */
+/** Workers use SO_REUSEPORT, which would silently share the port with another gateway. */
 function requireFreePort({ host, port }: Config): void {
   try {
     Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)

@@ -9,25 +9,25 @@ import { cannotListen } from './start-error.ts'
 import type { WorkerMessage } from './supervisor.ts'
 import type { Log } from './telemetry/log.ts'
 
-/** How often a stopping worker looks whether its work is over. */
-const drainLookMs = 25
-/** How long the start waits for the model lists of the upstreams. */
+/** How often a draining worker checks for remaining work. */
+const drainCheckMs = 25
+/** How long the start waits for the first model lists of the upstreams. */
 const firstListsMs = 1_000
-/** How long the last bytes of ended streams may take to leave. */
+/** How long the last bytes of ended streams may take. */
 const flushMs = 1_000
-/** Clients that send their request slower than this are cut off. */
+/** The idle timeout of a connection while it sends a request. */
 const idleTimeoutS = 30
-/** Far above any configured limit: the limit itself answers in our own error shape. */
+/** Above any configured limit, which is enforced with our own error. */
 const bodyBytesMax = Number.MAX_SAFE_INTEGER
 
-/** One serving process: opens everything, listens, and ends when it is told to stop. */
+/** Runs one worker: starts the services, listens, and drains when asked to stop. */
 export async function serve(
   config: Config,
-  { log, greets }: { log: Log; greets: boolean },
+  { log, printGreeting }: { log: Log; printGreeting: boolean },
 ): Promise<void> {
-  const toldToStop = hearStop()
+  const stopRequested = waitForStop()
   let draining = false
-  // The database opens, the embedded one on a thread of its own, while this one loads the program.
+  // The database opens while the program loads; the embedded one on its own thread.
   const [database, { startServices }, { buildApp }] = await Promise.all([
     openDatabase({
       databaseUrl: config.databaseUrl,
@@ -38,25 +38,29 @@ export async function serve(
     import('./modules.ts'),
     import('./app.ts'),
   ])
-  const deps = await startServices(config, { log, draining: () => draining, database })
-  // Whoever asks first shall see the models; an upstream that hangs does not hold up the rest.
-  await Promise.race([deps.catalogue.asked, Bun.sleep(firstListsMs)])
-  const app = buildApp(deps)
-  const listener = openListener({ listen: (port) => listen(app, deps, port), log })
+  const services = await startServices(config, { log, draining: () => draining, database })
+  // The first requests should see the models; an unresponsive upstream does not delay the start.
+  await Promise.race([services.catalogue.asked, Bun.sleep(firstListsMs)])
+  const app = buildApp(services)
+  const listener = openListener({ listen: (port) => listen(app, services, port), log })
   const { port } = listener
-  tellSupervisor({ type: 'ready', port })
+  notifySupervisor({ type: 'ready', port })
   log.info('listening', { host: config.host, port, database: database.kind })
-  if (greets) process.stderr.write(await renderGreeting(config, port))
+  if (printGreeting) process.stderr.write(await renderGreeting(config, port))
 
-  await toldToStop
+  await stopRequested
   draining = true
-  await drain(listener, deps)
-  await deps.close()
+  await drain(listener, services)
+  await services.close()
   log.info('stopped')
 }
 
-function listen(app: ReturnType<typeof buildApp>, deps: StartedServices, port?: number): Server {
-  const { config, log } = deps
+function listen(
+  app: ReturnType<typeof buildApp>,
+  services: StartedServices,
+  port?: number,
+): Server {
+  const { config, log } = services
   try {
     const { server } = app.listen({
       hostname: config.host,
@@ -64,10 +68,10 @@ function listen(app: ReturnType<typeof buildApp>, deps: StartedServices, port?: 
       reusePort: config.workers > 1,
       idleTimeout: idleTimeoutS,
       maxRequestBodySize: bodyBytesMax,
-      // In development mode Bun prints what we already log.
+      // In development mode Bun prints errors that are already logged.
       development: false,
       error: (error) => {
-        log.debug('a connection was ended', { error })
+        log.debug('connection failed', { error })
         return new Response(null, { status: 500 })
       },
     })
@@ -78,28 +82,27 @@ function listen(app: ReturnType<typeof buildApp>, deps: StartedServices, port?: 
   }
 }
 
-/** Lets what runs finish, within the grace period; then tells the rest, and lets go of it. */
-async function drain(listener: Listener, deps: StartedServices): Promise<void> {
-  const { config, inference, log, runs, sockets } = deps
+/** Waits for running work within the grace period, then aborts the rest. */
+async function drain(listener: Listener, services: StartedServices): Promise<void> {
+  const { config, inference, log, runs, sockets } = services
   runs.drain()
   sockets.drain()
-  // A request is pending until the last byte of its answer was given to the kernel.
+  // A request is pending until the last byte of its response was written.
   const running = () =>
     Math.max(listener.pendingRequests(), inference.running(), runs.running(), sockets.busy())
   log.info('stopping', { running: running(), grace_ms: config.drain.graceMs })
   await untilIdle(running, config.drain.graceMs)
   inference.stopAll(new AppError('draining', 'The server is shutting down.'))
   await untilIdle(running, flushMs)
-  if (running() > 0) log.warn('requests were cut off', { running: running() })
+  if (running() > 0) log.warn('requests aborted at shutdown', { running: running() })
   await listener.close()
 }
 
 /**
- * SIGTERM, SIGINT, or the end of the supervisor: a worker never outlives it. Whoever signals the
- * whole process group tells a worker twice, so repeating it changes nothing; killing is the
- * supervisor's to decide.
+ * Resolves at SIGTERM, SIGINT, or when the supervisor exits. Repeated signals change nothing, since
+ * a signal to the process group arrives twice; only the supervisor kills.
  */
-function hearStop(): Promise<void> {
+function waitForStop(): Promise<void> {
   return new Promise((resolve) => {
     process.on('SIGTERM', () => resolve())
     process.on('SIGINT', () => resolve())
@@ -109,9 +112,9 @@ function hearStop(): Promise<void> {
 
 async function untilIdle(running: () => number, limitMs: number): Promise<void> {
   const endsAt = performance.now() + limitMs
-  while (running() > 0 && performance.now() < endsAt) await Bun.sleep(drainLookMs)
+  while (running() > 0 && performance.now() < endsAt) await Bun.sleep(drainCheckMs)
 }
 
-function tellSupervisor(message: WorkerMessage): void {
+function notifySupervisor(message: WorkerMessage): void {
   process.send?.(message)
 }

@@ -113,10 +113,10 @@ test('clients that only hold connections open cost others theirs for a while, an
     const socket = connect(gateway.port(), '127.0.0.1')
     return socket.on('error', () => {})
   })
-  await gateway.logged('descriptors are short: no connections are accepted for the time being')
+  await gateway.logged('descriptor limit reached, accepting paused')
   await expect(openSocket(gateway.port(), '')).rejects.toThrow('ECONNREFUSED')
   for (const idler of idlers) idler.destroy()
-  await gateway.logged('connections are accepted again')
+  await gateway.logged('accepting resumed')
 
   upstream?.release()
   expect(await stream).toContain('data: [DONE]')

@@ -23,7 +23,7 @@ test('a worker that is killed is started again, on the same port, and serves', a
   const firstPort = port()
   const [killed] = childrenOf(gateway.pid)
   killProcess(killed)
-  const line = await gateway.logged('worker ended and is started again')
+  const line = await gateway.logged('worker exited, restarting')
   expect(line).toMatchObject({ level: 'error', signal: 'SIGKILL' })
   await gateway.logged('listening', 2)
   expect(port()).toBe(firstPort)
@@ -140,7 +140,7 @@ test.skipIf(serverUrl === undefined)(
         expect(await connection.readToEnd('/v1/responses', token, body)).toContain('data: [DONE]')
       }
       expect(
-        gateway.log().filter(({ message }) => message === 'worker ended and is started again'),
+        gateway.log().filter(({ message }) => message === 'worker exited, restarting'),
       ).toHaveLength(1)
     } finally {
       await stopProcesses()
