@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
+import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import { contradictions } from './contradictions.ts'
 import { type Config, type ConfigSource, configSchema } from './schema.ts'
@@ -58,7 +59,7 @@ export function loadConfig(environment: Environment, checks: readonly ConfigChec
   readKeyVariables(usable, environment, faults)
   faults.push(...contradictions(usable), ...checks.flatMap((check) => [...check(usable)]))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
-  return usable
+  return deepFreeze(usable)
 }
 
 /** A copy that may be shown: every secret that is set reads "[redacted]". */
