@@ -1,5 +1,5 @@
+import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { parseDocument, parseImage } from './parse-media.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import { searchResultBlock, textBlock, toolReferenceBlock } from './schema/input-blocks.ts'

@@ -1,7 +1,7 @@
+import { quote } from '#api/read-object.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
 import { classifyMediaUrl } from '#surfaces/media-url.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import {
   anyBase64Source,

@@ -1,6 +1,6 @@
+import { quote } from '#api/read-object.ts'
 import type { ContentPart, RequestItem } from '#inference/request.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { parseContent, parsePart, parseTexts, unsupportedBlock } from './parse-content.ts'
 import { parseRedactedThinking, parseThinking } from './parse-thinking.ts'
 import { createReader, invalidField, readType } from './read-object.ts'

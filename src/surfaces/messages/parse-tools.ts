@@ -1,6 +1,6 @@
+import { quote } from '#api/read-object.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import { customTool, forcedToolChoice, toolChoiceFields } from './schema/request.ts'
 

@@ -1,5 +1,5 @@
+import { createReaders } from '#api/read-object.ts'
 import { AppError } from '#lib/errors.ts'
-import { createReaders } from '#surfaces/read-object.ts'
 
 /** `predicate` completes the message that begins with the path of the field: `must be a string`. */
 export function invalidField(path: string, predicate: string): AppError {

@@ -1,4 +1,5 @@
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
+import { quote } from '#api/read-object.ts'
 import { deleted, listExample, listOf } from '#api/shapes.ts'
 import type { Config } from '#config/schema.ts'
 import { AppError } from '#lib/errors.ts'
@@ -8,7 +9,6 @@ import type { StoredItem } from '#responses/response.ts'
 import type { Sealer } from '#sealing/sealer.ts'
 import { createSeals } from '#sealing/seals.ts'
 import { conversationFull } from '#surfaces/generation-errors.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { type HistorySources, noHistory } from './history.ts'
 import {
   addItems,

@@ -1,8 +1,8 @@
+import { quote } from '#api/read-object.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 import { isTerminal, type StoredItem } from '#responses/response.ts'
 import type { Chain } from '#responses/stored.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { createReader, invalidField } from './read-object.ts'
 import { historyFields } from './schema/request.ts'
 

@@ -1,9 +1,9 @@
+import { quote } from '#api/read-object.ts'
 import type { ApprovedCall, McpHistory, McpTool } from '#hosted-tools/mcp/request.ts'
 import { mcpToolName } from '#hosted-tools/mcp/request.ts'
 import type { RequestItem } from '#inference/request.ts'
 import { isRecord } from '#lib/json.ts'
 import type { Passage } from '#retrieval/file-search/passages.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { createFileSearchItems } from './parse-file-search.ts'
 import { createReader, invalidField } from './read-object.ts'
 import {

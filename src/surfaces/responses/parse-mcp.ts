@@ -1,3 +1,4 @@
+import { quote } from '#api/read-object.ts'
 import type {
   ApprovalRule,
   McpChoice,
@@ -6,7 +7,6 @@ import type {
   ToolFilter,
 } from '#hosted-tools/mcp/request.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import type { ResponseEcho } from './schema/request.ts'
 import {

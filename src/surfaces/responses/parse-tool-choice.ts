@@ -1,6 +1,6 @@
+import { quote } from '#api/read-object.ts'
 import type { Tool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { quote } from '#surfaces/read-object.ts'
 import type { ParsedTools } from './parse-tools.ts'
 import { createReader, invalidField, readType } from './read-object.ts'
 import type { CreateResponse } from './schema/request.ts'

@@ -1,5 +1,5 @@
+import { createReaders } from '#api/read-object.ts'
 import { AppError } from '#lib/errors.ts'
-import { createReaders } from '#surfaces/read-object.ts'
 
 /** `predicate` completes the sentence that begins with the field: `must not be empty`. */
 export function invalidField(param: string, predicate: string): AppError {

@@ -10,7 +10,7 @@ import {
   string,
   stringOr,
   typed,
-} from '#surfaces/request-schema.ts'
+} from '#api/request-schema.ts'
 
 /** The content blocks of the messages of a request. */
 

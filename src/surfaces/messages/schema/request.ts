@@ -12,7 +12,7 @@ import {
   type ShallowStatic,
   string,
   stringOr,
-} from '#surfaces/request-schema.ts'
+} from '#api/request-schema.ts'
 import { inputBlock, textBlock } from './input-blocks.ts'
 
 /** The request bodies and headers of the Messages API: the only description of their fields. */

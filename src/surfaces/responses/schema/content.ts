@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import { expecting, object, oneOf, optional, string, stringOr } from '#surfaces/request-schema.ts'
+import { expecting, object, oneOf, optional, string, stringOr } from '#api/request-schema.ts'
 
 /** The content parts of messages and tool outputs. */
 

@@ -1,5 +1,5 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { oneOf } from '#surfaces/request-schema.ts'
+import { oneOf } from '#api/request-schema.ts'
 import { hostedStages } from '#surfaces/responses/items/hosted-tool.ts'
 import { annotation, logprobs, outputItem, outputPart, summaryPart } from './output-items.ts'
 import { responseObject } from './response-object.ts'

@@ -10,7 +10,7 @@ import {
   optional,
   string,
   typed,
-} from '#surfaces/request-schema.ts'
+} from '#api/request-schema.ts'
 import { stringOrParts } from './content.ts'
 
 /** The input items of a request, which are also the items of a conversation. */

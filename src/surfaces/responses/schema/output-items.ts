@@ -1,7 +1,7 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { ofOtherType } from '#api/described.ts'
+import { oneOf } from '#api/request-schema.ts'
 import { nullable } from '#api/shapes.ts'
-import { oneOf } from '#surfaces/request-schema.ts'
 
 /** The output items of a response. */
 

@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox'
-import type { Frozen } from '#lib/frozen.ts'
 import {
   anyObject,
   arrayOf,
@@ -16,7 +15,8 @@ import {
   string,
   stringOr,
   typed,
-} from '#surfaces/request-schema.ts'
+} from '#api/request-schema.ts'
+import type { Frozen } from '#lib/frozen.ts'
 import { inputItem } from './input-items.ts'
 import { tool, toolChoice, toolName } from './tools.ts'
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { oneOf } from '#api/request-schema.ts'
 import { nullable } from '#api/shapes.ts'
 import type { Frozen } from '#lib/frozen.ts'
-import { oneOf } from '#surfaces/request-schema.ts'
 import { storedItem } from './input-items.ts'
 import { outputItem } from './output-items.ts'
 import { responseEcho } from './request.ts'

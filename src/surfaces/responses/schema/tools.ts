@@ -13,7 +13,7 @@ import {
   optional,
   string,
   typed,
-} from '#surfaces/request-schema.ts'
+} from '#api/request-schema.ts'
 
 /** The tools of a request, and `tool_choice`. */
 

@@ -1,9 +1,9 @@
+import { quote } from '#api/read-object.ts'
 import type { Config } from '#config/schema.ts'
 import { readJsonText } from '#http/body.ts'
 import { renderError } from '#http/error-envelope.ts'
 import { AppError, toAppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { quote } from '#surfaces/read-object.ts'
 import { invalidField } from '#surfaces/responses/read-object.ts'
 
 /** A frame of the client. `streamId` is the client's name for the request; its events repeat it. */

@@ -55,11 +55,17 @@ export const typed = (type: string, options: ObjectOptions = {}) =>
   object({ type: Type.Literal(type) }, options)
 
 export function optional<T extends TSchema>(schema: T): TOptional<TUnion<[T, TNull]>> {
-  const { description, [expectation]: expected, ...bare } = schema as TSchema & Expecting
+  const {
+    description,
+    default: fallback,
+    [expectation]: expected,
+    ...bare
+  } = schema as TSchema & Expecting
   const variants: readonly TSchema[] = Array.isArray(bare['anyOf']) ? bare['anyOf'] : [bare]
   const choices = '$id' in schema ? [schema] : variants
   const options: SchemaOptions & Expecting = {
     ...(description === undefined || '$id' in schema ? {} : { description }),
+    ...(fallback === undefined ? {} : { default: fallback }),
     ...(expected === undefined ? {} : { [expectation]: expected }),
   }
   const nullable: TSchema = Type.Union([...choices, Type.Null()], options)
