@@ -49,7 +49,7 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
     }).catch((error) => error)
     expect(failure.statusCode).toBe(502)
     // One of the providers shows the message only of errors with a `param`.
-    expect(failure.responseBody).toContain('as it was asked to')
+    expect(failure.responseBody).toContain('as requested')
   })
 
   test('delivers the output before a failure, then the failure', async () => {
@@ -64,7 +64,7 @@ describe.each(['openai', 'responses'] as const)('the provider of the AI SDK: %s'
     let text = ''
     for await (const part of stream) if (part.type === 'text-delta') text += part.text
     expect(text).toStartWith('These words arrive')
-    expect(JSON.stringify(errors)).toContain('as it was asked to')
+    expect(JSON.stringify(errors)).toContain('as requested')
   })
 
   test('can be aborted', async () => {

@@ -210,7 +210,7 @@ describe('the AI SDK', () => {
     expect([missing.statusCode, missing.message]).toEqual([404, 'model: nope'])
     const broken = await fail('demo-fail')
     expect(broken.statusCode).toBe(502)
-    expect(broken.message).toContain('as it was asked to')
+    expect(broken.message).toContain('as requested')
     world.upstream.answer(errorAnswer(529, 'overloaded_error', 'Busy.'))
     const busy = await fail('messages')
     expect([busy.statusCode, busy.message, busy.isRetryable]).toEqual([529, 'Busy.', true])
@@ -228,7 +228,7 @@ describe('the AI SDK', () => {
     let text = ''
     for await (const part of stream) if (part.type === 'text-delta') text += part.text
     expect(text).toStartWith('These words arrive')
-    expect(JSON.stringify(errors)).toContain('as it was asked to')
+    expect(JSON.stringify(errors)).toContain('as requested')
   })
 
   test('reports truncated output and a refusal', async () => {

@@ -112,7 +112,7 @@ describe.each(sdks)('the package $sdk', ({ Sdk }) => {
     expect(text).toStartWith('These words arrive')
     expect(midway).toBeInstanceOf(Sdk.APIError)
     expect(midway.error.error.type).toBe('api_error')
-    expect(midway.message).toContain('as it was asked to')
+    expect(midway.message).toContain('as requested')
   })
 
   test('retries retryable errors', async () => {

@@ -60,7 +60,7 @@ describe.each(sdkMatrix)('the package $sdk over a $kind upstream', (row) => {
       .catch((error) => error)
     if (kind === 'chat' || kind === 'responses') {
       expect(answer).toBeInstanceOf(Sdk.BadRequestError)
-      expect(answer.message).toContain('the last message must be one of the user')
+      expect(answer.message).toContain('the last message must be from the user')
     } else {
       expect(answer.stop_reason).toBe('end_turn')
       if (kind === 'messages') expect(world.asked()['messages']).toEqual(messages)

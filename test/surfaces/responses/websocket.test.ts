@@ -100,7 +100,7 @@ describe('a response over a WebSocket', () => {
         error: {
           type: 'upstream_error',
           code: 'upstream_error',
-          message: 'The demo upstream failed before its first word, as it was asked to.',
+          message: 'The demo upstream failed before its first word, as requested.',
           param: null,
         },
       },
