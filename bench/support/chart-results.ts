@@ -36,10 +36,10 @@ function eventsChart(
     return `${name}: ${described.join(', ')}.`
   })
   return {
-    title: `CPU of one event, ${formatPair(pair)}`,
+    title: `CPU per event, ${formatPair(pair)}`,
     description:
-      `CPU time for one event of a stream at ${pace} events/s, against the number of ` +
-      `streams, beside nginx which passes bytes on. ${values.join(' ')}`,
+      `CPU per event of streams at ${pace} events/s, against the number of streams, ` +
+      `beside nginx, which copies bytes. ${values.join(' ')}`,
     xLabel: `streams, ${pace} events/s each`,
     yLabel: 'CPU per event, µs',
     xScale: 'values',
