@@ -12,7 +12,7 @@ import { vosk } from './vosk.ts'
  * The engine kinds, by the `kind` of an `[[engine]]`. Configuration checks and the doctor derive from
  * this list: a new kind is one file or folder here and one line below.
  */
-const engineKinds: Readonly<Record<string, EngineKind>> = {
+export const engineKinds: Readonly<Record<string, EngineKind>> = {
   exec,
   vosk,
   'openai-realtime': openAiRealtime,

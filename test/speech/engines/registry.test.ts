@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { EngineConfig } from '#config/schema.ts'
-import { engineFaults } from '#speech/engines/registry.ts'
+import { engineFaults, engineKinds } from '#speech/engines/registry.ts'
 import { engineConfig } from '#test/support/engine-session.ts'
 
 const url = 'ws://127.0.0.1:2700'
@@ -35,4 +37,18 @@ test('a server requires a URL, a program a command, and the demo neither', () =>
   expect(faultsOf({ kind: 'exec', command: ['recogniser'] })).toEqual([])
   expect(faultsOf({ kind: 'exec' })).toEqual(['engine.0.command: a program is needed.'])
   expect(faultsOf({ kind: 'demo' })).toEqual([])
+})
+
+test('docs/speech.md lists every engine kind with its dialects', () => {
+  const guide = readFileSync(join(import.meta.dir, '../../../docs/speech.md'), 'utf8')
+  const rows = new Map(
+    [...guide.matchAll(/^\| `([a-z-]+)` \| (.+) \|$/gm)].map(([, kind = '', text = '']) => [
+      kind,
+      text,
+    ]),
+  )
+  expect([...rows.keys()].toSorted()).toEqual(Object.keys(engineKinds).toSorted())
+  for (const [kind, { dialects = [] }] of Object.entries(engineKinds)) {
+    for (const dialect of dialects) expect(rows.get(kind)).toContain(`\`${dialect}\``)
+  }
 })
