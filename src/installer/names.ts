@@ -93,7 +93,7 @@ export function isFromSource(installed: InstalledModel, source: Source): boolean
   return installed.source === origin || installed.source.startsWith(`${origin}@`)
 }
 
-/** Whether the installed files are those of the source, as far as its hashes and revision tell. */
+/** Whether the installed files are those of the source, according to its hashes and revision. */
 export function isCurrent(installed: InstalledModel, { revision, files }: ResolvedSource): boolean {
   const hashes = new Map(installed.files.map(({ path, sha256 }) => [withoutVersion(path), sha256]))
   if (hashes.size !== files.length) return false

@@ -54,7 +54,7 @@ export type JobHandler = {
   readonly concurrencyMax: number
   /**
    * Runs the job. A throw schedules a retry with exponential backoff, until `attemptsMax`. A job
-   * whose worker died runs again elsewhere, so it must be idempotent. `signal` aborts when the
+   * whose worker died runs again, so it must be idempotent. `signal` aborts when the
    * worker stops or loses the lease.
    */
   run(job: RunningJob): Promise<void>

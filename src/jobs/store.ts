@@ -24,7 +24,7 @@ export function createJobStore({ drizzle }: Pick<Database, 'drizzle'>) {
   const isHeld = ({ id, claim }: JobLease) => sql`id = ${id}::uuid and locked_by = ${claim}::uuid`
   return {
     /**
-     * Locks the row of a waiting job even if it does not change it, so that nobody claims the job
+     * Locks the row of a waiting job even if it does not change it, so that no worker claims the job
      * before the caller's transaction commits: the handler sees what the job was added for.
      */
     async add(transaction: Transaction, added: NewJob): Promise<void> {

@@ -62,7 +62,7 @@ export function createEventLog(options: { last: number; charsMax: number }): Eve
   const isFull = () =>
     chars > options.charsMax && segments[0] !== undefined && isNeeded(segments[0])
   const evict = () => {
-    // The newest segment stays, whatever its size: every reader that keeps up reads it next.
+    // The newest segment stays regardless of its size: current readers read it next.
     while (chars > options.charsMax && segments.length > 1 && !isFull()) {
       chars -= segments.shift()?.frames.length ?? 0
     }

@@ -200,7 +200,7 @@ export class LocalRun implements ResponseRun {
     this.#heartbeatTimer.unref()
   }
 
-  /** A pending response opens for its watchers; without any there is nobody to send a frame to. */
+  /** A pending response opens for its watchers; without watchers no frame is sent. */
   #heartbeat(): void {
     const remainingMs = this.#lastFrameAt + this.#deps.heartbeatMs - performance.now()
     try {

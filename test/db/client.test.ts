@@ -33,7 +33,7 @@ async function groupNames(database: Database): Promise<string[]> {
 }
 
 /** The message of a failed start. */
-async function refusal(starting: Promise<Database>): Promise<string> {
+async function startErrorOf(starting: Promise<Database>): Promise<string> {
   const error = await starting.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -102,27 +102,30 @@ describe('a database', () => {
 
   test('delivers notifications to the listeners of their channel', async () => {
     const database = await open(await newPlace())
-    const heard: string[] = []
-    const listener = { onMessage: (payload: string) => heard.push(payload), onGap: () => {} }
+    const received: string[] = []
+    const listener = { onMessage: (payload: string) => received.push(payload), onGap: () => {} }
     await database.listen('first', listener)
-    await database.listen('second', { ...listener, onMessage: () => heard.push('wrong channel') })
+    await database.listen('second', {
+      ...listener,
+      onMessage: () => received.push('wrong channel'),
+    })
     await database.notify('first', 'with: a colon')
     await database.notify('first', '')
-    await until(() => heard.length === 2)
-    expect(heard).toEqual(['with: a colon', ''])
+    await until(() => received.length === 2)
+    expect(received).toEqual(['with: a colon', ''])
   })
 
   test('keeps delivering after a listener has thrown', async () => {
     const database = await open(await newPlace())
-    const heard: string[] = []
+    const received: string[] = []
     const failing = () => {
       throw new Error('listener')
     }
     await database.listen('news', { onMessage: failing, onGap: failing })
-    await database.listen('news', { onMessage: (text) => heard.push(text), onGap: () => {} })
+    await database.listen('news', { onMessage: (text) => received.push(text), onGap: () => {} })
     await database.notify('news', 'one')
-    await until(() => heard.length === 1)
-    expect(heard).toEqual(['one'])
+    await until(() => received.length === 1)
+    expect(received).toEqual(['one'])
   })
 
   test('refuses to start on the tables of a newer version', async () => {
@@ -132,7 +135,7 @@ describe('a database', () => {
       sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('x', 99999999999999)`,
     )
     await database.close()
-    expect(await refusal(open(place))).toContain('a newer version of this program')
+    expect(await startErrorOf(open(place))).toContain('a newer version of this program')
   })
 
   test('rejects queries after it is closed', async () => {
@@ -144,22 +147,24 @@ describe('a database', () => {
 
 describe('an unreachable server', () => {
   test('is named in the error without its password', async () => {
-    const sentence = await refusal(
+    const message = await startErrorOf(
       open({ databaseUrl: 'postgres://user:hunter2@127.0.0.1:1/sluice', dataFolder: '/nowhere' }),
     )
-    expect(sentence).toContain('PostgreSQL at 127.0.0.1:1 cannot be used')
-    expect(sentence).not.toContain('hunter2')
+    expect(message).toContain('PostgreSQL at 127.0.0.1:1 cannot be used')
+    expect(message).not.toContain('hunter2')
   })
 
   test('fails after a timeout if it never responds', async () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     const databaseUrl = `postgres://user@127.0.0.1:${silent.port}/sluice`
-    expect(await refusal(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain('no response')
+    expect(await startErrorOf(open({ databaseUrl, dataFolder: '/nowhere' }))).toContain(
+      'no response',
+    )
   }, 60_000)
 
   test('requires a URL', async () => {
-    const sentence = await refusal(open({ databaseUrl: 'nonsense', dataFolder: '/nowhere' }))
-    expect(sentence).toBe('DATABASE_URL is not a PostgreSQL URL.')
+    const message = await startErrorOf(open({ databaseUrl: 'nonsense', dataFolder: '/nowhere' }))
+    expect(message).toBe('DATABASE_URL is not a PostgreSQL URL.')
   })
 })
 
@@ -183,30 +188,30 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
   test('delivers notifications between processes', async () => {
     const place = await newPlace()
     const [sender, receiver] = [await open(place), await open(place)]
-    const heard: string[] = []
-    await receiver.listen('news', { onMessage: (text) => heard.push(text), onGap: () => {} })
+    const received: string[] = []
+    await receiver.listen('news', { onMessage: (text) => received.push(text), onGap: () => {} })
     await sender.notify('news', 'one')
-    await until(() => heard.length === 1)
-    expect(heard).toEqual(['one'])
+    await until(() => received.length === 1)
+    expect(received).toEqual(['one'])
   })
 
   test('is used again after an outage, and listeners are notified of the gap', async () => {
     const { database, proxy } = await openThroughProxy()
-    const heard: string[] = []
+    const received: string[] = []
     await database.listen('news', {
-      onMessage: (text) => heard.push(text),
-      onGap: () => heard.push('gap'),
+      onMessage: (text) => received.push(text),
+      onGap: () => received.push('gap'),
     })
-    await database.listen('other', { onMessage: () => {}, onGap: () => heard.push('other gap') })
+    await database.listen('other', { onMessage: () => {}, onGap: () => received.push('other gap') })
     await proxy.goDown()
     await expect(database.ping()).rejects.toThrow()
     await expect(Promise.all([database.ping(), database.ping()])).rejects.toThrow()
     await proxy.comeUp()
-    await until(() => heard.length === 2)
-    expect(heard).toEqual(['gap', 'other gap'])
+    await until(() => received.length === 2)
+    expect(received).toEqual(['gap', 'other gap'])
     await database.notify('news', 'after')
-    await until(() => heard.length === 3)
-    expect(heard).toEqual(['gap', 'other gap', 'after'])
+    await until(() => received.length === 3)
+    expect(received).toEqual(['gap', 'other gap', 'after'])
     await proxy.stop()
   })
 
@@ -284,7 +289,7 @@ describe.skipIf(serverUrl === undefined)('a PostgreSQL server', () => {
     await onServer(`create role ${role} login password 'guest'`)
     url.username = role
     url.password = 'guest'
-    expect(await refusal(open({ ...place, databaseUrl: url.href }))).toContain('pgvector')
+    expect(await startErrorOf(open({ ...place, databaseUrl: url.href }))).toContain('pgvector')
     await onServer(`drop role ${role}`)
   })
 })

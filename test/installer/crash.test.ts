@@ -39,8 +39,8 @@ const slowly = { pace: { bytes: 20_000, everyMs: 20 } }
 
 function taskFor(url: string) {
   const source = { kind: 'url' as const, url, sha256: sha256Of(content) }
-  const wish: InstallRequest = { model: 'org/killed', source, allowsUnsafe: false }
-  return { place, folder, settings, wish }
+  const request: InstallRequest = { model: 'org/killed', source, allowsUnsafe: false }
+  return { place, folder, settings, request }
 }
 
 /** The installed model on the disk, with the hash of its file. */
@@ -60,7 +60,7 @@ test('workers that are killed repeatedly complete the download with the right ha
     const process = startInstallProcess(downloadId === undefined ? task : { ...task, downloadId })
     const killedAt = await process.until(({ bytesCompleted }) => bytesCompleted > standing)
     await process.kill()
-    for (const { bytesCompleted } of process.told)
+    for (const { bytesCompleted } of process.updates)
       expect(bytesCompleted).toBeGreaterThanOrEqual(standing)
     standing = killedAt.bytesCompleted
     downloadId = killedAt.id
@@ -74,7 +74,7 @@ test('workers that are killed repeatedly complete the download with the right ha
   const end = await last.until(({ status }) => status === 'completed')
   expect(await last.exited).toBe(0)
   expect(end).toMatchObject({ attempts: 3, bytesCompleted: content.length, error: null })
-  const bytes = last.told.map(({ bytesCompleted }) => bytesCompleted)
+  const bytes = last.updates.map(({ bytesCompleted }) => bytesCompleted)
   expect(bytes).toEqual(bytes.toSorted((a, b) => a - b))
   const asked = origin.questions.slice(questions).filter(({ method }) => method === 'GET')
   const starts = asked.map(({ headers }) =>

@@ -80,9 +80,12 @@ test('a model without a hash is installed as not verified', async () => {
 
 test('a current model is not downloaded again', async () => {
   const content = ggufOf(1_000)
-  const wish = { model: fixture.origin.put('/files/same.gguf', content), sha256: sha256Of(content) }
-  await worker.until((await worker.install(wish))['download_id'], 'completed')
-  const again = await worker.send('POST /downloads', wish)
+  const request = {
+    model: fixture.origin.put('/files/same.gguf', content),
+    sha256: sha256Of(content),
+  }
+  await worker.until((await worker.install(request))['download_id'], 'completed')
+  const again = await worker.send('POST /downloads', request)
   expect(again.status).toBe(200)
   expect(again.body).toMatchObject({ status: 'already_installed', model: { name: 'same' } })
 })
@@ -105,9 +108,12 @@ test('a new revision replaces the old one when it is complete', async () => {
 
 test('a second start returns the active download; another source is rejected', async () => {
   const content = ggufOf(4_000_000)
-  const wish = { model: fixture.origin.put('/files/slow.gguf', content), sha256: sha256Of(content) }
+  const request = {
+    model: fixture.origin.put('/files/slow.gguf', content),
+    sha256: sha256Of(content),
+  }
   fixture.origin.put('/files/slow.gguf', content, { pace: { bytes: 20_000, everyMs: 10 } })
-  const starts = await Promise.all([1, 2, 3].map(() => worker.send('POST /downloads', wish)))
+  const starts = await Promise.all([1, 2, 3].map(() => worker.send('POST /downloads', request)))
   expect(starts.map(({ status }) => status).toSorted()).toEqual([200, 200, 202])
   expect(new Set(starts.map(({ body }) => body['download_id'])).size).toBe(1)
   const other = { model: fixture.origin.put('/files/other.gguf', content), name: 'slow' }

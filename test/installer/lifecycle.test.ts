@@ -27,8 +27,8 @@ async function begun(name: string) {
   const content = ggufOf(8_000_000)
   const pace = { bytes: 20_000, everyMs: 10 }
   const url = fixture.origin.put(`/files/${name}.gguf`, content, { pace })
-  const wish = { model: url, sha256: sha256Of(content) }
-  const { download_id: id } = await worker.install(wish)
+  const request = { model: url, sha256: sha256Of(content) }
+  const { download_id: id } = await worker.install(request)
   await eventually('it has made progress', async () => (await find(id)).bytesCompleted > 0)
   /** Ends the throttling; returns the ranges that are requested from now on. */
   const hurry = () => {
@@ -36,7 +36,7 @@ async function begun(name: string) {
     const questions = fixture.origin.questions.length
     return () => fixture.origin.questions.slice(questions).flatMap(startOf)
   }
-  return { id: String(id), content, wish, hurry }
+  return { id: String(id), content, request, hurry }
 }
 
 function startOf({ method, headers }: OriginQuestion): number[] {
@@ -69,7 +69,7 @@ test('a pause stops the download, and a resume continues it', async () => {
 })
 
 test('a cancelled download keeps its data for the next one of the model', async () => {
-  const { id, wish, hurry } = await begun('kept')
+  const { id, request, hurry } = await begun('kept')
   const cancelled = await fixture.frontWorker.send(`POST /downloads/${id}/cancel`)
   expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } })
   expect((await fixture.frontWorker.send(`POST /downloads/${id}/cancel`)).body['status']).toBe(
@@ -82,7 +82,7 @@ test('a cancelled download keeps its data for the next one of the model', async 
   expect(readdirSync(partial('kept')).length).toBeGreaterThan(0)
   const before = (await find(id)).bytesCompleted
   const asked = hurry()
-  const next = await worker.install(wish)
+  const next = await worker.install(request)
   await worker.until(next['download_id'], 'completed')
   expect(Math.min(...asked())).toBeGreaterThanOrEqual(before)
 })

@@ -10,7 +10,7 @@ import {
 /** An upstream that downloads models itself, like Ollama; tests write its progress lines. */
 type Pulling = {
   readonly asked: unknown
-  line(said: object): Promise<void>
+  line(line: object): Promise<void>
   end(): Promise<void>
   readonly left: () => boolean
 }
@@ -34,7 +34,7 @@ const server = Bun.serve({
     writer.closed.catch(() => {})
     pulls.push({
       asked,
-      line: (said) => writer.write(new TextEncoder().encode(`${JSON.stringify(said)}\n`)),
+      line: (line) => writer.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`)),
       end: () => writer.close(),
       left: () => hasLeft,
     })
@@ -60,7 +60,7 @@ async function begin(model: string): Promise<{ id: string; pull: Pulling }> {
 async function nextPull(count: number): Promise<Pulling> {
   await eventually('the upstream received the request', () => pulls.length > count)
   const pull = pulls[count]
-  if (pull === undefined) throw new Error('nobody asked')
+  if (pull === undefined) throw new Error('no request')
   await pull.line({ status: 'pulling manifest' })
   return pull
 }

@@ -93,17 +93,17 @@ describe('a lease', () => {
     await fixture.database.drizzle.execute(`
       update job set attempts = 3, locked_by = gen_random_uuid(),
         locked_until = now() - interval '1 second'`)
-    const told: unknown[] = []
+    const calls: unknown[] = []
     const jobs = await fixture.start()
     jobs.process(
       'q',
-      handlerOf(() => void told.push('run'), {
+      handlerOf(() => void calls.push('run'), {
         attemptsMax: 3,
-        onFailed: async ({ payload }, error) => void told.push([payload, String(error)]),
+        onFailed: async ({ payload }, error) => void calls.push([payload, String(error)]),
       }),
     )
     await eventually('it failed permanently', isEmpty)
-    expect(told).toEqual([['deadly', 'Error: every worker that ran this job died']])
+    expect(calls).toEqual([['deadly', 'Error: every worker that ran this job died']])
   })
 })
 

@@ -67,11 +67,11 @@ describe('a response in a conversation', () => {
   })
 
   test('adds nothing to a deleted or foreign conversation', async () => {
-    const { id: gone } = await conversationsWith().create(ann, none)
+    const { id: deleted } = await conversationsWith().create(ann, none)
     const { id: bobs } = await conversationsWith().create(bob, none)
-    const running = opened({ conversationId: gone })
+    const running = opened({ conversationId: deleted })
     await fixture.store.write({ ...nothing, opened: [running] })
-    expect(await conversationsWith().remove(ann, gone)).toBe(true)
+    expect(await conversationsWith().remove(ann, deleted)).toBe(true)
     const object = objectOf(running.id, 'completed')
     await fixture.store.write({ ...nothing, ended: [{ id: running.id, object, segment: null }] })
     expect((await fixture.store.find(ann, running.id))?.object.status).toBe('completed')

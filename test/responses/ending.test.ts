@@ -13,9 +13,9 @@ import {
   readOn,
   startPartialRun,
   startRunsFixture,
+  textChunks,
   typesOf,
   watchFrom,
-  words,
 } from './runs-fixture.ts'
 import { ann } from './store-fixture.ts'
 
@@ -56,7 +56,7 @@ describe('cancelling', () => {
   }
 
   test('leaves a finished response unchanged', async () => {
-    const run = here.start(planOf(immediately(eventsOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(textChunks))))
     const { object } = await run.ended()
     for (const runs of [here, there]) {
       expect(await runs.cancel(ann, run.id)).toEqual(JSON.parse(JSON.stringify(object)))
@@ -150,7 +150,7 @@ describe('deleting', () => {
       expect(generation.signal()?.aborted).toBe(true)
       expect(typesOf(await reader.whole).at(-1)).toBe('response.incomplete')
       expect(typesOf(await remote.whole).at(-1)).toBe('response.failed')
-      const later = here.start(planOf(immediately(eventsOf(words))))
+      const later = here.start(planOf(immediately(eventsOf(textChunks))))
       await later.ended()
       for (const runs of [here, there]) {
         expect(await runs.find(ann, run.id)).toBeUndefined()
@@ -161,7 +161,7 @@ describe('deleting', () => {
   }
 
   test('removes a finished response', async () => {
-    const run = here.start(planOf(immediately(eventsOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(textChunks))))
     await run.ended()
     expect(await there.remove(ann, run.id)).toBe(true)
     expect(await here.find(ann, run.id)).toBeUndefined()

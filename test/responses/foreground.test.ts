@@ -12,9 +12,9 @@ import {
   readOn,
   startPartialRun,
   startRunsFixture,
+  textChunks,
   typesOf,
   watchFrom,
-  words,
 } from './runs-fixture.ts'
 import { ann } from './store-fixture.ts'
 
@@ -35,7 +35,7 @@ describe('a foreground run', () => {
     const startRead = async () => {
       const generation = controlledGeneration()
       const run = brief.start(planOf(generation.generate))
-      generation.give(...eventsOf(words).slice(0, 2))
+      generation.give(...eventsOf(textChunks).slice(0, 2))
       const leaving = new AbortController()
       const reader = readOn(run.frames(leaving.signal))
       await eventually('it is read', () => reader.count() > 3)
@@ -58,7 +58,7 @@ describe('a foreground run', () => {
     another.leave()
     await another.run.ended()
     expect(generation.signal()?.aborted).toBe(false)
-    generation.give(...eventsOf(words).slice(2))
+    generation.give(...eventsOf(textChunks).slice(2))
     expect(typesOf(await back.whole).at(-1)).toBe('response.completed')
   })
 
@@ -89,7 +89,7 @@ describe('a foreground run', () => {
   })
 
   test('fails if its generation ends without a terminal event', async () => {
-    const run = here.start(planOf(immediately(eventsOf(words).slice(0, -1))))
+    const run = here.start(planOf(immediately(eventsOf(textChunks).slice(0, -1))))
     const { error, object } = await run.ended()
     expect(error).toMatchObject({ kind: 'upstream_truncated' })
     expect(object.status).toBe('failed')

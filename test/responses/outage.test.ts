@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => fixture.close())
 
-const words = ['one ', 'two ', 'three']
+const textChunks = ['one ', 'two ', 'three']
 
 function collectLog() {
   const lines: string[] = []
@@ -46,11 +46,11 @@ test('a stream continues during a database outage and ends after it', async () =
   const runs = await fixture.replica({ ...fault })
   const generation = controlledGeneration()
   const run = runs.start(planOf(generation.generate))
-  generation.give(...eventsOf(words).slice(0, 2))
+  generation.give(...eventsOf(textChunks).slice(0, 2))
   const reader = readOn(run.frames(forever))
   await eventually('it has started', () => reader.count() > 3)
   fault.state = 'failing'
-  generation.give(...eventsOf(words).slice(2))
+  generation.give(...eventsOf(textChunks).slice(2))
   await eventually('all but the terminal frames are sent', () =>
     reader.text().includes('output_item.done'),
   )
@@ -70,11 +70,11 @@ test('a response that cannot be stored in time says so in its last frames', asyn
   const runs = await fixture.replica({ settings: { storeWaitMs: 30 }, log, ...fault })
   const generation = controlledGeneration()
   const run = runs.start(planOf(generation.generate))
-  generation.give(...eventsOf(words).slice(0, 2))
+  generation.give(...eventsOf(textChunks).slice(0, 2))
   const reader = readOn(run.frames(forever))
   await eventually('it is stored', async () => (await steady.find(ann, run.id)) !== undefined)
   fault.state = 'failing'
-  generation.give(...eventsOf(words).slice(2))
+  generation.give(...eventsOf(textChunks).slice(2))
   const whole = await reader.whole
   expect(typesOf(whole).at(-1)).toBe('response.completed')
   expect(framesOf(whole).at(-1)).toContain('"store":false')
@@ -91,7 +91,7 @@ test('a response that cannot be stored in time says so in its last frames', asyn
   const rest = await readAll(await steady.watch(ann, run.id, watchFrom(-1)))
   expect(typesOf(rest).slice(-2)).toEqual(['error', 'response.failed'])
 
-  const next = runs.start(planOf(immediately(eventsOf(words))))
+  const next = runs.start(planOf(immediately(eventsOf(textChunks))))
   await next.ended()
   expect((await steady.find(ann, next.id))?.status).toBe('completed')
 })
@@ -107,9 +107,9 @@ test('a response that the database rejects does not block others', async () => {
     },
   })
   const runs = await fixture.replica({ settings: { storeWaitMs: 300 }, wrapStore: refusing })
-  const bad = planOf(immediately(eventsOf(words)))
+  const bad = planOf(immediately(eventsOf(textChunks)))
   refused = bad.head.id
-  const good = [bad, ...Array.from({ length: 5 }, () => planOf(immediately(eventsOf(words))))]
+  const good = [bad, ...Array.from({ length: 5 }, () => planOf(immediately(eventsOf(textChunks))))]
   const ends = await Promise.all(good.map((job) => runs.start(job).ended()))
   expect(ends.map(({ object }) => object['store'])).toEqual([false, true, true, true, true, true])
   for (const { object } of ends.slice(1)) {

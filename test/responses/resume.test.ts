@@ -29,13 +29,13 @@ beforeAll(async () => {
 })
 afterAll(() => fixture.close())
 
-const words = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
+const textChunks = ['one ', 'two ', 'three\n\n', 'four', ' \u0000 ', 'five']
 
 describe('an interrupted stream', () => {
   test('resumes after any frame of a finished response, on every worker', async () => {
-    const run = here.start(planOf(immediately(eventsOf(words))))
+    const run = here.start(planOf(immediately(eventsOf(textChunks))))
     const frames = framesOf(await readAll(run.frames(forever)))
-    expect(frames.length).toBeGreaterThan(words.length)
+    expect(frames.length).toBeGreaterThan(textChunks.length)
     for (const runs of [here, there]) {
       for (let seen = -1; seen < frames.length; seen++) {
         const rest = await readAll(await runs.watch(ann, run.id, watchFrom(seen)))
@@ -45,7 +45,7 @@ describe('an interrupted stream', () => {
   })
 
   test('resumes after any frame of a running response, on every worker', async () => {
-    const answer = eventsOf(words)
+    const answer = eventsOf(textChunks)
     const generation = controlledGeneration()
     const run = here.start(planOf(generation.generate))
     const first = readOn(run.frames(forever))
@@ -67,11 +67,11 @@ describe('an interrupted stream', () => {
   test('starts after a sequence number that has not been reached yet', async () => {
     const generation = controlledGeneration()
     const run = here.start(planOf(generation.generate))
-    generation.give(...eventsOf(words).slice(0, 2))
+    generation.give(...eventsOf(textChunks).slice(0, 2))
     const first = readOn(run.frames(forever))
     await eventually('frames were sent', () => first.count() >= 5)
     const ahead = readOn(await here.watch(ann, run.id, watchFrom(7)))
-    generation.give(...eventsOf(words).slice(2))
+    generation.give(...eventsOf(textChunks).slice(2))
     const frames = framesOf(await first.whole)
     expect(await ahead.whole).toBe(frames.slice(8).join(''))
     const far = await here.watch(ann, run.id, watchFrom(Number.MAX_SAFE_INTEGER))
@@ -81,7 +81,7 @@ describe('an interrupted stream', () => {
   test('does not exist for other owners, running or finished', async () => {
     const generation = controlledGeneration()
     const run = here.start(planOf(generation.generate))
-    generation.give(...eventsOf(words).slice(0, 2))
+    generation.give(...eventsOf(textChunks).slice(0, 2))
     const first = readOn(run.frames(forever))
     const see = async (owner: string) => [
       (await here.watch(owner, run.id, watchFrom(-1))) !== undefined,
@@ -94,18 +94,18 @@ describe('an interrupted stream', () => {
     expect(await see(ann)).toEqual([true, true, true, false])
     expect(await here.cancel(bob, run.id)).toBeUndefined()
     expect(await here.remove(bob, run.id)).toBe(false)
-    generation.give(...eventsOf(words).slice(2))
+    generation.give(...eventsOf(textChunks).slice(2))
     await first.whole
     expect(await see(bob)).toEqual([false, false, false, false])
   })
 
   test('reports that it has expired', async () => {
     const brief = await fixture.replica({ settings: { streamTtlS: 1 } })
-    const run = brief.start(planOf(immediately(eventsOf(words))))
+    const run = brief.start(planOf(immediately(eventsOf(textChunks))))
     await run.ended()
     await brief.store.sweep(new Date(Date.now() + 5_000))
-    const gone = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
-    expect(gone).toMatchObject({ kind: 'not_found', wireCode: 'stream_expired' })
+    const expired = await brief.watch(ann, run.id, watchFrom(-1)).catch((error: unknown) => error)
+    expect(expired).toMatchObject({ kind: 'not_found', wireCode: 'stream_expired' })
     expect(isTerminal((await brief.find(ann, run.id))?.status ?? 'queued')).toBe(true)
   })
 })
@@ -132,14 +132,14 @@ describe('several readers', () => {
   test('are not affected when one disconnects', async () => {
     const generation = controlledGeneration()
     const run = here.start(planOf(generation.generate))
-    generation.give(...eventsOf(words).slice(0, 2))
+    generation.give(...eventsOf(textChunks).slice(0, 2))
     const leaving = new AbortController()
     const stays = readOn(run.frames(forever))
     const leaves = readOn(run.frames(leaving.signal))
     await eventually('both have received frames', () => leaves.count() > 2)
     leaving.abort()
     expect(await leaves.whole).not.toContain('two')
-    generation.give(...eventsOf(words).slice(2))
+    generation.give(...eventsOf(textChunks).slice(2))
     expect(typesOf(await stays.whole).at(-1)).toBe('response.completed')
   })
 
@@ -152,7 +152,7 @@ describe('several readers', () => {
     const beats = () => typesOf(one.text()).filter((type) => type === 'response.in_progress').length
     await eventually('the stream opens and sends heartbeats', () => beats() > 2)
     expect(generation.committed()).toBe(true)
-    generation.give(...eventsOf(words))
+    generation.give(...eventsOf(textChunks))
     const whole = await one.whole
     expect(await other.whole).toBe(whole)
     expect(await readAll(await there.watch(ann, run.id, watchFrom(-1)))).toBe(whole)

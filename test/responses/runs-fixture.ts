@@ -258,16 +258,16 @@ export const watchFrom = (startingAfter: number, signal: AbortSignal = forever) 
   signal,
 })
 
-export const words = ['one ', 'two ', 'three']
+export const textChunks = ['one ', 'two ', 'three']
 
 /** A run that has sent some frames and waits for more events. */
 export async function startPartialRun(runs: Replica) {
   const generation = controlledGeneration()
   const run = runs.start(planOf(generation.generate))
-  generation.give(...eventsOf(words).slice(0, 3))
+  generation.give(...eventsOf(textChunks).slice(0, 3))
   const reader = readOn(run.frames(forever))
   await eventually('it is halfway', () => reader.count() >= 6)
-  return { run, reader, generation, rest: eventsOf(words).slice(3) }
+  return { run, reader, generation, rest: eventsOf(textChunks).slice(3) }
 }
 
 /** Simulated database state: rejects queries, does not respond, or works. */

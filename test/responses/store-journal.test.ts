@@ -68,21 +68,21 @@ test('one write holds many responses', async () => {
 
 test('a response deleted while it ran stays deleted, without effect on others', async () => {
   const { store } = fixture
-  const gone = opened()
+  const deleted = opened()
   const other = opened()
-  await store.write({ ...nothing, opened: [gone, other] })
-  expect(await store.remove(ann, gone.id)).toBe(true)
+  await store.write({ ...nothing, opened: [deleted, other] })
+  expect(await store.remove(ann, deleted.id)).toBe(true)
   await store.write({
     opened: [],
-    logged: [gone, other].map(({ id }) => ({ id, segment: segment(0, 0) })),
-    ended: [gone, other].map(({ id }) => ({
+    logged: [deleted, other].map(({ id }) => ({ id, segment: segment(0, 0) })),
+    ended: [deleted, other].map(({ id }) => ({
       id,
       object: objectOf(id, 'completed', [message('late')]),
       segment: segment(1, 1),
     })),
   })
-  expect(await store.find(ann, gone.id)).toBeUndefined()
-  expect(await store.readLog(gone.id, -1, 1_000)).toEqual([])
+  expect(await store.find(ann, deleted.id)).toBeUndefined()
+  expect(await store.readLog(deleted.id, -1, 1_000)).toEqual([])
   expect((await store.find(ann, other.id))?.log).toMatchObject({ status: 'completed', last: 1 })
 })
 

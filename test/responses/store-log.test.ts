@@ -63,14 +63,14 @@ describe('a log', () => {
 
   test('reports its progress', async () => {
     const { store } = fixture
-    const [empty, running, gone] = [opened(), opened(), opened()]
+    const [empty, running, deleted] = [opened(), opened(), opened()]
     await store.write({
       ...nothing,
-      opened: [empty, running, gone],
-      logged: [running, gone].map(({ id }) => ({ id, segment: segment(0, 7) })),
+      opened: [empty, running, deleted],
+      logged: [running, deleted].map(({ id }) => ({ id, segment: segment(0, 7) })),
     })
-    await store.remove(ann, gone.id)
-    const progress = await store.progress([empty, running, gone].map(({ id }) => id))
+    await store.remove(ann, deleted.id)
+    const progress = await store.progress([empty, running, deleted].map(({ id }) => id))
     expect(progress.toSorted((left, right) => left.last - right.last)).toEqual([
       { id: empty.id, status: 'in_progress', last: -1 },
       { id: running.id, status: 'in_progress', last: 7 },

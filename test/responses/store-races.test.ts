@@ -51,8 +51,8 @@ test('writers, deleters and sweepers of the same responses neither fail nor leav
     }
   })()
   await Promise.all([...writers, deleter, sweeper, loser])
-  const gone = shuffled(7).slice(0, 60)
-  for (const { id } of gone) expect(await store.find(ann, id)).toBeUndefined()
+  const deleted = shuffled(7).slice(0, 60)
+  for (const { id } of deleted) expect(await store.find(ann, id)).toBeUndefined()
   expect(await store.progress(responses.map(({ id }) => id))).toHaveLength(60)
   const orphans = await database.drizzle.execute(`select 1 from response_log
     where not exists (select 1 from response where id = response_id)`)

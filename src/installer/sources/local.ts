@@ -53,7 +53,7 @@ function single(path: string, bytes: number, { allowsUnsafe }: SourceContext): R
   return { path: name, bytes, sha256: null, from: { localPath: path } }
 }
 
-/** The real path inside an allowed folder. Paths elsewhere are refused whether they exist or not. */
+/** The real path inside an allowed folder. Other paths are refused, existing or not. */
 async function allowedPath(path: string, localFolders: readonly string[]): Promise<string> {
   const real = await realpath(path).catch(() => null)
   for (const folder of localFolders) {

@@ -21,7 +21,7 @@ export type RetryBudget = {
 }
 
 const backoffMaxMs = 30_000
-/** Failures of one file, whatever progress they made. */
+/** Failures of one file, with or without progress. */
 const failuresMax = 10_000
 /** A connection that received this much is reopened without backoff. */
 const progressBytesMin = 65_536

@@ -62,7 +62,7 @@ test('a missing length is unknown', async () => {
   expect(resolved.files[0]?.bytes).toBeNull()
 })
 
-for (const [told, path] of [
+for (const [disposition, path] of [
   ['attachment; filename="fine.gguf"', 'fine.gguf'],
   ['attachment; filename=plain.gguf', 'plain.gguf'],
   ['attachment; filename="x.bin"; filename*=UTF-8\'\'sp%C3%A4t.gguf', 'sp\u00e4t.gguf'],
@@ -71,15 +71,15 @@ for (const [told, path] of [
   ['inline', 'download.gguf'],
   ["attachment; filename*=UTF-8''%ZZ.gguf", '%ZZ.gguf'],
 ] as const) {
-  test(`what the server calls ${told} is stored as ${path}`, async () => {
-    const headers = { 'content-disposition': told }
+  test(`the file name in ${disposition} is stored as ${path}`, async () => {
+    const headers = { 'content-disposition': disposition }
     const url = origin.put('/files/download.gguf', content, { headers })
     const { resolved } = await resolveSource(source(url))
     expect(resolved.files[0]?.path).toBe(path)
   })
 }
 
-for (const [told, code] of [
+for (const [disposition, code] of [
   ['attachment; filename="run.sh"', 'unsafe_file_type'],
   ['attachment; filename="model"', 'unsafe_file_type'],
   ['attachment; filename="weights.pt"', 'unsafe_file_type'],
@@ -88,8 +88,8 @@ for (const [told, code] of [
   ["attachment; filename*=UTF-8''nul.gguf", 'bad_source'],
   [`attachment; filename="${'x'.repeat(300)}.gguf"`, 'bad_source'],
 ] as const) {
-  test(`what the server calls ${told.slice(0, 50)} is refused`, async () => {
-    const headers = { 'content-disposition': told }
+  test(`the file name in ${disposition.slice(0, 50)} is refused`, async () => {
+    const headers = { 'content-disposition': disposition }
     const url = origin.put('/model.gguf', content, { headers })
     expect(await refusalOf(source(url))).toStartWith(code)
   })

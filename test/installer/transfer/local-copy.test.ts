@@ -47,11 +47,11 @@ test('an empty file is copied', async () => {
 
 test('an aborted copy resumes unless the file has changed', async () => {
   const abort = new AbortController()
-  const gone = new Error('gone')
+  const reason = new Error('aborted')
   const more = { settings: settings(), part: 'one', signal: abort.signal }
   const work = bench.transfer(file, more)
-  abort.abort(gone)
-  await expect(work).rejects.toBe(gone)
+  abort.abort(reason)
+  await expect(work).rejects.toBe(reason)
   appendFileSync(join(models, 'model.gguf'), 'more')
   const grown = Buffer.concat([content, Buffer.from('more')])
   const again = { settings: settings(), part: 'one' }

@@ -6,7 +6,7 @@ import { type Bench, contentOf, openBench, remoteFile } from './transfer-fixture
 const content = contentOf(24_000_000)
 /** The write buffer of a connection, and the largest chunk of a `fetch` seen so far. */
 const heldBytesMax = 1024 * 1024
-const pieceBytes = 262_144
+const chunkBytes = 262_144
 const blockBytes = 512
 let bench: Bench
 
@@ -26,12 +26,12 @@ for (const connections of [1, 4]) {
       const reader = answer.body?.getReader()
       const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
         seen.heldMost = Math.max(seen.heldMost, seen.handedOut - onDisk())
-        const piece = await reader?.read()
-        if (piece?.value === undefined) return controller.close()
-        for (let at = 0; at < piece.value.length; at += pieceBytes) {
-          controller.enqueue(piece.value.subarray(at, at + pieceBytes))
+        const chunk = await reader?.read()
+        if (chunk?.value === undefined) return controller.close()
+        for (let at = 0; at < chunk.value.length; at += chunkBytes) {
+          controller.enqueue(chunk.value.subarray(at, at + chunkBytes))
         }
-        seen.handedOut += piece.value.length
+        seen.handedOut += chunk.value.length
       }
       const body = new ReadableStream(
         { pull, cancel: () => reader?.cancel() },
@@ -48,6 +48,6 @@ for (const connections of [1, 4]) {
     expect(seen.handedOut).toBeGreaterThanOrEqual(content.length)
     expect(seen.heldMost).toBeGreaterThan(0)
     // A chunk in flight, a chunk over the buffer limit, and one of a split range.
-    expect(seen.heldMost).toBeLessThanOrEqual(connections * (heldBytesMax + 3 * pieceBytes))
+    expect(seen.heldMost).toBeLessThanOrEqual(connections * (heldBytesMax + 3 * chunkBytes))
   })
 }

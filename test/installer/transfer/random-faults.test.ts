@@ -69,22 +69,22 @@ test('random faults end in the right bytes or in a known error', async () => {
   for (let seed = 1; seed <= schedules; seed++) {
     const { content, faults, isSized, transferred } = await runSchedule(bench, seed)
     const { file, failure, progress, partPath } = transferred
-    const told = `seed ${seed}: ${JSON.stringify(faults)} ended with ${failure}`
-    expect(isMonotone(progress), told).toBe(true)
+    const label = `seed ${seed}: ${JSON.stringify(faults)} ended with ${failure}`
+    expect(isMonotone(progress), label).toBe(true)
     if (file === null) {
-      expect(failures, told).toContain(failure)
+      expect(failures, label).toContain(failure)
       continue
     }
     arrived++
-    expect(file, told).toEqual({
+    expect(file, label).toEqual({
       bytes: content.length,
       sha256: sha256Of(content),
       isVerified: true,
     })
-    expect(holds(partPath, content), told).toBe(true)
+    expect(holds(partPath, content), label).toBe(true)
     // A wrong length of a file of unknown length may exceed it.
     const last = progress.at(-1) ?? 0
-    expect(isSized ? last : Math.min(last, content.length), told).toBe(content.length)
+    expect(isSized ? last : Math.min(last, content.length), label).toBe(content.length)
   }
   // Most transfers must survive, or the test shows little.
   expect(arrived).toBeGreaterThan(schedules / 2)

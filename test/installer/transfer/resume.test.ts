@@ -30,14 +30,14 @@ afterEach(() => bench.close())
 async function begin(file: RemoteFile): Promise<void> {
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'cut', afterBytes: 40_000 })
   const abort = new AbortController()
-  const gone = new Error('gone')
+  const reason = new Error('aborted')
   const settings = { backoffMs: 50, rangeBytes: 1_000_000, attemptsMax: 1_000 }
   const work = bench.transfer(file, { part: 'one', signal: abort.signal, settings })
   const part = join(bench.folder, 'one')
   const size = () => statSync(part, { throwIfNoEntry: false })?.size ?? 0
   await eventually('a large part is written', () => size() > 100_000)
-  abort.abort(gone)
-  await expect(work).rejects.toBe(gone)
+  abort.abort(reason)
+  await expect(work).rejects.toBe(reason)
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'headers', headers: {} })
 }
 
@@ -66,22 +66,22 @@ test('an aborted transfer resumes with its progress', async () => {
 test('an abort rejects at once with its reason and closes all connections', async () => {
   bench.origin.alwaysMisbehave('/model.gguf', { kind: 'stall', afterBytes: 30_000 })
   const abort = new AbortController()
-  const gone = new Error('gone')
+  const reason = new Error('aborted')
   const work = bench.transfer(remoteFile(url, content), { signal: abort.signal })
   await eventually('the server received requests', () => bench.origin.questions.length >= 4)
-  abort.abort(gone)
-  await expect(work).rejects.toBe(gone)
+  abort.abort(reason)
+  await expect(work).rejects.toBe(reason)
   await eventually('the connections are closed', () => bench.origin.openConnections() === 0)
   await expect(bench.transfer(remoteFile(url, content), { signal: abort.signal })).rejects.toBe(
-    gone,
+    reason,
   )
 })
 
 test('the data of another file is discarded', async () => {
   await begin(remoteFile(url, content))
   const other = contentOf(2_000_000, 2)
-  const elsewhere = bench.origin.put('/other.gguf', other)
-  const { file, partPath } = await bench.transfer(remoteFile(elsewhere, other), { part: 'one' })
+  const otherUrl = bench.origin.put('/other.gguf', other)
+  const { file, partPath } = await bench.transfer(remoteFile(otherUrl, other), { part: 'one' })
   expect(file?.sha256).toBe(sha256Of(other))
   expect(holds(partPath, other)).toBe(true)
 })
@@ -185,8 +185,8 @@ function launch(file: RemoteFile, limit = '') {
   const lines: { bytes?: number; file?: unknown; failure?: string }[] = []
   const read = async () => {
     let text = ''
-    for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
-      const parts = (text + piece).split('\n')
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const parts = (text + chunk).split('\n')
       text = parts.pop() ?? ''
       lines.push(...parts.map((line) => JSON.parse(line)))
     }
@@ -203,19 +203,19 @@ test('a process that is killed repeatedly keeps all reported progress', async ()
   const pace = { bytes: 5_000, everyMs: 100 }
   bench.origin.put('/model.gguf', content, { pace })
   const file = remoteFile(url, content)
-  let told = 0
+  let reported = 0
   for (let kills = 0; kills < 3; kills++) {
     const child = launch(file)
-    await eventually('it has made progress', () => (child.progress().at(-1) ?? 0) > told)
+    await eventually('it has made progress', () => (child.progress().at(-1) ?? 0) > reported)
     child.kill()
     await child.ended
-    expect(child.progress()[0] ?? 0).toBeGreaterThanOrEqual(told)
-    told = child.progress().at(-1) ?? 0
+    expect(child.progress()[0] ?? 0).toBeGreaterThanOrEqual(reported)
+    reported = child.progress().at(-1) ?? 0
   }
-  expect(told).toBeLessThan(content.length)
+  expect(reported).toBeLessThan(content.length)
   bench.origin.put('/model.gguf', content)
   const { file: done, progress, partPath } = await bench.transfer(file, { part: 'killed' })
-  expect(progress[0]).toBeGreaterThanOrEqual(told)
+  expect(progress[0]).toBeGreaterThanOrEqual(reported)
   expect(done).toEqual({ bytes: content.length, sha256: sha256Of(content), isVerified: true })
   expect(holds(partPath, content)).toBe(true)
 }, 60_000)

@@ -114,10 +114,10 @@ test('the modification date validates ranges without an entity tag', async () =>
 
 test('each range request starts at the original URL and follows redirects', async () => {
   const content = contentOf(200_000)
-  const target = bench.origin.put('/elsewhere', content)
-  const redirect = { kind: 'status', status: 302, headers: { location: '/elsewhere' } } as const
+  const target = bench.origin.put('/moved', content)
+  const redirect = { kind: 'status', status: 302, headers: { location: '/moved' } } as const
   bench.origin.alwaysMisbehave('/model.gguf', redirect)
-  const url = target.replace('/elsewhere', '/model.gguf')
+  const url = target.replace('/moved', '/model.gguf')
   const { file } = await bench.transfer(remoteFile(url, content))
   expect(file?.isVerified).toBe(true)
   const named = bench.origin.questions.filter(({ path }) => path === '/model.gguf')

@@ -7,22 +7,22 @@ export type ProcessTask = {
   readonly place: Pick<TestPlace, 'databaseUrl' | 'dataFolder'>
   readonly folder: string
   readonly settings: Partial<Config['installer']>
-  readonly wish: InstallRequest
+  readonly request: InstallRequest
   /** Of a download that is there already. */
   readonly downloadId?: string
   /** Whether that one pauses and is to go on. */
   readonly isResumed?: boolean
 }
 
-type Told = Omit<Download, 'startedAt' | 'updatedAt' | 'finishedAt'> & {
+type ProgressUpdate = Omit<Download, 'startedAt' | 'updatedAt' | 'finishedAt'> & {
   readonly lines: readonly DownloadLine[]
 }
 
 export type InstallProcess = {
-  /** What it told so far. */
-  readonly told: readonly Told[]
-  /** The first thing told that is so; throws where the process ends before. */
-  until(is: (told: Told) => boolean): Promise<Told>
+  /** All updates so far. */
+  readonly updates: readonly ProgressUpdate[]
+  /** The first matching update; throws if the process ends before it. */
+  until(is: (updates: ProgressUpdate) => boolean): Promise<ProgressUpdate>
   /** Without a chance to do anything about it. */
   kill(): Promise<void>
   readonly exited: Promise<number>
@@ -38,19 +38,19 @@ export function startInstallProcess(
   const child = Bun.spawn([...before, process.execPath, program, JSON.stringify(task)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const told: Told[] = []
+  const updates: ProgressUpdate[] = []
   const complaints = new Response(child.stderr).text()
   const lines = readLines(child.stdout)
   return {
-    told,
+    updates,
     async until(is) {
       for (;;) {
         const { value, done } = await lines.next()
         if (done)
-          throw new Error(`the process ended: ${JSON.stringify(told.at(-1))}
+          throw new Error(`the process ended: ${JSON.stringify(updates.at(-1))}
           ${await complaints}`)
-        const next: Told = JSON.parse(value)
-        told.push(next)
+        const next: ProgressUpdate = JSON.parse(value)
+        updates.push(next)
         if (is(next)) return next
       }
     },
@@ -65,8 +65,8 @@ export function startInstallProcess(
 async function* readLines(pipe: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const piece of pipe) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n')
+  for await (const chunk of pipe) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = lines.pop() ?? ''
     yield* lines
   }

@@ -38,7 +38,7 @@ const { downloads } = await createInstaller({
 
 const signal = new AbortController().signal
 const begin = async () => {
-  const started = await downloads.start(crypto.randomUUID(), task.wish, signal)
+  const started = await downloads.start(crypto.randomUUID(), task.request, signal)
   if (started.kind === 'installed') throw new Error('it is installed')
   return started.download.id
 }
