@@ -36,7 +36,7 @@ function hashText(text: string, length: number): Float32Array {
     counts.set(word, (counts.get(word) ?? 0) + 1)
   }
   for (const [word, count] of counts) {
-    // PeriodicTask words weigh logarithmically.
+    // Repeated words weigh logarithmically.
     const weight = 1 + Math.log(count)
     add(vector, word, weight * Math.min(1, word.length / fullWeightChars))
     for (let at = 0; at + substringChars <= word.length; at++) {

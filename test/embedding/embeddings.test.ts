@@ -37,7 +37,7 @@ afterAll(async () => {
   await upstream.stop()
 })
 
-test('the openai package gets the vectors of an upstream, in order, with its usage', async () => {
+test('the openai package receives the vectors of an upstream, in order, with its usage', async () => {
   upstream.answer(embedByLength)
   const client = await gateway.openai()
   const input = ['one', 'three', 'twenty']
@@ -53,7 +53,7 @@ test('the openai package gets the vectors of an upstream, in order, with its usa
   expect(parseJson(upstream.requests.at(-1)?.body ?? '')).toMatchObject({ model: 'e5' })
 })
 
-test('more texts than an upstream takes are asked for in halves', async () => {
+test('a batch that the upstream refuses is halved', async () => {
   const textsMax = 5
   upstream.answer((request) => {
     const { input } = bodyOf(request)
@@ -66,7 +66,7 @@ test('more texts than an upstream takes are asked for in halves', async () => {
   expect(data.map(({ embedding }) => embedding[0])).toEqual(input.map((text) => text.length + 9))
 })
 
-test('an answer that is no set of vectors is an error of the upstream, and told as such', async () => {
+test('an invalid embeddings response is upstream_invalid_answer', async () => {
   const bad = {
     'fewer vectors': { data: [] },
     'no data': { data: null },
@@ -85,7 +85,7 @@ test('an answer that is no set of vectors is an error of the upstream, and told 
   expect(await embed(['a', 'b'])).toMatchObject({ status: 502 })
 })
 
-test('an upstream that has too much to do is asked again', async () => {
+test('a rate-limited upstream is retried', async () => {
   let failures = 2
   upstream.answer((request) =>
     failures-- > 0 ? { ...json({ error: 'busy' }), status: 429 } : embedByLength(request),
@@ -93,7 +93,7 @@ test('an upstream that has too much to do is asked again', async () => {
   expect(await embed(['a'])).toMatchObject({ status: 200 })
 })
 
-test('the built-in embedder answers without any upstream, alike for alike texts', async () => {
+test('the built-in embedder needs no upstream and returns similar vectors for similar texts', async () => {
   const client = await gateway.openai()
   const { data } = await client.embeddings.create({
     model: 'local-hash',
@@ -106,7 +106,7 @@ test('the built-in embedder answers without any upstream, alike for alike texts'
   expect(dot(asked, near)).toBeGreaterThan(dot(asked, far))
 })
 
-test('a request that is not right is refused with the field at fault', async () => {
+test('an invalid request is refused with the name of the field', async () => {
   const refusals: [unknown, string][] = [
     [{ input: 'a' }, 'model'],
     [{ model: 'embedder' }, 'input'],
@@ -126,7 +126,7 @@ test('a request that is not right is refused with the field at fault', async () 
   }
 })
 
-test('a model of another mode is refused on either side', async () => {
+test('a model of another mode is refused by both endpoints', async () => {
   const embedding = await gateway.post('/v1/embeddings', { model: 'chatty', input: 'a' })
   expect(await embedding.json()).toMatchObject({ error: { code: 'model_mode_mismatch' } })
   const response = await gateway.post('/v1/responses', { model: 'embedder', input: 'a' })
@@ -136,7 +136,7 @@ test('a model of another mode is refused on either side', async () => {
   expect(absent.status).toBe(404)
 })
 
-test('what is answered, and the examples, are as they are described', async () => {
+test('responses and examples match the documented schemas', async () => {
   for (const [model, encoding_format] of [
     ['embedder', undefined],
     ['local-hash', 'base64'],

@@ -14,27 +14,27 @@ function parse(pieces: Iterable<Uint8Array>, eventBytesMax = 1_000): ServerSentE
 
 const parseText = (text: string) => parse([encoder.encode(text)])
 
-test('an event is given out when its blank line has come', () => {
+test('an event is emitted at its blank line', () => {
   const parser = createEventStreamParser({ eventBytesMax: 1_000 })
   expect(parser.push(chunkOf(encoder.encode('data: one\n')))).toEqual([])
   expect(parser.push(chunkOf(encoder.encode('\n')))).toEqual([{ event: '', data: 'one' }])
   expect(parser.end()).toBeNull()
 })
 
-test('an event names its type, and only for itself', () => {
+test('the event type applies to one event only', () => {
   expect(parseText('event: error\ndata: a\n\ndata: b\n\n')).toEqual([
     { event: 'error', data: 'a' },
     { event: '', data: 'b' },
   ])
 })
 
-test('several data lines are one text with line feeds', () => {
+test('several data lines are joined with line feeds', () => {
   expect(parseText('data: {\ndata: "a": 1\ndata\ndata: }\n\n')).toEqual([
     { event: '', data: '{\n"a": 1\n\n}' },
   ])
 })
 
-test('one space after the colon is no part of the value, a second one is', () => {
+test('one space after the colon is not part of the value, a second one is', () => {
   expect(parseText('data:a\n\ndata:  b\n\ndata:\n\n').map(({ data }) => data)).toEqual([
     'a',
     ' b',
@@ -42,7 +42,7 @@ test('one space after the colon is no part of the value, a second one is', () =>
   ])
 })
 
-test('comments, ids, retry hints and unknown fields are passed over', () => {
+test('comments, ids, retry hints and unknown fields are ignored', () => {
   expect(parseText(': ping\n\nid: 7\nretry: 100\nfoo: bar\ndatax: no\ndata: a\n\n')).toEqual([
     { event: '', data: 'a' },
   ])
@@ -62,12 +62,12 @@ test('a byte order mark at the start is not part of the first field', () => {
   ])
 })
 
-test('the last event is given out although its blank line is missing', () => {
+test('the last event is emitted although its blank line is missing', () => {
   expect(parseText('data: a\n\ndata: b\n')).toEqual(parseText('data: a\n\ndata: b'))
   expect(parseText('data: a\n\ndata: b').at(-1)).toEqual({ event: '', data: 'b' })
 })
 
-test('the same bytes give the same events however they are cut', () => {
+test('the events do not depend on how the bytes are split', () => {
   const text = '\uFEFFevent: a\r\ndata: größe 🎉\r\n\r\n: c\r\rdata:x\rdata: 字\r\n\ndata: last\n\n'
   const bytes = encoder.encode(text)
   const whole = parse([bytes])
@@ -88,7 +88,7 @@ test('the same bytes give the same events however they are cut', () => {
   }
 })
 
-test('an event that outgrows the limit before it is complete ends the stream', () => {
+test('an incomplete event beyond the limit fails the stream', () => {
   const longLine = encoder.encode(`data: ${'x'.repeat(100)}\n\n`)
   const byteByByte = Array.from(longLine, (byte) => Uint8Array.of(byte))
   expect(() => parse(byteByByte, 50)).toThrow('too long')

@@ -20,7 +20,7 @@ test.each([
   ['first_event', { body: ': waiting\n\n', ending: 'hang' as const }, { firstEventMs: 20 }],
   ['total', { body: ': waiting\n\n', ending: 'hang' as const }, { totalMs: 20 }],
 ])(
-  'the %s deadline before any output is thrown under its own name',
+  'the %s deadline before any output is thrown with its own code',
   async (which, answer, deadlines) => {
     const upstream = await upstreamThat(answer)
     const { inference, run } = start({ deadlines })
@@ -44,7 +44,7 @@ test.each([
   await upstream.until(({ connections }) => connections.open === 0)
 })
 
-test('comments of the upstream hold off the gap deadline', async () => {
+test('comments of the upstream reset the gap deadline', async () => {
   const body = `${begun}${': alive\n\n'.repeat(10)}${whole.slice(begun.length)}`
   const cutsAt = Array.from({ length: 11 }, (_, at) => begun.length + at * 9)
   const upstream = await upstreamThat({ body, cutsAt, pauseMs: 30 })
@@ -55,7 +55,7 @@ test('comments of the upstream hold off the gap deadline', async () => {
 test.each([
   ['before the head', { ending: 'silent' as const }],
   ['before any output', { body: ': waiting\n\n', ending: 'hang' as const }],
-])('a caller that leaves %s ends the upstream request', async (_name, answer) => {
+])('a disconnect %s ends the upstream request', async (_name, answer) => {
   const upstream = await upstreamThat(answer)
   const { inference, records, run } = start()
   const caller = new AbortController()
@@ -69,7 +69,7 @@ test.each([
   expect(records).toMatchObject([{ outcome: 'cancelled' }])
 })
 
-test('a caller that leaves during the pause before a retry is let go at once', async () => {
+test('a disconnect during the pause before a retry ends the generation immediately', async () => {
   const upstream = await upstreamThat({ status: 503 })
   const { records, run } = start({ retry: { backoffMs: 60_000 } })
   const caller = new AbortController()
@@ -81,7 +81,7 @@ test('a caller that leaves during the pause before a retry is let go at once', a
   expect(records).toMatchObject([{ outcome: 'cancelled' }])
 })
 
-test('a caller that stops reading after any batch leaves nothing open', async () => {
+test('a client that stops reading after any batch leaves nothing open', async () => {
   const offsets = [...whole.matchAll(/\n\n/g)].map(({ index }) => index + 2)
   for (let taken = 1; taken <= offsets.length; taken++) {
     const upstream = await upstreamThat({ body: whole, cutsAt: offsets, ending: 'hang' })
@@ -99,7 +99,7 @@ test('a caller that stops reading after any batch leaves nothing open', async ()
 test.each([
   ['the first output', { ending: 'silent' as const }, 0],
   ['the next one', { body: begun, ending: 'hang' as const }, 1],
-])('who leaves while it waits for %s ends it, once', async (_what, answer, taken) => {
+])('cancelling while waiting for %s ends the generation once', async (_what, answer, taken) => {
   const upstream = await upstreamThat(answer)
   const { inference, records, runUnchecked } = start()
   const caller = new AbortController()
@@ -115,7 +115,7 @@ test.each([
   expect(getEventListeners(caller.signal, 'abort')).toEqual([])
 })
 
-test('a generation too many is refused with a hint, and its room is given back', async () => {
+test('a generation beyond the limit is refused with Retry-After, and the slot is released', async () => {
   const upstream = await upstreamThat({ body: begun, ending: 'hang' })
   const { inference, run } = start({ limits: { streamsMax: 1 } })
   const caller = new AbortController()
@@ -130,7 +130,7 @@ test('a generation too many is refused with a hint, and its room is given back',
   expect(inference.running()).toBe(0)
 })
 
-test('stopping everything ends each running stream with the given error', async () => {
+test('stopAll ends each running stream with the given error', async () => {
   const upstream = await upstreamThat({ body: begun, ending: 'hang' })
   const { inference, run } = start()
   const stream = run([target(upstream.baseUrl)])
@@ -144,7 +144,7 @@ test('stopping everything ends each running stream with the given error', async 
   expect(await failure(run([target(upstream.baseUrl)]))).toMatchObject({ kind: 'draining' })
 })
 
-test('an answer without end is cut off at the limit, and told as a failure', async () => {
+test('an endless response fails at the limit', async () => {
   const body = begun.repeat(50)
   const upstream = await upstreamThat({
     body,

@@ -16,7 +16,7 @@ import {
 
 afterEach(stopUpstreams)
 
-test('a generation is settled once, with what it was', async () => {
+test('a generation is settled once with its record', async () => {
   const upstream = await upstreamThat({ body: whole })
   const { inference, records, run } = start()
   expect(texts(await collect(run([target(upstream.baseUrl)])))).toBe('one two')
@@ -34,7 +34,7 @@ test('a generation is settled once, with what it was', async () => {
   expect(JSON.parse(upstream.requests[0]?.body ?? '').model).toBe('upstream-name')
 })
 
-test('500 three times, then an answer: the caller sees only the answer', async () => {
+test('three times status 500, then a response: the client receives only the response', async () => {
   const upstream = await upstreamThat(
     { status: 500 },
     { status: 500 },
@@ -47,7 +47,7 @@ test('500 three times, then an answer: the caller sees only the answer', async (
   expect(records).toMatchObject([{ outcome: 'completed', retries: 3 }])
 })
 
-test('a fourth failure is told, and nothing more is tried', async () => {
+test('a fourth failure is reported without further retries', async () => {
   const upstream = await upstreamThat({
     status: 500,
     headers: json,
@@ -81,7 +81,7 @@ test.each([
     'upstream_truncated',
   ],
   ['an end without a finish reason', { body: 'data: {"choices":[]}\n\n' }, 'upstream_truncated'],
-])('%s is tried again before any output', async (_name, answer, kind) => {
+])('%s is retried before any output', async (_name, answer, kind) => {
   const healed = await upstreamThat(answer, { body: whole })
   expect(texts(await collect(start().run([target(healed.baseUrl)])))).toBe('one two')
   const ill = await upstreamThat(answer)
@@ -99,7 +99,7 @@ test.each([
   [422, '{"detail":"bad"}', 'invalid_request', 400],
   [401, '{"error":{"message":"key sk-secret is wrong"}}', 'upstream_refused', 502],
   [404, '{"error":{"message":"no such model"}}', 'upstream_refused', 502],
-])('a %p that will not pass is not repeated', async (status, body, kind, told) => {
+])('a permanent status %p is not retried', async (status, body, kind, told) => {
   const upstream = await upstreamThat({ status, headers: json, body })
   const error = await failure(start().run([target(upstream.baseUrl)]))
   expect([error.kind, error.status]).toEqual([kind as AppError['kind'], told])
@@ -107,7 +107,7 @@ test.each([
   expect(upstream.requests).toHaveLength(1)
 })
 
-test('HTML in place of a stream is an error that shows none of it', async () => {
+test('HTML instead of a stream is an error that does not quote it', async () => {
   const upstream = await upstreamThat({
     headers: { 'content-type': 'text/html' },
     body: '<h1>It works</h1>',
@@ -117,7 +117,7 @@ test('HTML in place of a stream is an error that shows none of it', async () => 
   expect(error.message).not.toContain('It works')
 })
 
-test('429 waits as long as Retry-After says, and gives up when that is too long', async () => {
+test('429 honours Retry-After up to a limit', async () => {
   const patient = await upstreamThat(
     { status: 429, headers: { 'retry-after': '0.02' } },
     { body: whole },
@@ -129,7 +129,7 @@ test('429 waits as long as Retry-After says, and gives up when that is too long'
   expect(full.requests).toHaveLength(1)
 })
 
-test('a refused connection moves the work to the next upstream', async () => {
+test('a refused connection fails over to the next upstream', async () => {
   const dead = await upstreamThat({})
   await dead.stop()
   const alive = await upstreamThat({ body: whole })
@@ -140,14 +140,14 @@ test('a refused connection moves the work to the next upstream', async () => {
   expect((await failure(start().run([target(dead.baseUrl)]))).kind).toBe('upstream_unreachable')
 })
 
-test('an upstream that does not have the model is passed over', async () => {
+test('an upstream without the model is skipped', async () => {
   const without = await upstreamThat({ status: 404 })
   const having = await upstreamThat({ body: whole })
   const events = await collect(start().run([target(without.baseUrl), target(having.baseUrl)]))
   expect(texts(events)).toBe('one two')
 })
 
-test('nothing is tried again once a byte went to the caller', async () => {
+test('nothing is retried once a byte was sent to the client', async () => {
   const upstream = await upstreamThat({ status: 500 }, { body: whole })
   const { run } = start()
   const error = await failure(run([target(upstream.baseUrl)], { committed: true }))
@@ -183,7 +183,7 @@ test.each([
   },
 )
 
-test('two finishes are one', async () => {
+test('a second finish is ignored', async () => {
   const body = twice
   const events = await collect(start().run([target((await upstreamThat({ body })).baseUrl)]))
   expect(events.filter(({ type }) => type === 'finish')).toHaveLength(1)

@@ -30,7 +30,7 @@ describe('the size of an image is read from its header', () => {
     expect(imageSizeOf(url)).toBeNull()
   })
 
-  test('headers of any cut end without an error', () => {
+  test('truncated headers cause no error', () => {
     for (const whole of [png(9, 9), gif(9, 9), jpeg(9, 9), webp('VP8X', 9, 9)]) {
       for (let length = 0; length < whole.length; length++) {
         expect(() => imageSizeOf(toDataUrl(whole.subarray(0, length)))).not.toThrow()
@@ -39,23 +39,23 @@ describe('the size of an image is read from its header', () => {
   })
 })
 
-describe('an image costs', () => {
+describe('the tokens of an image', () => {
   const cost = (url: string, detail: string | null = null) =>
     mediaTokens({ type: 'image', url, detail })
 
-  test('a token for 750 pixels, up to what is left of a large one', () => {
+  test('are one per 750 pixels, up to a maximum', () => {
     expect(cost(toDataUrl(png(750, 100)))).toBe(100)
     expect(cost(toDataUrl(png(1000, 750)))).toBe(1_000)
     expect(cost(toDataUrl(jpeg(8000, 6000)))).toBe(1_600)
   })
 
-  test('1,500 where its size is not known, and little where little detail is wanted', () => {
+  test('are 1,500 for an unknown size, and few for low detail', () => {
     expect(cost('https://pictures.example/cat.png')).toBe(1_500)
     expect(cost(toDataUrl(png(1000, 750)), 'low')).toBe(85)
   })
 })
 
-test('a file costs by its length, also as a data URL', () => {
+test('a file counts by its length, also as a data URL', () => {
   const file = { type: 'file', filename: null } as const
   const data = `data:application/pdf;base64,${'A'.repeat(40_000)}`
   const costs = mediaTokens({ ...file, data, url: null })

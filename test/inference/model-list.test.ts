@@ -45,7 +45,7 @@ const answerWith = (body: unknown, status = 200) =>
     headers: { 'content-type': 'application/json' },
   })
 
-test('tells what each kind of server tells of its models', async () => {
+test('reads the model metadata of each kind of server', async () => {
   answerWith({
     object: 'list',
     data: [
@@ -74,7 +74,7 @@ test('tells what each kind of server tells of its models', async () => {
   expect(sent?.headers).toMatchObject({ authorization: 'Bearer secret', 'x-team': 'blue' })
 })
 
-test('a bare array is a list too; entries without an id, and repeated ones, are not models', async () => {
+test('a bare array is accepted; entries without an id and duplicates are dropped', async () => {
   answerWith([{ id: 'a' }, { id: '' }, { name: 'b' }, null, 'c', { id: 'a' }])
   expect((await list()).map(({ id }) => id)).toEqual(['a'])
 })
@@ -85,24 +85,24 @@ test('an empty list is empty', async () => {
 })
 
 test.each([['<html>'], [''], [{ object: 'list' }], [{ data: {} }]])(
-  '%j is no list',
+  '%j is not a list',
   async (body) => {
     answerWith(body)
     expect((await failure()).kind).toBe('upstream_invalid_answer')
   },
 )
 
-test('a list without an end is not read to its end', async () => {
+test('an endless list is not read completely', async () => {
   answerWith(`{"data":[{"id":"${'x'.repeat(9_000_000)}"}]}`)
   expect((await failure()).kind).toBe('upstream_invalid_answer')
 })
 
-test('an error status is a failure with the words of the upstream', async () => {
+test('an error status fails with the message of the upstream', async () => {
   answerWith({ error: { message: 'Loading model.' } }, 503)
   expect(await failure()).toMatchObject({ kind: 'upstream_overloaded', message: 'Loading model.' })
 })
 
-test('the words of an upstream come without our credential and its address', async () => {
+test('messages of an upstream are redacted', async () => {
   const message = `key secret at ${replay.baseUrl} is wrong`
   replay.answer({ status: 500, body: JSON.stringify({ error: { message } }) })
   await expect(list()).rejects.toMatchObject({ message: 'key [hidden] at [hidden] is wrong' })

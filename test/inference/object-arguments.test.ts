@@ -35,7 +35,7 @@ async function run(baseUrl: string) {
   return { batches: checkEvents(generate(job)), inference }
 }
 
-test('an answer whose calls are objects is left as it is', async () => {
+test('a response with object arguments passes unchanged', async () => {
   const body = whole(chunk({ content: 'I look.' }), call(0, '{"a":'), call(0, '1}'), call(1, ''))
   const upstream = await upstreamThat({ body })
   const { batches } = await run(upstream.baseUrl)
@@ -46,7 +46,7 @@ test('an answer whose calls are objects is left as it is', async () => {
 })
 
 test.each(['{"a": "b', '["a"]', '"a"', 'null', '{"a":1}}'])(
-  '%s is told as a failure',
+  '%s fails the generation',
   async (args) => {
     const body = whole(chunk({ content: 'I look.' }), call(0, args))
     const upstream = await upstreamThat({ body, cutsAt: [body.indexOf('data:', 1)], pauseMs: 20 })
@@ -59,13 +59,13 @@ test.each(['{"a": "b', '["a"]', '"a"', 'null', '{"a":1}}'])(
   },
 )
 
-test('an answer that comes at once fails before any of it was told', async () => {
+test('a response in one batch fails before any output', async () => {
   const upstream = await upstreamThat({ body: whole(call(0, '["a"]')) })
   const { batches } = await run(upstream.baseUrl)
   expect((await failure(batches)).kind).toBe('upstream_invalid_answer')
 })
 
-test('a call that the limit of the output cut is what it is', async () => {
+test('a call truncated by the output limit passes', async () => {
   const body = chatStream([call(0, '{"a": "b'), chunk({}, 'length')])
   const upstream = await upstreamThat({ body })
   const { batches } = await run(upstream.baseUrl)

@@ -19,7 +19,7 @@ const call = (index: number) =>
 const usage = { choices: [], usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 } }
 const whole = (...chunks: object[]) => chatStream([...chunks, chunk({}, 'tool_calls'), usage])
 
-test('the second call and what follows is dropped, and the upstream ended', async () => {
+test('the second call and later events are dropped, and the upstream request ends', async () => {
   const body = whole(call(0), call(1), call(2)).replace('data: [DONE]\n\n', '')
   const cutsAt = [body.indexOf('data:', body.indexOf('tool_1'))]
   const upstream = await upstreamThat({ body: body.slice(0, cutsAt[0]), ending: 'hang' })
@@ -35,14 +35,14 @@ test('the second call and what follows is dropped, and the upstream ended', asyn
   expect(running).toBe(0)
 })
 
-test('the usage is told where the upstream had told it already', async () => {
+test('the usage is kept if the upstream had reported it', async () => {
   const upstream = await upstreamThat({ body: whole(call(0), call(1)) })
   const { events } = await run(upstream.baseUrl)
   expect(namesOf(events)).toEqual(['tool_0'])
   expect(events.at(-1)).toMatchObject({ reason: 'tool-calls', usage: { totalTokens: 10 } })
 })
 
-test('an answer with one call is left as it is', async () => {
+test('a response with one call passes unchanged', async () => {
   const body = whole(chunk({ content: 'I look.' }), call(0))
   const upstream = await upstreamThat({ body })
   const { inference } = start()
@@ -52,7 +52,7 @@ test('an answer with one call is left as it is', async () => {
   expect(plain.at(-1)).toMatchObject({ reason: 'tool-calls', usage: { totalTokens: 10 } })
 })
 
-test('frames of an upstream stay with the batches that are not cut', async () => {
+test('relayed frames stay with unchanged batches', async () => {
   const relay = { protocol: 'messages', frames: [], maker: 'm' } as const
   const batchOf = (...events: GenerationEvent[]): EventBatch => Object.assign(events, { relay })
   const toolCall = (block: number): GenerationEvent[] => [
@@ -73,7 +73,7 @@ test('frames of an upstream stay with the batches that are not cut', async () =>
   expect(seen[1]).toMatchObject([{ type: 'finish' }])
 })
 
-test('nothing is done where several calls are allowed, or none is possible', () => {
+test('nothing changes if several calls are allowed, or none is possible', () => {
   const batches = (async function* () {})()
   const wrapped = withSingleCall(() => batches)
   const job = jobOf('http://127.0.0.1:1')

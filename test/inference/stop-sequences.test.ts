@@ -45,7 +45,7 @@ const answer = (...deltas: string[]): EventBatch[] => [
 
 afterEach(stopUpstreams)
 
-describe('an answer with stop sequences', () => {
+describe('a response with stop sequences', () => {
   const cases: [what: string, sequences: string[], deltas: string[], text: string, stop: string][] =
     [
       ['ends before the first match', ['END'], ['one END two END'], 'one ', 'END'],
@@ -68,14 +68,14 @@ describe('an answer with stop sequences', () => {
     ])
   })
 
-  test('is whole where none comes, also with the beginning of one at its end', async () => {
+  test('is complete without a match, also with the start of one at its end', async () => {
     for (const deltas of [['one two'], ['one', ' E', 'N'], ['E', 'EN', 'E']]) {
       const events = mergeDeltas(await run(['END'], answer(...deltas)))
       expect(events).toEqual([begin, open(0), say(deltas.join('')), close(0), finish])
     }
   })
 
-  test('is held back by no more than what may become a sequence', async () => {
+  test('holds back only what may become a sequence', async () => {
     const batches = wrapped(['END'], answer('one', ' two E', 'N', 'd', ' three'))
     const texts = (await Array.fromAsync(batches)).map((batch) =>
       batch.flatMap((event) => (event.type === 'text-delta' ? [event.text] : [])).join(''),
@@ -83,12 +83,12 @@ describe('an answer with stop sequences', () => {
     expect(texts).toEqual(['', 'one', ' two ', 'ENd', ' three', ''])
   })
 
-  test('tells the usage where the upstream had told it already', async () => {
+  test('keeps the usage if the upstream had reported it', async () => {
     const events = await run(['END'], [[begin, open(0), say('one END'), close(0), finish]])
     expect(events.at(-1)).toEqual(stopped('END', usage))
   })
 
-  test('is searched in each text of its own, and nowhere else', async () => {
+  test('is searched in each text separately, and nowhere else', async () => {
     const call = { callId: 'c', name: 'n', form: 'function' } as const
     const batch: GenerationEvent[] = [
       begin,
@@ -112,21 +112,21 @@ describe('an answer with stop sequences', () => {
     expect(await run(['END'], [batch])).toEqual(batch)
   })
 
-  test('keeps the frames of an upstream that was given the sequences itself', async () => {
+  test('keeps the frames of an upstream that received the sequences', async () => {
     const frames = [{ payload: { type: 'ping' }, data: '{"type":"ping"}' }]
     const relay = { protocol: 'messages', frames, maker: 'm' } as const
     const relayed = answer('one END').map((batch) => Object.assign([...batch], { relay }))
     expect(await Array.fromAsync(wrapped(['END'], relayed))).toEqual(relayed)
   })
 
-  test('is untouched without any, or with such as no text can hold', async () => {
+  test('is unchanged without sequences, or with sequences that cannot occur', async () => {
     const batches = (async function* () {})()
     expect(withStopSequences(() => batches)(jobOf([]))).toBe(batches)
     const events = await run(['', '\ude00'], answer('one 😀'))
     expect(events).toEqual(answer('one 😀').flat())
   })
 
-  test('agrees with a search of the whole text, whatever repeats in it', async () => {
+  test('matches a search of the whole text', async () => {
     const dice = createDice(7)
     const roll = (most: number) =>
       Array.from({ length: 1 + dice.upTo(most) }, () => 'ab'.charAt(dice.upTo(2))).join('')
@@ -141,7 +141,7 @@ describe('an answer with stop sequences', () => {
     }
   })
 
-  test('takes time by its length, not by what might match', async () => {
+  test('takes linear time', async () => {
     const sequence = `${'a'.repeat(16_000)}b`
     const deltas = Array.from({ length: 300_000 }, () => 'aa')
     const events = await run([sequence], answer(...deltas, 'b'))
@@ -150,16 +150,16 @@ describe('an answer with stop sequences', () => {
     expect(events.at(-1)).toEqual(stopped(sequence))
   })
 
-  test('is refused with sequences that are too long', async () => {
+  test('is refused with too long sequences', async () => {
     const error = await failure(wrapped(['x'.repeat(16_385)], answer('one')))
     expect([error.status, error.param]).toEqual([400, 'stop_sequences'])
   })
 })
 
-describe('the upstream of an answer with stop sequences', () => {
+describe('the upstream of a response with stop sequences', () => {
   const chunk = (content: string) => ({ choices: [{ index: 0, delta: { content } }] })
 
-  test('is ended before the end is told', async () => {
+  test('is ended before the last batch', async () => {
     const body = chatStream([chunk('one E'), chunk('ND two')]).replace('data: [DONE]\n\n', '')
     const upstream = await upstreamThat({ body, ending: 'hang' })
     const { inference, records } = start()
@@ -177,7 +177,7 @@ describe('the upstream of an answer with stop sequences', () => {
     expect((await batches.next()).done).toBe(true)
   })
 
-  test('is ended when the caller stops reading', async () => {
+  test('is ended when the client stops reading', async () => {
     const body = chatStream([chunk('one')]).replace('data: [DONE]\n\n', '')
     const upstream = await upstreamThat({ body, ending: 'hang' })
     const { inference } = start()

@@ -47,8 +47,8 @@ const wrong = say('{"answer":', '"42"}')
 
 afterEach(stopUpstreams)
 
-describe('an answer that is read only when it is whole', () => {
-  test('is made again when it is wrong, and nobody can tell but by the usage', async () => {
+describe('a buffered response', () => {
+  test('in a wrong format is generated again, which only the usage shows', async () => {
     const upstream = await upstreamThat(wrong, right)
     const { events, records } = await run(upstream, { buffered: true })
     expect(texts(events)).toBe('{"answer":42}')
@@ -68,7 +68,7 @@ describe('an answer that is read only when it is whole', () => {
     expect(records.map(({ outcome }) => outcome)).toEqual(['completed', 'completed'])
   })
 
-  test('is made again once and never twice, and then told to be wrong', async () => {
+  test('is generated again once, then reported as invalid output', async () => {
     const upstream = await upstreamThat(wrong, say('Sorry: ', '42'), right)
     const { events } = await run(upstream, { buffered: true })
     expect(upstream.requests).toHaveLength(2)
@@ -77,21 +77,21 @@ describe('an answer that is read only when it is whole', () => {
     expect(events.at(-1)).toMatchObject({ rawReason: 'stop', usage: { totalTokens: 20 } })
   })
 
-  test('is not made again when it is right', async () => {
+  test('in the right format is not generated again', async () => {
     const upstream = await upstreamThat(right, wrong)
     const { events } = await run(upstream, { buffered: true })
     expect(upstream.requests).toHaveLength(1)
     expect(events.at(-1)).toMatchObject({ reason: 'stop', usage: { totalTokens: 10 } })
   })
 
-  test('fails as the second try fails', async () => {
+  test('fails if the second attempt fails', async () => {
     const upstream = await upstreamThat(wrong, { status: 400, headers: json, body: '{}' })
     const { inference } = start()
     const batches = withCheckedOutput(inference.generate)(job(upstream, { buffered: true }))
     expect((await failure(batches)).kind).toBe('invalid_request')
   })
 
-  test('tells what it had when it fails in the middle', async () => {
+  test('emits its output when it fails in the middle', async () => {
     const body = String(right.body)
     const cut: ReplayAnswer = { body: body.slice(0, body.indexOf('\n\n') + 2), ending: 'cut' }
     const { events } = await run(await upstreamThat(cut), { buffered: true })
@@ -99,7 +99,7 @@ describe('an answer that is read only when it is whole', () => {
     expect(events.at(-1)).toMatchObject({ type: 'error', error: { kind: 'upstream_truncated' } })
   })
 
-  test('is not made again, nor held any longer, once something went to the caller', async () => {
+  test('is neither generated again nor held once something was sent', async () => {
     const upstream = await upstreamThat(wrong, right)
     const { events } = await run(upstream, { buffered: true, committed: () => true })
     expect(upstream.requests).toHaveLength(1)
@@ -107,7 +107,7 @@ describe('an answer that is read only when it is whole', () => {
     expectInvalid(events)
   })
 
-  test('keeps the parts of its reasoning and the probabilities of its tokens apart', async () => {
+  test('keeps reasoning parts and token probabilities separate', async () => {
     const logprobs = { content: [{ token: '7', logprob: -1, bytes: [55], top_logprobs: [] }] }
     const sure = (content: string) => ({
       choices: [{ index: 0, delta: { content }, logprobs, finish_reason: null }],
@@ -122,8 +122,8 @@ describe('an answer that is read only when it is whole', () => {
   })
 })
 
-describe('an answer that is read while it is made', () => {
-  test('streams as it comes, and its end waits for the check', async () => {
+describe('a streamed response', () => {
+  test('streams, and its end waits for the check', async () => {
     const first = chatStream([chunk({ content: '{"answer":' })]).split('data: [DONE]')[0]
     const upstream = await upstreamThat({ body: first ?? '', ending: 'hang' })
     const { inference } = start()
@@ -134,7 +134,7 @@ describe('an answer that is read while it is made', () => {
     await upstream.until(({ connections }) => connections.aborted === 1)
   })
 
-  test('ends incomplete when it is wrong, and is not made again', async () => {
+  test('in a wrong format ends incomplete, and is not generated again', async () => {
     const upstream = await upstreamThat(wrong, right)
     const { events } = await run(upstream, { committed: () => true })
     expect(upstream.requests).toHaveLength(1)
@@ -142,7 +142,7 @@ describe('an answer that is read while it is made', () => {
     expectInvalid(events)
   })
 
-  test('is made again when it came as a whole, before anything of it was given out', async () => {
+  test('in one batch is generated again', async () => {
     const body = (content: string) =>
       JSON.stringify({ choices: [{ index: 0, message: { content }, finish_reason: 'stop' }] })
     const upstream = await upstreamThat(
@@ -155,7 +155,7 @@ describe('an answer that is read while it is made', () => {
   })
 })
 
-describe('what ends otherwise is left as it is', () => {
+describe('other endings are unchanged', () => {
   const call = {
     tool_calls: [
       { index: 0, id: 'a', type: 'function', function: { name: 'look', arguments: '{}' } },
@@ -195,7 +195,7 @@ describe('what ends otherwise is left as it is', () => {
     }
   }
 
-  test('a request that demands no form is handed on as it is', async () => {
+  test('a request without an output format passes unchanged', async () => {
     const upstream = await upstreamThat(wrong)
     const { inference } = start()
     const request = makeRequest()
@@ -205,7 +205,7 @@ describe('what ends otherwise is left as it is', () => {
   })
 })
 
-describe('every text of an answer must have the form', () => {
+describe('every text of a response must have the format', () => {
   const cases: Record<string, { chunks: object[]; isRight: boolean }> = {
     'reasoning before it does not matter': {
       chunks: [chunk({ reasoning: 'Hm.' }), chunk({ content: '{"answer":1}' })],

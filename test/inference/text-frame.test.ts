@@ -10,7 +10,7 @@ function learnt(json: string, text: string): TextFrame {
   return frame
 }
 
-test('the text of a message like the one before is found, whatever it is', () => {
+test('the text of a similar message is found', () => {
   const frame = learnt(chunk('one'), 'one')
   for (const text of ['two', '', '"', '\\', '\n\u2028\ud83d\ude00', '"},{"', '\ud800']) {
     expect(frame.read(chunk(text))).toBe(text)
@@ -18,19 +18,19 @@ test('the text of a message like the one before is found, whatever it is', () =>
   expect(frame.read('{"id":"a","delta":{"text":"\\u00e9\\/"},"more":[1,"b"]}')).toBe('é/')
 })
 
-test('blanks and escapes around and in the text are of no matter', () => {
+test('white space and escapes are supported', () => {
   const frame = learnt('{ "text" : "a\\u0062" , "n": 1 }', 'ab')
   expect(frame.read('{ "text" : "c" , "n": 1 }')).toBe('c')
   expect(frame.read('{ "text": "c" , "n": 1 }')).toBeNull()
 })
 
-test('the first message teaches nothing', () => {
+test('the first message is not learnt', () => {
   const frame = new TextFrame()
   frame.learn(chunk('one'), 'text', 'one')
   expect(frame.read(chunk('two'))).toBeNull()
 })
 
-test('what differs in more than the text is another message', () => {
+test('a message that differs in more than the text does not match', () => {
   const frame = learnt(chunk('one'), 'one')
   for (const other of [
     chunk('two').replace('"a"', '"b"'),
@@ -50,7 +50,7 @@ test('what differs in more than the text is another message', () => {
   }
 })
 
-test('a message in which the place of the text is in doubt is not learnt', () => {
+test('a message with an ambiguous text position is not learnt', () => {
   for (const json of [
     '{"text":"a","more":{"text":"a"}}',
     '{"text":"b","t\\u0065xt":"a"}',
@@ -62,13 +62,13 @@ test('a message in which the place of the text is in doubt is not learnt', () =>
   }
 })
 
-test('what cannot be learnt takes the place of what was', () => {
+test('a message that cannot be learnt resets the cache', () => {
   const frame = learnt(chunk('one'), 'one')
   frame.learn('{"text":"b","t\\u0065xt":"a"}', 'text', 'a')
   expect(frame.read(chunk('two'))).toBeNull()
 })
 
-test('a stream of which every message differs is given up', () => {
+test('learning stops if every message differs', () => {
   const frame = learnt('', '')
   const json = (text: string, number: number) => JSON.stringify({ text, number })
   for (let number = 1; number < 16; number++) {

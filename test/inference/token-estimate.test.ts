@@ -92,7 +92,7 @@ describe('a text is estimated', () => {
     expect(tokensOf(text.repeat(1_000)) / (1_000 * tokensOf(text))).toBeCloseTo(1, 1)
   })
 
-  test('nothing costs nothing, and white space hardly anything', () => {
+  test('empty text has no tokens, white space hardly any', () => {
     expect(tokensOf('')).toBe(0)
     expect(tokensOf(' '.repeat(64))).toBeLessThan(5)
   })
@@ -152,7 +152,7 @@ describe('every part of a request counts', () => {
     expect(estimateTokens(free)).toBe(named + 7)
   })
 
-  test('an image does not depend on how long its data are, only on its detail', () => {
+  test('an image does not count by its data length, only by its detail', () => {
     const image = (url: string, detail: string | null) =>
       estimateTokens(
         request({
@@ -164,7 +164,7 @@ describe('every part of a request counts', () => {
     expect(image(long, 'low')).toBeLessThan(image(long, 'auto') / 5)
   })
 
-  test('a file by its size, text more than other data, and one behind a URL as some pages', () => {
+  test('a file by its size, text more than other data, a URL as a few pages', () => {
     const file = (data: string | null) =>
       estimateTokens(
         request({

@@ -40,7 +40,7 @@ function summarize(events: readonly GenerationEvent[]) {
 
 const minted = expect.stringMatching(/^call_[0-9a-z]{20,}$/)
 
-test('a call streams its arguments as they come', () => {
+test('a call streams its arguments', () => {
   const { push, close, out } = setUp()
   push({ id: 'a', name: 'look' })
   push({ text: '{"x"' })
@@ -66,7 +66,7 @@ test('arguments are held until the name is known', () => {
   expect(seen()).toEqual([{ id: 'a', name: 'look', text: '{"x":1}', end: null }])
 })
 
-test('the first name counts, whatever is repeated later', () => {
+test('the first name counts', () => {
   const { push, close, seen } = setUp()
   push({ id: 'a', name: 'look', text: '{' })
   push({ name: 'look', text: '"x":' })
@@ -77,7 +77,7 @@ test('the first name counts, whatever is repeated later', () => {
   expect(seen()).toEqual([{ id: 'a', name: 'look', text: '{"x":1}', end: true }])
 })
 
-describe('one call is told from another', () => {
+describe('calls are distinguished', () => {
   const two = [
     { id: 'a', name: 'look', text: '{"x":1}', end: true },
     { id: 'b', name: 'find', text: '{"y":2}', end: true },
@@ -119,7 +119,7 @@ describe('one call is told from another', () => {
     expect(seen()).toEqual(two.map((call) => ({ ...call, id: minted })))
   })
 
-  test('by the place in one list where neither is sent', () => {
+  test('by the position in one list where neither is sent', () => {
     const { push, close, seen } = setUp()
     push({ index: 0, indexGiven: false, name: 'look', text: '{"x":1}' })
     push({ index: 1, indexGiven: false, name: 'find', text: '{"y":2}' })
@@ -136,8 +136,8 @@ describe('one call is told from another', () => {
   })
 })
 
-describe('calls are given out one after the other', () => {
-  test('a later call waits until the arguments of the earlier one are whole', () => {
+describe('calls are emitted one after the other', () => {
+  test('a later call waits until the arguments of the earlier one are complete', () => {
     const { push, close, seen } = setUp()
     push({ index: 0, id: 'a', name: 'look', text: '{"x":"}' })
     push({ index: 1, id: 'b', name: 'find', text: '{"y":2}' })
@@ -151,7 +151,7 @@ describe('calls are given out one after the other', () => {
     expect(seen().at(-1)?.end).toBe(true)
   })
 
-  test('the end of the answer ends a call whose arguments never became whole', () => {
+  test('the end of the response ends a call with incomplete arguments', () => {
     const { push, close, seen } = setUp()
     push({ index: 0, id: 'a', name: 'look', text: '{"x":' })
     push({ index: 1, id: 'b', name: 'find', text: '{}' })
@@ -162,21 +162,21 @@ describe('calls are given out one after the other', () => {
     ])
   })
 
-  test('what is held is bounded, what streams is not', () => {
+  test('held arguments are limited, streamed ones are not', () => {
     const { push } = setUp({ heldCharsMax: 100 })
     push({ index: 0, id: 'a', name: 'look', text: `{"x":"${'x'.repeat(1_000)}` })
     push({ index: 1, id: 'b', name: 'find', text: 'y'.repeat(100) })
     expect(() => push({ index: 1, text: 'y' })).toThrow('too many tool-call arguments')
   })
 
-  test('the number of calls is bounded', () => {
+  test('the number of calls is limited', () => {
     const { push } = setUp()
     expect(() => {
       for (let index = 0; index < 2_000; index++) push({ index, name: 'look', text: '{}' })
     }).toThrow('too many tool calls')
   })
 
-  test('arguments for a call that has ended are an invalid answer, whitespace is not', () => {
+  test('arguments for an ended call are invalid, white space is not', () => {
     const { push } = setUp()
     push({ index: 0, id: 'a', name: 'look', text: '{}' })
     push({ index: 1, id: 'b', name: 'find', text: '{}' })
@@ -186,7 +186,7 @@ describe('calls are given out one after the other', () => {
 })
 
 describe('call ids', () => {
-  test('an empty, repeated, overlong or taken id is replaced by one of ours', () => {
+  test('an empty, repeated, overlong or used id is replaced', () => {
     const { push, close, seen } = setUp({ takenCallIds: ['old'] })
     const long = 'x'.repeat(65)
     for (const [index, id] of ['', 'a', 'a', long, 'old'].entries()) {
@@ -199,7 +199,7 @@ describe('call ids', () => {
   })
 })
 
-describe('the end of the answer', () => {
+describe('the end of the response', () => {
   test('a call without arguments has an empty object', () => {
     const { push, close, seen } = setUp()
     push({ id: 'a', name: 'now' })
@@ -207,7 +207,7 @@ describe('the end of the answer', () => {
     expect(seen()).toEqual([{ id: 'a', name: 'now', text: '{}', end: true }])
   })
 
-  test('a call that the limit cut is incomplete, and half calls behind it are dropped', () => {
+  test('a truncated call is incomplete, and later unfinished calls are dropped', () => {
     const { push, close, seen, count } = setUp()
     push({ index: 0, id: 'a', name: 'look', text: '{"x":1}' })
     push({ index: 1, id: 'b', name: 'find', text: '{"y"' })
@@ -220,14 +220,14 @@ describe('the end of the answer', () => {
     expect(count()).toBe(2)
   })
 
-  test('a call that the limit cut before its arguments has none', () => {
+  test('a call truncated before its arguments has none', () => {
     const { push, close, seen } = setUp()
     push({ id: 'a', name: 'look' })
     close(true)
     expect(seen()).toEqual([{ id: 'a', name: 'look', text: '', end: false }])
   })
 
-  test('arguments without a name are an invalid answer, unless the limit cut them', () => {
+  test('arguments without a name are invalid, unless truncated', () => {
     const whole = setUp()
     whole.push({ id: 'a', text: '{}' })
     expect(() => whole.close()).toThrow('a tool call without a name')
@@ -237,7 +237,7 @@ describe('the end of the answer', () => {
     expect(cut.out).toEqual([])
   })
 
-  test('a call of the same index after the end is another call', () => {
+  test('a call with the same index after the end is a new call', () => {
     const { push, close, seen } = setUp()
     push({ name: 'now' })
     close()
@@ -248,7 +248,7 @@ describe('the end of the answer', () => {
 })
 
 describe('custom calls', () => {
-  test('the input is unwrapped and comes at the end', () => {
+  test('the input is unwrapped and emitted at the end', () => {
     const { push, close, out } = setUp({ custom: ['shell'] })
     push({ id: 'a', name: 'shell', text: '{"input":"ls' })
     push({ text: ' \\"x\\""}' })
@@ -261,7 +261,7 @@ describe('custom calls', () => {
     ])
   })
 
-  test('text that is no such object is passed on as it is', () => {
+  test('text that is not such an object is passed on unchanged', () => {
     for (const text of ['ls -l', '{"cmd":"ls"}', '{"input":7}', '[1]']) {
       const { push, close, seen } = setUp({ custom: ['shell'] })
       push({ id: 'a', name: 'shell', text })
@@ -270,15 +270,17 @@ describe('custom calls', () => {
     }
   })
 
-  test('half-written input is not passed on', () => {
+  test('incomplete input is not emitted', () => {
     const { push, close, seen } = setUp({ custom: ['shell'] })
     push({ id: 'a', name: 'shell', text: '{"input":"rm -r' })
     close(true)
     expect(seen()).toEqual([{ id: 'a', name: 'shell', text: '', end: false }])
   })
 
-  test('input is held, and bounded', () => {
+  test('input is held, with a limit', () => {
     const { push } = setUp({ custom: ['shell'], heldCharsMax: 10 })
-    expect(() => push({ id: 'a', name: 'shell', text: '{"input":"long"' })).toThrow('too many tool-call arguments')
+    expect(() => push({ id: 'a', name: 'shell', text: '{"input":"long"' })).toThrow(
+      'too many tool-call arguments',
+    )
   })
 })

@@ -18,7 +18,7 @@ const items = (events: readonly GenerationEvent[]) =>
   events.flatMap((event) => (event.type === 'hosted-tool-end' ? [event.item] : []))
 const finish = (events: readonly GenerationEvent[]) => events.at(-1)
 
-test('a hosted tool runs, and the model answers with what it gave', async () => {
+test('a hosted tool runs, and the model responds with its result', async () => {
   const upstream = await upstreamThat(
     { body: calling(['a', 'note', '{"x":1}']) },
     { body: saying('Done.') },
@@ -58,7 +58,7 @@ test('a hosted tool runs, and the model answers with what it gave', async () => 
   ])
 })
 
-test('the usage of all turns is summed, also where one of them told none', async () => {
+test('the usage of all turns is summed, also if one reported none', async () => {
   const withoutUsage = saying('Done.').replace(/data: \{"choices":\[\],.*\n\n/, '')
   for (const [last, totalTokens] of [
     [saying('Done.'), 36],
@@ -77,7 +77,7 @@ test('the usage of all turns is summed, also where one of them told none', async
   }
 })
 
-test('what a turn thought and said beside its calls is shown, and told to the next turn', async () => {
+test('reasoning and text beside calls are emitted and part of the next turn', async () => {
   const body = calling(['a', 'note', '{}']).replace(
     'data: ',
     `data: {"choices":[{"index":0,"delta":{"reasoning_content":"Hm."}}]}\n\ndata: {"choices":[{"index":0,"delta":{"content":"I look."}}]}\n\ndata: `,
@@ -101,7 +101,7 @@ test('what a turn thought and said beside its calls is shown, and told to the ne
   })
 })
 
-test('calls of one turn run at once, no more than may, and are shown in order', async () => {
+test('calls of one turn run concurrently up to the limit, and are emitted in order', async () => {
   const upstream = await upstreamThat(
     { body: calling(['a', 'note', '1'], ['b', 'note', '2'], ['c', 'note', '3']) },
     { body: saying('Done.') },
@@ -132,7 +132,7 @@ test('calls of one turn run at once, no more than may, and are shown in order', 
   expect(items(events).map((item) => item?.['args'])).toEqual(['1', '2', '3'])
 })
 
-test('beside calls of the caller, hosted ones run and the others are passed on', async () => {
+test('beside client calls, hosted calls run and client calls are passed on', async () => {
   const upstream = await upstreamThat({
     body: calling(['a', 'note', '{}'], ['b', 'mine', '{"y":2}'], ['c', 'note', '{"z":3}']),
   })
@@ -153,7 +153,7 @@ test('beside calls of the caller, hosted ones run and the others are passed on',
   expect(upstream.requests).toHaveLength(1)
 })
 
-test('a call that the caller has to answer ends the response', async () => {
+test('a call that needs the client ends the response', async () => {
   const upstream = await upstreamThat({ body: calling(['a', 'ask', '{"q":1}']) })
   const ask = () => note({ streamsArguments: false, isCounted: false, stages: [], result: null })
   const events = await loopEvents({
@@ -164,7 +164,7 @@ test('a call that the caller has to answer ends the response', async () => {
   expect(finish(events)).toMatchObject({ reason: 'stop' })
 })
 
-test('a tool that throws is told to the model', async () => {
+test('the model is informed of a tool that throws', async () => {
   const upstream = await upstreamThat(
     { body: calling(['a', 'note', '{}']) },
     { body: saying('Oh.') },
@@ -179,7 +179,7 @@ test('a tool that throws is told to the model', async () => {
   expect(texts(events)).toBe('Oh.')
 })
 
-test('everything is closed when it is over, and when its reader leaves', async () => {
+test('everything is closed at the end, and when the reader cancels', async () => {
   let closed = 0
   const hosted = hostedTools({ note: () => note() }, { closed: () => closed++ })
   const upstream = await upstreamThat(

@@ -7,13 +7,13 @@ import { defaultQuirks } from '#test/support/generation.ts'
 const text = (words: string) => ({ type: 'text' as const, text: words })
 const image = { type: 'image' as const, url: 'https://example.com/a.png', detail: null }
 
-test('a result of a tool that worked, or of which nothing is said, is left as it is', () => {
+test('a successful tool result is unchanged', () => {
   const parts = [text('red'), image]
   expect(markFailure({ parts })).toBe(parts)
   expect(markFailure({ parts, isError: false })).toBe(parts)
 })
 
-test('one of a tool that failed begins with the word for it', () => {
+test('a failed tool result starts with a marker', () => {
   const failed = (...parts: (typeof image | ReturnType<typeof text>)[]) =>
     markFailure({ parts, isError: true })
   expect(failed(text('No such city.'), image)).toEqual([
@@ -24,7 +24,7 @@ test('one of a tool that failed begins with the word for it', () => {
   expect(failed()).toEqual([text('[The tool failed]')])
 })
 
-test('a Responses upstream is told it in the output, which stays one text', () => {
+test('a Responses upstream receives the marker in the output, which stays one text', () => {
   const item: RequestItem = {
     type: 'tool-result',
     callId: 'a',

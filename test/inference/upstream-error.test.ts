@@ -37,7 +37,7 @@ test.each([400, 422, 429, 500, 503])(
   },
 )
 
-test('so is one that quotes them in the middle of a stream', async () => {
+test('also in the middle of a stream', async () => {
   const upstream = await upstreamThat({})
   const said = { error: { message: `lost ${secrets.key} at ${new URL(upstream.baseUrl).host}` } }
   upstream.answer({ body: `${begun}data: ${JSON.stringify(said)}\n\n` })
@@ -45,7 +45,7 @@ test('so is one that quotes them in the middle of a stream', async () => {
   expect(events.at(-1)).toMatchObject({ error: { message: 'lost [hidden] at [hidden]' } })
 })
 
-test('a quota that is used up is told as it is, and not asked for again', async () => {
+test('an exhausted quota is reported and not retried', async () => {
   const body =
     '{"error":{"message":"pay first","type":"insufficient_quota","code":"insufficient_quota"}}'
   const broke = await upstreamThat({ status: 429, headers: json, body })
@@ -76,13 +76,13 @@ test.each([
   expect(errorFromStatus(400, body).message).toBe(words)
 })
 
-test('words without end are cut off', () => {
+test('long messages are truncated', () => {
   expect(errorFromStatus(500, JSON.stringify({ error: 'x'.repeat(10_000) })).message.length).toBe(
     500,
   )
 })
 
-test('what is no error is none', () => {
+test('other payloads are not errors', () => {
   for (const payload of [null, 'x', {}, { choices: [] }, { error: null }]) {
     expect(errorFromPayload(payload)).toBeNull()
   }

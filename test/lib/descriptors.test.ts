@@ -7,7 +7,7 @@ const config = {
   databaseConnectionsMax: 10,
 }
 
-test('what is left beside the reserve is for streams, two descriptors each', () => {
+test('streams get the descriptors beside the reserve, two each', () => {
   const reserve = descriptorsNeeded({
     limits: { streamsMax: 0 },
     speech: { sessionsMax: 0 },
@@ -17,7 +17,7 @@ test('what is left beside the reserve is for streams, two descriptors each', () 
   expect(streamsWithin({ limit: 20_000, open: 100 }, config)).toBe((19_900 - reserve) / 2)
 })
 
-test('a small limit is shared half and half, and one that is used up is for no stream', () => {
+test('a small limit is shared equally, an exhausted one allows no stream', () => {
   expect(streamsWithin({ limit: 200, open: 100 }, config)).toBe(25)
   expect(streamsWithin({ limit: 100, open: 120 }, config)).toBe(0)
 })

@@ -21,12 +21,12 @@ describe('If-Match', () => {
     expect(readIfMatch(header)('a')).toBe(isMeant)
   })
 
-  test('may be read by a part of each name', () => {
+  test('may compare a part of each name', () => {
     const isExpected = readIfMatch('"a-json", "b"', (name) => name.replace(/-\w+$/, ''))
     expect(['a', 'b', 'a-json'].map(isExpected)).toEqual([true, true, false])
   })
 
-  test('names again what has told its tag', () => {
+  test('round-trips a tag', () => {
     expect(readIfMatch(entityTag('7-f00'))('7-f00')).toBe(true)
   })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createLru } from '#lib/lru.ts'
 
-test('what was used least lately is forgotten first', () => {
+test('the least recently used entry is evicted first', () => {
   const lru = createLru<string, number>(2)
   lru.set('a', 1)
   lru.set('b', 2)
@@ -11,7 +11,7 @@ test('what was used least lately is forgotten first', () => {
   expect([lru.get('a'), lru.get('c')]).toEqual([1, 3])
 })
 
-test('a key that is set again holds the new value and takes no more room', () => {
+test('a key that is set again has the new value and no second entry', () => {
   const lru = createLru<string, number>(2)
   lru.set('a', 1)
   lru.set('b', 2)

@@ -56,7 +56,7 @@ describe('a sample is accepted by its schema', () => {
   })
 })
 
-test('references lead to definitions in the schema', () => {
+test('references resolve within the schema', () => {
   const schema = {
     type: 'object',
     properties: { place: { $ref: '#/$defs/place' } },
@@ -75,17 +75,17 @@ test('a recursive schema has a sample that ends', () => {
   expect(JSON.stringify(sampleFromSchema(schema))).toContain('"next":null')
 })
 
-test('an enum gives its first word, a constant itself', () => {
+test('an enum yields its first value, a constant itself', () => {
   expect(sampleFromSchema({ type: 'string', enum: ['metric', 'imperial'] })).toBe('metric')
   expect(sampleFromSchema({ const: 7 })).toBe(7)
 })
 
-test('every property is shown where none is required', () => {
+test('every property is present if none is required', () => {
   const properties = { a: { type: 'string' }, b: { type: ['integer', 'null'] } }
   expect(sampleFromSchema({ type: 'object', properties })).toEqual({ a: 'demo', b: 1 })
 })
 
-test('a schema that asks for more than there is memory gets less', () => {
+test('a schema that requires too much gets less', () => {
   const $defs: Record<string, object> = { last: { type: 'string' } }
   let next = '#/$defs/last'
   for (let level = 0; level < 12; level++) {
@@ -96,12 +96,12 @@ test('a schema that asks for more than there is memory gets less', () => {
   expect(text.length).toBeLessThan(1_000_000)
 })
 
-test('a pattern that is slow to match is not tried', () => {
+test('a pattern with excessive backtracking is skipped', () => {
   const pattern = '^(0+)+(0*)*x$'
   expect(sampleFromSchema({ type: 'string', pattern, minLength: 60 })).toHaveLength(60)
 })
 
-test('what makes no sense does not throw', () => {
+test('an invalid schema does not throw', () => {
   for (const schema of [
     { type: 'unknown' },
     { enum: [] },

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { throttle } from '#lib/throttle.ts'
 
-test('the first time is told at once, the others wait for the interval to be over', () => {
+test('the first event is reported immediately, later ones after the interval', () => {
   const told: number[] = []
   const happen = throttle(60_000, (times) => told.push(times))
   happen()
@@ -10,7 +10,7 @@ test('the first time is told at once, the others wait for the interval to be ove
   expect(told).toEqual([1])
 })
 
-test('what happened in between is counted', async () => {
+test('events in between are counted', async () => {
   const told: number[] = []
   const happen = throttle(20, (times) => told.push(times))
   let calls = 0

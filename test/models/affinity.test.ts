@@ -15,13 +15,13 @@ const orderOf = (affinity: string | null, among = targets) =>
   balance(among, weightOf, affinity).map(({ upstream }) => upstream.name)
 const sessions = Array.from({ length: 4_000 }, (_, index) => `session ${index}`)
 
-test('a session has one order of upstreams, wherever they stand in the list', () => {
+test('a session has one order of upstreams, independent of the list', () => {
   for (const session of sessions.slice(0, 100)) {
     expect(orderOf(session, targets.toReversed())).toEqual(orderOf(session))
   }
 })
 
-test('sessions are spread by weight, first and as the next in turn', () => {
+test('sessions are balanced by weight, in every position', () => {
   const firsts = sessions.map((session) => orderOf(session)[0])
   for (const [name, weight] of Object.entries(weights)) {
     const share = firsts.filter((first) => first === name).length / sessions.length
@@ -32,14 +32,14 @@ test('sessions are spread by weight, first and as the next in turn', () => {
   expect(Math.abs(share - 2 / 3)).toBeLessThan(0.04)
 })
 
-test('an upstream that goes moves its own sessions and no others', () => {
+test('a removed upstream moves its own sessions only', () => {
   const left = targets.filter(({ upstream }) => upstream.name !== 'b')
   for (const session of sessions) {
     expect(orderOf(session, left)).toEqual(orderOf(session).filter((name) => name !== 'b'))
   }
 })
 
-test('without a session each request is drawn for itself', () => {
+test('without a session requests are balanced randomly', () => {
   const firsts = new Set(sessions.slice(0, 200).map(() => orderOf(null)[0]))
   expect([...firsts].toSorted()).toEqual(['a', 'b', 'c'])
 })
@@ -91,7 +91,7 @@ test('requests with the same prompt_cache_key go to the same upstream', async ()
   expect(met.toSorted()).toEqual([0, 0, 12])
 })
 
-test('other keys, and the same key of other users, are spread', async () => {
+test('other keys, and the same key of other users, are balanced', async () => {
   const byKey = await during(async () => {
     for (let key = 0; key < 40; key++) await ask({ prompt_cache_key: `key ${key}` })
   })
@@ -102,7 +102,7 @@ test('other keys, and the same key of other users, are spread', async () => {
   for (const met of [byKey, byUser]) expect(Math.min(...met)).toBeGreaterThan(0)
 })
 
-test('while its upstream is away, a session goes to its next one, and then comes back', async () => {
+test('a session fails over while its upstream is unavailable, then returns', async () => {
   const session = () =>
     during(async () => {
       for (let times = 0; times < 4; times++) await ask({ prompt_cache_key: 'two' })
@@ -116,7 +116,7 @@ test('while its upstream is away, a session goes to its next one, and then comes
   expect((await session()).indexOf(4)).toBe(home)
 })
 
-test('an agent keeps to the upstream of the session as well', async () => {
+test('session affinity applies to agents as well', async () => {
   const made = await gateway.post('/v1/agents', { name: 'A', model: 'm' })
   const { model_id: model } = Object(await made.json())
   const byModel = await during(() => ask({ prompt_cache_key: 'three' }))
@@ -124,7 +124,7 @@ test('an agent keeps to the upstream of the session as well', async () => {
   expect(byAgent).toEqual(byModel)
 })
 
-test('the order of a configured model is a preference that no session changes', async () => {
+test('sessions do not change the order of a configured model', async () => {
   const upstream = await upstreamThat({ body: whole })
   const other = await startGateway({
     upstream: [

@@ -85,7 +85,7 @@ const failureOf = async (catalogue: Catalogue, name: string) => {
 }
 
 describe('the list', () => {
-  test('is what upstreams say, in their order, after what is configured', async () => {
+  test('contains configured models, then those of upstreams in their order', async () => {
     const catalogue = open({
       upstreams: [
         { at: await upstreamThat(models('b', 'a')) },
@@ -96,7 +96,7 @@ describe('the list', () => {
     await shows(catalogue, 'z', 'y', 'b', 'a', 'c')
   })
 
-  test('of an upstream whose models are configured is not asked for', async () => {
+  test('of an upstream with configured models is not requested', async () => {
     const upstream = await upstreamThat(models('b'))
     const catalogue = open({ upstreams: [{ at: upstream, models: ['a'] }], refreshMs: 5 })
     expect(namesOf(catalogue)).toEqual(['a'])
@@ -104,7 +104,7 @@ describe('the list', () => {
     expect(upstream.requests).toEqual([])
   })
 
-  test('follows each upstream in the background', async () => {
+  test('is refreshed in the background', async () => {
     const upstream = await upstreamThat(models('a'))
     const catalogue = open({ upstreams: [{ at: upstream }], refreshMs: 5 })
     await shows(catalogue, 'a')
@@ -148,7 +148,7 @@ describe('the list', () => {
 })
 
 describe('a name', () => {
-  test('that is configured leads to its upstreams in that order', async () => {
+  test('that is configured resolves to its upstreams in order', async () => {
     const dead = 'http://127.0.0.1:1/v1'
     const catalogue = open({
       upstreams: [{ at: dead }, { at: dead }, { at: dead }],
@@ -159,7 +159,7 @@ describe('a name', () => {
     }
   })
 
-  test('that is configured, or an alias of it, goes before the same name at an upstream', async () => {
+  test('that is configured, or an alias, takes precedence over the same name at an upstream', async () => {
     const upstream = await upstreamThat(models('m', 'short', 'other'))
     const catalogue = open({
       upstreams: [{ at: upstream }],
@@ -176,7 +176,7 @@ describe('a name', () => {
     expect(await targetsOf(catalogue, 'a')).toEqual(['upstream-1'])
   })
 
-  test('that nobody has is asked for again, but not by everyone', async () => {
+  test('that is unknown triggers a refresh, but not for every request', async () => {
     const upstream = await upstreamThat(models('a'))
     const catalogue = open({ upstreams: [{ at: upstream }] })
     await shows(catalogue, 'a')
@@ -186,7 +186,7 @@ describe('a name', () => {
     expect(upstream.requests.length - asked).toBeLessThan(2)
   })
 
-  test('that an upstream has learnt since is found at once', async () => {
+  test('that an upstream added is found immediately', async () => {
     const upstream = await upstreamThat(models('a'))
     const catalogue = open({ upstreams: [{ at: upstream }] })
     await shows(catalogue, 'a')
@@ -196,7 +196,7 @@ describe('a name', () => {
     expect(await targetsOf(catalogue, 'new')).toEqual(['upstream-0'])
   })
 
-  test('that an upstream may have which never answered is not said to be absent', async () => {
+  test('is not reported as absent before every upstream has responded', async () => {
     const upstream = await upstreamThat({ status: 500 })
     const catalogue = open({ upstreams: [{ at: upstream }] })
     expect(await failureOf(catalogue, 'm')).toEqual({
@@ -206,13 +206,13 @@ describe('a name', () => {
     })
   })
 
-  test.each(['__proto__', 'constructor', 'toString', ''])('%p is no model', async (name) => {
+  test.each(['__proto__', 'constructor', 'toString', ''])('%p is not a model', async (name) => {
     const catalogue = open({ upstreams: [{ at: await upstreamThat(models('a')) }] })
     expect((await failureOf(catalogue, name)).code).toBe('model_not_found')
   })
 })
 
-test('upstreams that list the same model share its work by weight, and stand in for one another', async () => {
+test('upstreams that list the same model share it by weight, and fail over to each other', async () => {
   const rounds = 400
   const catalogue = open({
     upstreams: [
@@ -232,7 +232,7 @@ test('upstreams that list the same model share its work by weight, and stand in 
   expect(Math.abs(heavyFirst - 0.75 * rounds)).toBeLessThan(0.15 * rounds)
 })
 
-test('closing ends the questions that are under way', async () => {
+test('closing aborts pending requests', async () => {
   const silent = await upstreamThat({ ending: 'silent' })
   const catalogue = open({ upstreams: [{ at: silent }], refreshMs: 5 })
   await silent.until(({ requests }) => requests.length === 1)

@@ -55,7 +55,7 @@ const plain = {
   base_instructions: expect.stringContaining('You are a coding agent.'),
 }
 
-test('a client that tells its version gets a second list beside the first', async () => {
+test('a client that sends its version receives a second list', async () => {
   const usual = await read('/v1/models')
   const answer = await read('/v1/models?client_version=0.169.0')
   expect(answer).toEqual({
@@ -80,18 +80,18 @@ test('a client that tells its version gets a second list beside the first', asyn
   })
 })
 
-test('without a version, and for one model, nothing is added', async () => {
+test('without a version, and for a single model, nothing is added', async () => {
   expect(Object.keys(await read('/v1/models'))).toEqual(['object', 'data'])
   expect(await read('/v1/models/thinker?client_version=0.169.0')).not.toHaveProperty('models')
 })
 
-test('the openai package reads the answer with both lists', async () => {
+test('the openai package reads the response with both lists', async () => {
   const client = await gateway.openai()
   const page = client.models.list({ query: { client_version: '0.169.0' } })
   expect(await Array.fromAsync(page, ({ id }) => id)).toEqual(['thinker', 'embedder', 'org/large'])
 })
 
-test('the examples of both routes are as they are described', () => {
+test('the examples of both endpoints match their schemas', () => {
   for (const [, operation] of operationsOf(modelEndpoints).all) checkExamples(operation)
 })
 

@@ -19,7 +19,7 @@ function modelsOf(...installed: [name: string, ...files: string[]][]) {
   return ggufModels(library)
 }
 
-test('a model with one file goes by its own name', async () => {
+test('a model with one file has the name of the model', async () => {
   expect(await modelsOf(['house/small', 'README.md', 'q4/Small.GGUF'])).toEqual([
     {
       name: 'house/small',
@@ -30,20 +30,20 @@ test('a model with one file goes by its own name', async () => {
   ])
 })
 
-test('of a model with several, each goes by the name of its file as well', async () => {
+test('with several files, each has the name of its file as well', async () => {
   const models = await modelsOf(['small', 'small-q4.gguf', 'small-q8.gguf'])
   expect(models.map(({ name }) => name)).toEqual(['small:small-q4', 'small:small-q8'])
   expect(models.map(({ installedAs }) => installedAs)).toEqual(['small', 'small'])
 })
 
-test('the parts of one file are one', async () => {
+test('the parts of a split file are one model', async () => {
   const parts = ['big-00002-of-00003.gguf', 'big-00001-of-00003.gguf', 'big-00003-of-00003.gguf']
   expect(await modelsOf(['big', ...parts])).toEqual([
     { name: 'big', installedAs: 'big', path: '/models/big/big-00001-of-00003.gguf', bytes: 111 },
   ])
 })
 
-test('what is no model of words is left out', async () => {
+test('other files are ignored', async () => {
   const models = await modelsOf(
     ['seeing', 'mmproj-f16.gguf', 'seeing.gguf'],
     ['other', 'model.safetensors'],

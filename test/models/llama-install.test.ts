@@ -35,7 +35,7 @@ test.skipIf(lacksLlama)(
   },
 )
 
-test('the command says what it does not know', async () => {
+test('the command reports unknown options', async () => {
   const { code, stderr } = await run('--everything')
   expect(code).toBe(1)
   expect(stderr).toContain('--everything')

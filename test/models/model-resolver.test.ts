@@ -24,13 +24,13 @@ test('a model is called', async () => {
   expect((await ask('nope')).status).toBe(404)
 })
 
-test('an agent is not said to be absent', async () => {
+test('an agent is not reported as absent', async () => {
   const answer = await ask(agentName)
   expect(answer.status).toBe(503)
   expect(answer.headers.get('retry-after')).toBe('1')
 })
 
-test('the lists hold the models', async () => {
+test('the lists contain the models', async () => {
   for (const path of ['/v1/models', '/compat/v1/models']) {
     const answer = await gateway.request(path)
     expect(answer.status).toBe(200)

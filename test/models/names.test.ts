@@ -30,7 +30,7 @@ test.each([
   expect(names.agentIdIn(name)).toBe(agentId)
 })
 
-test('what is listed is found again', () => {
+test('listed names can be resolved', () => {
   expect(names.spellings(names.ofModel('org/m'))).toContain('org/m')
   expect(names.agentIdIn(names.ofAgent(id))).toBe(id)
 })

@@ -76,7 +76,7 @@ const all = [
   { ...house, id: 'small', mode: 'generate' },
 ]
 
-test('the list holds every name once, with mode and capabilities as further fields', async () => {
+test('the list contains every name once, with mode and capabilities', async () => {
   const answer = await gateway.request('/v1/models')
   expect(answer.status).toBe(200)
   expect(await answer.json()).toEqual({ object: 'list', data: all })
@@ -119,7 +119,7 @@ describe('one model', () => {
   )
 })
 
-test('an alias leads to the model, under the name that the caller used', async () => {
+test('an alias resolves to the model, under the name of the request', async () => {
   const upstream = await startReplayUpstream({
     body: chatStream([chunk({ content: 'Hi' }), chunk({}, 'stop')]),
   })

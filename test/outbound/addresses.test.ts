@@ -49,7 +49,7 @@ test('public addresses are public', () => {
   expect(addresses.filter((address) => !isPublicAddress(address))).toEqual([])
 })
 
-test('metadata is known in every form, and so is everything that is link-local', () => {
+test('metadata addresses are detected in every form, and all link-local addresses', () => {
   const metadata = [
     '169.254.169.254',
     '::ffff:169.254.169.254',
@@ -61,7 +61,7 @@ test('metadata is known in every form, and so is everything that is link-local',
   expect(['10.0.0.1', '127.0.0.1', 'fd00::1', '8.8.8.8'].filter(isMetadataAddress)).toEqual([])
 })
 
-test('a host of a URL is an address in every notation that a URL parser takes', () => {
+test('a URL host is an address in every notation that a URL parser accepts', () => {
   const hosts = ['2130706433', '0x7f.1', '017700000001', '127.1', '①②⑦.0.0.1', '[::ffff:127.0.0.1]']
   const addresses = hosts.map((host) => addressOfHost(new URL(`https://${host}/`).hostname))
   expect(addresses).toEqual([...Array.from({ length: 5 }, () => '127.0.0.1'), '::ffff:7f00:1'])

@@ -56,12 +56,12 @@ for (const [url, sentence] of refusals) {
   })
 }
 
-test('a public host is allowed, with every address that it has', async () => {
+test('a public host is allowed, with all its addresses', async () => {
   expect(await check('https://public.example/path')).toBe('93.184.216.34 2606:2800:220:1::1')
   expect(await check('https://8.8.8.8/')).toBe('8.8.8.8')
 })
 
-test('hosts are allowed by name, by everything below a name, or all', async () => {
+test('hosts are allowed by name, by subdomain, or all', async () => {
   const allowed = async (hosts: string[]) =>
     (await check('https://public.example/', { hosts })) !== notAllowed
   const notAllowed = 'It names a host that is not allowed here.'
@@ -75,7 +75,7 @@ test('hosts are allowed by name, by everything below a name, or all', async () =
   expect(await allowed([])).toBe(false)
 })
 
-test('what an administrator named may be private and plain, but never metadata', async () => {
+test('URLs of administrators may be private and plain http, but never metadata', async () => {
   const policy = { private: true, portsAllowed: [] }
   expect(await check('http://private.example:8000/', policy)).toBe('10.0.0.1')
   expect(await check('http://127.0.0.1:8000/', policy)).toBe('127.0.0.1')

@@ -66,19 +66,19 @@ async function kindOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('the address that was checked is asked, under the name of the URL', async () => {
+test('the checked address is called, under the name of the URL', async () => {
   const port = await serve((request) => new Response(request.headers.get('host')), 'elsewhere')
   const answer = await open()(`https://elsewhere.example:${port}/x?y=1`)
   expect(await answer.text()).toBe(`elsewhere.example:${port}`)
 })
 
-test('the certificate must be of the name, whatever the address', async () => {
+test('the certificate must match the name, not the address', async () => {
   const port = await serve(() => new Response('no'), 'localhost')
   const work = open()(`https://elsewhere.example:${port}/`)
   expect(await kindOf(work)).toBe('upstream_unreachable')
 })
 
-test('a name that means something else the second time is asked where it was checked', async () => {
+test('DNS rebinding has no effect', async () => {
   const answers = [['93.184.216.34'], ['127.0.0.1']]
   const connectedTo: string[] = []
   const rebound = createCheckedFetch(
@@ -98,7 +98,7 @@ test('a name that means something else the second time is asked where it was che
   expect(connectedTo).toHaveLength(1)
 })
 
-test('a redirect is a failure, and its target is never asked', async () => {
+test('a redirect fails, and its target is never called', async () => {
   let reached = 0
   const inner = await serve(() => {
     reached++
@@ -109,7 +109,7 @@ test('a redirect is a failure, and its target is never asked', async () => {
   expect(reached).toBe(0)
 })
 
-test('the second address is asked where the first takes no connection', async () => {
+test('the second address is tried if the first refuses the connection', async () => {
   const port = await serve((request) => request.text().then((text) => new Response(text)))
   const both = async () => ['127.0.0.2', '127.0.0.1']
   const answer = await open({}, both)(`http://one.example:${port}/`, {
@@ -119,7 +119,7 @@ test('the second address is asked where the first takes no connection', async ()
   expect(await answer.text()).toBe('hello')
 })
 
-test('a body that is too long fails, whether it says so or not', async () => {
+test('a body beyond the limit fails, with or without content-length', async () => {
   const long = await serve(() => new Response('x'.repeat(1_001)))
   expect(await kindOf(open()(`http://one.example:${long}/`))).toBe('upstream_invalid_answer')
   const endless = await serve(() => {
@@ -133,14 +133,14 @@ test('a body that is too long fails, whether it says so or not', async () => {
   expect(await (await open()(`http://one.example:${fits}/`)).text()).toHaveLength(1_000)
 })
 
-test('a packed body is not unpacked', async () => {
+test('a compressed body is not decompressed', async () => {
   const packed = Bun.gzipSync(new TextEncoder().encode('x'.repeat(100_000)))
   const port = await serve(() => new Response(packed, { headers: { 'content-encoding': 'gzip' } }))
   const answer = await open()(`http://one.example:${port}/`)
   expect((await answer.bytes()).length).toBe(packed.length)
 })
 
-test('silence before the answer, and within it, ends at the time limit', async () => {
+test('silence before and within the response ends at the time limit', async () => {
   const silent = await serve(() => new Promise(() => {}))
   const work = open({ timeoutMs: 50 })(`http://one.example:${silent}/`)
   expect(await kindOf(work)).toBe('upstream_total_timeout')
@@ -152,7 +152,7 @@ test('silence before the answer, and within it, ends at the time limit', async (
   expect(await kindOf(answer.text())).toBe('upstream_total_timeout')
 })
 
-test('an abort by the caller ends the request with its own reason', async () => {
+test('an abort ends the request with its reason', async () => {
   let gone = false
   const port = await serve((request) => {
     request.signal.addEventListener('abort', () => {
@@ -167,6 +167,6 @@ test('an abort by the caller ends the request with its own reason', async () => 
   await eventually('the server notices', () => gone)
 })
 
-test('a server that is not there is unreachable', async () => {
+test('a missing server is unreachable', async () => {
   expect(await kindOf(open()('http://one.example:1/'))).toBe('upstream_unreachable')
 })

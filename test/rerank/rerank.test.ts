@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const documents = ['a', 'bbb', 'cc', 'ddd']
 
-test('documents come back by score, ties by place, at most as many as the settings say', async () => {
+test('documents are ordered by score, ties by index, up to the configured limit', async () => {
   upstream.answer(byLength)
   const answer = await rerank({ model: 'sorter', query: 'long?', documents })
   expect(answer).toMatchObject({
@@ -56,7 +56,7 @@ test('documents come back by score, ties by place, at most as many as the settin
   expect(upstream.requests.at(-1)?.path).toBe('/v1/rerank')
 })
 
-test('a server that takes texts is asked in its own fields', async () => {
+test('a server with other field names receives those', async () => {
   upstream.answer(byLength)
   const answer = await rerank({
     model: 'tei-sorter',
@@ -70,7 +70,7 @@ test('a server that takes texts is asked in its own fields', async () => {
   expect(sent).toEqual({ query: 'q', texts: ['a', 'bb'], truncate: true })
 })
 
-test('the configured model answers where none is named, and top_n is clamped', async () => {
+test('the configured model is the default, and top_n is clamped', async () => {
   upstream.answer(byLength)
   const answer = await rerank({ query: 'q', documents: ['a', 'bb'], top_n: 99 })
   expect(answer.model).toBe('sorter')
@@ -115,7 +115,7 @@ test('an empty or invalid query or list of documents never reaches the upstream'
   expect(upstream.requests).toHaveLength(asked)
 })
 
-test('a model that is none, or no reranker, is told apart', async () => {
+test('unknown models and models of another mode have different errors', async () => {
   const ask = (model: string) => gateway.post('/v1/rerank', { model, query: 'q', documents })
   expect((await ask('nobody')).status).toBe(404)
   const mismatch = await ask('chatty')
@@ -123,7 +123,7 @@ test('a model that is none, or no reranker, is told apart', async () => {
   expect(await mismatch.json()).toMatchObject({ error: { code: 'model_mode_mismatch' } })
 })
 
-test('an answer with places or scores that make no sense is an error of the upstream', async () => {
+test('a response with invalid indexes or scores is upstream_invalid_answer', async () => {
   const bad = [
     {},
     { results: [{ index: 9, relevance_score: 1 }] },
@@ -145,7 +145,7 @@ test('an answer with places or scores that make no sense is an error of the upst
   }
 })
 
-test('without a model in the request and in the settings, none can be chosen', async () => {
+test('without a model in request and settings, the request is refused', async () => {
   const bare = await startGateway()
   const answer = await bare.post('/v1/rerank', { query: 'q', documents })
   expect(answer.status).toBe(400)
@@ -155,7 +155,7 @@ test('without a model in the request and in the settings, none can be chosen', a
   await bare.stop()
 })
 
-test('its examples are as it is described', () =>
+test('its examples match its schema', () =>
   checkExamples(operationsOf(rerankEndpoints).at('POST /v1/rerank')))
 
 type Answer = {

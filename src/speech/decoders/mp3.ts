@@ -55,7 +55,7 @@ export async function openMp3Decoder(engineRateHz: number): Promise<AudioDecoder
         const read = mpg123.read()
         if (read.samples.length > 0) yield* take(read)
         next = read.next
-        // PeriodicTask errors end here too.
+        // Repeated errors end here too.
         if (next === 'error') countCorrupt(faults)
       }
       if (silentBytes <= silentBytesMax) continue

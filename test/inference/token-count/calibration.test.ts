@@ -9,8 +9,8 @@ function repeat(times: number, learn: () => void): void {
   for (let turn = 0; turn < times; turn++) learn()
 }
 
-describe('counts come closer to what an upstream reports', () => {
-  test('of one class, from either side', () => {
+describe('counts converge to what an upstream reports', () => {
+  test('for one class, from either side', () => {
     for (const truth of [850, 1_000, 1_450]) {
       const calibration = createCalibration({ modelsMax: 10 })
       const prose = counted({ prose: 1_000 })
@@ -24,7 +24,7 @@ describe('counts come closer to what an upstream reports', () => {
     }
   })
 
-  test('of each class for itself, though requests mix them', () => {
+  test('for each class, though requests mix them', () => {
     const calibration = createCalibration({ modelsMax: 10 })
     const mixtures = [
       { prose: 900, code: 100 },
@@ -40,7 +40,7 @@ describe('counts come closer to what an upstream reports', () => {
     expect(calibration.correct('a', counted({ script: 1_000 }))).toBeCloseTo(1_500, -1)
   })
 
-  test('for one model, and no other', () => {
+  test('for one model only', () => {
     const calibration = createCalibration({ modelsMax: 10 })
     const prose = counted({ prose: 1_000 })
     repeat(30, () => calibration.learn('a', prose, 1_300))
@@ -48,8 +48,8 @@ describe('counts come closer to what an upstream reports', () => {
   })
 })
 
-describe('a report is not believed', () => {
-  test('beyond 0.8 and 1.6 of what was counted', () => {
+describe('a report is ignored', () => {
+  test('beyond factors of 0.8 and 1.6', () => {
     const calibration = createCalibration({ modelsMax: 10 })
     const prose = counted({ prose: 1_000 })
     repeat(50, () => calibration.learn('low', prose, 400))
@@ -66,7 +66,7 @@ describe('a report is not believed', () => {
   })
 })
 
-test('only so many models are remembered', () => {
+test('the number of models is limited', () => {
   const calibration = createCalibration({ modelsMax: 2 })
   const prose = counted({ prose: 1_000 })
   for (const model of ['a', 'b', 'c']) repeat(30, () => calibration.learn(model, prose, 1_300))
@@ -74,7 +74,7 @@ test('only so many models are remembered', () => {
   expect(calibration.correct('c', prose)).toBeCloseTo(1_300, 0)
 })
 
-test('texts are told apart by what they are', () => {
+test('texts are classified', () => {
   expect(textKinds.map((kind) => [kind, classifyText(textOf(kind))])).toEqual([
     ['english', 'prose'],
     ['code', 'code'],

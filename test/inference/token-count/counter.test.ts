@@ -24,7 +24,7 @@ const withoutTime = { limitMs: 0, context: makeRequestContext() }
 /** What stands around one message, by the rule that holds without an upstream's own count. */
 const aroundOneMessage = estimateTokens(saying(''))
 
-describe('who counts', () => {
+describe('the source of a count', () => {
   test('is the tokenizer file of the model, exactly', async () => {
     const target = countedTarget('http://127.0.0.1:1/v1', { tokenizerFile: writeWordTokenizer() })
     const request = saying('five words, and a mark')
@@ -34,7 +34,7 @@ describe('who counts', () => {
     })
   })
 
-  test('is the upstream before the file, and the file where the upstream cannot', async () => {
+  test('is the upstream first, then the file', async () => {
     const tokenizerFile = writeWordTokenizer()
     const upstream = await countingUpstream(({ body }) =>
       body.includes('strange') ? jsonAnswer({}, 400) : jsonAnswer({ count: 321 }),
@@ -46,7 +46,7 @@ describe('who counts', () => {
     expect([await tierOf('plain'), await tierOf('strange')]).toEqual(['upstream', 'tokenizer-file'])
   })
 
-  test('is the built-in tokenizer where there is no file, or none that works', async () => {
+  test('is the built-in tokenizer without a usable file', async () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const broken = countedTarget('http://127.0.0.1:1/v1', {
       tokenizerFile: writeTokenizerFile('no JSON'),
@@ -60,7 +60,7 @@ describe('who counts', () => {
     expect(await counter.count(request, [broken], withTime)).toEqual(expected)
   })
 
-  test('is nobody where the built-in one is switched off', async () => {
+  test('is an estimate if the built-in tokenizer is disabled', async () => {
     const request = saying(textOf('english'))
     expect(await startCounter().count(request, [silentTarget], withTime)).toEqual({
       tokens: estimateTokens(request),
@@ -68,13 +68,13 @@ describe('who counts', () => {
     })
   })
 
-  test('is nobody without a target', async () => {
+  test('is an estimate without a target', async () => {
     expect((await startCounter().count(saying('Hello'), [], withTime)).tier).toBe('estimate')
   })
 })
 
-describe('who cannot wait', () => {
-  test('gets an estimate, and nothing is loaded for it', async () => {
+describe('a count without time', () => {
+  test('is an estimate, and nothing is loaded', async () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const request = saying('Hello')
     for (const limitMs of [0, 2, 20]) {
@@ -83,7 +83,7 @@ describe('who cannot wait', () => {
     }
   })
 
-  test('gets what was counted before, text for text', async () => {
+  test('uses cached counts per text', async () => {
     const counter = startCounter({ tokenizer: 'o200k' })
     const [one, two] = [userMessage(textOf('english')), userMessage(textOf('code'))]
     const both = makeRequest({ items: [one, two] })
@@ -95,7 +95,7 @@ describe('who cannot wait', () => {
     })
   })
 
-  test('gets an estimate again where texts were forgotten', async () => {
+  test('is an estimate again after eviction', async () => {
     const counter = startCounter({ tokenizer: 'o200k', textsMax: 2 })
     await counter.count(saying('Hello'), [silentTarget], withTime)
     expect((await counter.count(saying('Hello'), [silentTarget], withoutTime)).tier).toBe(
@@ -110,7 +110,7 @@ describe('who cannot wait', () => {
   })
 })
 
-test('many count at once, each by its own request', async () => {
+test('concurrent counts do not mix', async () => {
   const counter = startCounter({ tokenizer: 'o200k' })
   const requests = Array.from({ length: 40 }, (_, at) => saying('word '.repeat(at + 1).trim()))
   const counts = await Promise.all(
@@ -121,7 +121,7 @@ test('many count at once, each by its own request', async () => {
   )
 })
 
-describe('a count is near to what real tokenizers need', () => {
+describe('a count is close to real tokenizers', () => {
   /** By how much of the real count each tier may be off, with a vocabulary that is not its own. */
   const bounds: Record<'tokenizer' | 'estimate', Record<string, readonly [number, number]>> = {
     tokenizer: {
@@ -157,7 +157,7 @@ describe('a count is near to what real tokenizers need', () => {
   }
 })
 
-describe('counts are held against what an upstream reports', () => {
+describe('counts are calibrated by reported usage', () => {
   const target = countedTarget('http://127.0.0.1:1/v1')
   const elsewhere = { ...target, model: 'another-name' }
 
@@ -189,7 +189,7 @@ describe('counts are held against what an upstream reports', () => {
     )
   })
 
-  test('not with the tokenizer that the model has of its own', async () => {
+  test('not for the tokenizer file of the model', async () => {
     const exact = { ...target, tokenizerFile: writeWordTokenizer() }
     const counter = startCounter()
     const request = saying(textOf('english'))
@@ -198,7 +198,7 @@ describe('counts are held against what an upstream reports', () => {
     expect(await counter.count(request, [exact], withTime)).toEqual(before)
   })
 
-  test('not where the generation failed, told no usage, or held an image', async () => {
+  test('not for failed generations, without usage, or with images', async () => {
     const counter = startCounter()
     const request = saying(textOf('english'))
     const before = await counter.count(request, [target], withoutTime)
@@ -218,7 +218,7 @@ describe('counts are held against what an upstream reports', () => {
     expect(after.tokens).toBeWithin(before.tokens, before.tokens + 4)
   })
 
-  test('now and then, not each time', async () => {
+  test('for a sample, not each time', async () => {
     const counter = startCounter({ calibrateEveryMs: 3_600_000 })
     const request = saying(textOf('english'))
     const before = (await counter.count(request, [target], withoutTime)).tokens

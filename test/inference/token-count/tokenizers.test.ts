@@ -25,25 +25,25 @@ describe('the built-in tokenizer', () => {
     expect(counted).toEqual(textKinds.map((kind) => realTokens(kind, 'o200k')))
   })
 
-  test('is ready once it has counted, and not before', async () => {
+  test('is ready after its first count', async () => {
     expect(tokenizers.isReady(builtInTokenizer)).toBeFalse()
     await count('some text')
     expect(tokenizers.isReady(builtInTokenizer)).toBeTrue()
   })
 
-  test('takes the names of special tokens for the text that they are', async () => {
+  test('counts special tokens as plain text', async () => {
     const [counted] = (await count('<|endoftext|>')) ?? []
     expect(counted).toBeGreaterThan(3)
   })
 
-  test('counts long texts in parts, which hardly changes what comes out', async () => {
+  test('counts long texts in parts with nearly the same result', async () => {
     const english = textOf('english')
     const [counted] = (await count(english.repeat(300))) ?? []
     const expected = realTokens('english', 'o200k') * 300
     expect(Math.abs((counted ?? 0) / expected - 1)).toBeLessThan(0.01)
   })
 
-  test('counts runs without end nearly as it counts them whole', async () => {
+  test('counts endless runs nearly as exactly', async () => {
     // Counted whole, ten thousand of these have 1,250, 157 and 625 tokens.
     const counted = (await count('a'.repeat(10_000), ' '.repeat(20_000), '=-'.repeat(5_000))) ?? []
     expect(counted[0]).toBeWithin(1_250, 1_450)
@@ -51,20 +51,20 @@ describe('the built-in tokenizer', () => {
     expect(counted[2]).toBeWithin(625, 900)
   })
 
-  test('answers many at once, each with its own counts', async () => {
+  test('serves concurrent counts', async () => {
     const asked = Array.from({ length: 50 }, (_, at) => textOf('english').repeat(1 + (at % 5)))
     const alone = await count(...asked)
     const together = await Promise.all(asked.map((text) => count(text)))
     expect(together.map((counted) => counted?.[0])).toEqual([...(alone ?? [])])
   })
 
-  test('counts nothing of nothing', async () => {
+  test('counts an empty list', async () => {
     expect(await count()).toEqual([])
   })
 })
 
 describe('the tokenizer of a file', () => {
-  test('counts as the file says', async () => {
+  test('counts by the file', async () => {
     const path = writeWordTokenizer()
     expect(await tokenizers.count(path, ['five words, and a mark', 'two words'])).toEqual([6, 2])
     expect(tokenizers.isReady(path)).toBeTrue()
@@ -83,7 +83,7 @@ describe('the tokenizer of a file', () => {
     expect(await count('some text')).toEqual([2])
   })
 
-  test('goes on without the file once it was read', async () => {
+  test('does not need the file once it was loaded', async () => {
     const path = writeWordTokenizer()
     await tokenizers.count(path, ['one'])
     rmSync(path)
@@ -91,7 +91,7 @@ describe('the tokenizer of a file', () => {
   })
 })
 
-test('what is more than may wait is not counted', async () => {
+test('requests beyond the queue limit are not counted', async () => {
   const half = 'words '.repeat(1_500_000)
   const [first, second] = await Promise.all([count(half), count(half)])
   expect(first).not.toBeNull()
@@ -99,7 +99,7 @@ test('what is more than may wait is not counted', async () => {
   expect(await count('some text')).toEqual([2])
 }, 60_000)
 
-test('nobody waits for a thread that was closed, and nothing is logged of it', async () => {
+test('closing ends pending counts without a log line', async () => {
   const counting = count(textOf('english').repeat(1_000))
   tokenizers.close()
   expect(await counting).toBeNull()

@@ -48,7 +48,7 @@ const ways = [
 ]
 
 describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths }) => {
-  test('is asked, and asked for nothing but a count', async () => {
+  test('receives a count request only', async () => {
     const upstream = await countingUpstream(({ path }) => answer(path))
     const counted = await startCounter().count(
       saying('Hello'),
@@ -59,7 +59,7 @@ describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths
     expect(upstream.requests.map(({ path }) => path)).toEqual(paths)
   })
 
-  test('is not asked twice about the same request', async () => {
+  test('is not called twice for the same request', async () => {
     const upstream = await countingUpstream(({ path }) => answer(path))
     const counter = startCounter()
     const targets = [target(upstream.baseUrl)]
@@ -85,7 +85,7 @@ describe.each(ways)('an upstream that counts as $name', ({ target, answer, paths
     expect(tokens).toBeWithin(5, 15)
   })
 
-  test.each([404, 405, 501])('and answers %d is not asked again', async (status) => {
+  test.each([404, 405, 501])('and responds %d is not called again', async (status) => {
     const upstream = await countingUpstream(() => jsonAnswer({ error: { message: 'no' } }, status))
     const counter = startCounter()
     const targets = [target(upstream.baseUrl)]
@@ -100,7 +100,7 @@ describe('an upstream with a counter', () => {
   const vllm = (baseUrl: string) => countedTarget(baseUrl, { tokenCounter: 'vllm' })
   const count = jsonAnswer({ count: 321 })
 
-  test('that is too slow is passed over, and its request is ended', async () => {
+  test('that is too slow is skipped, and its request aborted', async () => {
     const upstream = await countingUpstream(() => ({ ending: 'silent' }))
     const counter = startCounter({ upstreamMs: 60 })
     const targets = [vllm(upstream.baseUrl)]
@@ -121,13 +121,13 @@ describe('an upstream with a counter', () => {
     expect(tier).toBe('estimate')
   })
 
-  test('that cannot be reached is passed over', async () => {
+  test('that is unreachable is skipped', async () => {
     const targets = [vllm('http://127.0.0.1:1/v1')]
     const { tier } = await startCounter().count(saying('Hello'), targets, withTime)
     expect(tier).toBe('estimate')
   })
 
-  test('that refuses one request is asked about the next', async () => {
+  test('that refuses one request is called for the next', async () => {
     const upstream = await countingUpstream(({ body }) =>
       body.includes('strange') ? jsonAnswer({ error: { message: 'no' } }, 400) : count,
     )
@@ -137,7 +137,7 @@ describe('an upstream with a counter', () => {
     expect((await counter.count(saying('plain'), targets, withTime)).tier).toBe('upstream')
   })
 
-  test('is not asked for those who cannot wait', async () => {
+  test('is not called without time', async () => {
     const upstream = await countingUpstream(() => count)
     const targets = [vllm(upstream.baseUrl)]
     for (const limitMs of [0, 2, 20]) {
@@ -147,7 +147,7 @@ describe('an upstream with a counter', () => {
     expect(upstream.requests).toEqual([])
   })
 
-  test('is let go when the caller leaves, and asked again for the next', async () => {
+  test('is aborted when the client disconnects, and called for the next request', async () => {
     const upstream = await countingUpstream(({ body }) =>
       body.includes('leaving') ? { ending: 'silent' } : count,
     )
@@ -165,7 +165,7 @@ describe('an upstream with a counter', () => {
     expect((await counter.count(saying('staying'), targets, withTime)).tier).toBe('upstream')
   })
 
-  test('is asked by many at once, up to a limit', async () => {
+  test('has a limit of concurrent calls', async () => {
     const upstream = await countingUpstream(() => ({ ...count, cutsAt: [3], pauseMs: 100 }))
     const counter = startCounter()
     const targets = [vllm(upstream.baseUrl)]
@@ -179,7 +179,7 @@ describe('an upstream with a counter', () => {
     expect(tiers.filter((tier) => tier === 'estimate')).toHaveLength(36)
   })
 
-  test('is not asked unless the configuration says that it has one', async () => {
+  test('is not called unless configured', async () => {
     const upstream = await countingUpstream(() => count)
     const targets: Target[] = [
       countedTarget(upstream.baseUrl),

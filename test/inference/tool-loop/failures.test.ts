@@ -22,14 +22,14 @@ const listStep = { call: list, args: '', callId: null }
 const waiting = { type: 'tool-call', callId: 'ok_1', name: 'note', form: 'function' } as const
 const approvedStep = { call: note(), args: '{"a":1}', callId: 'ok_1' }
 
-test('a first turn that fails is thrown, also behind a list of tools', async () => {
+test('a failure of the first turn is thrown, also after a list of tools', async () => {
   const upstream = await upstreamThat(refusing)
   const hosted = hostedTools({ note: () => note() }, { opening: [listStep] })
   const { batches } = loop({ targets: [target(upstream.baseUrl)], hosted })
   expect(await failure(batches)).toMatchObject({ kind: 'upstream_refused' })
 })
 
-test('once an approved tool has run, a first turn that fails is the last event', async () => {
+test('once an approved tool has run, a failure of the first turn is the last event', async () => {
   const upstream = await upstreamThat(refusing)
   const events = await loopEvents({
     targets: [target(upstream.baseUrl)],
@@ -47,7 +47,7 @@ test('once an approved tool has run, a first turn that fails is the last event',
   ])
 })
 
-test('an approved call runs before the model, which is told its result behind the call', async () => {
+test('an approved call runs before the model, which receives its result after the call', async () => {
   const upstream = await upstreamThat({ body: saying('Done.') })
   const user = { type: 'message', role: 'user', parts: [{ type: 'text', text: 'And?' }] } as const
   const events = await loopEvents({
@@ -63,7 +63,7 @@ test('an approved call runs before the model, which is told its result behind th
   ])
 })
 
-test('a later turn that fails is the last event, and was tried again before', async () => {
+test('a failure of a later turn is retried, then the last event', async () => {
   const passing = { status: 500, headers: json, body: '{"error":{"message":"later"}}' }
   const upstream = await upstreamThat({ body: calling(['a', 'note', '{}']) }, passing)
   const events = await loopEvents({
@@ -74,7 +74,7 @@ test('a later turn that fails is the last event, and was tried again before', as
   expect(upstream.requests).toHaveLength(5)
 })
 
-test('a turn that breaks off in the middle of a call ends its item and the response', async () => {
+test('a turn truncated in the middle of a call ends its item and the response', async () => {
   const whole = calling(['a', 'note', '{"x":1}'])
   const upstream = await upstreamThat({
     body: whole.slice(0, whole.indexOf('"tool_calls"}')),
@@ -90,7 +90,7 @@ test('a turn that breaks off in the middle of a call ends its item and the respo
   ])
 })
 
-test('an abort reaches a tool that runs, and ends the response though the tool goes on', async () => {
+test('an abort reaches a running tool, and ends the response even if the tool continues', async () => {
   const upstream = await upstreamThat({ body: calling(['a', 'note', '{}']) })
   const caller = new AbortController()
   let seen: AbortSignal | undefined

@@ -46,7 +46,7 @@ test('a model that calls for ever is run so many times, and then it is over', as
   expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'stop' })
 })
 
-test('calls of an answer that was cut off are not run', async () => {
+test('calls of a truncated response are not run', async () => {
   const cut = calling(['a', 'note', '{}'], ['b', 'note', '{"half":']).replace(
     'tool_calls"}]',
     'length"}]',
@@ -66,7 +66,7 @@ test('calls of an answer that was cut off are not run', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'length' })
 })
 
-test('a call that was cut off while it was shown is incomplete', async () => {
+test('a call truncated while streaming is incomplete', async () => {
   const cut = calling(['a', 'note', '{"half":']).replace('tool_calls"}]', 'length"}]')
   const upstream = await upstreamThat({ body: cut })
   const events = await loopEvents({
@@ -90,7 +90,7 @@ test('the output limit holds for all turns together', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'finish', reason: 'length' })
 })
 
-test('a demand for a call holds for the first turn alone', async () => {
+test('a required call applies to the first turn only', async () => {
   for (const toolChoice of [
     { type: 'required' },
     { type: 'tool', name: 'note', form: 'function' },
@@ -111,7 +111,7 @@ test('a demand for a call holds for the first turn alone', async () => {
   }
 })
 
-test('what tools give counts as text of the answer', async () => {
+test('tool results count towards the text limit', async () => {
   const upstream = await upstreamThat(
     { body: calling(['a', 'note', '{}']) },
     { body: saying('Done.') },

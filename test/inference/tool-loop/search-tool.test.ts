@@ -28,7 +28,7 @@ function search(): HostedCall {
   }
 }
 
-test('a search is shown once its queries are known, and several one after the other', async () => {
+test('a search is emitted once its queries are known, several one after the other', async () => {
   const upstream = await upstreamThat(
     { body: calling(['a', 'search', '{"queries":["x"]}'], ['b', 'search', '{"queries":["y"]}']) },
     { body: saying('Found.') },

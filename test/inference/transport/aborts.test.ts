@@ -27,7 +27,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     return { controller, peers, request: request(url, { signal: controller.signal }) }
   }
 
-  test('a request that is aborted already connects nowhere', async () => {
+  test('an already aborted request does not connect', async () => {
     const { controller, peers, request } = await abortable(answering(okAnswer))
     controller.abort(reason)
     expect(await failureOf(transport.send(request))).toBe(reason)
@@ -54,7 +54,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers[0]?.bytesReceived).toBe(0)
   })
 
-  test('an upstream that never answers is left when the request is aborted', async () => {
+  test('an abort closes the connection to an upstream that never responds', async () => {
     const { controller, peers, request } = await abortable(() => {})
     const answer = transport.send(request)
     await until(() => peers.length === 1)
@@ -65,7 +65,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(listenersOf(controller.signal)).toBe(0)
   })
 
-  test('an upstream is left while a read waits for it', async () => {
+  test('an abort closes the connection during a read', async () => {
     const { controller, peers, request } = await abortable(async (peer) => {
       await peer.nextRequest()
       await peer.write(chunkedHead + chunk('one'))
@@ -79,7 +79,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(listenersOf(controller.signal)).toBe(0)
   })
 
-  test('an upstream is left while nobody reads, and the next read fails with the reason', async () => {
+  test('an abort without a reader closes the connection, and the next read fails with the reason', async () => {
     const { controller, peers, request } = await abortable(async (peer) => {
       await peer.nextRequest()
       await peer.write(chunkedHead + chunk('one') + chunk('two'))
@@ -90,7 +90,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(await failureOf(chunks.next())).toBe(reason)
   })
 
-  test('an upstream that is held back is left as well', async () => {
+  test('an abort closes a paused connection', async () => {
     const { controller, peers, request } = await abortable(async (peer) => {
       await peer.nextRequest()
       await peer.write(chunkedHead)
@@ -114,7 +114,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     await peers[0]?.closed
   })
 
-  test('an abort after the end does no harm to the connection, which serves others', async () => {
+  test('an abort after the end does not affect the reused connection', async () => {
     const { controller, peers, request } = await abortable(answering(okAnswer))
     expect(await textOf(await transport.send(request))).toBe('ok')
     controller.abort(reason)
@@ -124,7 +124,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(1)
   })
 
-  test('a signal that outlives many requests keeps no listener of any of them', async () => {
+  test('a long-lived signal keeps no listeners of requests', async () => {
     const answers: Script[] = [
       answering(okAnswer),
       answering(chunkedHead + chunk('a') + lastChunk),

@@ -29,7 +29,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
 
   const textFrom = async (script: Script) => textOf(await answerOf(script))
 
-  test('an answer that arrives byte by byte is the same answer', async () => {
+  test('a response that arrives byte by byte is the same', async () => {
     const text = `HTTP/1.1 200 OK\r\nx-a: b\r\n${chunkedHead.slice(17)}${chunk('one')}${chunk('two')}${lastChunk}`
     const answer = await answerOf(async (peer) => {
       for (const byte of text) await peer.write(byte)
@@ -38,19 +38,19 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(await textOf(answer)).toBe('onetwo')
   })
 
-  test('100 Continue before the answer is passed over', async () => {
+  test('100 Continue before the response is skipped', async () => {
     expect(await textFrom((peer) => peer.write(`HTTP/1.1 100 Continue\r\n\r\n${okAnswer}`))).toBe(
       'ok',
     )
   })
 
-  test('one chunk of 10 MB comes through', async () => {
+  test('one chunk of 10 MB arrives', async () => {
     const payload = 'x'.repeat(10_000_000)
     const text = await textFrom((peer) => peer.write(chunkedHead + chunk(payload) + lastChunk))
     expect(text).toHaveLength(payload.length)
   })
 
-  test('a hundred thousand tiny chunks come through in order', async () => {
+  test('a hundred thousand tiny chunks arrive in order', async () => {
     const pieces = Array.from({ length: 100_000 }, (_, index) => `${index},`)
     const text = await textFrom((peer) =>
       peer.write(chunkedHead + pieces.map(chunk).join('') + lastChunk),
@@ -58,7 +58,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(text).toBe(pieces.join(''))
   })
 
-  test('a compressed body is passed as it is, with its header', async () => {
+  test('a compressed body is not decompressed', async () => {
     const compressed = Bun.gzipSync(new TextEncoder().encode('hello'))
     const answer = await answerOf(async (peer) => {
       await peer.write(
@@ -88,13 +88,13 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     })
   })
 
-  test('an HTTP/1.0 answer is read, and its connection not used again', async () => {
+  test('an HTTP/1.0 response is read, and its connection not reused', async () => {
     const text = 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok'
     expect(await textFrom((peer) => peer.write(text))).toBe('ok')
     expect(await server?.peers[0]?.closed).toBe('end')
   })
 
-  test('the answer is given before its body has come', async () => {
+  test('the response resolves before its body arrives', async () => {
     const answer = await answerOf((peer) => peer.write(chunkedHead))
     expect(answer.status).toBe(200)
     const first = answer.chunks[Symbol.asyncIterator]().next()
@@ -102,7 +102,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(latin1((await first).value)).toBe('later')
   })
 
-  test('a body longer than its length is cut there, and the connection is not used again', async () => {
+  test('a body longer than its length is truncated, and the connection not reused', async () => {
     expect(
       await textFrom((peer) => peer.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokay')),
     ).toBe('ok')
@@ -138,7 +138,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(error).toMatchObject(truncated)
   })
 
-  test('what came of a body is given before its truncation is told', async () => {
+  test('received bytes of a body are delivered before its truncation', async () => {
     for (const text of [short, ...Object.values(brokenOff)]) {
       const { text: given } = await readUntilFailure(await answerOf((peer) => peer.end(text)))
       expect(given).toBe('hello')
@@ -146,7 +146,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     }
   })
 
-  test('framing that breaks inside a stream ends it, after what came before', async () => {
+  test('invalid framing ends a stream, after the bytes before it', async () => {
     const answer = await answerOf((peer) => peer.write(chunkedHead + chunk('hello')))
     const chunks = answer.chunks[Symbol.asyncIterator]()
     expect(latin1((await chunks.next()).value)).toBe('hello')
@@ -167,7 +167,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   }
 
   for (const [name, text] of Object.entries(invalid)) {
-    test(`${name} is an invalid answer, and closes the connection`, async () => {
+    test(`${name} is an invalid response, and closes the connection`, async () => {
       const error = await failureOf(answerOf((peer) => peer.write(text)).then(textOf))
       expect(error).toMatchObject({ kind: 'upstream_invalid_answer', status: 502 })
       await server?.peers[0]?.closed
@@ -182,14 +182,14 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   }
 
   for (const [name, script] of Object.entries(unanswered)) {
-    test(`an upstream that ${name} is unreachable, and is asked once`, async () => {
+    test(`an upstream that ${name} is unreachable, and is called once`, async () => {
       const error = await failureOf(answerOf(script))
       expect(error).toMatchObject({ kind: 'upstream_unreachable', status: 502 })
       expect(server?.peers).toHaveLength(1)
     })
   }
 
-  test('what a failure says in public names neither the address nor the key', async () => {
+  test('public error messages contain neither the address nor the key', async () => {
     const failures = await Promise.all(
       Object.values(unanswered).map(async (script) => {
         const one = await serveScript(async (peer, index) => {
@@ -205,7 +205,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(new Set(failures)).toEqual(new Set(['AppError: The upstream could not be reached.']))
   })
 
-  test('answers and requests follow each other on one connection', async () => {
+  test('requests reuse one connection', async () => {
     server = await serveScript(answering(okAnswer))
     for (let index = 0; index < 20; index += 1) {
       expect(await textOf(await transport.send(request(server.url)))).toBe('ok')

@@ -24,7 +24,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
     expect(String(error)).not.toContain('no-such-host')
   })
 
-  test('an upstream that listens but does not speak TLS in time has a deadline', async () => {
+  test('an upstream that listens but does not speak TLS in time fails at the deadline', async () => {
     server = await serveScript(() => {})
     const transport = openTransport({ connectMs: 50 })
     const { signal } = new AbortController()
@@ -35,7 +35,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
     await until(() => server?.open() === 0)
   })
 
-  test('an upstream that answers slowly has none', async () => {
+  test('a slow response has no connect deadline', async () => {
     server = await serveScript(async (peer) => {
       await peer.nextRequest()
       await Bun.sleep(60)
@@ -45,7 +45,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
     expect(await textOf(await transport.send(request(server.url)))).toBe('ok')
   })
 
-  test('a server that speaks before it is asked is no HTTP server', async () => {
+  test('a server that sends data before the request is not an HTTP server', async () => {
     server = await serveScript(async (peer) => peer.write('220 mail.example ESMTP\r\n'))
     const error = await failureOf(openTransport().send(request(server.url)))
     expect(error).toMatchObject({ kind: 'upstream_invalid_answer' })
@@ -82,7 +82,7 @@ overEachTransport(import.meta.file, ({ test, testOnLinux, openTransport }) => {
     }
   })
 
-  test('a failed connection does not harm the next', async () => {
+  test('a failed connection does not affect the next', async () => {
     const transport = openTransport()
     const refused = await serveScript(() => {})
     refused.stop()

@@ -32,7 +32,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     }
   }
 
-  test('requests at the same time have connections of their own', async () => {
+  test('concurrent requests have separate connections', async () => {
     const { ask, peers } = await serve(answering(okAnswer, 3))
     expect(await Promise.all([ask(), ask(), ask()])).toEqual(['ok', 'ok', 'ok'])
     expect(peers).toHaveLength(3)
@@ -47,7 +47,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     second.stop()
   })
 
-  test('no more connections are kept than configured', async () => {
+  test('no more connections are pooled than configured', async () => {
     const { ask, peers, open } = await serve(answering(okAnswer, 5), { idleSocketsPerOriginMax: 2 })
     await Promise.all([ask(), ask(), ask(), ask(), ask()])
     expect(peers).toHaveLength(5)
@@ -56,7 +56,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(5)
   })
 
-  test('the connection that was used last is used next', async () => {
+  test('the most recently used connection is reused first', async () => {
     const { ask, peers } = await serve(answering(okAnswer, 3))
     await Promise.all([ask(), ask(), ask()])
     const before = peers.map(({ bytesReceived }) => bytesReceived)
@@ -66,7 +66,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(busy).toHaveLength(1)
   })
 
-  test('a connection that is not used is closed after a while', async () => {
+  test('an idle connection is closed after the timeout', async () => {
     const { ask, peers } = await serve(answering(okAnswer, 2), { idleMs: 30 })
     await Promise.all([ask(), ask()])
     await Promise.all(peers.map(({ closed }) => closed))
@@ -74,7 +74,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(3)
   })
 
-  test('a server that closes its connection after the answer is connected to anew', async () => {
+  test('after the server closed the connection, a new one is opened', async () => {
     const { ask, peers } = await serve(
       answering('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok'),
     )
@@ -84,7 +84,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(2)
   })
 
-  test('bytes on a connection that nobody uses close it', async () => {
+  test('bytes on an idle connection close it', async () => {
     const { ask, peers } = await serve(answering(okAnswer))
     await ask()
     await peers[0]?.write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong')
@@ -93,7 +93,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(2)
   })
 
-  test('a kept connection that the server has closed is not used', async () => {
+  test('a pooled connection that the server closed is not used', async () => {
     const lines: string[] = []
     const log = { debug: (message: string) => lines.push(message), warn() {} }
     const { ask, peers, open } = await serve(answering(okAnswer), { log })
@@ -105,7 +105,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(lines).toEqual([])
   })
 
-  test('a body that came whole and is never read leaves the connection usable', async () => {
+  test('a complete body that is never read leaves the connection reusable', async () => {
     const body = 'x'.repeat(4_000)
     const text = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`
     const { ask, peers, url } = await serve(answering(text), { bufferBytesMax: 1_000 })
@@ -142,7 +142,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     })
   }
 
-  test('a request is sent again once and no more', async () => {
+  test('a request is retried once only', async () => {
     const { ask, peers } = await serve(async (peer, index) => {
       await peer.nextRequest()
       if (index > 0) return peer.end()
@@ -155,7 +155,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(2)
   })
 
-  test('a request whose answer has begun is not sent again', async () => {
+  test('a request whose response has started is not retried', async () => {
     const bodies: string[] = []
     const { ask, peers } = await serve(staleAfterFirst((peer) => peer.end('HTTP/1.1 2'), bodies))
     await ask('first')
@@ -172,7 +172,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(await textOf(answer)).toBe('')
   })
 
-  test('a reader that stops while it waits is told that nothing more comes', async () => {
+  test('a reader that cancels during a read receives the end', async () => {
     const { peers, url } = await serve((peer) => peer.write(chunkedHead))
     const chunks = (await transport.send(request(url))).chunks[Symbol.asyncIterator]()
     const waiting = chunks.next()
@@ -181,7 +181,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     await peers[0]?.closed
   })
 
-  test('a reader that stops after the whole body has come leaves the connection usable', async () => {
+  test('a reader that stops after the complete body leaves the connection reusable', async () => {
     const { ask, peers, url } = await serve(async (peer) => {
       await peer.nextRequest()
       await peer.write(chunkedHead + chunk('a') + lastChunk)
@@ -194,7 +194,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(1)
   })
 
-  test('closing ends what is kept, and what would be kept later', async () => {
+  test('closing closes pooled connections, and those returned later', async () => {
     const { ask, peers, open, url } = await serve(async (peer, index) => {
       await peer.nextRequest()
       await peer.write(index === 0 ? chunkedHead : okAnswer)
@@ -209,7 +209,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(peers).toHaveLength(2)
   })
 
-  test('a dead connection is told to the log without the path or a header', async () => {
+  test('a stale connection is logged without path and headers', async () => {
     const lines: unknown[] = []
     const log = {
       debug: (message: string, fields: unknown) => lines.push({ message, fields }),

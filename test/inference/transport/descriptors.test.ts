@@ -8,7 +8,7 @@ import type { ShortageReport } from './short-of-descriptors.ts'
 overEachTransport(import.meta.file, ({ test, kind }) => {
   setDefaultTimeout(30_000)
 
-  test('without a descriptor for its socket a request waits a moment, then fails as our own fault', async () => {
+  test('without a descriptor for its socket a request waits briefly, then fails with no_descriptor_left', async () => {
     const server = await serveScript(answering(okAnswer))
     const other = await serveScript(answering(okAnswer))
     try {

@@ -74,12 +74,12 @@ describe.each(protocols)('a stream of %s', (protocol) => {
   describe.each(['responses', 'messages'] as const)('to a caller of %s', (name) => {
     const { ask, ending, whole, broken } = surfaces[name]
 
-    test('comes whole', async () => {
+    test('arrives completely', async () => {
       upstream.answer((request) => ({ body: wholeBody(request) }))
       expect(ending(await (await ask(protocol)).text())).toEqual(whole)
     })
 
-    test('that breaks off is told as such', async () => {
+    test('that is truncated is reported as such', async () => {
       upstream.answer((request) => ({ body: halfBody(request), ending: 'hang' }))
       const events = readEvents(await ask(protocol))
       await events.until(/Hello/)
@@ -90,14 +90,14 @@ describe.each(protocols)('a stream of %s', (protocol) => {
       )
     })
 
-    test('whose body ends in order, but too early, is told as such', async () => {
+    test('whose body ends cleanly but too early is reported as such', async () => {
       upstream.answer((request) => ({ body: halfBody(request) }))
       expect(ending(await (await ask(protocol)).text())).toEqual(broken)
     })
   })
 })
 
-test('a client that leaves ends the request to the upstream', async () => {
+test('a disconnect ends the upstream request', async () => {
   upstream.answer((request) => ({ body: halfBody(request), ending: 'hang' }))
   const before = upstream.connections.aborted
   const answer = await surfaces.responses.ask('chat')

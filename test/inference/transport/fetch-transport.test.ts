@@ -28,7 +28,7 @@ async function serve(script: Script, certificate?: string): Promise<ScriptedServ
 
 const ok = { status: 200, text: 'ok', failure: 'null' }
 
-test('the proxy of the environment is used by fetch, and not by our own client', async () => {
+test('the proxy of the environment is used by fetch, not by the socket transport', async () => {
   const heads: string[] = []
   const proxy = await serve(async (peer) => {
     heads.push((await peer.nextRequest()).head)
@@ -45,7 +45,7 @@ test('the proxy of the environment is used by fetch, and not by our own client',
   ])
 })
 
-test('https goes through a proxy unread, and the upstream is verified', async () => {
+test('https is tunnelled through a proxy, and the upstream is verified', async () => {
   const right = await serve(answering(okAnswer), 'localhost')
   const wrong = await serve(answering(okAnswer), 'elsewhere')
   const asked: string[] = []
@@ -70,7 +70,7 @@ async function tunnel(peer: Peer, port: number): Promise<void> {
   peer.socket.pipe(upstream).pipe(peer.socket)
 }
 
-test('an upstream that speaks HTTP/2 alone is reached by fetch, where Bun is told to offer it', async () => {
+test('an HTTP/2-only upstream is reached by fetch, where Bun is configured for it', async () => {
   const upstream = Bun.serve({
     port: 0,
     http1: false,
@@ -93,7 +93,7 @@ test('an upstream that speaks HTTP/2 alone is reached by fetch, where Bun is tol
   }
 })
 
-test('a failure does not repeat the URL, not even for the log', async () => {
+test('a failure does not repeat the URL, not even in the log', async () => {
   const transport = openTransport('fetch')
   const { url } = await serve((peer) => peer.reset())
   const error = await failureOf(transport.send(request(`${url}/v1?key=pass-word`)))

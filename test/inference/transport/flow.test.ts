@@ -21,7 +21,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
 
   const mebibyte = 1_048_576
 
-  test('a body of 30 MB arrives in full, to the last character', async () => {
+  test('a body of 30 MB arrives completely', async () => {
     const body = `${'x'.repeat(30_000_000)}é`
     let received = ''
     server = await serveScript(async (peer) => {
@@ -58,7 +58,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     })
   }
 
-  test('a reader that does not read holds the upstream back, and memory flat', async () => {
+  test('a reader that does not read pauses the upstream, and memory stays flat', async () => {
     const bodyBytes = 300 * mebibyte
     const block = Buffer.alloc(mebibyte, 'x')
     let sentBytes = 0
@@ -83,7 +83,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(readBytes).toBeGreaterThan(bodyBytes - 2 * mebibyte)
   })
 
-  test('what waits for a reader that does not read comes whole and in order', async () => {
+  test('queued bytes arrive completely and in order after a pause', async () => {
     const pieces = Array.from({ length: 60_000 }, (_, index) => `${index};`)
     server = await serveScript(async (peer) => {
       await peer.nextRequest()
@@ -94,7 +94,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(await textOf(answer)).toBe(pieces.join(''))
   })
 
-  test('what a fast upstream sends at once is handed on in pieces', async () => {
+  test('a large read is split into pieces', async () => {
     const body = Array.from({ length: 600_000 }, (_, index) => `${index};`).join('')
     server = await serveScript(async (peer) => {
       await peer.nextRequest()
@@ -111,7 +111,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(Buffer.concat(pieces).toString() === body).toBe(true)
   })
 
-  test('many small reads that nobody takes are bounded as well', async () => {
+  test('many small unread chunks are limited as well', async () => {
     let sent = 0
     server = await serveScript(async (peer) => {
       await peer.nextRequest()
@@ -135,7 +135,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(total).toBe(2_000)
   })
 
-  test('many streams at once come whole, and leave nothing behind', async () => {
+  test('many concurrent streams arrive completely, and leave nothing open', async () => {
     const pieces = Array.from({ length: 20 }, (_, index) => `event ${index};`)
     let waiting = 0
     const all = Promise.withResolvers<void>()
@@ -164,7 +164,7 @@ overEachTransport(import.meta.file, ({ test, openTransport, streamsAtOnce }) => 
     expect(listenersOf(signal)).toBe(0)
   })
 
-  test('a thousand streams that break off leave nothing behind', async () => {
+  test('a thousand truncated streams leave nothing open', async () => {
     server = await serveScript(async (peer) => {
       await peer.nextRequest()
       await peer.write(chunkedHead + chunk('begun'))

@@ -30,7 +30,7 @@ const ofFetch: Gaps = {
     ),
     'a stream that ends inside the last chunk is truncated': fails(anyEnd),
     'a stream that is reset inside the last chunk is truncated': fails(anyEnd),
-    'what came of a body is given before its truncation is told': varies(
+    'received bytes of a body are delivered before its truncation': varies(
       'fetch forgets what came in the same moment as the end of the connection',
     ),
     'a head of one endless line is an invalid answer, and closes the connection': hangs(
@@ -41,26 +41,26 @@ const ofFetch: Gaps = {
     ),
   },
   'connecting.test.ts': {
-    'an upstream that listens but does not speak TLS in time has a deadline':
+    'an upstream that listens but does not speak TLS in time fails at the deadline':
       hangs(noConnectDeadline),
     'connecting has a deadline': hangs(noConnectDeadline),
   },
   'connections.test.ts': {
-    'a connection that is not used is closed after a while': hangs(
+    'an idle connection is closed after the timeout': hangs(
       'fetch keeps a connection for some seconds more than it was told',
     ),
     'a request that meets a kept connection as the server closes it is sent again':
       fails(unknownReuse),
     'a request that meets a kept connection as the server resets it is sent again':
       fails(unknownReuse),
-    'a request is sent again once and no more': fails(unknownReuse),
-    'a dead connection is told to the log without the path or a header': fails(unknownReuse),
+    'a request is retried once only': fails(unknownReuse),
+    'a stale connection is logged without path and headers': fails(unknownReuse),
   },
   'requests.test.ts': {
-    'a request has no header that nobody asked for': fails('fetch adds accept: */*'),
+    'a request has no unexpected headers': fails('fetch adds accept: */*'),
   },
   'tls.test.ts': {
-    'a kept connection over TLS that has died is replaced': fails(unknownReuse),
+    'a stale TLS connection is replaced': fails(unknownReuse),
   },
 }
 

@@ -118,7 +118,7 @@ for (const [name, { text, reading }] of Object.entries(wellFormed)) {
     expect(read([text])).toMatchObject(reading)
   })
 
-  test(`${name}: any split gives the same`, () => {
+  test(`${name}: any split gives the same result`, () => {
     const whole = read([text])
     for (let at = 1; at < text.length; at += 1) {
       const split = read([text.slice(0, at), text.slice(at)])
@@ -130,7 +130,7 @@ for (const [name, { text, reading }] of Object.entries(wellFormed)) {
   })
 }
 
-test('the pieces of one read leave as one chunk', () => {
+test('the pieces of one read form one chunk', () => {
   const parser = createResponseParser(limits)
   parser.push(Buffer.from(chunkedHead))
   const payload = parser.push(Buffer.from('2\r\nab\r\n3\r\ncde\r\n1\r\nf\r\n4\r\ngh'))
@@ -138,34 +138,34 @@ test('the pieces of one read leave as one chunk', () => {
   expect(textOf(parser.push(Buffer.from('ij\r\n')))).toBe('ij')
 })
 
-test('a chunk is a part of the read that it came in', () => {
+test('a chunk is a range of its read', () => {
   const parser = createResponseParser(limits)
   parser.push(Buffer.from(chunkedHead))
   const bytes = Buffer.from('5\r\nhello\r\n')
   expect(parser.push(bytes)?.bytes).toBe(bytes)
 })
 
-test('a head may be as long as allowed, also byte by byte', () => {
+test('a head may have the maximum length, also byte by byte', () => {
   const text = `HTTP/1.1 204 No Content\r\na: ${'b'.repeat(limits.headerBytesMax - 32)}\r\n\r\n`
   expect(text).toHaveLength(limits.headerBytesMax)
   expect(read([...text]).complete).toBe(true)
   expect(() => read([text.replace('a:', 'aa:')])).toThrow(AppError)
 })
 
-test('what comes before a mistake is given, also when one read holds both', () => {
+test('bytes before an error are delivered, also from the same read', () => {
   const parser = createResponseParser(limits)
   const payload = parser.push(Buffer.from(`${chunkedHead}2\r\nab\r\n3\r\ncde\r\nwrong`))
   expect(textOf(payload)).toBe('abcde')
   expect(parser.failure).toMatchObject({ kind: 'upstream_invalid_answer' })
 })
 
-test('a head that contradicts itself is no head', () => {
+test('a contradictory head is invalid', () => {
   const parser = createResponseParser(limits)
   parser.push(Buffer.from(`${chunkedHead.slice(0, -2)}content-length: 3\r\n\r\n`))
   expect(parser.head).toBeNull()
 })
 
-test('an interim answer is not the head', () => {
+test('an interim response is skipped', () => {
   const parser = createResponseParser(limits)
   parser.push(Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'))
   expect(parser.head).toBeNull()
@@ -224,7 +224,7 @@ const malformed: Record<string, string> = {
 }
 
 for (const [name, text] of Object.entries(malformed)) {
-  test(`${name}: is refused, however it is split`, () => {
+  test(`${name}: is refused for any split`, () => {
     const error = failure(text)
     expect(error).toBeInstanceOf(AppError)
     expect(error).toMatchObject({ kind: 'upstream_invalid_answer' })

@@ -32,7 +32,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     return { lines: linesOf(received?.head ?? ''), body: received?.body.toString() }
   }
 
-  test('a request goes out with its path, its headers and its body', async () => {
+  test('a request has its path, headers and body', async () => {
     const { lines, body } = await sent('/base/v1/chat?api-version=2&q=a%20b#part', {
       headers: { Authorization: 'Bearer key', accept: 'text/event-stream' },
       body: '{"text":"Grüße, 世界"}',
@@ -50,7 +50,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(body).toBe('{"text":"Grüße, 世界"}')
   })
 
-  test('a request has no header that nobody asked for', async () => {
+  test('a request has no unexpected headers', async () => {
     const { lines } = await sent('/', {})
     expect(lines.slice(1).map((line) => line.split(':')[0])).toEqual([
       'host',
@@ -71,17 +71,17 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(lines.some((line) => line.startsWith('content-length'))).toBe(false)
   })
 
-  test('a POST without a body says that its length is 0', async () => {
+  test('a POST without a body has length 0', async () => {
     expect((await sent('', { body: '' })).lines).toContain('content-length: 0')
   })
 
-  test('a body of bytes goes out as it is', async () => {
+  test('a body of bytes is sent unchanged', async () => {
     const { lines, body } = await sent('/', { body: new TextEncoder().encode('bytes\0é') })
     expect(lines).toContain('content-length: 8')
     expect(body).toBe('bytes\0é')
   })
 
-  test('host and user-agent can be given, in any case, and are sent once', async () => {
+  test('host and user-agent can be set, in any case, and are sent once', async () => {
     const { lines } = await sent('/', { headers: { HOST: 'models.example', 'User-Agent': 'x/1' } })
     expect(lines.filter((line) => /^host|^user-agent/.test(line)).toSorted()).toEqual([
       'host: models.example',
@@ -89,7 +89,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     ])
   })
 
-  test('a header that is given twice in different cases is sent once, as given last', async () => {
+  test('a header set twice in different cases is sent once, with the last value', async () => {
     const { lines } = await sent('/', { headers: { authorization: 'a', Authorization: 'b' } })
     expect(lines.filter((line) => /^authorization/.test(line))).toEqual(['authorization: b'])
   })
@@ -107,7 +107,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
   }
 
   for (const [name, headers] of Object.entries(forbiddenHeaders)) {
-    test(`${name} is refused before anything is sent, and not repeated in the error`, async () => {
+    test(`${name} is refused before anything is sent, without repeating it in the error`, async () => {
       const { url, peers } = await serve(answering(okAnswer))
       const error = await failureOf(transport.send(request(url, { headers })))
       expect(String(error)).not.toContain('value')
@@ -134,7 +134,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     })
   }
 
-  test('an IPv6 address is reached, and named with brackets', async () => {
+  test('an IPv6 address works, with brackets in the Host header', async () => {
     const { url, port, peers } = await serve(() => {}, '::1')
     const answer = transport.send(request(`${url}/v1`))
     while (peers.length === 0) await Bun.sleep(1)
@@ -148,7 +148,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     expect(await textOf(await transport.send(request(`http://localhost:${port}/`)))).toBe('ok')
   })
 
-  test('a redirect is an answer and is not followed', async () => {
+  test('a redirect is not followed', async () => {
     const { url, peers } = await serve(
       answering('HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'),
     )
@@ -173,7 +173,7 @@ overEachTransport(import.meta.file, ({ test, openTransport }) => {
     await textOf(answer)
   })
 
-  test('a real server of another make is understood', async () => {
+  test('a third-party server is understood', async () => {
     const other = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',

@@ -29,7 +29,7 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
     askFromProcess(kind, urls, environment)
   const byName = ({ port }: ScriptedServer) => `https://localhost:${port}/`
 
-  test('https is spoken with a server whose certificate and name are right', async () => {
+  test('https works with a valid certificate and name', async () => {
     const server = await serveTls('localhost')
     expect(await ask([byName(server), byName(server)])).toEqual([
       { status: 200, text: 'ok', failure: 'null' },
@@ -69,7 +69,7 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
     }
   }
 
-  test('an authority that nobody trusts is refused', async () => {
+  test('an untrusted authority is refused', async () => {
     const server = await serveTls('localhost')
     expect(await ask([byName(server)], { NODE_EXTRA_CA_CERTS: '' })).toEqual([
       { refused: 'upstream_unreachable', why: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
@@ -82,7 +82,7 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
     expect(await ask([byName(plain)])).toMatchObject([{ refused: 'upstream_unreachable' }])
   })
 
-  test('a stream over TLS that breaks off is truncated', async () => {
+  test('a truncated stream over TLS is reported', async () => {
     const server = await serveTls('localhost', async (peer) => {
       await peer.nextRequest()
       peer.end(chunkedHead + chunk('begun'))
@@ -92,7 +92,7 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
     ])
   })
 
-  test('large bodies pass over TLS both ways, also past a reader that pauses', async () => {
+  test('large bodies pass over TLS both ways, also with a paused reader', async () => {
     const server = await serveTls('localhost', async (peer) => {
       const { body } = await peer.nextRequest()
       await peer.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n`)
@@ -103,7 +103,7 @@ overEachTransport(import.meta.file, ({ test, kind }) => {
     ])
   })
 
-  test('a kept connection over TLS that has died is replaced', async () => {
+  test('a stale TLS connection is replaced', async () => {
     const server = await serveTls('localhost', async (peer, index) => {
       await peer.nextRequest()
       await peer.write(okAnswer)
