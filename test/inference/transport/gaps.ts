@@ -33,10 +33,10 @@ const ofFetch: Gaps = {
     'received bytes of a body are delivered before its truncation': varies(
       'fetch forgets what came in the same moment as the end of the connection',
     ),
-    'a head of one endless line is an invalid answer, and closes the connection': hangs(
+    'a head of one endless line is an invalid response, and closes the connection': hangs(
       'fetch waits for the end of a status line of any length',
     ),
-    'a length and chunks is an invalid answer, and closes the connection': hangs(
+    'a length and chunks is an invalid response, and closes the connection': hangs(
       'fetch reads the chunks and passes over the length',
     ),
   },
