@@ -57,17 +57,10 @@ export async function countMembers(
   return { total, completed, inProgress, failed: total - completed - inProgress }
 }
 
-type MembershipRow = {
-  collection_id: string
-  name: string
-  owner_id: string
-  owner_name: string | null
-  access_mode: FileMembership['accessMode']
-  sharer_id: string
-  sharer_name: string | null
-  is_open: boolean
-  followed: boolean
-  added_ms: number
+type MembershipRow = Omit<FileMembership, 'sharedBy' | 'addedAt'> & {
+  sharerId: string
+  sharerName: string | null
+  addedMs: number
 }
 
 /** All collections that a file is in. */
@@ -77,28 +70,23 @@ export async function listMemberships(
   max: number,
 ): Promise<readonly FileMembership[]> {
   const rows = await handle.execute<MembershipRow>(sql`
-    select member.collection_id, collection.name, collection.owner_id, owner.subject as owner_name,
-      collection.access_mode, coalesce(member.shared_by, member.added_by) as sharer_id,
-      sharer.subject as sharer_name, member.followed,
+    select member.collection_id as "collectionId", collection.name,
+      collection.owner_id as "ownerId", owner.subject as "ownerName",
+      collection.access_mode as "accessMode", member.followed as "isFromFolder",
+      coalesce(member.shared_by, member.added_by) as "sharerId", sharer.subject as "sharerName",
       collection.access_mode = 'collection'
-        and may_share_node(member.file_id, coalesce(member.shared_by, member.added_by)) as is_open,
-      (extract(epoch from member.added_at) * 1000)::float8 as added_ms
+        and may_share_node(member.file_id, coalesce(member.shared_by, member.added_by)) as "isOpen",
+      (extract(epoch from member.added_at) * 1000)::float8 as "addedMs"
     from collection_file member
     join collection on collection.id = member.collection_id
     left join app_user owner on owner.id = collection.owner_id
     left join app_user sharer on sharer.id = coalesce(member.shared_by, member.added_by)
     where member.file_id = ${fileId}::uuid
     order by member.collection_id limit ${max}`)
-  return rows.map((row) => ({
-    collectionId: row.collection_id,
-    name: row.name,
-    ownerId: row.owner_id,
-    ownerName: row.owner_name,
-    accessMode: row.access_mode,
-    sharedBy: { id: row.sharer_id, name: row.sharer_name },
-    isOpen: row.is_open,
-    isFromFolder: row.followed,
-    addedAt: new Date(row.added_ms),
+  return rows.map(({ sharerId, sharerName, addedMs, ...row }) => ({
+    ...row,
+    sharedBy: { id: sharerId, name: sharerName },
+    addedAt: new Date(addedMs),
   }))
 }
 
@@ -122,18 +110,12 @@ function matches({ states, batchId }: MemberFilter): SQL {
   return sql`${hasState} and ${isInBatch}`
 }
 
-type MemberRow = {
-  file_id: string
-  filename: string
+type MemberRow = Omit<Member, 'bytes' | 'attributes' | 'error' | 'addedAt'> & {
   bytes: string
   attributes: string
-  state: MemberState
-  stage: string | null
-  error_code: string | null
-  error_message: string | null
-  chunks: number
-  followed: boolean
-  added_ms: number
+  errorCode: string | null
+  errorMessage: string | null
+  addedMs: number
 }
 
 /** Callers append further conditions. */
@@ -144,10 +126,11 @@ function selectMembers(caller: RequestPrincipal, { id, accessMode }: MembersOf):
       ? sql`(member.file_id in (select file_id from opened_files(${id}::uuid)) or ${isReadable})`
       : isReadable
   return sql`
-    select member.file_id, node.name as filename, file.bytes::text as bytes,
+    select member.file_id as "fileId", node.name as filename, file.bytes::text as bytes,
       (file.attributes || member.attributes)::text as attributes, progress.state, progress.stage,
-      progress.error_code, progress.error_message, progress.chunks, member.followed,
-      (extract(epoch from member.added_at) * 1000)::float8 as added_ms
+      progress.error_code as "errorCode", progress.error_message as "errorMessage",
+      progress.chunks, member.followed as "isFromFolder",
+      (extract(epoch from member.added_at) * 1000)::float8 as "addedMs"
     from collection_file member
     join node on node.id = member.file_id and node.trashed_at is null
     join file on file.node_id = node.id
@@ -156,19 +139,13 @@ function selectMembers(caller: RequestPrincipal, { id, accessMode }: MembersOf):
     where member.collection_id = ${id}::uuid and ${isVisible}`
 }
 
-function memberOf(row: MemberRow): Member {
-  const { error_code: code, error_message: message } = row
+function memberOf({ errorCode: code, errorMessage, addedMs, ...row }: MemberRow): Member {
   const hasError = code !== null && (row.state === 'failed' || row.state === 'skipped')
   return {
-    fileId: row.file_id,
-    filename: row.filename,
+    ...row,
     bytes: Number(row.bytes),
     attributes: JSON.parse(row.attributes),
-    state: row.state,
-    stage: row.stage,
-    error: hasError ? { code, message: message ?? '' } : null,
-    chunks: row.chunks,
-    isFromFolder: row.followed,
-    addedAt: new Date(row.added_ms),
+    error: hasError ? { code, message: errorMessage ?? '' } : null,
+    addedAt: new Date(addedMs),
   }
 }

@@ -57,9 +57,9 @@ export function chunkStore({ drizzle, kind }: IndexDatabase, { now }: { now: () 
     },
 
     async find(id: number): Promise<ChunkIndex | undefined> {
-      const [row] = await drizzle.execute<IndexRow>(sql`
+      const [row] = await drizzle.execute<ChunkIndex>(sql`
         select ${indexColumns} from ${embeddingIndex} where id = ${id}`)
-      return row === undefined ? undefined : indexOf(row)
+      return row
     },
 
     async drop(id: number): Promise<void> {
@@ -161,47 +161,29 @@ function rowJson(chunk: EmbeddedChunk): string {
   })
 }
 
-type IndexRow = {
-  id: number
-  model: string
-  dims: number
-  chunk_tokens_max: number
-  chunk_overlap_tokens: number
-  state: ChunkIndex['state']
-}
-
-const indexColumns = sql`id, model, dims, chunk_tokens_max, chunk_overlap_tokens, state`
-
-function indexOf(row: IndexRow): ChunkIndex {
-  return {
-    id: row.id,
-    model: row.model,
-    dims: row.dims,
-    chunkTokensMax: row.chunk_tokens_max,
-    chunkOverlapTokens: row.chunk_overlap_tokens,
-    state: row.state,
-  }
-}
+/** The columns of a `ChunkIndex`. */
+const indexColumns = sql`id, model, dims, chunk_tokens_max as "chunkTokensMax",
+  chunk_overlap_tokens as "chunkOverlapTokens", state`
 
 async function findActive(
   handle: Pick<Transaction, 'execute'>,
   spec: Omit<IndexSpec, 'dims'> & { dims?: number },
 ): Promise<ChunkIndex | undefined> {
   const hasDims = spec.dims === undefined ? sql`` : sql`and dims = ${spec.dims}`
-  const [row] = await handle.execute<IndexRow>(sql`
+  const [row] = await handle.execute<ChunkIndex>(sql`
     select ${indexColumns} from ${embeddingIndex}
     where state = 'active' and model = ${spec.model} ${hasDims}
       and chunk_tokens_max = ${spec.chunkTokensMax}
       and chunk_overlap_tokens = ${spec.chunkOverlapTokens}
     order by id desc limit 1`)
-  return row === undefined ? undefined : indexOf(row)
+  return row
 }
 
 async function addIndex(
   transaction: Transaction,
   { spec, state, kind, at }: { spec: IndexSpec; state: ChunkIndex['state']; kind: Kind; at: Date },
 ): Promise<ChunkIndex> {
-  const [row] = await transaction.execute<IndexRow>(sql`
+  const [row] = await transaction.execute<ChunkIndex>(sql`
     insert into ${embeddingIndex}
       (model, dims, chunk_tokens_max, chunk_overlap_tokens, state, created_at)
     values (${spec.model}, ${spec.dims}, ${spec.chunkTokensMax}, ${spec.chunkOverlapTokens},
@@ -227,7 +209,7 @@ async function addIndex(
   await storeInline(transaction, table, kind)
   await transaction.execute(sql`create index ${fileKey} on ${table} (file_id, ordinal)`)
   await transaction.execute(sql`create index ${wordKey} on ${table} using gin (tsv)`)
-  return indexOf(row)
+  return row
 }
 
 /**

@@ -29,10 +29,10 @@ export function planReindex(
   probe: ModelProbe,
 ): ReindexPlan {
   requireNamed(collections, params)
-  const moving = collections.find(({ target_index_id: id }) => id !== null)
+  const moving = collections.find(({ targetIndexId: id }) => id !== null)
   if (moving !== undefined) throw reindexRunning(moving.name)
   const targetOf = targetSpecFor(params, probe)
-  const outdated = collections.filter((one) => !isSameSpec(specOf(one), targetOf(one)))
+  const outdated = collections.filter((one) => !isSameSpec(one, targetOf(one)))
   const [first] = outdated
   if (first === undefined) {
     const message =
@@ -43,7 +43,7 @@ export function planReindex(
   }
   requireOneSource(outdated)
   return {
-    sourceIndexId: first.index_id,
+    sourceIndexId: first.indexId,
     source: specOf(first),
     target: targetOf(first),
     collectionIds: outdated.map(({ id }) => id),
@@ -93,7 +93,7 @@ function requireNamed(
 }
 
 function requireOneSource(collections: readonly RoutedCollection[]): void {
-  const byIndex = Map.groupBy(collections, ({ index_id: id }) => id)
+  const byIndex = Map.groupBy(collections, ({ indexId: id }) => id)
   if (byIndex.size === 1) return
   const groups = [...byIndex.values()].map((group) => {
     const names = group.slice(0, namesMax).map(({ name }) => name)
@@ -110,18 +110,14 @@ function targetSpecFor({ chunking }: ReindexParams, { model, dims }: ModelProbe)
   return (collection: RoutedCollection): IndexSpec => ({
     model,
     dims,
-    chunkTokensMax: chunking?.tokensMax ?? collection.chunk_tokens_max,
-    chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunk_overlap_tokens,
+    chunkTokensMax: chunking?.tokensMax ?? collection.chunkTokensMax,
+    chunkOverlapTokens: chunking?.overlapTokens ?? collection.chunkOverlapTokens,
   })
 }
 
 function specOf(collection: RoutedCollection): IndexSpec {
-  return {
-    model: collection.model,
-    dims: collection.dims,
-    chunkTokensMax: collection.chunk_tokens_max,
-    chunkOverlapTokens: collection.chunk_overlap_tokens,
-  }
+  const { model, dims, chunkTokensMax, chunkOverlapTokens } = collection
+  return { model, dims, chunkTokensMax, chunkOverlapTokens }
 }
 
 /** Includes the dimensions, since a model can be replaced under the same name. */

@@ -2,21 +2,18 @@ import { sql } from 'drizzle-orm'
 import { collection, embeddingIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import { isUuid } from '#lib/uuid.ts'
+import type { IndexSpec } from '#retrieval/index/chunk.ts'
 import { instant, textArray, uuidArray } from '#retrieval/sql-store.ts'
 import { type Handle, lockIndex, type ReindexState, updateIndex } from './store.ts'
 
 /** The indexes in which collections are searched, and which receive their new files. */
 
 /** A collection and its index. */
-export type RoutedCollection = {
+export type RoutedCollection = IndexSpec & {
   readonly id: string
   readonly name: string
-  readonly index_id: number
-  readonly target_index_id: number | null
-  readonly model: string
-  readonly dims: number
-  readonly chunk_tokens_max: number
-  readonly chunk_overlap_tokens: number
+  readonly indexId: number
+  readonly targetIndexId: number | null
 }
 
 /** By names or ids; null: all. */
@@ -30,8 +27,10 @@ export async function findCollections(
       : sql`(collection.name = any(${textArray(namesOrIds)})
           or collection.id = any(${uuidArray(namesOrIds.filter(isUuid))}))`
   return handle.execute<RoutedCollection>(sql`
-    select collection.id, collection.name, collection.index_id, collection.target_index_id,
-      source.model, source.dims, source.chunk_tokens_max, source.chunk_overlap_tokens
+    select collection.id, collection.name, collection.index_id as "indexId",
+      collection.target_index_id as "targetIndexId", source.model, source.dims,
+      source.chunk_tokens_max as "chunkTokensMax",
+      source.chunk_overlap_tokens as "chunkOverlapTokens"
     from ${collection} join ${embeddingIndex} source on source.id = collection.index_id
     where ${where} order by collection.name`)
 }

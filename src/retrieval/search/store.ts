@@ -153,18 +153,6 @@ async function readIndexes(
   }))
 }
 
-type PassageRow = {
-  id: string
-  file_id: string
-  filename: string
-  attributes: string
-  text: string
-  ordinal: number
-  page: number | null
-  start_char: number
-  end_char: number
-}
-
 async function readPassages(
   transaction: Transaction,
   hits: readonly ScoredHit[],
@@ -172,9 +160,11 @@ async function readPassages(
   const passages = new Map<string, StoredPassage>()
   for (const [indexId, scored] of Map.groupBy(hits, ({ hit }) => hit.indexId)) {
     const wanted = scored.map(({ hit }) => ({ id: hit.chunkId, collection_id: hit.collectionId }))
-    const rows = await transaction.execute<PassageRow>(sql`
-      select chunk.id, chunk.file_id, chunk.text, chunk.ordinal, chunk.page, chunk.start_char,
-        chunk.end_char, node.name as filename,
+    const rows = await transaction.execute<
+      Omit<StoredPassage, 'attributes'> & { attributes: string }
+    >(sql`
+      select chunk.id as "chunkId", chunk.file_id as "fileId", chunk.text, chunk.ordinal, chunk.page,
+        chunk.start_char as start, chunk.end_char as "end", node.name as filename,
         (file.attributes || member.attributes)::text as attributes
       from json_to_recordset(${JSON.stringify(wanted)}::json) as wanted(id uuid, collection_id uuid)
       join ${chunkTable(indexId)} chunk on chunk.id = wanted.id
@@ -183,17 +173,7 @@ async function readPassages(
       join collection_file member on member.file_id = chunk.file_id
         and member.collection_id = wanted.collection_id`)
     for (const row of rows) {
-      passages.set(row.id, {
-        chunkId: row.id,
-        fileId: row.file_id,
-        filename: row.filename,
-        attributes: JSON.parse(row.attributes),
-        text: row.text,
-        ordinal: row.ordinal,
-        page: row.page,
-        start: row.start_char,
-        end: row.end_char,
-      })
+      passages.set(row.chunkId, { ...row, attributes: JSON.parse(row.attributes) })
     }
   }
   return passages
