@@ -9,7 +9,7 @@ export type ChangeNotifier = {
   wait(id: string, limitMs: number, signal: AbortSignal): Promise<void>
 }
 
-export type ChangeSubscription = {
+type ChangeSubscription = {
   /** Resolves on a notification since the previous call, after the limit, or when aborted. */
   next(limitMs: number, signal: AbortSignal): Promise<void>
   close(): void

@@ -84,7 +84,7 @@ export type DownloadUpdate = {
 }
 
 /** Methods that take an id throw `not_found` for an unknown one. */
-export type Downloads = {
+type Downloads = {
   /**
    * Resolves the source, then queues the download for any worker. Idempotent: the same request
    * returns the active download, or the installed model if it is current.
@@ -113,7 +113,7 @@ export type Downloads = {
 
 export type LinePage = { readonly afterSeq: number; readonly limit: number }
 
-export type ModelLibrary = InstalledModels & {
+type ModelLibrary = InstalledModels & {
   /** Sentences that describe the current users of a model. */
   usesOf(name: string): Promise<readonly string[]>
   /** Returns the freed bytes. Throws `not_found`, `conflict` (`model_in_use`). */

@@ -17,7 +17,7 @@ import type { RetryBudget } from './retry-budget.ts'
  */
 export type TransferFile = (file: RemoteFile, options: TransferOptions) => Promise<TransferredFile>
 
-export type TransferOptions = {
+type TransferOptions = {
   readonly partPath: string
   readonly signal: AbortSignal
   /** Bytes that are on the disk and will not be downloaded again; never decreases. */
