@@ -13,7 +13,7 @@ export type CallRecord = {
   readonly requestId: string
   readonly userId: string
   readonly keyId: string | null
-  /** The name that the caller sent. */
+  /** The model name of the request. */
   readonly model: string
   /** The last target that was tried; null when the call was not admitted to any. */
   readonly target: Target | null
@@ -122,7 +122,7 @@ export function reportCall(
     input_tokens: usage?.inputTokens ?? null,
     output_tokens: usage?.outputTokens ?? null,
   })
-  // The label is the name at the upstream: callers may name a model in many ways.
+  // The label is the name at the upstream: a model has several names in requests.
   const model = target?.model ?? 'none'
   if (record.kind === 'generate') metrics.generationEnded({ ...record, upstream, model })
 }

@@ -29,7 +29,7 @@ const transportLimits = {
   bufferBytesMax: 262_144,
 }
 
-/** The models that callers may name, the upstreams behind them, and their generations. */
+/** The models of requests, their upstreams, and the path to them. */
 export const modelsModule = module({
   name: 'models',
   start(needs: Foundation & { agents: Agents }) {
