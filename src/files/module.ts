@@ -3,7 +3,8 @@ import type { Collections } from '#retrieval/collections/collections.ts'
 import type { Storage } from '#storage/storage.ts'
 import { downloadEndpoints } from './content/download-endpoints.ts'
 import { uploadEndpoints } from './content/upload-endpoints.ts'
-import { nodeEndpoints } from './endpoints.ts'
+import { fileEndpoints } from './file-endpoints.ts'
+import { folderEndpoints } from './folder-endpoints.ts'
 import { listingEndpoints } from './listing/endpoints.ts'
 import { fileShareEndpoints } from './shares/endpoints.ts'
 import { createShares, type Shares } from './shares/shares.ts'
@@ -29,7 +30,8 @@ export const filesModule = module({
     ...listingEndpoints(services),
     ...uploadEndpoints(services),
     ...downloadEndpoints(services),
-    ...nodeEndpoints(services),
+    ...fileEndpoints(services),
+    ...folderEndpoints(services),
     ...fileShareEndpoints(services),
   ],
 })

@@ -1,13 +1,21 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody, type ResponseSettings } from '#api/endpoint.ts'
-import { idExample, ifMatchHeader, instant, instantExample, nullable } from '#api/shapes.ts'
+import { idExample, ifMatchHeader } from '#api/shapes.ts'
 import { entityTag, readIfMatch } from '#lib/entity-tag.ts'
 import { createEditing, type Edited, type SettingReferences } from './editing.ts'
 import { shippedValues } from './layers.ts'
-import { nest, parsePatch } from './patch.ts'
-import { configPatch, configValues, renderJsonSchema, settingsByKey } from './schema.ts'
+import { parsePatch } from './patch.ts'
+import {
+  configEdited,
+  configHistory,
+  configSchemaRecord,
+  renderRevision,
+  renderSchema,
+  revisionExample,
+  schemaExample,
+} from './record.ts'
+import { configPatch, configValues } from './schema.ts'
 import type { Settings } from './settings.ts'
-import type { Revision } from './store.ts'
 
 export type SettingsEndpointsDeps = SettingReferences & { settings: Settings }
 
@@ -166,37 +174,6 @@ function setTag(set: ResponseSettings, tag: string): void {
   set.headers['etag'] = entityTag(tag)
 }
 
-function renderSchema({ layers, state }: Settings): Static<typeof configSchemaRecord> {
-  const { overrides } = state()
-  const keys = [...settingsByKey.values()].map(({ key, configKey }) => [
-    key,
-    {
-      default: layers.defaultOf(key),
-      source: layers.sourceOf(key, overrides),
-      config_key: configKey,
-      locked_by: layers.lockOf(key),
-      restart_required: false,
-    },
-  ])
-  return {
-    object: 'config.schema',
-    schema: renderJsonSchema(layers.defaultOf),
-    keys: Object.fromEntries(keys),
-  }
-}
-
-function renderRevision(change: Revision): Static<typeof configRevision> {
-  return {
-    object: 'config.revision',
-    revision: change.revision,
-    created_at: change.createdAt.toISOString(),
-    actor_id: change.actorId,
-    patch: nest(change.patch),
-    before: nest(change.before),
-    after: nest(change.after),
-  }
-}
-
 const dryRunQuery = Type.Object({
   dry_run: Type.Boolean({
     description: 'Validates the change and returns its effect without applying it.',
@@ -223,66 +200,6 @@ const rollbackBody = Type.Object(
   },
   { additionalProperties: false },
 )
-
-const anyFields = (description: string) =>
-  Type.Record(Type.String(), Type.Unknown(), { description })
-
-const warning = Type.Object(
-  {
-    code: Type.String(),
-    param: Type.String({ description: 'The key.' }),
-    message: Type.String(),
-  },
-  { $id: 'ConfigWarning', description: 'A valid change that may not be intended.' },
-)
-const configEdited = Type.Union([
-  configValues,
-  Type.Object(
-    { before: configValues, after: configValues, warnings: Type.Array(warning) },
-    { $id: 'ConfigDryRun', description: 'The effect of a change.' },
-  ),
-])
-
-const keyRecord = Type.Object({
-  default: Type.Unknown({ description: 'The built-in value.' }),
-  source: Type.Union(
-    ['default', 'file', 'database', 'environment'].map((source) => Type.Literal(source)),
-    { description: 'The layer that provides the value; `database`: set by an administrator.' },
-  ),
-  config_key: nullable(Type.String(), 'The key in the configuration file.'),
-  locked_by: nullable(Type.String(), 'The environment variable that locks the value.'),
-  restart_required: Type.Boolean(),
-})
-const configSchemaRecord = Type.Object(
-  {
-    object: Type.Literal('config.schema'),
-    schema: anyFields('A JSON Schema (draft 2020-12) of the values.'),
-    keys: Type.Record(Type.String(), keyRecord, {
-      description: 'By the path of the key: `files.max_bytes`.',
-    }),
-  },
-  { $id: 'ConfigSchema' },
-)
-
-const configRevision = Type.Object(
-  {
-    object: Type.Literal('config.revision'),
-    revision: Type.Integer({ description: 'Increases with each change, possibly with gaps.' }),
-    created_at: instant('Time of the change'),
-    actor_id: Type.String({ format: 'uuid', description: 'The user who made it.' }),
-    patch: anyFields('The merge patch from `before` to `after`.'),
-    before: anyFields('The values set by administrators before the change.'),
-    after: anyFields('The values set by administrators after the change.'),
-  },
-  { $id: 'ConfigRevision', description: 'One change of the configuration.' },
-)
-const configHistory = Type.Object({
-  object: Type.Literal('list'),
-  data: Type.Array(configRevision),
-  has_more: Type.Boolean({ description: 'Whether another page follows.' }),
-  first_id: nullable(Type.Integer(), 'The first revision of this page.'),
-  last_id: nullable(Type.Integer(), 'The last revision: `after` of the next page.'),
-})
 
 const etag = 'The tag of the current values.'
 const editDescription = {
@@ -315,39 +232,3 @@ const invalidReferences = [
     message: '"rerank_top_n" needs a reranker; set "reranker_model" as well.',
   },
 ]
-const schemaExample = {
-  object: 'config.schema',
-  schema: {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    title: 'System configuration',
-    type: 'object',
-    properties: {
-      retrieval_k: {
-        description: 'Passages that a model gets.',
-        type: 'integer',
-        minimum: 1,
-        maximum: 50,
-        default: 3,
-      },
-    },
-    additionalProperties: false,
-  },
-  keys: {
-    retrieval_k: {
-      default: 3,
-      source: 'database',
-      config_key: 'retrieval.k',
-      locked_by: null,
-      restart_required: false,
-    },
-  },
-}
-const revisionExample = {
-  object: 'config.revision',
-  revision: 12,
-  created_at: instantExample,
-  actor_id: idExample,
-  patch: { retrieval_k: 5 },
-  before: {},
-  after: { retrieval_k: 5 },
-}

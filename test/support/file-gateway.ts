@@ -9,8 +9,9 @@ import { userIdOf } from '#auth/principal.ts'
 import { loadConfig } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import type { Database } from '#db/client.ts'
-import { nodeEndpoints } from '#files/endpoints.ts'
+import { fileEndpoints } from '#files/file-endpoints.ts'
 import type { FileChange, FileHooks, NewFile } from '#files/files.ts'
+import { folderEndpoints } from '#files/folder-endpoints.ts'
 import { listingEndpoints } from '#files/listing/endpoints.ts'
 import { fileShareEndpoints } from '#files/shares/endpoints.ts'
 import { createShares, type Shares } from '#files/shares/shares.ts'
@@ -100,7 +101,8 @@ export async function startFileGateway(
   const shares = createShares({ database, now })
   const endpoints = [
     ...listingEndpoints({ files }),
-    ...nodeEndpoints({ files }),
+    ...fileEndpoints({ files }),
+    ...folderEndpoints({ files }),
     ...fileShareEndpoints({ shares, settings }),
   ]
   const app = new Elysia({ handler: { standardHostname: false } })

@@ -1,13 +1,23 @@
-import { type Static, Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json, jsonBody } from '#api/endpoint.ts'
-import { idExample, instant, instantExample, nullable } from '#api/shapes.ts'
+import { idExample } from '#api/shapes.ts'
 import { fileNotFound, folderNotFound, ownerId } from '#files/record.ts'
-import { oneOf } from '#files/schema.ts'
 import { parseNodeId } from '#files/tree/checks.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { CurrentSettings } from '#settings/schema.ts'
+import {
+  accessRecord,
+  granteeList,
+  renderAccess,
+  renderGrantee,
+  renderShare,
+  shareDeleted,
+  shareExample,
+  shareList,
+  shareRecord,
+} from './record.ts'
 import {
   accessQuery,
   granteesQuery,
@@ -16,7 +26,7 @@ import {
   roleChange,
   shareBody,
 } from './schema.ts'
-import type { Access, Grantee, Share, SharedResource, Shares } from './shares.ts'
+import type { SharedResource, Shares } from './shares.ts'
 
 /** Shares of files and folders, and the people picker. */
 export function fileShareEndpoints(
@@ -240,108 +250,6 @@ function parseShareId(id: string): string {
   throw new AppError('not_found', `There is no share with the id "${id}".`, { param: 'share_id' })
 }
 
-function renderGrantee({ type, id, name }: Grantee): Static<typeof granteeRecord> {
-  return { type, id, name }
-}
-
-function renderShare(share: Share): ShareRecord {
-  const { id, grantee, role, inheritedFrom, grantedBy, createdAt } = share
-  return {
-    id,
-    object: 'share',
-    principal: renderGrantee(grantee),
-    role,
-    inherited_from: inheritedFrom === null ? null : { type: 'folder', ...inheritedFrom },
-    granted_by: grantedBy,
-    created_at: createdAt.toISOString(),
-  }
-}
-
-function renderAccess({
-  user,
-  role,
-  isOwner,
-  via,
-  collections,
-}: Access): Static<typeof accessRecord> {
-  return {
-    object: 'access',
-    user,
-    role,
-    via: [
-      ...(isOwner ? [{ type: 'owner' as const }] : []),
-      ...via.map((share) => ({ type: 'share' as const, share: renderShare(share) })),
-      ...collections.map((collection) => ({ type: 'collection' as const, collection })),
-    ],
-  }
-}
-
-const granteeRecord = Type.Object(
-  {
-    type: oneOf('user', 'group', 'everyone'),
-    id: Type.String({ description: 'The id of a user, the name of a group, or `*`.' }),
-    name: nullable(Type.String(), 'Null for everyone, and for a user who has never signed in.'),
-  },
-  { $id: 'Principal' },
-)
-
-const granteeList = Type.Object({ object: Type.Literal('list'), data: Type.Array(granteeRecord) })
-
-const shareRecord = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    object: Type.Literal('share'),
-    principal: granteeRecord,
-    role: oneOf('viewer', 'editor', 'manager'),
-    inherited_from: nullable(
-      Type.Object({
-        type: Type.Literal('folder'),
-        id: Type.String({ format: 'uuid' }),
-        name: nullable(Type.String(), 'Null if the caller may not see the folder.'),
-      }),
-      'The folder above that is shared; change the share there.',
-    ),
-    granted_by: Type.String({ format: 'uuid' }),
-    created_at: instant('Time of creation'),
-  },
-  { $id: 'Share', description: 'A role of a user, a group or everyone on a resource.' },
-)
-type ShareRecord = Static<typeof shareRecord>
-
-const shareList = Type.Object({ object: Type.Literal('list'), data: Type.Array(shareRecord) })
-
-const accessRecord = Type.Object(
-  {
-    object: Type.Literal('access'),
-    user: Type.Object({
-      id: Type.String({ format: 'uuid' }),
-      name: nullable(Type.String(), 'Null for a user who has never signed in.'),
-    }),
-    role: nullable(oneOf('viewer', 'editor', 'manager', 'owner'), 'Null: no access.'),
-    via: Type.Array(
-      Type.Union([
-        Type.Object({ type: Type.Literal('owner') }),
-        Type.Object({ type: Type.Literal('share'), share: shareRecord }),
-        Type.Object(
-          {
-            type: Type.Literal('collection'),
-            collection: Type.Object({ id: Type.String({ format: 'uuid' }), name: Type.String() }),
-          },
-          { description: 'Search results include passages of the file. Grants no role on it.' },
-        ),
-      ]),
-      { description: 'Every reason, ownership first.' },
-    ),
-  },
-  { $id: 'Access' },
-)
-
-const shareDeleted = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  object: Type.Literal('share'),
-  deleted: Type.Literal(true),
-})
-
 const resources = {
   files: { noun: 'file', idDescription: 'The id of the file.', notFound: fileNotFound },
   folders: { noun: 'folder', idDescription: 'The id of the folder.', notFound: folderNotFound },
@@ -352,15 +260,6 @@ const resources = {
   },
 } as const
 
-const shareExample: ShareRecord = {
-  id: idExample,
-  object: 'share',
-  principal: { type: 'group', id: 'staff', name: 'staff' },
-  role: 'viewer',
-  inherited_from: null,
-  granted_by: ownerId,
-  created_at: instantExample,
-}
 const shareNotFound = `There is no share with the id "${idExample}".`
 const unknownField = '"colour" is not a known field.'
 const inherited = {

@@ -1,0 +1,164 @@
+import type { TSchema } from '@sinclair/typebox'
+import {
+  type CallerContext,
+  type Endpoint,
+  endpoint,
+  json,
+  jsonBody,
+  type ResponseSettings,
+} from '#api/endpoint.ts'
+import { ifMatchHeader } from '#api/shapes.ts'
+import { withCurrentTag } from '#http/precondition.ts'
+import { readIfMatch } from '#lib/entity-tag.ts'
+import type { RequestPrincipal } from '#lib/request-context.ts'
+import type { NodeView } from './files.ts'
+import {
+  destinationErrors,
+  fileExample,
+  fileNotFound,
+  fileRecord,
+  folderExample,
+  folderNotFound,
+  folderRecord,
+  type NodeRecord,
+  notFileEditor,
+  notFolderEditor,
+  renderWithTag,
+  versionTag,
+} from './record.ts'
+import { type ParsedChange, parseRestore, restore } from './schema.ts'
+import { type NodeKind, parseNodeId } from './tree/checks.ts'
+import type { Files } from './tree.ts'
+
+/** An update or a move. */
+export function changeEndpoint(
+  files: Files,
+  {
+    kind,
+    schema,
+    example,
+    parse,
+    unprocessable,
+    ...declaration
+  }: {
+    kind: NodeKind
+    method: 'PATCH' | 'POST'
+    path: string
+    summary: string
+    description: string
+    schema: TSchema
+    example: unknown
+    parse: (body: unknown) => ParsedChange
+    unprocessable: readonly (string | { code: string; message: string })[]
+  },
+): Endpoint {
+  const conflicts = kind === 'file' ? [] : [folderCycle]
+  return endpoint({
+    ...declaration,
+    permission: 'can_access_api',
+    tag: 'Files',
+    params: kind === 'file' ? fileId : folderId,
+    headers: ifMatchHeader,
+    body: jsonBody(schema, { example, read: (body) => body }),
+    responses: { 200: nodeResponse(kind, `The updated ${kind}.`) },
+    errors: {
+      not_found: kind === 'file' ? fileNotFound : folderNotFound,
+      permission_denied: [kind === 'file' ? notFileEditor : notFolderEditor, moveOutOfShare],
+      ...destinationErrors,
+      conflict: [destinationErrors.conflict, ...conflicts],
+      unprocessable,
+      precondition_failed: staleVersion,
+    },
+    async handle({ params, body, context, request, set }): Promise<NodeRecord> {
+      const { principal } = context as CallerContext
+      const node = { kind, id: parseNodeId(kind, params.id) }
+      // Errors of the body are reported only to principals who may see the node.
+      await findNode(files, principal, node)
+      const change = parse(body)
+      const ifVersion = readIfMatch(request.headers.get('if-match'))
+      const changed = await withVersionTag(files, { principal, node, set }, () =>
+        files.change(principal, node, { ...change, ifVersion }),
+      )
+      return renderWithTag(changed, set)
+    },
+  })
+}
+
+export function restoreEndpoint(files: Files, kind: NodeKind): Endpoint {
+  const isFolder = kind === 'folder'
+  return endpoint({
+    method: 'POST',
+    path: `/v1/${kind}s/:id/restore`,
+    permission: 'can_access_api',
+    tag: 'Files',
+    summary: `Restore a ${kind}`,
+    description: `Moves the ${kind} out of the trash${isFolder ? ', with everything that was in it,' : ''} to its previous folder or, if
+that is gone, to the top level of its owner. A ${kind} outside the trash is not changed.`,
+    params: isFolder ? folderId : fileId,
+    body: jsonBody(restore, {
+      example: { on_conflict: 'rename' },
+      isOptional: true,
+      read: parseRestore,
+    }),
+    responses: { 200: nodeResponse(kind, `The restored ${kind}.`) },
+    errors: {
+      not_found: isFolder ? folderNotFound : fileNotFound,
+      conflict: destinationErrors.conflict,
+      ...(isFolder ? { unprocessable: folderTooDeep } : {}),
+      gone: { code: 'purged', message: `The retention time of this trashed ${kind} has passed.` },
+    },
+    async handle({ params, body, context: { principal }, set }) {
+      const node = { kind, id: parseNodeId(kind, params.id) }
+      const { onConflict = 'fail' } = body ?? {}
+      return renderWithTag(await files.restore(principal, node, { onConflict }), set)
+    },
+  })
+}
+
+type NodeOf = { readonly kind: NodeKind; readonly id: string }
+
+async function findNode(
+  files: Files,
+  principal: RequestPrincipal,
+  { kind, id }: NodeOf,
+): Promise<NodeView> {
+  return kind === 'file'
+    ? files.find(principal, id)
+    : (await files.findFolder(principal, id)).folder
+}
+
+/** A refused `If-Match` gets the current version. */
+export function withVersionTag<T>(
+  files: Files,
+  { principal, node, set }: { principal: RequestPrincipal; node: NodeOf; set: ResponseSettings },
+  change: () => Promise<T>,
+): Promise<T> {
+  return withCurrentTag(set, async () => versionTag(await findNode(files, principal, node)), change)
+}
+
+export const fileId = { id: 'The id of the file.' }
+export const folderId = { id: 'The id of the folder.' }
+export const versionHeader = { etag: 'The version of the record.' }
+
+export function fileResponse(description: string) {
+  return { description, content: json(fileRecord, fileExample), headers: versionHeader }
+}
+
+export function folderResponse(description: string) {
+  return { description, content: json(folderRecord, folderExample), headers: versionHeader }
+}
+
+function nodeResponse(kind: NodeKind, description: string) {
+  return kind === 'file' ? fileResponse(description) : folderResponse(description)
+}
+
+export const staleVersion = 'The current version is "3".'
+const folderCycle = { code: 'folder_cycle', message: 'A folder cannot be moved into itself.' }
+export const folderTooDeep = {
+  code: 'folder_too_deep',
+  message: 'Folders may be nested at most 32 deep.',
+}
+const moveOutOfShare = {
+  code: 'move_out_of_share',
+  message: 'Only the owner may move this out of their files. Files can be copied.',
+}
