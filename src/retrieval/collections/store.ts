@@ -7,7 +7,7 @@ import type { Transaction } from '#jobs/jobs.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { collectionRank } from '#retrieval/sql-store.ts'
-import type { AccessMode, Collection, CollectionIndex, PageRequest } from './collections.ts'
+import type { AccessMode, Collection, PageRequest } from './collections.ts'
 
 export type CollectionDatabase = Pick<Database, 'drizzle'>
 export type Handle = Pick<Transaction, 'execute'>
@@ -40,7 +40,7 @@ export function collectionStore({ drizzle }: CollectionDatabase) {
     list: (caller: RequestPrincipal, page: PageRequest): Promise<readonly Collection[]> =>
       runQuery(async () => {
         const { where, order, isReversed } = keysetPage(sql`collection.id`, page)
-        const rows = await drizzle.execute<ViewRow>(sql`
+        const rows = await drizzle.execute<CollectionViewRow>(sql`
           ${selectCollections(caller)} and ${where} order by collection.id ${order} limit ${page.limit + 1}`)
         const collections = rows.map(collectionOf)
         return isReversed ? collections.toReversed() : collections
@@ -75,7 +75,7 @@ export async function readCollection(
   caller: RequestPrincipal,
   nameOrId: string,
 ): Promise<Collection | undefined> {
-  const [row] = await handle.execute<ViewRow>(
+  const [row] = await handle.execute<CollectionViewRow>(
     sql`${selectCollections(caller)} and ${isNamed(nameOrId)}`,
   )
   return row === undefined ? undefined : collectionOf(row)
@@ -91,11 +91,12 @@ export async function findAccess(
   nameOrId: string,
 ): Promise<CollectionAccess | undefined> {
   const rank = collectionRank(caller)
-  const [row] = await handle.execute<Pick<ViewRow, 'id' | 'name' | 'access_mode' | 'rank'>>(sql`
-    select id, name, access_mode, ${rank} as rank from ${collection}
+  const [row] = await handle.execute<Omit<CollectionAccess, 'role'> & { rank: number }>(sql`
+    select id, name, access_mode as "accessMode", ${rank} as rank from ${collection}
     where ${rank} is not null and ${isNamed(nameOrId)}`)
   if (row === undefined) return undefined
-  return { id: row.id, name: row.name, accessMode: row.access_mode, role: roleOfRank(row.rank) }
+  const { id, name, accessMode } = row
+  return { id, name, accessMode, role: roleOfRank(row.rank) }
 }
 
 /** Prevents changes until the end of the transaction, including those of a reindex. */
@@ -163,29 +164,23 @@ function isNamed(nameOrId: string): SQL {
   return nameOrId.includes('\0') ? sql`false` : sql`collection.name = ${nameOrId.toWellFormed()}`
 }
 
-type IndexRow = { id: number; model: string; dims: number; state: CollectionIndex['state'] }
-
-type ViewRow = {
-  id: string
-  name: string
-  title: string | null
-  description: string | null
-  metadata: string
-  owner_id: string
-  owner_name: string | null
-  access_mode: AccessMode
-  folder_id: string | null
-  chunk_tokens_max: number
-  chunk_overlap_tokens: number
-  source: string
-  target: string | null
-  total: number
-  completed: number
-  in_progress: number
-  bytes: string
-  created_ms: number
-  updated_ms: number
-  rank: number
+/** Nested objects are JSON; times are numbers, since their text form varies between drivers. */
+type CollectionViewRow = Pick<
+  Collection,
+  'id' | 'name' | 'title' | 'description' | 'ownerId' | 'ownerName' | 'accessMode' | 'folderId'
+> & {
+  readonly metadata: string
+  readonly index: string
+  readonly target: string | null
+  readonly tokensMax: number
+  readonly overlapTokens: number
+  readonly total: number
+  readonly completed: number
+  readonly inProgress: number
+  readonly bytes: string
+  readonly createdMs: number
+  readonly updatedMs: number
+  readonly rank: number
 }
 
 const indexJson = (name: string) => {
@@ -198,12 +193,13 @@ const indexJson = (name: string) => {
 function selectCollections(caller: RequestPrincipal): SQL {
   return sql`
     select collection.id, collection.name, collection.title, collection.description,
-      collection.metadata, collection.owner_id, app_user.subject as owner_name,
-      collection.access_mode, collection.folder_id, source.chunk_tokens_max,
-      source.chunk_overlap_tokens, ${indexJson('source')} as source,
+      collection.metadata, collection.owner_id as "ownerId", app_user.subject as "ownerName",
+      collection.access_mode as "accessMode", collection.folder_id as "folderId",
+      source.chunk_tokens_max as "tokensMax", source.chunk_overlap_tokens as "overlapTokens",
+      ${indexJson('source')} as index,
       case when target.id is not null then ${indexJson('target')} end as target, counts.*,
-      (extract(epoch from collection.created_at) * 1000)::float8 as created_ms,
-      (extract(epoch from collection.updated_at) * 1000)::float8 as updated_ms,
+      (extract(epoch from collection.created_at) * 1000)::float8 as "createdMs",
+      (extract(epoch from collection.updated_at) * 1000)::float8 as "updatedMs",
       ${collectionRank(caller)} as rank
     from ${collection}
     join embedding_index source on source.id = collection.index_id
@@ -212,7 +208,7 @@ function selectCollections(caller: RequestPrincipal): SQL {
     cross join lateral (
       select count(*)::integer as total,
         (count(*) filter (where progress.state = 'done'))::integer as completed,
-        (count(*) filter (where progress.state = 'pending'))::integer as in_progress,
+        (count(*) filter (where progress.state = 'pending'))::integer as "inProgress",
         coalesce(sum(file.bytes), 0)::text as bytes
       from collection_file_state progress
       join node on node.id = progress.file_id and node.trashed_at is null
@@ -221,26 +217,26 @@ function selectCollections(caller: RequestPrincipal): SQL {
     where ${collectionRank(caller)} is not null`
 }
 
-function collectionOf(row: ViewRow): Collection {
-  const indexOf = (json: string): IndexRow => JSON.parse(json)
-  const { total, completed, in_progress: inProgress } = row
+function collectionOf(row: CollectionViewRow): Collection {
+  const { id, name, title, description, ownerId, ownerName, accessMode, folderId } = row
+  const { tokensMax, overlapTokens, total, completed, inProgress } = row
   return {
-    id: row.id,
-    name: row.name,
-    title: row.title,
-    description: row.description,
+    id,
+    name,
+    title,
+    description,
+    ownerId,
+    ownerName,
+    accessMode,
+    folderId,
     metadata: JSON.parse(row.metadata),
-    ownerId: row.owner_id,
-    ownerName: row.owner_name,
-    accessMode: row.access_mode,
-    folderId: row.folder_id,
-    index: indexOf(row.source),
-    target: row.target === null ? null : indexOf(row.target),
-    chunking: { tokensMax: row.chunk_tokens_max, overlapTokens: row.chunk_overlap_tokens },
+    index: JSON.parse(row.index),
+    target: row.target === null ? null : JSON.parse(row.target),
+    chunking: { tokensMax, overlapTokens },
     counts: { total, completed, inProgress, failed: total - completed - inProgress },
     bytes: Number(row.bytes),
-    createdAt: new Date(row.created_ms),
-    updatedAt: new Date(row.updated_ms),
+    createdAt: new Date(row.createdMs),
+    updatedAt: new Date(row.updatedMs),
     role: roleOfRank(row.rank),
   }
 }
