@@ -57,11 +57,11 @@ async function run(job: PromptJob): Promise<PromptReport> {
     latency.record(performance.now() - askedMs)
   }
 
-  function check(status: number, httpResponse: string): void {
-    const parsed = parseJson(httpResponse)
+  function check(status: number, text: string): void {
+    const parsed = parseJson(text)
     const text = isRecord(parsed) ? responseText('responses', parsed) : undefined
-    if (status !== 200) fail(`status ${status}: ${httpResponse}`)
-    else if (text !== expectedText(plan, text)) fail(`another text than was sent: ${httpResponse}`)
+    if (status !== 200) fail(`status ${status}: ${text}`)
+    else if (text !== expectedText(plan, text)) fail(`another text than was sent: ${text}`)
   }
 
   function fail(sentence: string): void {

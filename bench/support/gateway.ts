@@ -96,7 +96,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     child,
     deadlineMs: startDeadlineMs,
     isReady: async () => (await listsTheModel(port, bearer)) && everyWorkerListens(port, options),
-    explain: () => `the gateway does not httpResponse:\n${logTail(logFile)}`,
+    explain: () => `the gateway does not respond:\n${logTail(logFile)}`,
   })
   return { port, pid: child.pid, bearer, logFile, token: signToken }
 }
