@@ -57,11 +57,11 @@ async function run(job: PromptJob): Promise<PromptReport> {
     latency.record(performance.now() - askedMs)
   }
 
-  function check(status: number, text: string): void {
-    const parsed = parseJson(text)
+  function check(status: number, responseBody: string): void {
+    const parsed = parseJson(responseBody)
     const text = isRecord(parsed) ? responseText('responses', parsed) : undefined
-    if (status !== 200) fail(`status ${status}: ${text}`)
-    else if (text !== expectedText(plan, text)) fail(`another text than was sent: ${text}`)
+    if (status !== 200) fail(`status ${status}: ${responseBody}`)
+    else if (text !== expectedText(plan, text)) fail(`unexpected text: ${responseBody}`)
   }
 
   function fail(sentence: string): void {
