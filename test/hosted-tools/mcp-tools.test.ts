@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
-import { callTool, docs, names, openBody, runOpening, toolbox } from './opening.ts'
-import { type ServedMcp, serveMcp } from './served-mcp.ts'
+import { type ServedMcp, serveMcp } from './mcp-server.ts'
+import { callTool, docs, names, openBody, runOpening, toolbox } from './open-tools.ts'
 
 let server: ServedMcp
-const opened: HostedTools[] = []
+const hostedTools: HostedTools[] = []
 
 beforeAll(async () => {
   server = await serveMcp()
@@ -13,29 +13,31 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 afterEach(() => {
-  for (const tools of opened.splice(0)) tools.close()
+  for (const tools of hostedTools.splice(0)) tools.close()
 })
 
 const box = (mcp = {}) => toolbox({ mcpServer: [{ url: server.url }], mcp })
 
 async function open(body: object, from = box()) {
   const tools = await openBody(from, body)
-  opened.push(tools.opened)
+  hostedTools.push(tools.hostedTools)
   return tools
 }
 
 async function openListed(body: object, from = box()) {
   const tools = await open(body, from)
-  const items = await runOpening(tools.opened)
+  const items = await runOpening(tools.hostedTools)
   return { ...tools, items }
 }
 
 test('the tools of a server are listed, and named with its label', async () => {
-  const { opened, items } = await openListed({ tools: [docs] })
+  const { hostedTools, items } = await openListed({ tools: [docs] })
   expect(items).toMatchObject([{ type: 'mcp_list_tools', server_label: 'docs' }])
   expect(items[0]).not.toHaveProperty('error')
-  expect(names(opened)).toContain('mcp__docs__slow')
-  expect(opened.definitions().find(({ name }) => name === 'mcp__docs__get_weather')).toMatchObject({
+  expect(names(hostedTools)).toContain('mcp__docs__slow')
+  expect(
+    hostedTools.definitions().find(({ name }) => name === 'mcp__docs__get_weather'),
+  ).toMatchObject({
     description: 'The weather.',
     parameters: { properties: { city: { type: 'string' } } },
     strict: false,
@@ -48,10 +50,10 @@ test('only allowed tools are listed and sent', async () => {
     { tool_names: ['get_weather'] },
     { read_only: true },
   ]) {
-    const { opened, items } = await openListed({ tools: [{ ...docs, allowed_tools }] })
-    expect(names(opened)).toEqual(['mcp__docs__get_weather'])
+    const { hostedTools, items } = await openListed({ tools: [{ ...docs, allowed_tools }] })
+    expect(names(hostedTools)).toEqual(['mcp__docs__get_weather'])
     expect(items).toMatchObject([{ tools: [{ name: 'get_weather' }] }])
-    expect(opened.call('mcp__docs__slow')).toBeNull()
+    expect(hostedTools.call('mcp__docs__slow')).toBeNull()
   }
 })
 
@@ -78,14 +80,14 @@ const user = { role: 'user', content: 'Hello' }
 
 test('a list in the input replaces a list request unless it lacks an allowed tool', async () => {
   const before = server.lists()
-  const { opened } = await open({ input: [listed, user], tools: [docs] })
-  expect([opened.opening.length, server.lists() - before]).toEqual([0, 0])
-  expect(names(opened)).toEqual(['mcp__docs__get_weather'])
-  expect(await callTool(opened, 'mcp__docs__get_weather', { city: 'Oslo' })).toMatchObject({
+  const { hostedTools } = await open({ input: [listed, user], tools: [docs] })
+  expect([hostedTools.opening.length, server.lists() - before]).toEqual([0, 0])
+  expect(names(hostedTools)).toEqual(['mcp__docs__get_weather'])
+  expect(await callTool(hostedTools, 'mcp__docs__get_weather', { city: 'Oslo' })).toMatchObject({
     result: 'rain in Oslo',
   })
   const wider = { ...docs, allowed_tools: ['get_weather', 'fail'] }
-  const { opened: again } = await openListed({ input: [listed, user], tools: [wider] })
+  const { hostedTools: again } = await openListed({ input: [listed, user], tools: [wider] })
   expect(names(again)).toEqual(['mcp__docs__get_weather', 'mcp__docs__fail'])
 })
 
@@ -96,31 +98,36 @@ test("names are legal, at most 64 characters long, and distinct from the client'
     input_schema: { type: 'object' },
   }))
   const own = { type: 'function', name: 'mcp__docs__with_dot', parameters: {} }
-  const { opened } = await open({ input: [{ ...listed, tools }, user], tools: [docs, own] })
-  const offered = names(opened)
+  const { hostedTools } = await open({ input: [{ ...listed, tools }, user], tools: [docs, own] })
+  const offered = names(hostedTools)
   expect(new Set(offered).size).toBe(4)
   for (const name of offered) expect(name).toMatch(/^mcp__docs__[a-zA-Z0-9_-]{1,53}$/)
   expect(offered).not.toContain('mcp__docs__with_dot')
 })
 
 test('other names are not handled', async () => {
-  const { opened } = await openListed({ tools: [docs] })
-  expect([opened.call('get_weather'), opened.call('mcp__docs__absent')]).toEqual([null, null])
+  const { hostedTools } = await openListed({ tools: [docs] })
+  expect([hostedTools.call('get_weather'), hostedTools.call('mcp__docs__absent')]).toEqual([
+    null,
+    null,
+  ])
 })
 
 test('invalid arguments are reported to the model, and missing ones are an empty object', async () => {
-  const { opened } = await openListed({ tools: [docs] })
+  const { hostedTools } = await openListed({ tools: [docs] })
   for (const args of ['[1]', '{"half', '"x"']) {
-    const { item, result } = await callTool(opened, 'mcp__docs__get_weather', args)
+    const { item, result } = await callTool(hostedTools, 'mcp__docs__get_weather', args)
     expect(item).toMatchObject({ status: 'failed', output: null, error: { code: -32_602 } })
     expect(result).toBe('The call failed: The arguments are not a JSON object.')
   }
-  expect(await callTool(opened, 'mcp__docs__numbers', '')).toMatchObject({ result: '{"sum":3}' })
+  expect(await callTool(hostedTools, 'mcp__docs__numbers', '')).toMatchObject({
+    result: '{"sum":3}',
+  })
 })
 
 test('output beyond the limit is truncated with a notice', async () => {
-  const { opened } = await openListed({ tools: [docs] }, box({ outputCharsMax: 100 }))
-  const { item, result } = await callTool(opened, 'mcp__docs__huge')
+  const { hostedTools } = await openListed({ tools: [docs] }, box({ outputCharsMax: 100 }))
+  const { item, result } = await callTool(hostedTools, 'mcp__docs__huge')
   expect(result).toBe(`${'x'.repeat(100)}\n[Truncated: the output is longer than 100 characters.]`)
   expect(item['output']).toBe(result)
 })
@@ -140,16 +147,16 @@ const approvals: readonly [rule: unknown, asked: readonly string[]][] = [
 
 for (const [rule, asked] of approvals) {
   test(`require_approval ${JSON.stringify(rule)}`, async () => {
-    const { opened } = await openListed({ tools: [{ ...docs, require_approval: rule }] })
+    const { hostedTools } = await openListed({ tools: [{ ...docs, require_approval: rule }] })
     const waits = (name: string) =>
-      opened.call(`mcp__docs__${name}`)?.begin('{}').type === 'mcp_approval_request'
+      hostedTools.call(`mcp__docs__${name}`)?.begin('{}').type === 'mcp_approval_request'
     expect(['get_weather', 'fail', 'slow'].filter(waits)).toEqual([...asked])
   })
 }
 
 test('an approval request keeps its id', async () => {
-  const { opened } = await openListed({ tools: [{ ...docs, require_approval: 'always' }] })
-  const call = opened.call('mcp__docs__fail')
+  const { hostedTools } = await openListed({ tools: [{ ...docs, require_approval: 'always' }] })
+  const call = hostedTools.call('mcp__docs__fail')
   const { item, result } = (await call?.run('{"a":1}', new AbortController().signal)) ?? {}
   expect(item).toEqual({
     id: expect.stringMatching(/^mcpr_/),
@@ -165,8 +172,8 @@ test('tool_choice uses the function names', async () => {
   const own = { type: 'function', name: 'mine', parameters: {} }
   const choose = async (tool_choice: unknown, allowed_tools?: string[]) => {
     const tool = { ...docs, ...(allowed_tools === undefined ? {} : { allowed_tools }) }
-    const { opened, toolChoice } = await openListed({ tools: [tool, own], tool_choice })
-    return { choice: opened.resolveToolChoice(toolChoice), offered: names(opened) }
+    const { hostedTools, toolChoice } = await openListed({ tools: [tool, own], tool_choice })
+    return { choice: hostedTools.resolveToolChoice(toolChoice), offered: names(hostedTools) }
   }
   const server = { type: 'mcp', server_label: 'docs' }
   expect(await choose({ ...server, name: 'fail' })).toMatchObject({
@@ -199,6 +206,6 @@ test('tool_choice uses the function names', async () => {
 })
 
 test('tools that must not be called are not listed', async () => {
-  const { opened } = await open({ tools: [docs], tool_choice: 'none' })
-  expect(opened.opening).toEqual([])
+  const { hostedTools } = await open({ tools: [docs], tool_choice: 'none' })
+  expect(hostedTools.opening).toEqual([])
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AppError } from '#lib/errors.ts'
-import { callTool, docs, names, openBody, runOpening, toolbox } from './opening.ts'
-import { type ServedMcp, serveMcp } from './served-mcp.ts'
+import { type ServedMcp, serveMcp } from './mcp-server.ts'
+import { callTool, docs, names, openBody, runOpening, toolbox } from './open-tools.ts'
 
 let server: ServedMcp
 
@@ -29,17 +29,17 @@ async function refusal(box: Box, tool: object, groups: readonly string[] = []) {
 test('a configured server is found by its label or its URL', async () => {
   const box = toolbox({ mcpServer: [{ url: server.url }] })
   for (const tool of [docs, { ...docs, server_label: 'mine', server_url: server.url }]) {
-    const { opened } = await openBody(box, { tools: [tool] })
-    await runOpening(opened)
-    expect(names(opened)).toContain(`mcp__${tool.server_label}__get_weather`)
-    opened.close()
+    const { hostedTools } = await openBody(box, { tools: [tool] })
+    await runOpening(hostedTools)
+    expect(names(hostedTools)).toContain(`mcp__${tool.server_label}__get_weather`)
+    hostedTools.close()
   }
 })
 
 test('a server for certain groups is not available to others', async () => {
   const mcpServer = [{ url: server.url, groups: ['staff', 'admins'] }]
-  const { opened } = await openBody(toolbox({ mcpServer }), { tools: [docs] }, ['admins'])
-  expect(opened.opening).toHaveLength(1)
+  const { hostedTools } = await openBody(toolbox({ mcpServer }), { tools: [docs] }, ['admins'])
+  expect(hostedTools.opening).toHaveLength(1)
   expect(await refusal({ mcpServer }, {}, ['users'])).toEqual([
     400,
     'tools[0].server_url',
@@ -86,7 +86,7 @@ for (const [why, box, serverUrl, sentence] of refusals) {
 }
 
 test("the client's credentials are sent to the server, protocol headers are not", async () => {
-  const { opened } = await openBody(toolbox({ mcpServer: [{ url: server.url }] }), {
+  const { hostedTools } = await openBody(toolbox({ mcpServer: [{ url: server.url }] }), {
     tools: [
       {
         ...docs,
@@ -100,8 +100,8 @@ test("the client's credentials are sent to the server, protocol headers are not"
       },
     ],
   })
-  await runOpening(opened)
-  opened.close()
+  await runOpening(hostedTools)
+  hostedTools.close()
   const headers = server.requests.at(-1)?.headers
   expect(headers?.get('authorization')).toBe('Bearer of-the-caller')
   expect(headers?.get('x-team')).toBe('red')
@@ -113,10 +113,10 @@ test('configured headers take precedence and are redacted', async () => {
   const key = 'a-secret-of-the-administrator'
   const box = toolbox({ mcpServer: [{ url: server.url, key, headers: { 'X-Team': 'blue' } }] })
   const tool = { ...docs, authorization: 'of-the-caller', headers: { 'x-team': 'red' } }
-  const { opened } = await openBody(box, { tools: [tool] })
-  await runOpening(opened)
-  const { item, result } = await callTool(opened, 'mcp__docs__echo_secret')
-  opened.close()
+  const { hostedTools } = await openBody(box, { tools: [tool] })
+  await runOpening(hostedTools)
+  const { item, result } = await callTool(hostedTools, 'mcp__docs__echo_secret')
+  hostedTools.close()
   expect(server.requests.at(-1)?.headers.get('x-team')).toBe('blue')
   expect([item['output'], result]).toEqual([
     'I was sent Bearer [redacted]',
@@ -126,7 +126,7 @@ test('configured headers take precedence and are redacted', async () => {
 
 test('a public server is called at its validated address', async () => {
   const asked: string[] = []
-  const { opened } = await openBody(
+  const { hostedTools } = await openBody(
     toolbox({
       mcp: { hosts: ['*.example'] },
       resolve,
@@ -137,7 +137,7 @@ test('a public server is called at its validated address', async () => {
     }),
     { tools: [{ ...docs, server_url: 'https://a.example/mcp?x=1' }] },
   )
-  expect(await runOpening(opened)).toMatchObject([
+  expect(await runOpening(hostedTools)).toMatchObject([
     { type: 'mcp_list_tools', tools: [], error: 'The server responded with HTTP status 404.' },
   ])
   expect(new Set(asked)).toEqual(new Set(['https://93.184.216.34:443/mcp?x=1 a.example']))

@@ -4,8 +4,8 @@ import { createMcpSession, type McpSession } from '#hosted-tools/mcp/session.ts'
 import { AppError } from '#lib/errors.ts'
 import { createCheckedFetch } from '#outbound/checked-fetch.ts'
 import { resolveHost } from '#outbound/resolve.ts'
-import { type RawAnswer, type RawMcp, say, serveRawMcp } from '#test/hosted-tools/raw-mcp.ts'
-import { type ServedMcp, serveMcp } from '#test/hosted-tools/served-mcp.ts'
+import { type ServedMcp, serveMcp } from '#test/hosted-tools/mcp-server.ts'
+import { type RawAnswer, type RawMcp, say, serveRawMcp } from '#test/hosted-tools/raw-mcp-server.ts'
 import { eventually } from '#test/support/eventually.ts'
 
 const open: { close?(): void; stop?(): Promise<void> }[] = []

@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ServedMcp, serveMcp } from '#test/hosted-tools/served-mcp.ts'
+import { type ServedMcp, serveMcp } from '#test/hosted-tools/mcp-server.ts'
 import { type Gateway, type GatewayOptions, startGateway } from '#test/support/gateway.ts'
 
 /** A gateway with a real MCP server, with the label `docs`. */

@@ -1,6 +1,6 @@
 import type { Citation } from '#inference/events.ts'
+import { citationsMax, readNumber, readRecords } from '#inference/upstream-fields.ts'
 import { isRecord } from '#lib/json.ts'
-import { citationsMax, readNumber, readRecords } from '../shared/read.ts'
 import type { ChatAnnotation, ChatChunk, ChatUrlCitation } from './wire.ts'
 
 type UrlCitation = Extract<Citation, { kind: 'url' }>

@@ -1,3 +1,9 @@
+import {
+  invalidResponse,
+  isDoneMarker,
+  reportedError,
+  truncatedResponse,
+} from '#inference/decode-errors.ts'
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
@@ -5,12 +11,6 @@ import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import {
-  invalidResponse,
-  isDoneMarker,
-  reportedError,
-  truncatedResponse,
-} from '../shared/errors.ts'
 import {
   createDeltaState,
   type DeltaOptions,

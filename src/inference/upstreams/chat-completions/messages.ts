@@ -1,3 +1,11 @@
+import {
+  type FilePart,
+  markLateSystem,
+  reasoningText,
+  splitHead,
+  textOf,
+  unreadableFile,
+} from '#inference/message-parts.ts'
 import type {
   ContentPart,
   GenerationRequest,
@@ -13,14 +21,6 @@ import {
   type ToolResultItem,
 } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import {
-  type FilePart,
-  markLateSystem,
-  reasoningText,
-  splitHead,
-  textOf,
-  unreadableFile,
-} from '../shared/parts.ts'
 import type { ChatMessage, ChatPart, ChatToolCall, ReasoningFields } from './wire.ts'
 
 type Context = { readonly quirks: UpstreamQuirks; readonly toolNames: ToolNames }

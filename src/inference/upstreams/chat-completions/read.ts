@@ -1,6 +1,6 @@
 import type { TokenLogprob, Usage } from '#inference/events.ts'
+import { readCount, readLogprobs as readLogprobList } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord } from '#lib/json.ts'
-import { readCount, readLogprobs as readLogprobList } from '../shared/read.ts'
 import type { ChatChoice, ChatChunk, ChatDelta, ChatUsage } from './wire.ts'
 
 /** The fields of a delta that carry text. */

@@ -1,3 +1,9 @@
+import {
+  argumentsObject,
+  markLateSystem,
+  reasoningText,
+  splitHead,
+} from '#inference/message-parts.ts'
 import type { ContentPart, GenerationRequest, RequestItem } from '#inference/request.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import {
@@ -8,7 +14,6 @@ import {
   type ToolResultItem,
 } from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
-import { argumentsObject, markLateSystem, reasoningText, splitHead } from '../shared/parts.ts'
 import type { ChatItem, ModelPart } from './wire.ts'
 
 /**

@@ -33,7 +33,7 @@ export function createEntry(
   return {
     model,
     key,
-    slots: createSlots({ countMax: sequencesMax, waitingMax: queueMax }),
+    slots: createSlots({ slotsMax: sequencesMax, queueMax }),
     process: null,
     contextTokens: null,
     reservesMemory: false,

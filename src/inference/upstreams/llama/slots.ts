@@ -14,13 +14,7 @@ export type Slots = {
 /** The `Retry-After` of a full queue. */
 const retryAfterS = 2
 
-export function createSlots({
-  countMax: slotsMax,
-  waitingMax: queueMax,
-}: {
-  countMax: number
-  waitingMax: number
-}) {
+export function createSlots({ slotsMax, queueMax }: { slotsMax: number; queueMax: number }): Slots {
   const queue = new Set<() => void>()
   let inUse = 0
   const acquireNow = () => {
@@ -33,7 +27,7 @@ export function createSlots({
       for (const next of queue) return next()
     }
   }
-  const slots: Slots = {
+  return {
     count: () => inUse + queue.size,
     async acquire(signal) {
       signal.throwIfAborted()
@@ -61,5 +55,4 @@ export function createSlots({
       })
     },
   }
-  return slots
 }

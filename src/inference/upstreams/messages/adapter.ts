@@ -10,6 +10,7 @@ import type {
   UpstreamContext,
   UpstreamModel,
 } from '#inference/upstream.ts'
+import { readString, targetName } from '#inference/upstream-fields.ts'
 import {
   postToCounter,
   readText as readBody,
@@ -17,7 +18,6 @@ import {
   requireSuccess,
 } from '#inference/upstream-http.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
-import { readString, targetName } from '../shared/read.ts'
 import { createMessagesDecoder } from './decode.ts'
 import { encodeMessagesRequest } from './encode.ts'
 import { encodeOrigin } from './origin.ts'

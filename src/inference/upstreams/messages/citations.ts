@@ -1,6 +1,6 @@
 import type { Citation } from '#inference/events.ts'
+import { citationsMax, readString } from '#inference/upstream-fields.ts'
 import { isRecord } from '#lib/json.ts'
-import { citationsMax, readString } from '../shared/read.ts'
 
 /** The citations of a text, which arrives in pieces: each citation covers one whole piece. */
 export class Citations {

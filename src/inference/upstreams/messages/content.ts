@@ -1,7 +1,7 @@
+import { type FilePart, unreadableFile } from '#inference/message-parts.ts'
 import type { ContentPart } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import { type FilePart, unreadableFile } from '../shared/parts.ts'
 import type { WireContent } from './wire.ts'
 
 /** The parts of a message as blocks, without empty texts, which the protocol rejects. */

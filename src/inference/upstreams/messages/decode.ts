@@ -1,16 +1,17 @@
-import type { ServerSentEvent } from '#inference/event-stream.ts'
-import type { GenerationEvent, Relay, RelayFrame } from '#inference/events.ts'
-import type { Decoder } from '#inference/http-generation.ts'
-import { errorFromPayload } from '#inference/upstream-error.ts'
-import { AppError } from '#lib/errors.ts'
-import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
 import {
   invalidResponse,
   isDoneMarker,
   reportedError,
   truncatedResponse,
-} from '../shared/errors.ts'
-import { readString } from '../shared/read.ts'
+} from '#inference/decode-errors.ts'
+import type { ServerSentEvent } from '#inference/event-stream.ts'
+import type { GenerationEvent, Relay, RelayFrame } from '#inference/events.ts'
+import type { Decoder } from '#inference/http-generation.ts'
+import { errorFromPayload } from '#inference/upstream-error.ts'
+import { readString } from '#inference/upstream-fields.ts'
+import { AppError } from '#lib/errors.ts'
+import { asRecord, isRecord, type JsonObject, parseJson, withoutNulls } from '#lib/json.ts'
+import { createBlockOrder, pushOrdered, stopAllBlocks } from './block-order.ts'
 import {
   type BlockReader,
   type BlockReaderOptions,
@@ -19,7 +20,6 @@ import {
   hasToolCalls,
   readFrame,
 } from './blocks.ts'
-import { createBlockOrder, pushOrdered, stopAllBlocks } from './order.ts'
 import {
   createUsageCounts,
   type Ending,
@@ -29,7 +29,7 @@ import {
   usageOf,
 } from './read.ts'
 import { type Frame, frameOf, relayStreamError } from './relay.ts'
-import { fillMessage, isEmptyStart, splitMessage } from './whole.ts'
+import { fillMessage, isEmptyStart, splitMessage } from './whole-message.ts'
 
 export type DecoderOptions = BlockReaderOptions & {
   /** Whether the client speaks the same protocol and receives the frames. */

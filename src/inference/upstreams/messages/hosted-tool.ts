@@ -1,6 +1,6 @@
 import type { HostedToolItem } from '#inference/events.ts'
+import { readString } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { readString } from '../shared/read.ts'
 import { readInput } from './wire.ts'
 
 type Call = { name: string; serverLabel: string; input: string }

@@ -1,8 +1,8 @@
 import type { RequestOrigin } from '#inference/request.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
+import { readString } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { readString } from '../shared/read.ts'
 import { redactedData } from './thinking.ts'
 import { legalCallId } from './wire.ts'
 

@@ -1,7 +1,7 @@
+import { reasoningText } from '#inference/message-parts.ts'
 import type { ReasoningItem } from '#inference/request.ts'
+import { readString } from '#inference/upstream-fields.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { reasoningText } from '../shared/parts.ts'
-import { readString } from '../shared/read.ts'
 import type { WireBlock } from './wire.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { argumentsObject, markLateSystem, splitHead, textOf } from '#inference/message-parts.ts'
 import type { GenerationRequest, RequestItem, ToolCallItem } from '#inference/request.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import {
@@ -7,7 +8,6 @@ import {
   type ToolResultItem,
 } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
-import { argumentsObject, markLateSystem, splitHead, textOf } from '../shared/parts.ts'
 import { encodeParts, encodeText } from './content.ts'
 import { encodeThinking } from './thinking.ts'
 import { legalCallId, type WireBlock, type WireMessage, type WireToolResult } from './wire.ts'

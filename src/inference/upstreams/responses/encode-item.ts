@@ -1,8 +1,8 @@
+import { reasoningText } from '#inference/message-parts.ts'
 import type { ContentPart, ReasoningItem, RequestItem, Role } from '#inference/request.ts'
 import { markFailure } from '#inference/tools.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { assertNever } from '#lib/assert.ts'
-import { reasoningText } from '../shared/parts.ts'
 import type { WireItem, WirePart } from './wire.ts'
 
 /** `targetName`: the target that reads the items, as `ReasoningItem.sealedBy` names it. */

@@ -1,6 +1,6 @@
+import { readNumber, readText } from '#inference/upstream-fields.ts'
 import { assertNever } from '#lib/assert.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { readNumber, readText } from '../shared/read.ts'
 import { announceHostedTool, progressHostedTool } from './hosted-tool.ts'
 import {
   announceItem,

@@ -1,6 +1,6 @@
 import type { TextForm, TokenLogprob } from '#inference/events.ts'
+import { readLogprobs, readText } from '#inference/upstream-fields.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { readLogprobs, readText } from '../shared/read.ts'
 import { createPart, extendsPart, opensNewPart, type Part, recordSent, unsentText } from './part.ts'
 import { charsOf, readCitation, readMessageContent } from './read.ts'
 import { appendEvent, type BlockSequence, beginBlock, createLane, type Lane } from './sequence.ts'

@@ -1,6 +1,12 @@
 import type { Citation, TextForm, Usage } from '#inference/events.ts'
+import {
+  readCount,
+  readNumber,
+  readRecords,
+  readString,
+  readText,
+} from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import { readCount, readNumber, readRecords, readString, readText } from '../shared/read.ts'
 
 export type TextContent = {
   form: TextForm

@@ -1,5 +1,5 @@
+import { readText } from '#inference/upstream-fields.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { readText } from '../shared/read.ts'
 import { createPart, extendsPart, opensNewPart, type Part, recordSent, unsentText } from './part.ts'
 import { charsOf, readTexts } from './read.ts'
 import { appendEvent, type BlockSequence, beginBlock, createLane, type Lane } from './sequence.ts'

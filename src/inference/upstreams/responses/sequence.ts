@@ -1,5 +1,5 @@
+import { invalidResponse } from '#inference/decode-errors.ts'
 import type { BlockEvent, GenerationEvent } from '#inference/events.ts'
-import { invalidResponse } from '../shared/errors.ts'
 
 /**
  * Serialises the blocks of items that may be streamed concurrently. The item that began first is

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
 import { checkEvents } from '#inference/grammar.ts'
 import type { GenerationRequest, RequestOrigin } from '#inference/request.ts'
@@ -7,18 +7,23 @@ import { messages } from '#inference/upstreams/messages/adapter.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { blocksOf, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
 import { defaultQuirks, makeContext, makeRequest } from '#test/support/generation.ts'
-import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
+import { startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { errorAnswer } from '#test/support/strict-messages-upstream.ts'
-import { begun, decode, ended, input, opened, over, saying, text } from './decoding.ts'
+import {
+  blockStart,
+  decode,
+  hello,
+  inputDelta,
+  messageDelta,
+  messageStart,
+  messageStop,
+  text,
+} from './decoding.ts'
 
-let replay: ReplayUpstream
-beforeAll(async () => {
-  replay = await startReplayUpstream({ body: '' })
-})
+const replay = await startReplayUpstream({ body: '' })
 afterAll(() => replay.stop())
 
 const json = { 'content-type': 'application/json' }
-const hello = [begun, ...saying('Hello'), ended(), over]
 const origin: RequestOrigin = {
   protocol: 'messages',
   body: { model: 'ours', max_tokens: 5, messages: [{ role: 'user', content: 'Hi' }] },
@@ -114,7 +119,15 @@ describe('a request', () => {
 
 test('of a relayed request are not validated', async () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'bash', input: {} }
-  replay.answer({ body: sseOf([begun, opened(call), input('{}'), ended('tool_use'), over]) })
+  replay.answer({
+    body: sseOf([
+      messageStart,
+      blockStart(call),
+      inputDelta('{}'),
+      messageDelta('tool_use'),
+      messageStop,
+    ]),
+  })
   const toolChoice = { type: 'tool', form: 'function', name: 'bash' } as const
   const { events, error } = await generate(makeRequest({ origin, toolChoice }))
   expect(error).toBeNull()
@@ -137,7 +150,7 @@ describe('a response', () => {
   })
 
   test('that is not streamed yields the same events', async () => {
-    const message = { ...begun.message, content: [{ type: 'text', text: 'Hi' }] }
+    const message = { ...messageStart.message, content: [{ type: 'text', text: 'Hi' }] }
     const body = JSON.stringify({ ...message, stop_reason: 'end_turn' })
     replay.answer({ body, headers: json })
     const { events, error, frames } = await generate(makeRequest({ origin }))
@@ -212,7 +225,7 @@ describe('an error response', () => {
 
   test('inside a stream as well', async () => {
     const failure = { type: 'error', error: { type: 'api_error', message: 'lost a-secret' } }
-    replay.answer({ body: sseOf([begun, failure]) })
+    replay.answer({ body: sseOf([messageStart, failure]) })
     const { error } = await generate(makeRequest({ origin }))
     expect(error?.message).toBe('lost [hidden]')
     expect(error?.relay).toMatchObject({ status: 500 })

@@ -77,7 +77,7 @@ function collect(decoder: Decoder, run: (events: GenerationEvent[]) => void): De
 }
 
 /** Payloads of a stream, as the vendor sends them unless a test says otherwise. */
-export const begun = {
+export const messageStart = {
   type: 'message_start',
   message: {
     id: 'msg_1',
@@ -90,42 +90,43 @@ export const begun = {
     usage: { input_tokens: 7, output_tokens: 1 },
   },
 }
-export const opened = (block: unknown, index: number | null = 0) => ({
+export const blockStart = (block: unknown, index: number | null = 0) => ({
   type: 'content_block_start',
   ...place(index),
   content_block: block,
 })
-export const grown = (delta: unknown, index: number | null = 0) => ({
+export const blockDelta = (delta: unknown, index: number | null = 0) => ({
   type: 'content_block_delta',
   ...place(index),
   delta,
 })
-export const stopped = (index: number | null = 0) => ({
+export const blockStop = (index: number | null = 0) => ({
   type: 'content_block_stop',
   ...place(index),
 })
-export const textShell = { type: 'text', text: '' }
-export const thinkingShell = { type: 'thinking', thinking: '', signature: '' }
+export const emptyText = { type: 'text', text: '' }
+export const emptyThinking = { type: 'thinking', thinking: '', signature: '' }
 export const text = (given: string, index?: number | null) =>
-  grown({ type: 'text_delta', text: given }, index)
-export const thought = (given: string, index?: number | null) =>
-  grown({ type: 'thinking_delta', thinking: given }, index)
+  blockDelta({ type: 'text_delta', text: given }, index)
+export const thinkingDelta = (given: string, index?: number | null) =>
+  blockDelta({ type: 'thinking_delta', thinking: given }, index)
 export const signature = (given: string, index?: number | null) =>
-  grown({ type: 'signature_delta', signature: given }, index)
-export const input = (given: string, index?: number | null) =>
-  grown({ type: 'input_json_delta', partial_json: given }, index)
-export const called = (id: string, name: string) => ({ type: 'tool_use', id, name, input: {} })
-export const ended = (reason = 'end_turn', more: object = {}) => ({
+  blockDelta({ type: 'signature_delta', signature: given }, index)
+export const inputDelta = (given: string, index?: number | null) =>
+  blockDelta({ type: 'input_json_delta', partial_json: given }, index)
+export const toolUse = (id: string, name: string) => ({ type: 'tool_use', id, name, input: {} })
+export const messageDelta = (reason = 'end_turn', more: object = {}) => ({
   type: 'message_delta',
   delta: { stop_reason: reason, stop_sequence: null, ...more },
   usage: { output_tokens: 5 },
 })
-export const over = { type: 'message_stop' }
-export const saying = (given: string, index = 0) => [
-  opened(textShell, index),
+export const messageStop = { type: 'message_stop' }
+export const textBlock = (given: string, index = 0) => [
+  blockStart(emptyText, index),
   text(given, index),
-  stopped(index),
+  blockStop(index),
 ]
+export const hello = [messageStart, ...textBlock('Hello'), messageDelta(), messageStop]
 
 function place(index: number | null): { index?: number } {
   return index === null ? {} : { index }

@@ -2,24 +2,24 @@ import { describe, expect, test } from 'bun:test'
 import { blocksOf, encode, finishOf, sseOf } from '#test/inference/upstreams/responses/decoding.ts'
 import { checkMessageBeginning } from '#test/support/message-frames.ts'
 import {
-  begun,
-  called,
+  blockDelta,
+  blockStart,
+  blockStop,
   decode,
   decodeReads,
   decodeWhole,
-  ended,
-  grown,
-  input,
-  opened,
-  over,
-  saying,
-  stopped,
+  emptyText,
+  inputDelta,
+  messageDelta,
+  messageStart,
+  messageStop,
   text,
-  textShell,
+  textBlock,
+  toolUse,
   wireOf,
 } from './decoding.ts'
 
-const hi = [begun, ...saying('Hi')]
+const hi = [messageStart, ...textBlock('Hi')]
 const ping = { type: 'ping' }
 
 describe('stop reasons', () => {
@@ -32,28 +32,37 @@ describe('stop reasons', () => {
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content-filter'],
   ] as const)('%s', (rawReason, reason) => {
-    const decoded = decode([...hi, ended(rawReason), over])
+    const decoded = decode([...hi, messageDelta(rawReason), messageStop])
     expect(finishOf(decoded)).toMatchObject({ reason, rawReason })
   })
 
   test('the matched stop sequence is reported', () => {
-    const decoded = decode([...hi, ended('stop_sequence', { stop_sequence: 'END' }), over])
+    const decoded = decode([
+      ...hi,
+      messageDelta('stop_sequence', { stop_sequence: 'END' }),
+      messageStop,
+    ])
     expect(finishOf(decoded)).toMatchObject({ reason: 'stop-sequence', stopSequence: 'END' })
   })
 
   test('truncated text and calls are incomplete', () => {
-    expect(blocksOf(decode([...hi, ended('max_tokens'), over]))).toEqual([
+    expect(blocksOf(decode([...hi, messageDelta('max_tokens'), messageStop]))).toEqual([
       { text: 'Hi', cut: true },
     ])
-    const cut = [begun, opened(called('t_1', 'look')), input('{"a":'), stopped()]
-    expect(blocksOf(decode([...cut, ended('max_tokens'), over]))).toEqual([
+    const cut = [messageStart, blockStart(toolUse('t_1', 'look')), inputDelta('{"a":'), blockStop()]
+    expect(blocksOf(decode([...cut, messageDelta('max_tokens'), messageStop]))).toEqual([
       { call: 'look', id: 't_1', input: '{"a":', cut: true },
     ])
   })
 
   test('a complete call stays complete in a truncated message', () => {
-    const whole = [begun, opened(called('t_1', 'look')), input('{"a":1}'), stopped()]
-    expect(blocksOf(decode([...whole, ended('max_tokens'), over]))).toEqual([
+    const whole = [
+      messageStart,
+      blockStart(toolUse('t_1', 'look')),
+      inputDelta('{"a":1}'),
+      blockStop(),
+    ]
+    expect(blocksOf(decode([...whole, messageDelta('max_tokens'), messageStop]))).toEqual([
       { call: 'look', id: 't_1', input: '{"a":1}' },
     ])
   })
@@ -61,8 +70,8 @@ describe('stop reasons', () => {
 
 describe('usage', () => {
   const usageOf = (start: object, end: object) => {
-    const head = { type: 'message_start', message: { ...begun.message, usage: start } }
-    const decoded = decode([head, { ...ended(), usage: end }, over])
+    const head = { type: 'message_start', message: { ...messageStart.message, usage: start } }
+    const decoded = decode([head, { ...messageDelta(), usage: end }, messageStop])
     const finish = decoded.events.at(-1)
     return finish?.type === 'finish' ? finish.usage : null
   }
@@ -97,12 +106,22 @@ describe('usage', () => {
   test('without counts from the server, usage is null', () => {
     const head = { type: 'message_start', message: {} }
     const end = { type: 'message_delta', delta: { stop_reason: 'end_turn' } }
-    expect(decode([head, ...saying('Hi'), end, over]).events.at(-1)).toMatchObject({ usage: null })
+    expect(decode([head, ...textBlock('Hi'), end, messageStop]).events.at(-1)).toMatchObject({
+      usage: null,
+    })
   })
 
   test('counts may arrive after the end or in the middle', () => {
     const counts = { type: 'message_delta', delta: {}, usage: { output_tokens: 50 } }
-    const decoded = decode([begun, opened(textShell), counts, text('Hi'), ended(), counts, over])
+    const decoded = decode([
+      messageStart,
+      blockStart(emptyText),
+      counts,
+      text('Hi'),
+      messageDelta(),
+      counts,
+      messageStop,
+    ])
     expect(decoded.error).toBeNull()
     expect(decoded.events.at(-1)).toMatchObject({ usage: { outputTokens: 50 } })
     expect(decoded.frames.map(({ payload }) => payload['type']).slice(-4)).toEqual([
@@ -117,11 +136,11 @@ describe('usage', () => {
 describe('a response that ends early', () => {
   test.each([
     ['at once', []],
-    ['behind its start', [begun]],
+    ['behind its start', [messageStart]],
     ['in a block', hi.slice(0, 3)],
     ['behind a block', hi],
-    ['with a stop and no reason', [...hi, over]],
-    ['with counts and no reason', [...hi, ended(''), over]],
+    ['with a stop and no reason', [...hi, messageStop]],
+    ['with counts and no reason', [...hi, messageDelta(''), messageStop]],
     ['with the marker of another protocol', [...hi, '[DONE]']],
   ])('%s is truncated', (_, payloads) => {
     const decoded = decode(payloads)
@@ -131,16 +150,18 @@ describe('a response that ends early', () => {
 
   test('after its stop reason it is complete', () => {
     for (const rest of [[], ['[DONE]'], [ping]]) {
-      const decoded = decode([...hi, ended(), ...rest])
+      const decoded = decode([...hi, messageDelta(), ...rest])
       expect(decoded.error).toBeNull()
-      expect(decoded.frames.at(-1)?.payload).toEqual(over)
+      expect(decoded.frames.at(-1)?.payload).toEqual(messageStop)
     }
   })
 
   test('truncated JSON is truncation at the end and invalid elsewhere', () => {
     const cut = '{"type":"content_block_del'
     expect(decode([...hi, cut]).error?.kind).toBe('upstream_truncated')
-    expect(decode([...hi, cut, ended(), over]).error?.kind).toBe('upstream_invalid_answer')
+    expect(decode([...hi, cut, messageDelta(), messageStop]).error?.kind).toBe(
+      'upstream_invalid_answer',
+    )
   })
 
   test('a response of another protocol is invalid', () => {
@@ -200,8 +221,8 @@ describe('errors in the stream', () => {
   })
 
   test('errors after the end are ignored', () => {
-    expect(decode([...hi, ended(), saidBy('api_error'), over]).error).toBeNull()
-    expect(decode([...hi, ended(), over, saidBy('api_error')]).error).toBeNull()
+    expect(decode([...hi, messageDelta(), saidBy('api_error'), messageStop]).error).toBeNull()
+    expect(decode([...hi, messageDelta(), messageStop, saidBy('api_error')]).error).toBeNull()
   })
 })
 
@@ -211,19 +232,19 @@ describe('noise', () => {
       ping,
       ': comment',
       'ping',
-      begun,
-      begun,
+      messageStart,
+      messageStart,
       ping,
       { type: 'vendor_trace', index: 0, span: 1 },
-      opened(textShell),
+      blockStart(emptyText),
       { ...text('H'), p: 'abc' },
-      grown({ type: 'delta_of_tomorrow', text: 'x' }),
+      blockDelta({ type: 'delta_of_tomorrow', text: 'x' }),
       ping,
       text('i'),
       text(''),
-      stopped(),
-      ended(),
-      over,
+      blockStop(),
+      messageDelta(),
+      messageStop,
       ...hi,
     ])
     expect(decoded.error).toBeNull()
@@ -236,8 +257,15 @@ describe('noise', () => {
     ['an unknown event with a stop reason', { type: 'acme', delta: { stop_reason: 'end_turn' } }],
     ['an unknown event with an error', { type: 'acme_trace', error: { message: 'span lost' } }],
   ])('%s does not end the message', (_, payload) => {
-    const start = [begun, opened(textShell), text('Hi')]
-    const decoded = decode([...start, payload, text(' there'), stopped(), ended(), over])
+    const start = [messageStart, blockStart(emptyText), text('Hi')]
+    const decoded = decode([
+      ...start,
+      payload,
+      text(' there'),
+      blockStop(),
+      messageDelta(),
+      messageStop,
+    ])
     expect(decoded.error).toBeNull()
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi there' }])
     expect(decode([...start, payload]).error?.kind).toBe('upstream_truncated')
@@ -246,7 +274,14 @@ describe('noise', () => {
 
   test('blocks without events are only relayed', () => {
     const search = { type: 'tool_search_tool_result', tool_use_id: 'srv_1', content: {} }
-    const payloads = [begun, opened(search, 0), stopped(0), ...saying('Hi', 1), ended(), over]
+    const payloads = [
+      messageStart,
+      blockStart(search, 0),
+      blockStop(0),
+      ...textBlock('Hi', 1),
+      messageDelta(),
+      messageStop,
+    ]
     const decoded = decode(payloads)
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
     expect(decoded.frames.map(({ payload }) => payload)).toEqual(payloads)
@@ -254,7 +289,7 @@ describe('noise', () => {
   })
 
   test('the event name can replace the type', () => {
-    const body = sseOf([begun, ...saying('Hi'), ended(), over]).replace(
+    const body = sseOf([messageStart, ...textBlock('Hi'), messageDelta(), messageStop]).replace(
       /"type":"(content|mess)\w+",?/g,
       '',
     )

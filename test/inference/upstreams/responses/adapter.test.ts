@@ -9,7 +9,15 @@ import { recordedPayloads, recordedStream, recordingsExist } from '#test/support
 import { type ReplayUpstream, startReplayUpstream } from '#test/support/replay-upstream.ts'
 import { fetchTransport } from '#test/support/transport.ts'
 import { blocksOf, decode, mergeDeltas, sseOf } from './decoding.ts'
-import { added, completed, created, ended, message, saying, text } from './payloads.ts'
+import {
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 import { bare, quirks } from './requests.ts'
 
 let replay: ReplayUpstream
@@ -50,10 +58,10 @@ async function generate(): Promise<{ events: GenerationEvent[]; error: AppError 
 
 const hello = [
   created,
-  added(message),
-  text('Hel'),
-  text('lo'),
-  ended(saying('Hello')),
+  itemAdded(message),
+  textDelta('Hel'),
+  textDelta('lo'),
+  itemDone(messageWith('Hello')),
   completed(),
 ]
 
@@ -86,7 +94,11 @@ describe('over a socket', () => {
   })
 
   test('a response that is not streamed yields events', async () => {
-    const body = JSON.stringify({ object: 'response', status: 'completed', output: [saying('Hi')] })
+    const body = JSON.stringify({
+      object: 'response',
+      status: 'completed',
+      output: [messageWith('Hi')],
+    })
     replay.answer({ body, headers: { 'content-type': 'application/json' } })
     const { events, error } = await generate()
     expect(error).toBeNull()

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import { type Block, blocksOf, decode, finishOf } from './decoding.ts'
 import {
-  added,
+  argumentsDelta,
   call,
   completed,
   created,
-  ended,
-  input,
+  itemAdded,
+  itemDone,
   message,
+  messageWith,
   reasoning,
-  saying,
-  text,
+  textDelta,
 } from './payloads.ts'
 
 const usage = {
@@ -64,7 +64,7 @@ describe('the end', () => {
     ['steered', 'length', 'steered'],
     [null, 'length', 'incomplete'],
   ])('incomplete because of %p is %s', (given, reason, rawReason) => {
-    const decoded = decode([created, added(message), text('Hal'), incomplete(given)])
+    const decoded = decode([created, itemAdded(message), textDelta('Hal'), incomplete(given)])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal', cut: true }])
     expect(finishOf(decoded)).toMatchObject({ reason, rawReason })
   })
@@ -72,9 +72,9 @@ describe('the end', () => {
   test('a truncated call is never complete', () => {
     const half = { ...call, arguments: '{"a":', status: 'incomplete' }
     const expected: Block[] = [{ call: 'add', id: 'call_1', input: '{"a":', cut: true }]
-    const start = [created, added(call), input('{"a":')]
+    const start = [created, itemAdded(call), argumentsDelta('{"a":')]
     expect(
-      blocksOf(decode([...start, ended(half), incomplete('max_output_tokens', [half])])),
+      blocksOf(decode([...start, itemDone(half), incomplete('max_output_tokens', [half])])),
     ).toEqual(expected)
     expect(blocksOf(decode([...start, incomplete('max_output_tokens', [half])]))).toEqual(expected)
     expect(blocksOf(decode([...start, incomplete('max_output_tokens')]))).toEqual(expected)
@@ -83,11 +83,11 @@ describe('the end', () => {
   test('items that ended before the truncation stay complete', () => {
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       { type: 'response.reasoning_text.delta', item_id: 'rs_1', output_index: 0, delta: 'Hm.' },
-      ended({ ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }] }),
-      added(message, { output_index: 1 }),
-      text('Hal', { item_id: 'msg_1', output_index: 1 }),
+      itemDone({ ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }] }),
+      itemAdded(message, { output_index: 1 }),
+      textDelta('Hal', { item_id: 'msg_1', output_index: 1 }),
       incomplete('max_output_tokens'),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hal', cut: true }])
@@ -95,15 +95,21 @@ describe('the end', () => {
 
   test('a truncated response completes calls with complete arguments but not continued text', () => {
     const args = { type: 'response.function_call_arguments.done', item_id: 'fc_1', arguments: '{}' }
-    const whole = decode([created, added(call), input('{}'), args, incomplete('max_output_tokens')])
+    const whole = decode([
+      created,
+      itemAdded(call),
+      argumentsDelta('{}'),
+      args,
+      incomplete('max_output_tokens'),
+    ])
     expect(blocksOf(whole)).toEqual([{ call: 'add', id: 'call_1', input: '{}' }])
     const part = { type: 'response.output_text.done', item_id: 'msg_1', text: 'One.' }
     const half = decode([
       created,
-      added(message),
-      text('One.'),
+      itemAdded(message),
+      textDelta('One.'),
       part,
-      text('Tw'),
+      textDelta('Tw'),
       incomplete('max_output_tokens'),
     ])
     expect(blocksOf(half)).toEqual([{ text: 'One.' }, { text: 'Tw', cut: true }])
@@ -115,7 +121,7 @@ describe('the end', () => {
     })
     const thought = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       paragraph('One.', 0),
       { type: 'response.reasoning_summary_text.done', item_id: 'rs_1', text: 'One.' },
       paragraph('Tw', 1),
@@ -125,15 +131,15 @@ describe('the end', () => {
   })
 
   test('an incomplete item that is not the last does not break the order', () => {
-    const half = { ...saying('Hal'), status: 'incomplete' }
+    const half = { ...messageWith('Hal'), status: 'incomplete' }
     const decoded = decode([
       created,
-      added(message),
-      text('Hal'),
-      ended(half),
-      added({ ...message, id: 'msg_2' }, { output_index: 1 }),
-      text('Whole', { item_id: 'msg_2', output_index: 1 }),
-      ended({ ...saying('Whole'), id: 'msg_2' }, { output_index: 1 }),
+      itemAdded(message),
+      textDelta('Hal'),
+      itemDone(half),
+      itemAdded({ ...message, id: 'msg_2' }, { output_index: 1 }),
+      textDelta('Whole', { item_id: 'msg_2', output_index: 1 }),
+      itemDone({ ...messageWith('Whole'), id: 'msg_2' }, { output_index: 1 }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal' }, { text: 'Whole' }])
@@ -143,13 +149,13 @@ describe('the end', () => {
     const half = { ...call, arguments: '{"a":', status: 'incomplete' }
     const decoded = decode([
       created,
-      added(call),
-      input('{"a":'),
-      ended(half),
-      added({ ...message, id: 'msg_2' }, { output_index: 1 }),
-      text('Whole', { item_id: 'msg_2', output_index: 1 }),
-      added({ ...message, id: 'msg_3' }, { output_index: 2 }),
-      text('More', { item_id: 'msg_3', output_index: 2 }),
+      itemAdded(call),
+      argumentsDelta('{"a":'),
+      itemDone(half),
+      itemAdded({ ...message, id: 'msg_2' }, { output_index: 1 }),
+      textDelta('Whole', { item_id: 'msg_2', output_index: 1 }),
+      itemAdded({ ...message, id: 'msg_3' }, { output_index: 2 }),
+      textDelta('More', { item_id: 'msg_3', output_index: 2 }),
       incomplete('max_output_tokens'),
     ])
     expect(blocksOf(decoded)).toEqual([{ call: 'add', id: 'call_1', input: '{"a":', cut: true }])
@@ -166,7 +172,7 @@ describe('the end', () => {
       { type: 'response.completed', response: { status: 'failed', error } },
     ])
     expect(bad.error).toMatchObject({ kind: 'upstream_error', wireCode: 'server_error' })
-    const running = { status: 'in_progress', output: [saying('Hi')] }
+    const running = { status: 'in_progress', output: [messageWith('Hi')] }
     const stale = decode([created, { type: 'response.completed', response: running }])
     expect(finishOf(stale)).toMatchObject({ reason: 'stop' })
   })

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode, decodeReads, decodeWhole, encode, finishOf, sseOf } from './decoding.ts'
-import { added, call, completed, created, ended, message, saying, text } from './payloads.ts'
+import {
+  call,
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 
 const usage = {
   input_tokens: 10,
@@ -15,7 +24,7 @@ const failed = (error: unknown) => ({
 })
 
 describe('failures', () => {
-  const start = [created, added(message), text('Hal')]
+  const start = [created, itemAdded(message), textDelta('Hal')]
   const words = { code: 'server_is_overloaded', message: 'Too busy.', param: null }
 
   test.each([
@@ -26,7 +35,7 @@ describe('failures', () => {
     ['response.failed', failed(words)],
     ['an error object without a type', { error: { type: 'server_error', ...words } }],
   ])('%s: throws with the code and message, after what was said', (_, payload) => {
-    const decoded = decode([...start, payload, text('f')])
+    const decoded = decode([...start, payload, textDelta('f')])
     expect(decoded.error).toMatchObject({
       kind: 'upstream_error',
       wireCode: 'server_is_overloaded',
@@ -60,24 +69,24 @@ describe('failures', () => {
   test('a body that ends without a final event is truncated', () => {
     expect(decode([]).error?.kind).toBe('upstream_truncated')
     expect(decode(start).error?.kind).toBe('upstream_truncated')
-    expect(decode([...start, ended(saying('Half'))]).error?.kind).toBe('upstream_truncated')
+    expect(decode([...start, itemDone(messageWith('Half'))]).error?.kind).toBe('upstream_truncated')
   })
 
   test('[DONE] without a final event is truncated', () => {
-    const decoded = decode([...start, ended(saying('Half')), '[DONE]'])
+    const decoded = decode([...start, itemDone(messageWith('Half')), '[DONE]'])
     expect(decoded.error?.kind).toBe('upstream_truncated')
     expect(blocksOf(decoded)).toEqual([{ text: 'Half' }])
   })
 
   test('a final event that is cut is truncated', () => {
-    const body = sseOf([...start, completed([saying('Half')])])
+    const body = sseOf([...start, completed([messageWith('Half')])])
     const decoded = decodeReads([encode(body.slice(0, -8))])
     expect(decoded.error?.kind).toBe('upstream_truncated')
     expect(blocksOf(decoded)).toEqual([{ text: 'Hal' }])
   })
 
   test('a final event without a blank line is complete', () => {
-    const body = sseOf([...start, completed([saying('Half')])])
+    const body = sseOf([...start, completed([messageWith('Half')])])
     expect(blocksOf(decodeReads([encode(body.slice(0, -2))]))).toEqual([{ text: 'Half' }])
   })
 })
@@ -88,7 +97,7 @@ describe('a response that is not streamed', () => {
   test('yields events', () => {
     const decoded = decodeWhole({
       ...response,
-      output: [saying('Hi'), { ...call, arguments: '{"a":1}' }],
+      output: [messageWith('Hi'), { ...call, arguments: '{"a":1}' }],
     })
     expect(blocksOf(decoded)).toEqual([
       { text: 'Hi' },
@@ -98,7 +107,7 @@ describe('a response that is not streamed', () => {
   })
 
   test('may be incomplete', () => {
-    const half = { ...saying('Hal'), status: 'incomplete' }
+    const half = { ...messageWith('Hal'), status: 'incomplete' }
     const decoded = decodeWhole({
       ...response,
       status: 'incomplete',
@@ -110,7 +119,7 @@ describe('a response that is not streamed', () => {
   })
 
   test('may lack object and status', () => {
-    expect(blocksOf(decodeWhole({ output: [saying('Hi')] }))).toEqual([{ text: 'Hi' }])
+    expect(blocksOf(decodeWhole({ output: [messageWith('Hi')] }))).toEqual([{ text: 'Hi' }])
   })
 
   test('that failed, was cancelled or still runs throws', () => {

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode, finishOf } from './decoding.ts'
-import { added, completed, created, ended, message, saying, text } from './payloads.ts'
+import {
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 
 describe('tools that run at the upstream', () => {
   const search = { type: 'web_search_call', id: 'ws_1', status: 'in_progress' }
@@ -14,12 +22,12 @@ describe('tools that run at the upstream', () => {
   test('report their stages and end with their final item, without an id', () => {
     const decoded = decode([
       created,
-      added(search),
+      itemAdded(search),
       stage('web_search_call', 'in_progress'),
       stage('web_search_call', 'in_progress'),
       stage('web_search_call', 'searching'),
       stage('web_search_call', 'completed'),
-      ended(found),
+      itemDone(found),
       completed([found]),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -65,9 +73,9 @@ describe('tools that run at the upstream', () => {
     ]
     const decoded = decode([
       created,
-      added(item),
+      itemAdded(item),
       ...[...all, 'completed', 'failed', 'added', 'done'].map((reached) => stage(type, reached)),
-      ended(item),
+      itemDone(item),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -78,17 +86,17 @@ describe('tools that run at the upstream', () => {
   test('only in the end of their item, or in the final event, are emitted', () => {
     const { id: _, ...item } = found
     const expected = [{ hosted: item, stages: [], end: item }]
-    expect(blocksOf(decode([created, ended(found), completed()]))).toEqual(expected)
+    expect(blocksOf(decode([created, itemDone(found), completed()]))).toEqual(expected)
     expect(blocksOf(decode([created, completed([found])]))).toEqual(expected)
   })
 
   test('that report no end take it from the final event, or keep their last state', () => {
     const start = { hosted: { type: 'web_search_call', status: 'in_progress' }, stages: [] }
     const { id: _, ...item } = found
-    expect(blocksOf(decode([created, added(search), completed([found])]))).toEqual([
+    expect(blocksOf(decode([created, itemAdded(search), completed([found])]))).toEqual([
       { ...start, end: item },
     ])
-    expect(blocksOf(decode([created, added(search), completed()]))).toEqual([
+    expect(blocksOf(decode([created, itemAdded(search), completed()]))).toEqual([
       { ...start, end: start.hosted },
     ])
   })
@@ -96,12 +104,12 @@ describe('tools that run at the upstream', () => {
   test('delay the answer until they have ended', () => {
     const decoded = decode([
       created,
-      added(search),
-      added(message, { output_index: 1 }),
-      text('Found.', { item_id: 'msg_1', output_index: 1 }),
+      itemAdded(search),
+      itemAdded(message, { output_index: 1 }),
+      textDelta('Found.', { item_id: 'msg_1', output_index: 1 }),
       stage('web_search_call', 'searching'),
-      ended(found),
-      ended(saying('Found.'), { output_index: 1 }),
+      itemDone(found),
+      itemDone(messageWith('Found.'), { output_index: 1 }),
       completed(),
     ])
     expect(blocksOf(decoded)).toMatchObject([{ stages: ['searching'] }, { text: 'Found.' }])
@@ -111,10 +119,10 @@ describe('tools that run at the upstream', () => {
     const item = { type: 'acme:thing', id: 'x_1' }
     const decoded = decode([
       created,
-      added(item),
+      itemAdded(item),
       { type: 'response.acme:thing.completed', item_id: 'x_1', output_index: 0 },
-      ended(item),
-      completed([item, saying('Hi')]),
+      itemDone(item),
+      completed([item, messageWith('Hi')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
   })

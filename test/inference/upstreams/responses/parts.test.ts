@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode } from './decoding.ts'
-import { added, call, completed, created, ended, message, saying, text } from './payloads.ts'
+import {
+  call,
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 
 describe('parts of a message', () => {
   const partAt = (index: number) => ({ item_id: 'msg_1', output_index: 0, content_index: index })
@@ -13,13 +22,13 @@ describe('parts of a message', () => {
   test('each is a block', () => {
     const decoded = decode([
       created,
-      added(message),
+      itemAdded(message),
       open(0),
-      text('One.', partAt(0)),
+      textDelta('One.', partAt(0)),
       open(1),
-      text('Two.', partAt(1)),
-      ended(saying('One.', 'Two.')),
-      completed([saying('One.', 'Two.')]),
+      textDelta('Two.', partAt(1)),
+      itemDone(messageWith('One.', 'Two.')),
+      completed([messageWith('One.', 'Two.')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
   })
@@ -27,9 +36,9 @@ describe('parts of a message', () => {
   test('one that was not streamed is added', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One.'),
-      ended(saying('One.', 'Two.')),
+      itemAdded(message),
+      textDelta('One.'),
+      itemDone(messageWith('One.', 'Two.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
@@ -38,13 +47,13 @@ describe('parts of a message', () => {
   test('a repeated or late announcement does not split the text', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('Hel', partAt(0)),
+      itemAdded(message),
+      textDelta('Hel', partAt(0)),
       open(0),
-      text('l', partAt(0)),
+      textDelta('l', partAt(0)),
       open(0),
-      text('o', partAt(0)),
-      ended(saying('Hello')),
+      textDelta('o', partAt(0)),
+      itemDone(messageWith('Hello')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
@@ -54,14 +63,14 @@ describe('parts of a message', () => {
     const refusal = { type: 'refusal', refusal: 'I cannot help.' }
     const decoded = decode([
       created,
-      added(message),
+      itemAdded(message),
       open(0),
-      text('Well. ', partAt(0)),
+      textDelta('Well. ', partAt(0)),
       open(1, 'refusal'),
       { type: 'response.refusal.delta', ...partAt(1), delta: 'I cannot' },
       { type: 'response.refusal.done', ...partAt(1), refusal: 'I cannot help.' },
       { type: 'response.content_part.done', ...partAt(1), part: refusal },
-      ended({ ...message, content: [...saying('Well. ').content, refusal] }),
+      itemDone({ ...message, content: [...messageWith('Well. ').content, refusal] }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -79,9 +88,9 @@ describe('parts of a message', () => {
   test('a phase is kept with its text', () => {
     const decoded = decode([
       created,
-      added({ ...message, phase: 'commentary' }),
-      text('Looking.'),
-      ended({ ...saying('Looking.'), phase: 'commentary' }),
+      itemAdded({ ...message, phase: 'commentary' }),
+      textDelta('Looking.'),
+      itemDone({ ...messageWith('Looking.'), phase: 'commentary' }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Looking.', phase: 'commentary' }])
@@ -90,8 +99,8 @@ describe('parts of a message', () => {
   test('log probabilities accompany the deltas if requested', () => {
     const token = { token: 'é', logprob: -0.5, bytes: null, top_logprobs: [] }
     const top = [{ token: 'e', logprob: -1, bytes: [101] }]
-    const delta = { ...text('é'), logprobs: [{ ...token, top_logprobs: top }] }
-    const payloads = [created, added(message), delta, completed()]
+    const delta = { ...textDelta('é'), logprobs: [{ ...token, top_logprobs: top }] }
+    const payloads = [created, itemAdded(message), delta, completed()]
     expect(blocksOf(decode(payloads, { logprobs: true }))).toEqual([
       {
         text: 'é',
@@ -105,9 +114,11 @@ describe('parts of a message', () => {
       text: 'é!',
       logprobs: [token, { ...token, token: '!' }],
     }
-    const partly = decode([created, added(message), delta, end, completed()], { logprobs: true })
+    const partly = decode([created, itemAdded(message), delta, end, completed()], {
+      logprobs: true,
+    })
     expect(blocksOf(partly)).toMatchObject([{ text: 'é!', logprobs: [{ token: 'é' }] }])
-    const wholly = decode([created, added(message), end, completed()], { logprobs: true })
+    const wholly = decode([created, itemAdded(message), end, completed()], { logprobs: true })
     expect(blocksOf(wholly)).toMatchObject([{ logprobs: [{ token: 'é' }, { token: '!' }] }])
   })
 })
@@ -151,10 +162,10 @@ describe('citations', () => {
     const end = cited(url, file, inContainer)
     const decoded = decode([
       created,
-      added(message),
-      text('Hi'),
+      itemAdded(message),
+      textDelta('Hi'),
       ...streamed,
-      ended(end),
+      itemDone(end),
       completed([end]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
@@ -164,10 +175,10 @@ describe('citations', () => {
     const end = cited(url, file, inContainer)
     const decoded = decode([
       created,
-      added(message),
-      text('Hi'),
+      itemAdded(message),
+      textDelta('Hi'),
       annotation(url),
-      ended(end),
+      itemDone(end),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected }])
@@ -180,11 +191,11 @@ describe('citations', () => {
     }
     const decoded = decode([
       created,
-      added(message),
-      text('Hi'),
+      itemAdded(message),
+      textDelta('Hi'),
       { type: 'response.output_text.done', ...at, text: 'Hi' },
-      text('Ho'),
-      ended(end),
+      textDelta('Ho'),
+      itemDone(end),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -196,12 +207,12 @@ describe('citations', () => {
   test('one that arrives after its text yielded opens no new text', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('Hi'),
-      added(call, { output_index: 1 }),
+      itemAdded(message),
+      textDelta('Hi'),
+      itemAdded(call, { output_index: 1 }),
       annotation(url),
-      ended({ ...call, arguments: '{}' }, { output_index: 1 }),
-      ended(cited(url)),
+      itemDone({ ...call, arguments: '{}' }, { output_index: 1 }),
+      itemDone(cited(url)),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }, { call: 'add', id: 'call_1', input: '{}' }])
@@ -212,10 +223,10 @@ describe('citations', () => {
     const end = cited(other, url)
     const decoded = decode([
       created,
-      added(message),
-      text('Hi'),
+      itemAdded(message),
+      textDelta('Hi'),
       annotation(other),
-      ended(end),
+      itemDone(end),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi', citations: expected.slice(0, 1) }])

@@ -17,17 +17,17 @@ export const completed = (output?: unknown) => ({
   type: 'response.completed',
   response: { id: 'resp_1', status: 'completed', ...(output === undefined ? {} : { output }) },
 })
-export const added = (item: unknown, at: object = { output_index: 0 }) => ({
+export const itemAdded = (item: unknown, at: object = { output_index: 0 }) => ({
   type: 'response.output_item.added',
   ...at,
   item,
 })
-export const ended = (item: unknown, at: object = { output_index: 0 }) => ({
+export const itemDone = (item: unknown, at: object = { output_index: 0 }) => ({
   type: 'response.output_item.done',
   ...at,
   item,
 })
-export const text = (delta: string, at: object = { item_id: 'msg_1', output_index: 0 }) => ({
+export const textDelta = (delta: string, at: object = { item_id: 'msg_1', output_index: 0 }) => ({
   type: 'response.output_text.delta',
   ...at,
   delta,
@@ -37,12 +37,15 @@ export const thought = (delta: string, at: object = { item_id: 'rs_1', output_in
   ...at,
   delta,
 })
-export const input = (delta: string, at: object = { item_id: 'fc_1', output_index: 0 }) => ({
+export const argumentsDelta = (
+  delta: string,
+  at: object = { item_id: 'fc_1', output_index: 0 },
+) => ({
   type: 'response.function_call_arguments.delta',
   ...at,
   delta,
 })
-export const saying = (...texts: string[]) => ({
+export const messageWith = (...texts: string[]) => ({
   ...message,
   content: texts.map((each) => ({ type: 'output_text', text: each, annotations: [] })),
 })

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode } from './decoding.ts'
 import {
-  added,
   completed,
   created,
-  ended,
+  itemAdded,
+  itemDone,
   message,
+  messageWith,
   reasoning,
-  saying,
-  text,
+  textDelta,
   thought,
 } from './payloads.ts'
 
@@ -34,10 +34,10 @@ describe('reasoning', () => {
       ...summaryAt(index),
       part: { type: 'summary_text', text: '' },
     })
-    const end = [ended(summarised('One.', 'Two.')), completed([summarised('One.', 'Two.')])]
+    const end = [itemDone(summarised('One.', 'Two.')), completed([summarised('One.', 'Two.')])]
     const expected = [{ reasoning: ['One.', 'Two.'] }]
     const [first, second] = [summary(0, 'One.'), summary(1, 'Two.')]
-    const start = [created, added(reasoning)]
+    const start = [created, itemAdded(reasoning)]
     const announced = [...start, announcement(0), first, announcement(1), second, ...end]
     expect(blocksOf(decode(announced))).toEqual(expected)
     expect(blocksOf(decode([...start, first, second, ...end]))).toEqual(expected)
@@ -52,25 +52,25 @@ describe('reasoning', () => {
     const part = { type: 'reasoning_text', text: 'Hm.' }
     const decoded = decode([
       created,
-      added(item),
+      itemAdded(item),
       { type: 'response.reasoning_part.added', ...at, part: { ...part, text: '' } },
       thought('H', at),
       thought('m.', at),
       { type: 'response.reasoning_text.done', ...at, text: 'Hm.' },
       { type: 'response.reasoning_part.done', ...at, part },
-      ended({ ...item, content: [part] }),
-      added({ ...message, id: 'msg_b' }, { output_index: 1 }),
+      itemDone({ ...item, content: [part] }),
+      itemAdded({ ...message, id: 'msg_b' }, { output_index: 1 }),
       {
         type: 'response.content_part.added',
         ...answerAt,
         part: { type: 'output_text', text: '', annotations: [] },
       },
-      text('Hi', answerAt),
+      textDelta('Hi', answerAt),
       { type: 'response.output_text.done', ...answerAt, text: 'Hi' },
-      ended({ ...saying('Hi'), id: 'msg_b' }, { output_index: 1 }),
+      itemDone({ ...messageWith('Hi'), id: 'msg_b' }, { output_index: 1 }),
       completed([
         { ...item, id: 'rs_z', content: [part] },
-        { ...saying('Hi'), id: 'msg_z' },
+        { ...messageWith('Hi'), id: 'msg_z' },
       ]),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
@@ -80,10 +80,10 @@ describe('reasoning', () => {
     const at = { item_id: 'rs_1', output_index: 0, content_index: 0 }
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       { type: 'response.reasoning.delta', ...at, delta: 'H' },
       { type: 'response.reasoning.done', ...at, text: 'Hm.' },
-      ended(raw('Hm.')),
+      itemDone(raw('Hm.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
@@ -92,9 +92,9 @@ describe('reasoning', () => {
   test('streamed as output text under the id of a reasoning item', () => {
     const decoded = decode([
       created,
-      added(reasoning),
-      text('Hm.', { item_id: 'rs_1', output_index: 0 }),
-      ended(raw('Hm.')),
+      itemAdded(reasoning),
+      textDelta('Hm.', { item_id: 'rs_1', output_index: 0 }),
+      itemDone(raw('Hm.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }])
@@ -105,17 +105,17 @@ describe('reasoning', () => {
     expect(blocksOf(decode([created, completed([both])]))).toEqual([{ reasoning: ['Hm.'] }])
     const streamed = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       summary(0, 'Hm.'),
-      ended(both),
+      itemDone(both),
       completed(),
     ])
     expect(blocksOf(streamed)).toEqual([{ reasoning: ['Hm.'] }])
     const moved = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       summary(0, 'Hm.'),
-      ended(raw('Hm. ')),
+      itemDone(raw('Hm. ')),
       completed(),
     ])
     expect(blocksOf(moved)).toEqual([{ reasoning: ['Hm.'] }])
@@ -125,9 +125,9 @@ describe('reasoning', () => {
     const both = { ...summarised('Short.'), content: raw('A long thought.').content }
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       thought('A long thought.'),
-      ended(both),
+      itemDone(both),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['A long thought.', 'Short.'] }])
@@ -136,9 +136,9 @@ describe('reasoning', () => {
   test('one paragraph that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       summary(0, 'One.Two.'),
-      ended(summarised('One.', 'Two.')),
+      itemDone(summarised('One.', 'Two.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['One.Two.'] }])
@@ -154,13 +154,13 @@ describe('reasoning', () => {
   test('continues as a first paragraph after it yielded', () => {
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       thought('Hm'),
-      added(message, { output_index: 1 }),
-      text('Hi', { item_id: 'msg_1', output_index: 1 }),
+      itemAdded(message, { output_index: 1 }),
+      textDelta('Hi', { item_id: 'msg_1', output_index: 1 }),
       thought(', yes.'),
-      ended(saying('Hi'), { output_index: 1 }),
-      ended(raw('Hm, yes.')),
+      itemDone(messageWith('Hi'), { output_index: 1 }),
+      itemDone(raw('Hm, yes.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -173,12 +173,16 @@ describe('reasoning', () => {
   test('a sealed payload without text is a block', () => {
     const sealed = { ...reasoning, encrypted_content: 'gAAA' }
     const expected = [{ reasoning: [], sealed: 'gAAA' }]
-    expect(blocksOf(decode([created, added(sealed), ended(sealed), completed()]))).toEqual(expected)
+    expect(blocksOf(decode([created, itemAdded(sealed), itemDone(sealed), completed()]))).toEqual(
+      expected,
+    )
     expect(blocksOf(decode([created, completed([sealed])]))).toEqual(expected)
   })
 
   test('an empty payload is ignored, and an empty item forms no block', () => {
     const empty = { ...reasoning, encrypted_content: '', content: [] }
-    expect(blocksOf(decode([created, added(empty), ended(empty), completed([empty])]))).toEqual([])
+    expect(
+      blocksOf(decode([created, itemAdded(empty), itemDone(empty), completed([empty])])),
+    ).toEqual([])
   })
 })

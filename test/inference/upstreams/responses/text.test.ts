@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode } from './decoding.ts'
 import {
-  added,
   call,
   completed,
   created,
-  ended,
+  itemAdded,
+  itemDone,
   message,
+  messageWith,
   reasoning,
-  saying,
-  text,
+  textDelta,
   thought,
 } from './payloads.ts'
 
@@ -19,21 +19,33 @@ describe('text in other event formats', () => {
   const whole = {
     'the end of the text': [{ type: 'response.output_text.done', ...everywhere, text: 'Hello' }],
     'the end of the part': [{ type: 'response.content_part.done', ...everywhere, part }],
-    'the end of the item': [ended(saying('Hello'))],
+    'the end of the item': [itemDone(messageWith('Hello'))],
     'all ends': [
       { type: 'response.output_text.done', ...everywhere, text: 'Hello' },
       { type: 'response.content_part.done', ...everywhere, part },
-      ended(saying('Hello')),
+      itemDone(messageWith('Hello')),
     ],
   }
   for (const [where, ends] of Object.entries(whole)) {
     test(`only in ${where} is emitted once`, () => {
-      const decoded = decode([created, added(message), ...ends, completed([saying('Hello')])])
+      const decoded = decode([
+        created,
+        itemAdded(message),
+        ...ends,
+        completed([messageWith('Hello')]),
+      ])
       expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
     })
 
     test(`partly streamed, complete in ${where}: the rest is added`, () => {
-      const decoded = decode([created, added(message), text('He'), text('l'), ...ends, completed()])
+      const decoded = decode([
+        created,
+        itemAdded(message),
+        textDelta('He'),
+        textDelta('l'),
+        ...ends,
+        completed(),
+      ])
       expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
     })
 
@@ -44,7 +56,7 @@ describe('text in other event formats', () => {
   }
 
   test('only in the final event', () => {
-    const decoded = decode([created, completed([reasoning, saying('Hello'), call])])
+    const decoded = decode([created, completed([reasoning, messageWith('Hello'), call])])
     expect(blocksOf(decoded)).toEqual([
       { text: 'Hello' },
       { call: 'add', id: 'call_1', input: '{}' },
@@ -52,21 +64,26 @@ describe('text in other event formats', () => {
   })
 
   test('in an item that ended empty, then in the final event', () => {
-    const decoded = decode([created, added(message), ended(message), completed([saying('Hello')])])
+    const decoded = decode([
+      created,
+      itemAdded(message),
+      itemDone(message),
+      completed([messageWith('Hello')]),
+    ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
 
   test('only in the announcement of its item', () => {
-    const decoded = decode([created, added(saying('Hello')), completed()])
+    const decoded = decode([created, itemAdded(messageWith('Hello')), completed()])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
 
   test('in a final event that contradicts the stream is neither retracted nor repeated', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('Hello'),
-      completed([saying('Good day!')]),
+      itemAdded(message),
+      textDelta('Hello'),
+      completed([messageWith('Good day!')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
@@ -74,10 +91,10 @@ describe('text in other event formats', () => {
   test('as one item that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One. Two.'),
-      ended(saying('One. Two.')),
-      completed([saying('One. '), { ...saying('Two.'), id: 'msg_2' }]),
+      itemAdded(message),
+      textDelta('One. Two.'),
+      itemDone(messageWith('One. Two.')),
+      completed([messageWith('One. '), { ...messageWith('Two.'), id: 'msg_2' }]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
   })
@@ -85,9 +102,9 @@ describe('text in other event formats', () => {
   test('as one part that ends as two is not emitted again', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One. Two.'),
-      ended(saying('One. ', 'Two.')),
+      itemAdded(message),
+      textDelta('One. Two.'),
+      itemDone(messageWith('One. ', 'Two.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'One. Two.' }])
@@ -96,10 +113,10 @@ describe('text in other event formats', () => {
   test('an item that only the final event contains is added', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One.'),
-      ended(saying('One.')),
-      completed([saying('One.'), { ...saying('Two.'), id: 'msg_2' }, call]),
+      itemAdded(message),
+      textDelta('One.'),
+      itemDone(messageWith('One.')),
+      completed([messageWith('One.'), { ...messageWith('Two.'), id: 'msg_2' }, call]),
     ])
     expect(blocksOf(decoded)).toEqual([
       { text: 'One.' },
@@ -111,11 +128,11 @@ describe('text in other event formats', () => {
   test('as deltas before the announcement of their item', () => {
     const decoded = decode([
       created,
-      text('Hel'),
-      added(message),
-      text('lo'),
-      ended(saying('Hello')),
-      completed([saying('Hello')]),
+      textDelta('Hel'),
+      itemAdded(message),
+      textDelta('lo'),
+      itemDone(messageWith('Hello')),
+      completed([messageWith('Hello')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])
   })
@@ -124,7 +141,7 @@ describe('text in other event formats', () => {
     const decoded = decode([
       created,
       thought('Hm.', { item_id: 'rs_1' }),
-      text('Hello', { item_id: 'msg_1' }),
+      textDelta('Hello', { item_id: 'msg_1' }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hello' }])

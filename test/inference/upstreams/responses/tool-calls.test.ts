@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode, finishOf } from './decoding.ts'
-import { added, call, completed, created, ended, input } from './payloads.ts'
+import { argumentsDelta, call, completed, created, itemAdded, itemDone } from './payloads.ts'
 
 const at = { item_id: 'fc_1', output_index: 0 }
 const done = (args: string) => ({
@@ -14,17 +14,29 @@ describe('function calls', () => {
   const expected = [{ call: 'add', id: 'call_1', input: '{"a":1}' }]
 
   test.each([
-    ['deltas', [added(call), input('{"a"'), input(':1}'), done('{"a":1}'), ended(filled)]],
-    ['the end of the arguments', [added(call), done('{"a":1}'), ended(filled)]],
-    ['the end of the item', [added(call), ended(filled)]],
-    ['the end of the item, not announced', [ended(filled)]],
-    ['deltas before the announcement', [input('{"a"'), added(call), input(':1}'), ended(filled)]],
+    [
+      'deltas',
+      [
+        itemAdded(call),
+        argumentsDelta('{"a"'),
+        argumentsDelta(':1}'),
+        done('{"a":1}'),
+        itemDone(filled),
+      ],
+    ],
+    ['the end of the arguments', [itemAdded(call), done('{"a":1}'), itemDone(filled)]],
+    ['the end of the item', [itemAdded(call), itemDone(filled)]],
+    ['the end of the item, not announced', [itemDone(filled)]],
+    [
+      'deltas before the announcement',
+      [argumentsDelta('{"a"'), itemAdded(call), argumentsDelta(':1}'), itemDone(filled)],
+    ],
     [
       'deltas without an announcement',
-      [input('{"a"'), input(':1}'), done('{"a":1}'), ended(filled)],
+      [argumentsDelta('{"a"'), argumentsDelta(':1}'), done('{"a":1}'), itemDone(filled)],
     ],
-    ['a part of the deltas', [added(call), input('{"a'), ended(filled)]],
-    ['the announcement', [added(filled)]],
+    ['a part of the deltas', [itemAdded(call), argumentsDelta('{"a'), itemDone(filled)]],
+    ['the announcement', [itemAdded(filled)]],
     ['the last event', []],
   ])('with arguments from %s are told once', (_, payloads) => {
     const decoded = decode([created, ...payloads, completed([filled])])
@@ -33,19 +45,31 @@ describe('function calls', () => {
   })
 
   test('with arguments as an object become JSON text', () => {
-    const decoded = decode([created, ended({ ...call, arguments: { a: 1 } }), completed()])
+    const decoded = decode([created, itemDone({ ...call, arguments: { a: 1 } }), completed()])
     expect(blocksOf(decoded)).toEqual(expected)
   })
 
   test.each([[''], [null], [undefined]])('with arguments %p have the empty object', (nothing) => {
     const empty = { ...call, arguments: nothing }
-    const decoded = decode([created, added(empty), done(''), ended(empty), completed([empty])])
+    const decoded = decode([
+      created,
+      itemAdded(empty),
+      done(''),
+      itemDone(empty),
+      completed([empty]),
+    ])
     expect(blocksOf(decoded)).toEqual([{ call: 'add', id: 'call_1', input: '{}' }])
   })
 
   test('keep their namespace', () => {
     const item = { ...call, namespace: 'math' }
-    const decoded = decode([created, added(item), input('{}'), ended(item), completed([item])])
+    const decoded = decode([
+      created,
+      itemAdded(item),
+      argumentsDelta('{}'),
+      itemDone(item),
+      completed([item]),
+    ])
     expect(blocksOf(decoded)).toEqual([
       { call: 'add', id: 'call_1', input: '{}', namespace: 'math' },
     ])
@@ -55,10 +79,10 @@ describe('function calls', () => {
     const nameless = { ...call, id: undefined }
     const decoded = decode([
       created,
-      ended({ ...nameless, call_id: undefined }, { output_index: 0 }),
-      ended({ ...nameless, call_id: '' }, { output_index: 1 }),
-      ended({ ...nameless, call_id: 'call_1' }, { output_index: 2 }),
-      ended({ ...call, id: 'fc_9', call_id: 'call_1' }, { output_index: 3 }),
+      itemDone({ ...nameless, call_id: undefined }, { output_index: 0 }),
+      itemDone({ ...nameless, call_id: '' }, { output_index: 1 }),
+      itemDone({ ...nameless, call_id: 'call_1' }, { output_index: 2 }),
+      itemDone({ ...call, id: 'fc_9', call_id: 'call_1' }, { output_index: 3 }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -71,11 +95,17 @@ describe('function calls', () => {
 
   test('are buffered until their name arrives', () => {
     const unnamed = { ...call, name: '' }
-    const decoded = decode([created, added(unnamed), input('{"a":1}'), ended(filled), completed()])
+    const decoded = decode([
+      created,
+      itemAdded(unnamed),
+      argumentsDelta('{"a":1}'),
+      itemDone(filled),
+      completed(),
+    ])
     expect(blocksOf(decoded)).toEqual(expected)
     const named = decode([
       created,
-      input('{"a":1}'),
+      argumentsDelta('{"a":1}'),
       { ...done('{"a":1}'), name: 'add' },
       completed(),
     ])
@@ -84,7 +114,13 @@ describe('function calls', () => {
 
   test('without any name fail the generation', () => {
     const unnamed = { ...call, name: '' }
-    const decoded = decode([created, added(unnamed), input('{}'), ended(unnamed), completed()])
+    const decoded = decode([
+      created,
+      itemAdded(unnamed),
+      argumentsDelta('{}'),
+      itemDone(unnamed),
+      completed(),
+    ])
     expect(decoded.error?.kind).toBe('upstream_invalid_answer')
   })
 
@@ -92,11 +128,11 @@ describe('function calls', () => {
     const second = { ...call, id: 'fc_2', call_id: 'call_2' }
     const payloads = [
       created,
-      added(call),
-      input('x'.repeat(60)),
-      ended({ ...call, arguments: 'x'.repeat(60) }),
-      added(second, { output_index: 1 }),
-      input('x'.repeat(60), { item_id: 'fc_2', output_index: 1 }),
+      itemAdded(call),
+      argumentsDelta('x'.repeat(60)),
+      itemDone({ ...call, arguments: 'x'.repeat(60) }),
+      itemAdded(second, { output_index: 1 }),
+      argumentsDelta('x'.repeat(60), { item_id: 'fc_2', output_index: 1 }),
     ]
     const decoded = decode(payloads, { toolArgumentCharsMax: 100 })
     expect(decoded.error?.kind).toBe('upstream_invalid_answer')
@@ -104,21 +140,21 @@ describe('function calls', () => {
   })
 
   test('that are repeated are emitted once', () => {
-    const again = [added(filled), input('{"a":1}'), done('{"a":1}'), ended(filled)]
+    const again = [itemAdded(filled), argumentsDelta('{"a":1}'), done('{"a":1}'), itemDone(filled)]
     const decoded = decode([
       created,
-      added(call),
+      itemAdded(call),
       ...again.slice(1),
-      ended(filled),
+      itemDone(filled),
       completed([filled]),
     ])
     expect(blocksOf(decoded)).toEqual(expected)
     const announcedTwice = decode([
       created,
-      added(call),
-      added(call),
-      input('{"a":1}'),
-      ended(filled),
+      itemAdded(call),
+      itemAdded(call),
+      argumentsDelta('{"a":1}'),
+      itemDone(filled),
       completed(),
     ])
     expect(blocksOf(announcedTwice)).toEqual(expected)
@@ -137,10 +173,10 @@ describe('custom tool calls', () => {
   test('carry free text', () => {
     const decoded = decode([
       created,
-      added(item),
+      itemAdded(item),
       delta('select '),
       { type: 'response.custom_tool_call_input.done', ...where, input: 'select 1' },
-      ended({ ...item, input: 'select 1' }),
+      itemDone({ ...item, input: 'select 1' }),
       completed([{ ...item, input: 'select 1' }]),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -150,7 +186,7 @@ describe('custom tool calls', () => {
   })
 
   test('may be empty', () => {
-    const decoded = decode([created, added(item), ended(item), completed()])
+    const decoded = decode([created, itemAdded(item), itemDone(item), completed()])
     expect(blocksOf(decoded)).toEqual([{ call: 'sql', id: 'call_1', input: '', custom: true }])
   })
 })

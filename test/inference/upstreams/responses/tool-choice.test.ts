@@ -2,7 +2,17 @@ import { describe, expect, test } from 'bun:test'
 import type { Tool, ToolChoice } from '#inference/request.ts'
 import { mayCall } from '#inference/tools.ts'
 import { blocksOf, decode, decodeWhole } from './decoding.ts'
-import { added, call, completed, created, ended, input, message, saying, text } from './payloads.ts'
+import {
+  argumentsDelta,
+  call,
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 import { body } from './requests.ts'
 
 const plain = { type: 'function', description: null, parameters: null, strict: null } as const
@@ -55,7 +65,10 @@ describe('a call that is not allowed', () => {
       { ...find, namespace: undefined },
       call,
     ]) {
-      const { events, error } = decode([created, added(wrong), input('{}')], onlyPeople)
+      const { events, error } = decode(
+        [created, itemAdded(wrong), argumentsDelta('{}')],
+        onlyPeople,
+      )
       expect(error?.kind).toBe('upstream_invalid_answer')
       expect(events).toEqual([{ type: 'generation-start' }])
     }
@@ -63,8 +76,16 @@ describe('a call that is not allowed', () => {
 
   test('fails the generation after its content', () => {
     const at = { output_index: 1 }
-    const payloads = [created, added(message), text('Let me look.'), ended(saying('Let me look.'))]
-    const { events, error } = decode([...payloads, added(call, at), input('{}', at)], onlyPeople)
+    const payloads = [
+      created,
+      itemAdded(message),
+      textDelta('Let me look.'),
+      itemDone(messageWith('Let me look.')),
+    ]
+    const { events, error } = decode(
+      [...payloads, itemAdded(call, at), argumentsDelta('{}', at)],
+      onlyPeople,
+    )
     expect(error?.kind).toBe('upstream_invalid_answer')
     expect(events.map(({ type }) => type)).toEqual([
       'generation-start',
@@ -86,7 +107,7 @@ describe('a call that is not allowed', () => {
   test('includes every call with tool_choice none', () => {
     const custom = { ...call, type: 'custom_tool_call', input: '' }
     for (const item of [call, custom]) {
-      const { error } = decode([created, added(item)], choose({ type: 'none' }))
+      const { error } = decode([created, itemAdded(item)], choose({ type: 'none' }))
       expect(error?.message).toBe('The upstream called a tool that it was not allowed to call.')
     }
   })
@@ -94,9 +115,9 @@ describe('a call that is not allowed', () => {
   test('excludes allowed tools, and all tools without a restriction', () => {
     const payloads = (item: object) => [
       created,
-      added(item),
-      input('{}'),
-      ended({ ...item, arguments: '{}' }),
+      itemAdded(item),
+      argumentsDelta('{}'),
+      itemDone({ ...item, arguments: '{}' }),
       completed(),
     ]
     expect(blocksOf(decode(payloads(find), onlyPeople))).toEqual([

@@ -41,7 +41,7 @@ describe.skipIf(!recordingsExist)(
   },
 )
 
-type Habits = {
+type Deviations = {
   ids: 'kept' | 'rotating' | 'absent'
   indices: 'kept' | 'absent' | 'zero'
   announces: boolean
@@ -52,11 +52,11 @@ type Habits = {
 }
 
 /** Every combination of deviations that still identifies items and carries all their text. */
-function allHabits(): Habits[] {
+function allDeviations(): Deviations[] {
   const either = [true, false]
   return (['kept', 'rotating', 'absent'] as const)
     .flatMap((ids) => (['kept', 'absent', 'zero'] as const).map((indices) => ({ ids, indices })))
-    .flatMap((habits) => either.map((announces) => ({ ...habits, announces })))
+    .flatMap((deviations) => either.map((announces) => ({ ...deviations, announces })))
     .flatMap((habits) => either.map((deltas) => ({ ...habits, deltas })))
     .flatMap((habits) => either.map((endsText) => ({ ...habits, endsText })))
     .flatMap((habits) => either.map((repeatsOutput) => ({ ...habits, repeatsOutput })))
@@ -80,7 +80,7 @@ describe('deviations of servers', () => {
     { text: 'Both were added.' },
   ]
 
-  test.each(allHabits().map((habits) => [JSON.stringify(habits), habits] as const))(
+  test.each(allDeviations().map((habits) => [JSON.stringify(habits), habits] as const))(
     'is decoded: %s',
     (_, habits) => {
       expect(blocksOf(decode(streamOf(said, habits)))).toEqual([...said])
@@ -94,7 +94,7 @@ const names = {
   function_call: ['response.function_call_arguments', 'arguments'],
 } as const
 
-function streamOf(said: readonly Block[], habits: Habits): unknown[] {
+function streamOf(said: readonly Block[], habits: Deviations): unknown[] {
   let used = 0
   const idOf = (place: number) => (habits.ids === 'kept' ? `item_${place}` : `item_r${used++}`)
   const index = (place: number) =>

@@ -1,5 +1,5 @@
+import { readString } from '#inference/upstream-fields.ts'
 import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
-import { readString } from '../shared/read.ts'
 import { isToolUse, readInput } from './wire.ts'
 
 /** Whether a start is valid and has no content yet. */

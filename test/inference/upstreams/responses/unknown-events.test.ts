@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import { blocksOf, decode, decodeReads, encode, openDecoder } from './decoding.ts'
-import { added, completed, created, ended, message, saying, text } from './payloads.ts'
+import {
+  completed,
+  created,
+  itemAdded,
+  itemDone,
+  message,
+  messageWith,
+  textDelta,
+} from './payloads.ts'
 
 const failed = (error: unknown) => ({
   type: 'response.failed',
@@ -21,19 +29,19 @@ describe('noise', () => {
       'ping',
       '"text"',
       '[1]',
-      added(message),
+      itemAdded(message),
       progress,
       { type: 'acme:trace', span: 1 },
       { type: 'response.acme.delta', delta: 'x' },
-      { ...text('Hi'), obfuscation: 'aB3dE', logprobs: [], sequence_number: 9 },
+      { ...textDelta('Hi'), obfuscation: 'aB3dE', logprobs: [], sequence_number: 9 },
       { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, delta: '' },
       { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0 },
       { type: 'response.output_item.added', output_index: 1, item: null },
       progress,
-      ended(saying('Hi')),
-      ended(saying('Hi')),
+      itemDone(messageWith('Hi')),
+      itemDone(messageWith('Hi')),
       { type: 'response.output_text.done', item_id: 'msg_1', output_index: 0, text: 'Hi' },
-      completed([saying('Hi')]),
+      completed([messageWith('Hi')]),
     ])
     expect(decoded.error).toBeNull()
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
@@ -42,8 +50,8 @@ describe('noise', () => {
   test('after the final event is ignored', () => {
     const decoded = decode([
       created,
-      completed([saying('Hi')]),
-      completed([saying('Ho')]),
+      completed([messageWith('Hi')]),
+      completed([messageWith('Ho')]),
       failed({ message: 'late' }),
       '[DONE]',
       '[DONE]',
@@ -53,15 +61,15 @@ describe('noise', () => {
   })
 
   test.each([
-    ['an unknown event with an output', { type: 'acme.snapshot', output: [saying('Half')] }],
-    ['an unknown event of the namespace', { type: 'response.acme', output: [saying('Half')] }],
+    ['an unknown event with an output', { type: 'acme.snapshot', output: [messageWith('Half')] }],
+    ['an unknown event of the namespace', { type: 'response.acme', output: [messageWith('Half')] }],
     ['an unknown event that holds a response', { type: 'acme.sync', object: 'response' }],
-    ['data without a type', { output: [saying('Half')] }],
-    ['a response as the data of an event', { object: 'response', output: [saying('Half')] }],
+    ['data without a type', { output: [messageWith('Half')] }],
+    ['a response as the data of an event', { object: 'response', output: [messageWith('Half')] }],
     ['an unknown event with an error', { type: 'acme.trace', error: { message: 'span lost' } }],
   ])('%s does not end the response', (_, payload) => {
-    const start = [created, added(message), text('Hi')]
-    const decoded = decode([...start, payload, ended(saying('Hi there')), completed()])
+    const start = [created, itemAdded(message), textDelta('Hi')]
+    const decoded = decode([...start, payload, itemDone(messageWith('Hi there')), completed()])
     expect(decoded.error).toBeNull()
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi there' }])
     expect(decode([...start, payload]).error?.kind).toBe('upstream_truncated')
@@ -74,7 +82,7 @@ describe('noise', () => {
   })
 
   test('the type may be in the event field alone', () => {
-    const body = [created, added(message), text('Hi'), completed()]
+    const body = [created, itemAdded(message), textDelta('Hi'), completed()]
       .map(({ type, ...payload }) => `event: ${type}\ndata: ${JSON.stringify(payload)}\n\n`)
       .join('')
     expect(blocksOf(decodeReads([encode(body)]))).toEqual([{ text: 'Hi' }])

@@ -2,21 +2,21 @@ import { describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
 import { blocksOf, decode, openDecoder } from './decoding.ts'
 import {
-  added,
+  argumentsDelta,
   call,
   completed,
   created,
-  ended,
-  input,
+  itemAdded,
+  itemDone,
   message,
+  messageWith,
   reasoning,
-  saying,
-  text,
+  textDelta,
   thought,
 } from './payloads.ts'
 
 describe('llama.cpp, which reports all ends at the end of the stream', () => {
-  const fcDelta = (delta: string, id: string) => input(delta, { item_id: id })
+  const fcDelta = (delta: string, id: string) => argumentsDelta(delta, { item_id: id })
   const toolCall = (id: string, args: string) => ({
     type: 'function_call',
     call_id: id,
@@ -26,35 +26,35 @@ describe('llama.cpp, which reports all ends at the end of the stream', () => {
   })
   const start = [
     created,
-    added({ ...reasoning, content: [], encrypted_content: '' }, {}),
+    itemAdded({ ...reasoning, content: [], encrypted_content: '' }, {}),
     thought('Hm.', { item_id: 'rs_1' }),
-    added(message, {}),
+    itemAdded(message, {}),
     {
       type: 'response.content_part.added',
       item_id: 'msg_1',
       part: { type: 'output_text', text: '' },
     },
-    text('Add', { item_id: 'msg_1' }),
-    text('ing.', { item_id: 'msg_1' }),
+    textDelta('Add', { item_id: 'msg_1' }),
+    textDelta('ing.', { item_id: 'msg_1' }),
   ]
   const rest = [
-    added(toolCall('fc_a', ''), {}),
+    itemAdded(toolCall('fc_a', ''), {}),
     fcDelta('{"a":', 'fc_a'),
     fcDelta('1}', 'fc_a'),
-    added(toolCall('fc_b', ''), {}),
+    itemAdded(toolCall('fc_b', ''), {}),
     fcDelta('{"a":2}', 'fc_b'),
-    ended(
+    itemDone(
       { ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }], encrypted_content: '' },
       {},
     ),
     { type: 'response.output_text.done', item_id: 'msg_1', text: 'Adding.' },
-    ended(saying('Adding.'), {}),
-    ended(toolCall('fc_a', '{"a":1}'), {}),
-    ended(toolCall('fc_b', '{"a":2}'), {}),
+    itemDone(messageWith('Adding.'), {}),
+    itemDone(toolCall('fc_a', '{"a":1}'), {}),
+    itemDone(toolCall('fc_b', '{"a":2}'), {}),
   ]
   const output = [
     { ...reasoning, content: [{ type: 'reasoning_text', text: 'Hm.' }] },
-    saying('Adding.'),
+    messageWith('Adding.'),
     toolCall('fc_a', '{"a":1}'),
     toolCall('fc_b', '{"a":2}'),
   ]
@@ -72,9 +72,9 @@ describe('llama.cpp, which reports all ends at the end of the stream', () => {
   test('names the call of each delta by its call id', () => {
     const decoded = decode([
       created,
-      added(toolCall('fc_a', ''), {}),
+      itemAdded(toolCall('fc_a', ''), {}),
       fcDelta('{"a":', 'fc_a'),
-      added(toolCall('fc_b', ''), {}),
+      itemAdded(toolCall('fc_b', ''), {}),
       fcDelta('{"b":', 'fc_b'),
       fcDelta('1}', 'fc_a'),
       fcDelta('2}', 'fc_b'),
@@ -103,14 +103,14 @@ describe('concurrent items', () => {
   test('calls: the second waits until the first has ended', () => {
     const decoded = decode([
       created,
-      added(call),
-      added(second, { output_index: 1 }),
-      input('{"b":', at('fc_2', 1)),
-      input('{"a":', at('fc_1', 0)),
-      input('2}', at('fc_2', 1)),
-      input('1}', at('fc_1', 0)),
-      ended({ ...second, arguments: '{"b":2}' }, { output_index: 1 }),
-      ended({ ...call, arguments: '{"a":1}' }),
+      itemAdded(call),
+      itemAdded(second, { output_index: 1 }),
+      argumentsDelta('{"b":', at('fc_2', 1)),
+      argumentsDelta('{"a":', at('fc_1', 0)),
+      argumentsDelta('2}', at('fc_2', 1)),
+      argumentsDelta('1}', at('fc_1', 0)),
+      itemDone({ ...second, arguments: '{"b":2}' }, { output_index: 1 }),
+      itemDone({ ...call, arguments: '{"a":1}' }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -132,10 +132,10 @@ describe('concurrent items', () => {
   test('complete arguments let the next call begin at once', () => {
     const payloads = [
       created,
-      added(call),
-      input('{"a":1}'),
-      added(second, { output_index: 1 }),
-      input('{"b":2}', at('fc_2', 1)),
+      itemAdded(call),
+      argumentsDelta('{"a":1}'),
+      itemAdded(second, { output_index: 1 }),
+      argumentsDelta('{"b":2}', at('fc_2', 1)),
       { type: 'response.function_call_arguments.done', ...at('fc_1', 0), arguments: '{"a":1}' },
     ]
     const expected = [
@@ -144,17 +144,17 @@ describe('concurrent items', () => {
     ]
     expect(soFar(payloads)).toEqual(expected)
     // Later pieces of the first call are too late.
-    const late = [input(' '), ended({ ...call, arguments: '{"a":1} ' }), completed()]
+    const late = [argumentsDelta(' '), itemDone({ ...call, arguments: '{"a":1} ' }), completed()]
     expect(blocksOf(decode([...payloads, ...late]))).toEqual(expected)
   })
 
   test('complete text lets the next message begin at once', () => {
     const payloads = [
       created,
-      added(message),
-      text('A'),
-      added({ ...message, id: 'msg_2' }, { output_index: 1 }),
-      text('X', at('msg_2', 1)),
+      itemAdded(message),
+      textDelta('A'),
+      itemAdded({ ...message, id: 'msg_2' }, { output_index: 1 }),
+      textDelta('X', at('msg_2', 1)),
     ]
     const done = { type: 'response.output_text.done', ...at('msg_1', 0), text: 'A' }
     expect(soFar(payloads)).toEqual([{ text: 'A' }])
@@ -162,7 +162,7 @@ describe('concurrent items', () => {
   })
 
   test('an unannounced item does not delay other items', () => {
-    expect(soFar([created, text('A', at('a', 0)), text('X', at('x', 1))])).toEqual([
+    expect(soFar([created, textDelta('A', at('a', 0)), textDelta('X', at('x', 1))])).toEqual([
       { text: 'A' },
       { text: 'X' },
     ])
@@ -172,14 +172,14 @@ describe('concurrent items', () => {
     const other = { ...message, id: 'msg_2' }
     const decoded = decode([
       created,
-      added(message),
-      added(other, { output_index: 1 }),
-      text('A', at('msg_1', 0)),
-      text('X', at('msg_2', 1)),
-      text('B', at('msg_1', 0)),
-      text('Y', at('msg_2', 1)),
-      ended({ ...saying('XY'), id: 'msg_2' }, { output_index: 1 }),
-      ended(saying('AB')),
+      itemAdded(message),
+      itemAdded(other, { output_index: 1 }),
+      textDelta('A', at('msg_1', 0)),
+      textDelta('X', at('msg_2', 1)),
+      textDelta('B', at('msg_1', 0)),
+      textDelta('Y', at('msg_2', 1)),
+      itemDone({ ...messageWith('XY'), id: 'msg_2' }, { output_index: 1 }),
+      itemDone(messageWith('AB')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'AB' }, { text: 'XY' }])
@@ -188,14 +188,14 @@ describe('concurrent items', () => {
   test('text that continues after it yielded is complete', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('Adding. ', at('msg_1', 0)),
-      added({ ...call }, { output_index: 1 }),
-      input('{"a":', at('fc_1', 1)),
-      text('Done.', at('msg_1', 0)),
-      input('1}', at('fc_1', 1)),
-      ended({ ...call, arguments: '{"a":1}' }, { output_index: 1 }),
-      ended(saying('Adding. Done. Bye.')),
+      itemAdded(message),
+      textDelta('Adding. ', at('msg_1', 0)),
+      itemAdded({ ...call }, { output_index: 1 }),
+      argumentsDelta('{"a":', at('fc_1', 1)),
+      textDelta('Done.', at('msg_1', 0)),
+      argumentsDelta('1}', at('fc_1', 1)),
+      itemDone({ ...call, arguments: '{"a":1}' }, { output_index: 1 }),
+      itemDone(messageWith('Adding. Done. Bye.')),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -213,13 +213,13 @@ describe('concurrent items', () => {
     }
     const decoded = decode([
       created,
-      added(reasoning),
+      itemAdded(reasoning),
       thought('Hm.'),
-      added(message, { output_index: 1 }),
-      text('Hi', at('msg_1', 1)),
-      ended(sealed),
-      text(' you', at('msg_1', 1)),
-      ended(saying('Hi you'), { output_index: 1 }),
+      itemAdded(message, { output_index: 1 }),
+      textDelta('Hi', at('msg_1', 1)),
+      itemDone(sealed),
+      textDelta(' you', at('msg_1', 1)),
+      itemDone(messageWith('Hi you'), { output_index: 1 }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -233,12 +233,12 @@ describe('concurrent items', () => {
   test('buffered events are released from the count', () => {
     const half = 'x'.repeat(5_000_000)
     const waiting = (place: number) => [
-      added({ ...message, id: `a_${place}` }, {}),
-      text('A', { item_id: `a_${place}` }),
-      added({ ...message, id: `b_${place}` }, {}),
-      text(half, { item_id: `b_${place}` }),
-      ended({ ...message, id: `a_${place}` }, {}),
-      ended({ ...message, id: `b_${place}` }, {}),
+      itemAdded({ ...message, id: `a_${place}` }, {}),
+      textDelta('A', { item_id: `a_${place}` }),
+      itemAdded({ ...message, id: `b_${place}` }, {}),
+      textDelta(half, { item_id: `b_${place}` }),
+      itemDone({ ...message, id: `a_${place}` }, {}),
+      itemDone({ ...message, id: `b_${place}` }, {}),
     ]
     const decoded = decode([created, ...waiting(1), ...waiting(2), completed()])
     expect(decoded.error).toBeNull()
@@ -249,10 +249,10 @@ describe('concurrent items', () => {
     const megabyte = 'x'.repeat(1_000_000)
     const decoded = decode([
       created,
-      added(message),
-      text('A'),
-      added({ ...message, id: 'msg_2' }, { output_index: 1 }),
-      ...Array.from({ length: 9 }, () => text(megabyte, at('msg_2', 1))),
+      itemAdded(message),
+      textDelta('A'),
+      itemAdded({ ...message, id: 'msg_2' }, { output_index: 1 }),
+      ...Array.from({ length: 9 }, () => textDelta(megabyte, at('msg_2', 1))),
       completed(),
     ])
     expect(decoded.error?.kind).toBe('upstream_invalid_answer')
@@ -261,7 +261,7 @@ describe('concurrent items', () => {
 
   test('the number of items is bounded', () => {
     const many = Array.from({ length: 5_000 }, (_, index) =>
-      added({ ...message, id: `msg_${index}` }, { output_index: index }),
+      itemAdded({ ...message, id: `msg_${index}` }, { output_index: index }),
     )
     expect(decode([created, ...many]).error?.kind).toBe('upstream_invalid_answer')
   })

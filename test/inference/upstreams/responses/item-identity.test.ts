@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksOf, decode } from './decoding.ts'
 import {
-  added,
+  argumentsDelta,
   call,
   completed,
   created,
-  ended,
-  input,
+  itemAdded,
+  itemDone,
   message,
+  messageWith,
   reasoning,
-  saying,
-  text,
+  textDelta,
   thought,
 } from './payloads.ts'
 
@@ -19,15 +19,15 @@ describe('names of items', () => {
     const at = (id: string, index: number) => ({ item_id: id, output_index: index })
     const decoded = decode([
       created,
-      added({ ...reasoning, id: 'a' }),
+      itemAdded({ ...reasoning, id: 'a' }),
       { type: 'response.reasoning_summary_text.delta', ...at('b', 0), delta: 'Hm.' },
-      ended({ ...reasoning, id: 'c', summary: [{ type: 'summary_text', text: 'Hm.' }] }),
-      added({ ...message, id: 'd' }, { output_index: 1 }),
-      text('Hel', at('e', 1)),
-      text('lo', at('f', 1)),
+      itemDone({ ...reasoning, id: 'c', summary: [{ type: 'summary_text', text: 'Hm.' }] }),
+      itemAdded({ ...message, id: 'd' }, { output_index: 1 }),
+      textDelta('Hel', at('e', 1)),
+      textDelta('lo', at('f', 1)),
       { type: 'response.output_text.done', ...at('g', 1), text: 'Hello' },
-      ended({ ...saying('Hello'), id: 'h' }, { output_index: 1 }),
-      completed([{ ...reasoning, id: 'i', summary: [{ text: 'Hm.' }] }, saying('Hello')]),
+      itemDone({ ...messageWith('Hello'), id: 'h' }, { output_index: 1 }),
+      completed([{ ...reasoning, id: 'i', summary: [{ text: 'Hm.' }] }, messageWith('Hello')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hello' }])
   })
@@ -35,13 +35,13 @@ describe('names of items', () => {
   test('an index is not needed with an id', () => {
     const decoded = decode([
       created,
-      added(message, {}),
-      text('Add', { item_id: 'msg_1' }),
-      text('ing', { item_id: 'msg_1' }),
-      added(call, {}),
-      input('{}', { item_id: 'fc_1' }),
-      ended(saying('Adding'), {}),
-      ended({ ...call, arguments: '{}' }, {}),
+      itemAdded(message, {}),
+      textDelta('Add', { item_id: 'msg_1' }),
+      textDelta('ing', { item_id: 'msg_1' }),
+      itemAdded(call, {}),
+      argumentsDelta('{}', { item_id: 'fc_1' }),
+      itemDone(messageWith('Adding'), {}),
+      itemDone({ ...call, arguments: '{}' }, {}),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -54,13 +54,13 @@ describe('names of items', () => {
     const nameless = { ...message, id: undefined }
     const decoded = decode([
       created,
-      added({ type: 'reasoning', summary: [] }, {}),
+      itemAdded({ type: 'reasoning', summary: [] }, {}),
       thought('Hm.', {}),
-      ended({ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'Hm.' }] }, {}),
-      added(nameless, {}),
-      text('Hi', {}),
-      ended({ ...saying('Hi'), id: undefined }, {}),
-      completed([saying('Hi')]),
+      itemDone({ type: 'reasoning', content: [{ type: 'reasoning_text', text: 'Hm.' }] }, {}),
+      itemAdded(nameless, {}),
+      textDelta('Hi', {}),
+      itemDone({ ...messageWith('Hi'), id: undefined }, {}),
+      completed([messageWith('Hi')]),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
   })
@@ -68,15 +68,15 @@ describe('names of items', () => {
   test('items that all have index 0 are kept apart', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One moment.'),
-      ended(saying('One moment.')),
-      added(call),
-      input('{"a":1}'),
-      ended({ ...call, arguments: '{"a":1}' }),
-      added({ ...call, id: 'fc_2', call_id: 'call_2' }),
-      input('{"a":2}', { item_id: 'fc_2', output_index: 0 }),
-      ended({ ...call, id: 'fc_2', call_id: 'call_2', arguments: '{"a":2}' }),
+      itemAdded(message),
+      textDelta('One moment.'),
+      itemDone(messageWith('One moment.')),
+      itemAdded(call),
+      argumentsDelta('{"a":1}'),
+      itemDone({ ...call, arguments: '{"a":1}' }),
+      itemAdded({ ...call, id: 'fc_2', call_id: 'call_2' }),
+      argumentsDelta('{"a":2}', { item_id: 'fc_2', output_index: 0 }),
+      itemDone({ ...call, id: 'fc_2', call_id: 'call_2', arguments: '{"a":2}' }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -90,12 +90,12 @@ describe('names of items', () => {
     const at = { item_id: 'item_0' }
     const decoded = decode([
       created,
-      added({ ...reasoning, id: 'item_0' }, {}),
+      itemAdded({ ...reasoning, id: 'item_0' }, {}),
       thought('Hm.', at),
-      ended({ ...reasoning, id: 'item_0' }, {}),
-      added({ ...message, id: 'item_0' }, {}),
-      text('Hi', at),
-      ended({ ...saying('Hi'), id: 'item_0' }, {}),
+      itemDone({ ...reasoning, id: 'item_0' }, {}),
+      itemAdded({ ...message, id: 'item_0' }, {}),
+      textDelta('Hi', at),
+      itemDone({ ...messageWith('Hi'), id: 'item_0' }, {}),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
@@ -103,30 +103,33 @@ describe('names of items', () => {
 
   test('items with the same id are kept apart, announced or not', () => {
     const at = { item_id: 'item_0' }
-    const first = { ...saying('One.'), id: 'item_0' }
-    const second = { ...saying('Two.'), id: 'item_0' }
+    const first = { ...messageWith('One.'), id: 'item_0' }
+    const second = { ...messageWith('Two.'), id: 'item_0' }
     const announced = decode([
       created,
-      added({ ...message, id: 'item_0' }, {}),
-      text('One.', at),
-      ended(first, {}),
-      added({ ...message, id: 'item_0' }, {}),
-      text('Two.', at),
-      ended(second, {}),
+      itemAdded({ ...message, id: 'item_0' }, {}),
+      textDelta('One.', at),
+      itemDone(first, {}),
+      itemAdded({ ...message, id: 'item_0' }, {}),
+      textDelta('Two.', at),
+      itemDone(second, {}),
       completed([first, second]),
     ])
     expect(blocksOf(announced)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
     const callOf = (id: string) => ({ ...call, id: 'item_0', call_id: id, arguments: '{"a":1}' })
     const calls = decode([
       created,
-      ...['call_1', 'call_2'].flatMap((id) => [added(callOf(id), {}), ended(callOf(id), {})]),
+      ...['call_1', 'call_2'].flatMap((id) => [
+        itemAdded(callOf(id), {}),
+        itemDone(callOf(id), {}),
+      ]),
       completed(),
     ])
     expect(blocksOf(calls)).toEqual([
       { call: 'add', id: 'call_1', input: '{"a":1}' },
       { call: 'add', id: 'call_2', input: '{"a":1}' },
     ])
-    const unannounced = decode([created, thought('Hm.', at), text('Hi', at), completed()])
+    const unannounced = decode([created, thought('Hm.', at), textDelta('Hi', at), completed()])
     expect(blocksOf(unannounced)).toEqual([{ reasoning: ['Hm.'] }, { text: 'Hi' }])
   })
 
@@ -134,9 +137,9 @@ describe('names of items', () => {
     const at = { item_id: 'other', output_index: 3 }
     const decoded = decode([
       created,
-      added(message, {}),
-      text('Hi', at),
-      ended(saying('Hi'), {}),
+      itemAdded(message, {}),
+      textDelta('Hi', at),
+      itemDone(messageWith('Hi'), {}),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hi' }])
@@ -145,9 +148,9 @@ describe('names of items', () => {
   test('an unknown index is a new item', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('One.', { output_index: 0 }),
-      text('Two.', { output_index: 1 }),
+      itemAdded(message),
+      textDelta('One.', { output_index: 0 }),
+      textDelta('Two.', { output_index: 1 }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
@@ -157,11 +160,11 @@ describe('names of items', () => {
     const other = { ...call, id: undefined, call_id: 'call_2', arguments: '{"b":2}' }
     const decoded = decode([
       created,
-      added(call),
-      input('{"a":'),
-      ended(other, {}),
-      input('1}'),
-      ended({ ...call, arguments: '{"a":1}' }),
+      itemAdded(call),
+      argumentsDelta('{"a":'),
+      itemDone(other, {}),
+      argumentsDelta('1}'),
+      itemDone({ ...call, arguments: '{"a":1}' }),
       completed(),
     ])
     expect(blocksOf(decoded)).toEqual([
@@ -171,21 +174,21 @@ describe('names of items', () => {
   })
 
   test('items of the final event are matched by id, else by index', () => {
-    const first = { ...saying('One.'), id: 'msg_1' }
-    const second = { ...saying('Two.'), id: 'msg_2' }
+    const first = { ...messageWith('One.'), id: 'msg_1' }
+    const second = { ...messageWith('Two.'), id: 'msg_2' }
     const byId = decode([
       created,
-      added(message, {}),
-      text('On', { item_id: 'msg_1' }),
-      added({ ...message, id: 'msg_2' }, {}),
-      text('Tw', { item_id: 'msg_2' }),
+      itemAdded(message, {}),
+      textDelta('On', { item_id: 'msg_1' }),
+      itemAdded({ ...message, id: 'msg_2' }, {}),
+      textDelta('Tw', { item_id: 'msg_2' }),
       completed([second, first]),
     ])
     expect(blocksOf(byId)).toEqual([{ text: 'One.' }, { text: 'Two.' }])
     const byPlace = decode([
       created,
-      added(message, { output_index: 1 }),
-      text('Tw', { output_index: 1 }),
+      itemAdded(message, { output_index: 1 }),
+      textDelta('Tw', { output_index: 1 }),
       completed([
         { ...first, id: 'x' },
         { ...second, id: 'y' },
@@ -197,11 +200,11 @@ describe('names of items', () => {
   test('the final event may use other ids than the stream', () => {
     const decoded = decode([
       created,
-      added(message),
-      text('Hel'),
+      itemAdded(message),
+      textDelta('Hel'),
       completed([
         { ...reasoning, id: 'rs_x' },
-        { ...saying('Hello'), id: 'msg_x' },
+        { ...messageWith('Hello'), id: 'msg_x' },
       ]),
     ])
     expect(blocksOf(decoded)).toEqual([{ text: 'Hello' }])

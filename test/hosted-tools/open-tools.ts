@@ -46,9 +46,9 @@ type Toolbox = ReturnType<typeof toolbox>
 export async function openBody(box: Toolbox, body: object, groups: readonly string[] = []) {
   const { hosted, request } = parse(body)
   const caller = { userId: '01a1ff5c-90a1-8723-840a-77023c0ccf4d', groups }
-  const opened = await box.open(hosted, { caller, tools: request.tools })
-  if (opened === null) throw new Error('the body asks for no hosted tool')
-  return { opened, toolChoice: request.toolChoice }
+  const hostedTools = await box.open(hosted, { caller, tools: request.tools })
+  if (hostedTools === null) throw new Error('the body asks for no hosted tool')
+  return { hostedTools, toolChoice: request.toolChoice }
 }
 
 /** One server by its label, without approvals. */
@@ -63,13 +63,13 @@ export async function runOpening({ opening }: HostedTools) {
 }
 
 export async function callTool(
-  opened: HostedTools,
+  hostedTools: HostedTools,
   name: string,
   args: object | string = {},
 ): Promise<HostedOutcome> {
-  const call = opened.call(name)
+  const call = hostedTools.call(name)
   if (call === null) throw new Error(`there is no tool ${name}`)
   return call.run(typeof args === 'string' ? args : JSON.stringify(args), signal)
 }
 
-export const names = (opened: HostedTools) => opened.definitions().map(({ name }) => name)
+export const names = (hostedTools: HostedTools) => hostedTools.definitions().map(({ name }) => name)

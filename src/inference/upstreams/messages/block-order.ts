@@ -1,10 +1,10 @@
+import { invalidResponse } from '#inference/decode-errors.ts'
 import type { RelayFrame } from '#inference/events.ts'
+import { readString } from '#inference/upstream-fields.ts'
 import { newId } from '#lib/id.ts'
 import { asRecord, isRecord, type JsonObject, withoutNulls } from '#lib/json.ts'
-import { invalidResponse } from '../shared/errors.ts'
-import { readString } from '../shared/read.ts'
 import { type Frame, frameOf } from './relay.ts'
-import { splitBlock } from './whole.ts'
+import { splitBlock } from './whole-message.ts'
 import { blockOfDelta, isToolUse, legalCallId } from './wire.ts'
 
 /**

@@ -2,21 +2,21 @@ import { expect, test } from 'bun:test'
 import { parseJson } from '#lib/json.ts'
 import { createDice } from '#test/support/dice.ts'
 import {
-  begun,
-  called,
+  blockDelta,
+  blockStart,
+  blockStop,
   type Decoded,
   decode,
-  ended,
-  grown,
-  input,
-  opened,
-  over,
+  emptyText,
+  emptyThinking,
+  inputDelta,
+  messageDelta,
+  messageStart,
+  messageStop,
   signature,
-  stopped,
   text,
-  textShell,
-  thinkingShell,
-  thought,
+  thinkingDelta,
+  toolUse,
 } from './decoding.ts'
 
 const words = ['a', ' b', '"', '\\', '\n\n', '', 'ž', '\u2028', '{"text":"c"}']
@@ -29,31 +29,34 @@ function drawStream(dice: ReturnType<typeof createDice>): object[] {
   const drawn = Array.from({ length: 40 }, (_, number) => {
     switch (dice.upTo(24)) {
       case 0:
-        return stopped(somewhere())
+        return blockStop(somewhere())
       case 1:
         block += 1
-        return opened(textShell, block)
+        return blockStart(emptyText, block)
       case 2:
-        return opened(thinkingShell, somewhere())
+        return blockStart(emptyThinking, somewhere())
       case 3:
-        return thought(word(), somewhere())
+        return thinkingDelta(word(), somewhere())
       case 4:
         return signature(word(), block)
       case 5:
-        return opened(called(`toolu_${number}`, 'look'), dice.upTo(2) === 0 ? block : block + 1)
+        return blockStart(
+          toolUse(`toolu_${number}`, 'look'),
+          dice.upTo(2) === 0 ? block : block + 1,
+        )
       case 6:
-        return input(word(), somewhere())
+        return inputDelta(word(), somewhere())
       case 7:
         return { type: 'ping' }
       case 8:
-        return grown({ type: 'text_delta', text: word(), more: 1 }, block)
+        return blockDelta({ type: 'text_delta', text: word(), more: 1 }, block)
       case 9:
         return text(word(), somewhere())
       default:
         return text(word(), block)
     }
   })
-  return [begun, ...drawn, ...(dice.upTo(9) === 0 ? [] : [ended(), over])]
+  return [messageStart, ...drawn, ...(dice.upTo(9) === 0 ? [] : [messageDelta(), messageStop])]
 }
 
 function told({ events, frames, error }: Decoded) {
@@ -76,12 +79,18 @@ test('similar messages decode as they do individually', () => {
 
 test('text for an ended block is not added to the open one', () => {
   const blocks = Array.from({ length: 20 }, (_, index) => index).flatMap((index) => [
-    opened(textShell, index),
+    blockStart(emptyText, index),
     text('a', index),
     text('b', index),
-    stopped(index),
+    blockStop(index),
   ])
   for (let index = 0; index < 20; index++) {
-    expectAlike([begun, ...blocks.slice(0, -1), text('c', index), ended(), over])
+    expectAlike([
+      messageStart,
+      ...blocks.slice(0, -1),
+      text('c', index),
+      messageDelta(),
+      messageStop,
+    ])
   }
 })
