@@ -1,5 +1,5 @@
 import type { Transaction } from '#jobs/jobs.ts'
-import { cleanPage, deleteFileRows } from './file-store.ts'
+import { cleanPage, deleteFileRows } from './cleanup-store.ts'
 import { lockUsage } from './routing-store.ts'
 import type { StepDeps } from './steps.ts'
 import {

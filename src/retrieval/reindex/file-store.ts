@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import { fileIndex } from '#db/schema/retrieval.ts'
 import type { Transaction } from '#jobs/jobs.ts'
 import type { PageRequest } from '#retrieval/collections/collections.ts'
-import { deleteUnusedChunks, lockFiles } from '#retrieval/collections/member-store.ts'
+import { lockFiles } from '#retrieval/collections/member-store.ts'
 import { keysetPage } from '#retrieval/collections/store.ts'
 import { instant, uuidArray } from '#retrieval/sql-store.ts'
 import { type Counters, type FailedFile, isBackward } from './reindex.ts'
@@ -33,7 +33,7 @@ const resetToPending = sql`state = 'pending', stage = 'waiting', attempts = 0, e
 /** A position in the files of one collection, in the order of their ids. */
 export type FileCursor = { readonly collectionId: string; readonly after: string | null }
 
-const minFileId = '00000000-0000-0000-0000-000000000000'
+export const minFileId = '00000000-0000-0000-0000-000000000000'
 
 /** Adds the next files of a collection to the target; returns the next position, null at the end. */
 export async function enqueuePage(
@@ -281,33 +281,4 @@ function membersWithBothIndexes({ sourceIndexId, targetIndexId }: ReindexState):
 function isCurrent(table: 'source' | 'target'): SQL {
   const name = sql.raw(table)
   return sql`coalesce(${name}.state = 'done' and ${name}.sha256 = file.sha256, false)`
-}
-
-/** Deletes rows of an unused index; tells whether there may be more. */
-export async function deleteFileRows(
-  transaction: Transaction,
-  indexId: number,
-  rowsMax: number,
-): Promise<boolean> {
-  const rows = await transaction.execute(sql`
-    delete from ${fileIndex} where index_id = ${indexId} and file_id in (
-      select file_id from ${fileIndex} where index_id = ${indexId} limit ${rowsMax})
-    returning 1`)
-  return rows.length === rowsMax
-}
-
-/** Deletes the chunks that no collection needs from a page of files; returns the next position. */
-export async function cleanPage(
-  transaction: Transaction,
-  indexId: number,
-  { after, filesMax }: { after: string | null; filesMax: number },
-): Promise<string | null> {
-  const rows = await transaction.execute<{ id: string }>(sql`
-    select file_id as id from ${fileIndex}
-    where index_id = ${indexId} and file_id > ${after ?? minFileId}::uuid
-    order by file_id limit ${filesMax}`)
-  const fileIds = rows.map(({ id }) => id)
-  await lockFiles(transaction, fileIds)
-  await deleteUnusedChunks(transaction, fileIds)
-  return fileIds.at(-1) ?? null
 }
