@@ -1,6 +1,6 @@
 import { flag, section } from './keys.ts'
 
-/** The keys about the documentation. */
+/** The keys of the documentation. */
 export const docsKeys = {
   docs: section('API documentation: /docs, /scalar and /openapi.json.', {
     enabled: flag('Whether the documentation is served.', true),

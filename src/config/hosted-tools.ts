@@ -20,7 +20,7 @@ const mcpServerEntry = entry('A remote MCP server that callers may use as a tool
   }),
 })
 
-/** The keys about remote MCP servers. */
+/** The keys of remote MCP servers. */
 export const mcpKeys = {
   mcpServer: Type.Array(mcpServerEntry, {
     description: 'Remote MCP servers that callers may use by label or URL.',
@@ -56,7 +56,7 @@ export const mcpKeys = {
   }),
 }
 
-/** Of the section `limits`. */
+/** Part of the section `limits`. */
 export const hostedToolLimits = {
   hostedCallsMax: whole(
     'Maximum calls of hosted tools per response, even if the request allows more.',

@@ -1,13 +1,13 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 
-/** How one key is written down. Units are the last word of a name. */
-type KeyNotes = { env?: string; secret?: true }
+/** Builders of keys. The unit is the last word of a name. */
+type KeyOptions = { env?: string; secret?: true }
 
-export const text = (description: string, notes: KeyNotes & { default?: string } = {}) =>
-  Type.String({ minLength: 1, description, ...notes })
+export const text = (description: string, options: KeyOptions & { default?: string } = {}) =>
+  Type.String({ minLength: 1, description, ...options })
 export const whole = (
   description: string,
-  options: KeyNotes & { default: number; minimum: number; maximum?: number },
+  options: KeyOptions & { default: number; minimum: number; maximum?: number },
 ) => Type.Integer({ description, ...options })
 export const flag = (description: string, value: boolean) =>
   Type.Boolean({ description, default: value })

@@ -2,10 +2,10 @@ import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { flag, section, text, whole } from './keys.ts'
 
-/** The upstream of the models that run on this machine, where no entry gives it another name. */
+/** The default name of the upstream of local models. */
 export const localUpstreamName = 'local'
 
-/** The keys about installed models that run on this machine. */
+/** The keys of local models. */
 export const llamaKeys = {
   llama: section(
     'Installed GGUF models, run on this machine with llama.cpp. Each worker loads its own.',
@@ -72,7 +72,7 @@ export const llamaKeys = {
   ),
 }
 
-/** Where node-llama-cpp is installed, or is to be. Absolute, because its processes run elsewhere. */
+/** The folder of node-llama-cpp; absolute, because its processes have another working directory. */
 export function llamaFolder(config: { data: string; llama: { packageFolder?: string } }): string {
   return resolve(config.llama.packageFolder ?? join(config.data, 'llama'))
 }

@@ -3,12 +3,12 @@ import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
 import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { contradictions } from './contradictions.ts'
+import { configFaults } from './faults.ts'
 import { type Config, type ConfigSource, configSchema } from './schema.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Everything that is wrong with a configuration, one line a key. */
+/** Every fault of a configuration, one line per key. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
@@ -19,31 +19,31 @@ export class ConfigError extends Error {
   }
 }
 
-/** What a feature requires of its keys beyond their schema; yields one line for each fault. */
+/** Rules of a feature for its keys beyond their schema; yields one line per fault. */
 export type ConfigCheck = (config: Config) => Iterable<string>
 
-/** The configuration of this process; the only place that reads its environment. */
+/** The configuration of this process. Only this file reads the environment. */
 export function loadConfigFromProcess(checks: readonly ConfigCheck[]): Config {
   return loadConfig(process.env, checks)
 }
 
-/** The environment of this process with more in it, for a child. */
+/** The environment of this process with additions, for a child process. */
 export function childEnvironment(added: Record<string, string>): Environment {
   return { ...process.env, ...added }
 }
 
-/** What a program of an operator finds in its environment: nothing that configures this process. */
+/** The environment of an operator's program, without the configuration of this process. */
 export function programEnvironment(): Environment {
   return { PATH: process.env['PATH'] }
 }
 
-/** The same for a program of ours that computes: with the ways to libraries and to devices. */
+/** The same for our own compute processes, with the paths of libraries and devices. */
 export function computeEnvironment(): Environment {
   const names = ['PATH', 'HOME', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'SystemRoot']
   return Object.fromEntries(names.map((name) => [name, process.env[name]]))
 }
 
-/** File and environment, checked; throws one `ConfigError` that names every bad key. */
+/** Loads and validates file and environment; throws one `ConfigError` with every fault. */
 export function loadConfig(environment: Environment, checks: readonly ConfigCheck[] = []): Config {
   const faults: string[] = []
   const values = readFile(environment, faults)
@@ -53,26 +53,26 @@ export function loadConfig(environment: Environment, checks: readonly ConfigChec
   overlayEngine(values, environment)
   const config = Value.Default(configSchema, values)
   faults.push(...schemaFaults(config))
-  // Keys of the right type are held against one another even where others are wrong.
+  // Rules between valid keys are checked even if other keys are invalid.
   const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
   const usable: Config = { ...checked, sources }
   readKeyVariables(usable, environment, faults)
-  faults.push(...contradictions(usable), ...checks.flatMap((check) => [...check(usable)]))
+  faults.push(...configFaults(usable), ...checks.flatMap((check) => [...check(usable)]))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
   return deepFreeze(usable)
 }
 
-/** A copy that may be shown: every secret that is set reads "[redacted]". */
+/** A copy for display, with secrets replaced by "[redacted]". */
 export function redactConfig({ sources: _, ...values }: Config): unknown {
   return redactBy(configSchema, values)
 }
 
-/** The configuration as the file would spell it. */
-export function spellAsFile(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(spellAsFile)
+/** With the snake_case keys of the file. */
+export function toFileKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toFileKeys)
   if (!isRecord(value)) return value
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [toSnake(key), spellAsFile(item)]),
+    Object.entries(value).map(([key, item]) => [toSnake(key), toFileKeys(item)]),
   )
 }
 
@@ -80,20 +80,20 @@ function readFile(environment: Environment, faults: string[]): JsonObject {
   const named = environment['SLUICE_CONFIG']
   const path = named ?? './sluice.toml'
   if (!existsSync(path)) {
-    if (named !== undefined) faults.push(`SLUICE_CONFIG names a file that does not exist: ${path}`)
+    if (named !== undefined) faults.push(`SLUICE_CONFIG: no such file: ${path}`)
     return {}
   }
   try {
     const parsed: unknown = Bun.TOML.parse(readFileSync(path, 'utf8'))
-    const spelled = fromFile(configSchema, parsed)
-    return isRecord(spelled) ? spelled : {}
+    const values = fromFile(configSchema, parsed)
+    return isRecord(values) ? values : {}
   } catch (error) {
-    faults.push(`${path} is not readable TOML: ${error instanceof Error ? error.message : error}`)
+    faults.push(`${path} is not valid TOML: ${error instanceof Error ? error.message : error}`)
     return {}
   }
 }
 
-/** snake_case keys of the file → camelCase, where the schema names them; maps keep their keys. */
+/** Converts snake_case keys of the file to camelCase if the schema names them; keys of maps stay. */
 function fromFile(schema: TSchema, value: unknown): unknown {
   if (schema['type'] === 'array' && Array.isArray(value)) {
     return value.map((item) => fromFile(schema['items'], item))
@@ -108,7 +108,7 @@ function fromFile(schema: TSchema, value: unknown): unknown {
   )
 }
 
-/** Notes where each key that has one value got it from. */
+/** Applies environment variables and records the source of each key. */
 function overlayEnvironment(
   schema: TObject,
   context: {
@@ -139,7 +139,7 @@ function overlayEnvironment(
   }
 }
 
-/** A whole number where the key wants one; anything else stays text and fails the check. */
+/** Converts integers; any other text fails validation. */
 function fromText(schema: TSchema, text: string): unknown {
   return schema['type'] === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text
 }
@@ -163,7 +163,7 @@ function overlayEngine(values: JsonObject, environment: Environment): void {
   const kind = environment['SLUICE_STT_ENGINE']
   if (!place && !kind) return
   const listed = Array.isArray(values['engine']) ? values['engine'] : []
-  // The place of a program is its command line.
+  // For a program the URL is its command line.
   const where = kind === 'exec' ? { command: place?.split(/ +/) ?? [] } : { url: place }
   values['engine'] = [...listed, { name: 'default', kind: kind || 'openai-realtime', ...where }]
 }
@@ -176,7 +176,7 @@ function schemaFaults(config: unknown): string[] {
     const source = typeof env === 'string' ? ` (${env})` : ''
     faults.push(
       error.type === ValueErrorType.ObjectAdditionalProperties
-        ? `${name}: there is no such key`
+        ? `${name}: unknown key`
         : `${name}${source}: ${faultOf(error.schema, error.message)} ${description ?? ''}`.trimEnd(),
     )
   }

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { section, text } from './keys.ts'
 
-/** The keys about figures for monitoring. */
+/** The keys of metrics. */
 export const metricsKeys = {
   metrics: section('Prometheus metrics on /metrics.', {
     token: Type.Optional(

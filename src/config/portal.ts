@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { isRecord } from '#lib/json.ts'
 import { flag, section, text } from './keys.ts'
 
-/** The keys about how the portal looks and speaks. */
+/** The keys of branding and translations. */
 export const portalKeys = {
   branding: section('Appearance of the web interface.', {
     enforceContrast: flag('Whether themes with insufficient contrast are rejected.', false),
@@ -21,14 +21,14 @@ export const portalKeys = {
   }),
 }
 
-/** What the schema cannot say of these keys. */
+/** Rules of these keys beyond the schema. */
 export function* portalFaults({
   translations,
 }: {
   translations: { languages: string[]; catalogue?: string }
 }): Generator<string> {
   for (const [at, tag] of translations.languages.entries()) {
-    if (!isLanguageTag(tag)) yield `translations.languages.${at}: "${tag}" is no language tag.`
+    if (!isLanguageTag(tag)) yield `translations.languages.${at}: "${tag}" is not a language tag.`
   }
   if (translations.catalogue === undefined) return
   try {
@@ -42,11 +42,11 @@ export function* portalFaults({
 export type CatalogueTexts = Readonly<Record<string, NamespaceTexts>>
 type NamespaceTexts = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** Throws an error whose message is a sentence for the operator. */
+/** Throws an error with a message for the operator. */
 export function readCatalogueFile(path: string): CatalogueTexts {
   const texts: unknown = JSON.parse(readFileSync(path, 'utf8'))
   if (!isTree(texts, isNamespaces)) {
-    throw new Error(`${path} must hold texts as language → namespace → key → text.`)
+    throw new Error(`${path} must contain texts as language → namespace → key → text.`)
   }
   return texts
 }

@@ -1,9 +1,9 @@
-import { ConfigError, loadConfigFromProcess, redactConfig, spellAsFile } from './load.ts'
+import { ConfigError, loadConfigFromProcess, redactConfig, toFileKeys } from './load.ts'
 
 // `bun run config`: the effective configuration, without its secrets.
 try {
   process.stdout.write(
-    `${JSON.stringify(spellAsFile(redactConfig(loadConfigFromProcess([]))), null, 2)}\n`,
+    `${JSON.stringify(toFileKeys(redactConfig(loadConfigFromProcess([]))), null, 2)}\n`,
   )
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { section, whole } from './keys.ts'
 
-/** The keys about the state of responses, and about the ways to reach them. */
+/** The keys of stored responses and WebSockets. */
 export const responsesKeys = {
   responses: section('Stored responses, their streams and background work.', {
     ttlS: whole('How long a response is kept after it, or its latest follow-up, was created.', {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { section, text, whole } from './keys.ts'
 
-/** The keys about files and what is found in them. */
+/** The keys of files and retrieval. */
 export const retrievalKeys = {
   files: section('Files and folders.', {
     bytesMax: whole('Maximum file size.', {

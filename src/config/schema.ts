@@ -20,9 +20,9 @@ export const permissionNames = [
 ] as const
 
 /**
- * Every configuration key: its type, default, unit (the last word of its name) and meaning. The
- * file spells keys in snake_case (`heartbeat_ms`), the code in camelCase. A key with `env` can be
- * set by that environment variable, which wins over the file. A `secret` is never printed.
+ * Every configuration key with type, default, unit (the last word of its name) and description. The
+ * file has snake_case keys (`heartbeat_ms`), the code camelCase. A key with `env` can be set by that
+ * environment variable, which takes precedence over the file. A `secret` is never printed.
  */
 export const configSchema = Type.Object(
   {
@@ -260,13 +260,13 @@ export const configSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What gave a key its value; a key that has its default is given by nothing. */
+/** The source of a key that does not have its default value. */
 export type ConfigSource =
   | { readonly kind: 'file' }
   | { readonly kind: 'environment'; readonly variable: string }
 
 export type Config = Static<typeof configSchema> & {
-  /** By key, spelled as in the file: `retrieval.rerank_top_n`. */
+  /** By key of the file: `retrieval.rerank_top_n`. */
   readonly sources: Readonly<Record<string, ConfigSource>>
 }
 export type ModelConfig = Config['model'][number]

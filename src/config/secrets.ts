@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { isRecord } from '#lib/json.ts'
 import { type Config, configSchema } from './schema.ts'
 
-/** The values of a configuration that may never be shown. */
+/** The secret values of a configuration. */
 export function secretsOf(config: Config): string[] {
   return collect(configSchema, config)
 }

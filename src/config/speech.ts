@@ -55,7 +55,7 @@ const engineEntry = entry('A speech engine.', {
   }),
 })
 
-/** The keys about speech. */
+/** The keys of speech. */
 export const speechKeys = {
   engine: Type.Array(engineEntry, {
     description:

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { section, whole } from './keys.ts'
 
-/** The keys about counting input tokens without a model. */
+/** The keys of token counting. */
 export const tokensKeys = {
   tokens: section('Counting input tokens.', {
     tokenizer: Type.Union([Type.Literal('o200k'), Type.Literal('none')], {

@@ -1,4 +1,4 @@
-/** A program: `bun run doctor` looks whether everything that the server needs is there and works. */
+/** `bun run doctor` checks that every dependency is reachable and configured. */
 
 import { parseArgs } from 'node:util'
 import { clock } from '#clock.ts'
@@ -14,7 +14,6 @@ import { examine } from './examine.ts'
 import { type Finding, fail, ok } from './finding.ts'
 import { type Report, renderJson, renderReport, reportOf } from './report.ts'
 
-/** Nothing is sent twice here, and lists of models are short. */
 const transportLimits = {
   idleMs: 1,
   idleSocketsPerOriginMax: 1,
@@ -44,13 +43,17 @@ async function diagnose(): Promise<Report> {
     return reportOf(findings, secretsOf(config))
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    // Without a configuration nothing else can be looked at.
+    // The other checks need a configuration.
     return reportOf([bunFinding(), ...error.faults.map(faultFinding)], [])
   }
 }
 
 function faultFinding(fault: string): Finding {
-  return fail('configuration', fault, 'Correct this key; "bun run config" shows what holds.')
+  return fail(
+    'configuration',
+    fault,
+    'Correct this key; "bun run config" prints the effective configuration.',
+  )
 }
 
 async function examineWorld(config: Config): Promise<readonly Finding[]> {

@@ -8,10 +8,10 @@ import { storage } from './checks/storage.ts'
 import { tokens } from './checks/tokens.ts'
 import { upstreams } from './checks/upstreams.ts'
 import { type Finding, fail } from './finding.ts'
-import { reasonOf } from './words.ts'
+import { reasonOf } from './format.ts'
 import type { CheckGroup, World } from './world.ts'
 
-/** In the order in which they are told. */
+/** In the order of the report. */
 const groups: readonly CheckGroup[] = [
   machine,
   listening,
@@ -23,7 +23,7 @@ const groups: readonly CheckGroup[] = [
   engines,
 ]
 
-/** All checks, side by side; none of them can fail as a whole. */
+/** Runs all checks concurrently. A failing check becomes a finding. */
 export async function examine(world: World): Promise<readonly Finding[]> {
   const found = await Promise.all(groups.map((group) => runGroup(group, world)))
   return found.flat()
@@ -34,10 +34,16 @@ async function runGroup(group: CheckGroup, world: World): Promise<readonly Findi
   const stop = new AbortController()
   try {
     return await withTimeLimit(group.check(world, stop.signal), limitMs, () => {
-      return new Error(`it takes longer than ${limitMs} ms`)
+      return new Error(`no result within ${limitMs} ms`)
     })
   } catch (error) {
-    return [fail(group.name, reasonOf(error), 'Look whether this machine or what is asked hangs.')]
+    return [
+      fail(
+        group.name,
+        reasonOf(error),
+        'Check whether this machine or the checked service is overloaded.',
+      ),
+    ]
   } finally {
     stop.abort()
   }

@@ -1,14 +1,14 @@
-/** What one check has found, in words for the operator. */
+/** The result of one check, for the operator. */
 export type Finding = {
   readonly verdict: Verdict
-  /** What was looked at: `database`, `upstream "local"`. */
+  /** The checked object: `database`, `upstream "local"`. */
   readonly check: string
   readonly told: string
-  /** What to do about it; null where there is nothing to do. */
+  /** The remedy; null if none is needed. */
   readonly advice: string | null
 }
 
-/** `skip`: it could not be looked at, or is not in use. */
+/** `skip`: not checked or not in use. */
 export type Verdict = 'ok' | 'warn' | 'fail' | 'skip'
 
 export function ok(check: string, told: string): Finding {

@@ -3,19 +3,19 @@ import type { Finding, Verdict } from './finding.ts'
 /** Findings as text and as JSON. */
 
 export type Report = {
-  /** Whether nothing failed. */
+  /** True if no check failed. */
   readonly ok: boolean
   readonly counts: Readonly<Record<Verdict, number>>
   readonly findings: readonly Finding[]
 }
 
 const hidden = '[redacted]'
-/** Shorter values are words that may stand in any sentence. */
+/** Shorter values may be ordinary words. */
 const secretCharsMin = 6
 const verdictColumns = 6
 const checkColumnsMax = 28
 
-/** Whatever a server quotes, no secret of the configuration is told. */
+/** Removes the secrets of the configuration, which servers may quote. */
 export function reportOf(findings: readonly Finding[], secrets: readonly string[]): Report {
   const clean = (text: string) => withoutSecrets(text, secrets)
   const told = findings.map(({ verdict, check, told, advice }) => ({
@@ -29,7 +29,7 @@ export function reportOf(findings: readonly Finding[], secrets: readonly string[
   return { ok: counts.fail === 0, counts, findings: told }
 }
 
-/** One line for each finding, what to do about it below, and the counts at the end. */
+/** One line per finding, the remedy below it, and the counts at the end. */
 export function renderReport({ findings, counts }: Report): string {
   const width = Math.min(checkColumnsMax, Math.max(...findings.map(({ check }) => check.length)))
   const indent = ' '.repeat(verdictColumns + width + 2)
@@ -45,7 +45,7 @@ export function renderJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`
 }
 
-/** The longest first, since one may be a part of another. */
+/** The longest first, because one may contain another. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter(({ length }) => length >= secretCharsMin)

@@ -4,23 +4,23 @@ import type { Transport } from '#inference/transport.ts'
 import type { Log } from '#telemetry/log.ts'
 import type { Finding } from './finding.ts'
 
-/** What the checks look at, and by what means. */
+/** The inputs of the checks. */
 export type World = {
   readonly config: Config
-  /** What programs of the operator find in theirs. */
+  /** The environment of the operator's programs. */
   readonly environment: Environment
   readonly transport: Transport
   readonly fetch: typeof fetch
-  /** Findings are told by themselves, so this one is quiet. */
+  /** Discards everything; results are findings. */
   readonly log: Log
   readonly now: () => Date
 }
 
-/** Checks that build on one another; groups run side by side. */
+/** A sequence of checks; groups run concurrently. */
 export type CheckGroup = {
-  /** For the finding that it took too long. */
+  /** For the finding after a timeout. */
   readonly name: string
   readonly limitMs: (world: World) => number
-  /** What it throws is a finding as well. */
+  /** An error becomes a finding. */
   readonly check: (world: World, signal: AbortSignal) => Promise<readonly Finding[]>
 }

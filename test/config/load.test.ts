@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigError, loadConfig, redactConfig, spellAsFile } from '#config/load.ts'
+import { ConfigError, loadConfig, redactConfig, toFileKeys } from '#config/load.ts'
 import { configSchema } from '#config/schema.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
@@ -169,7 +169,7 @@ test('the printed configuration has no secret in it', () => {
     SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
     SLUICE_UPSTREAM_KEY: 's3cret-key',
   })
-  const printed = JSON.stringify(spellAsFile(redactConfig(config)))
+  const printed = JSON.stringify(toFileKeys(redactConfig(config)))
   expect(printed).not.toContain('s3cret')
   expect(printed).toContain('"database_url":"[redacted]"')
   expect(printed).toContain('"heartbeat_ms":15000')

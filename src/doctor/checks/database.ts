@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { findLockHolder } from '#db/data-folder.ts'
 import { type DatabaseFacts, hasCluster, inspectDatabase } from '#db/inspect.ts'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
-import { placeOf, reasonOf } from '#doctor/words.ts'
+import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import { clockFinding } from './clock.ts'
 
@@ -10,7 +10,7 @@ const name = 'database'
 const minVectors = '0.8.0'
 const advisedVectors = '0.8.4'
 
-/** The database, which is looked at and not changed. */
+/** The database; it is inspected and not changed. */
 export const database: CheckGroup = {
   name,
   limitMs: () => 30_000,
@@ -22,16 +22,16 @@ export const database: CheckGroup = {
 
 async function embedded(world: World): Promise<readonly Finding[]> {
   const folder = world.config.data
-  if (!existsSync(folder)) return [notMadeYet]
+  if (!existsSync(folder)) return [notCreatedYet]
   const holder = findLockHolder(folder)
   if (holder !== null) {
     const who = holder.pid === null ? 'Another process' : `Process ${holder.pid}`
-    const told = `${who} uses the embedded database, which is what a running server does; it is not opened twice`
+    const told = `${who} uses the embedded database, as a running server does, so it is not opened`
     return [ok(`${name} lock`, told)]
   }
   const free = ok(`${name} lock`, 'no server uses the embedded database')
-  if (!hasCluster(folder)) return [free, notMadeYet]
-  const facts = await look(world, `Make room, or restore ${folder} from a copy.`)
+  if (!hasCluster(folder)) return [free, notCreatedYet]
+  const facts = await inspect(world, `Free disk space, or restore ${folder} from a backup.`)
   if (!isFacts(facts)) return [free, facts]
   return [
     free,
@@ -41,12 +41,12 @@ async function embedded(world: World): Promise<readonly Finding[]> {
   ]
 }
 
-const notMadeYet = ok(name, 'embedded; the first start makes it')
+const notCreatedYet = ok(name, 'embedded; created at the first start')
 
 async function server(world: World, url: string): Promise<readonly Finding[]> {
-  const facts = await look(
+  const facts = await inspect(
     world,
-    'Start PostgreSQL, open the way to it, or correct DATABASE_URL (host, user, password, database).',
+    'Start PostgreSQL, allow the connection, or correct DATABASE_URL (host, user, password, database).',
   )
   if (!isFacts(facts)) return [facts]
   return [
@@ -58,7 +58,10 @@ async function server(world: World, url: string): Promise<readonly Finding[]> {
   ]
 }
 
-async function look({ config, log, now }: World, advice: string): Promise<DatabaseFacts | Finding> {
+async function inspect(
+  { config, log, now }: World,
+  advice: string,
+): Promise<DatabaseFacts | Finding> {
   const { databaseUrl, data } = config
   try {
     return await inspectDatabase({ databaseUrl, dataFolder: data, log, now })
@@ -77,15 +80,15 @@ function migrationsFinding({ migrations }: DatabaseFacts): Finding {
   if (unknown > 0) {
     return fail(
       check,
-      `a newer version of this program has changed the database (${unknown} migrations are not known here)`,
-      'Start that version instead, or restore a copy of the database from before.',
+      `a newer version migrated the database (${unknown} unknown migrations)`,
+      'Start that version, or restore a backup from before the migration.',
     )
   }
   if (pending === 0) return ok(check, `${applied} migrations, up to date`)
-  const told = `${pending} migrations are pending; the next start makes them`
-  // Without any, it is a database that was never used.
+  const told = `${pending} migrations pending; applied at the next start`
+  // A database without migrations was never used.
   if (applied === 0) return ok(check, told)
-  return warn(check, told, 'Make a copy of the database, then start this version.')
+  return warn(check, told, 'Back up the database, then start this version.')
 }
 
 function vectorsFinding({ vectorVersion, vectorAvailable }: DatabaseFacts): Finding {
@@ -94,20 +97,20 @@ function vectorsFinding({ vectorVersion, vectorAvailable }: DatabaseFacts): Find
   if (version === null) {
     return fail(
       check,
-      'the server does not have it',
+      'not available on the server',
       `Install pgvector ${advisedVectors} or later on the PostgreSQL server.`,
     )
   }
   const told =
     vectorVersion === null
-      ? `version ${version} is offered; the first start takes it`
+      ? `version ${version} is available; installed at the first start`
       : `version ${version}`
   const advice = `Install pgvector ${advisedVectors} on the server and run "alter extension vector update".`
   if (Bun.semver.order(threeParts(version), minVectors) < 0) {
-    return fail(check, `${told}, and 0.8 or later is needed`, advice)
+    return fail(check, `${told}; 0.8 or later is required`, advice)
   }
   if (Bun.semver.order(threeParts(version), advisedVectors) < 0) {
-    return warn(check, `${told}; ${advisedVectors} and later have known faults mended`, advice)
+    return warn(check, `${told}; ${advisedVectors} and later fix known bugs`, advice)
   }
   return ok(check, told)
 }
@@ -117,14 +120,14 @@ function threeParts(version: string): string {
   return /^\d+\.\d+$/.test(version) ? `${version}.0` : version
 }
 
-/** Of each worker beside its pool: the one that listens. */
+/** Per worker, in addition to its pool: the connection that listens. */
 const ownConnections = 1
 
 function connectionsFinding({ connections }: DatabaseFacts, { config }: World): Finding {
   const check = 'connections'
   const { usable, used } = connections
   const needed = config.workers * (config.databaseConnectionsMax + ownConnections)
-  const told = `the workers need ${needed}, the server has ${usable} for all, of which ${used} are in use`
+  const told = `the workers need ${needed}; the server allows ${usable}, ${used} in use`
   const advice =
     'Raise max_connections of the server, or lower database_connections_max or workers.'
   if (needed > usable) return fail(check, told, advice)

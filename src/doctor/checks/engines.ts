@@ -1,21 +1,21 @@
 import type { EngineConfig } from '#config/schema.ts'
 import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
-import { placeOf, reasonOf } from '#doctor/words.ts'
+import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import { isRecord } from '#lib/json.ts'
 import { createEngine, engineKind } from '#speech/engines/registry.ts'
 
-/** Beside the time that an engine has until it is ready. */
+/** In addition to the time until an engine is ready. */
 const slackMs = 5_000
 const endpointingMs = 500
 
-/** Each speech engine, by a session that hears nothing. */
+/** Opens a session without audio on each speech engine. */
 export const engines: CheckGroup = {
   name: 'speech engines',
   limitMs: ({ config }) => Math.max(0, ...config.engine.map(({ openMs }) => openMs)) + slackMs,
   async check(world, signal) {
     if (world.config.engine.length === 0) {
-      return [skip('speech engines', 'none is configured, so the built-in demo answers')]
+      return [skip('speech engines', 'none configured; the built-in demo is used')]
     }
     return Promise.all(world.config.engine.map((config) => tryEngine(world, config, signal)))
   },
@@ -33,8 +33,8 @@ async function tryEngine(
   if (program !== null && !isProgram(program, environment['PATH'])) {
     return fail(
       check,
-      `there is no program "${program}"`,
-      'Install it, or correct the command; it needs a path that holds from the folder of the server.',
+      `no such program: "${program}"`,
+      'Install it, or correct the command; relative paths start in the working directory of the server.',
     )
   }
   // One session needs no program that waits for the next.

@@ -2,14 +2,14 @@ import { existsSync, statfsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
-import { reasonOf, sizeOf } from '#doctor/words.ts'
+import { reasonOf, sizeOf } from '#doctor/format.ts'
 import type { CheckGroup } from '#doctor/world.ts'
 
-/** Below this much room the embedded database and uploads come to a stop. */
+/** Less free space stops the embedded database and uploads. */
 const freeBytesMin = 104_857_600
 const freeBytesAdvised = 1_073_741_824
 
-/** The folders that are written to. */
+/** The writable folders. */
 export const folders: CheckGroup = {
   name: 'folders',
   limitMs: () => 5_000,
@@ -33,22 +33,22 @@ async function folderFinding(
   folder: string,
   { key, advisedBytes }: { key: string; advisedBytes: number },
 ): Promise<Finding> {
-  const isThere = existsSync(folder)
-  // One that is not there yet is made in the nearest that is.
-  const written = isThere ? folder : nearest(folder)
+  const exists = existsSync(folder)
+  // A missing folder is created in its nearest existing parent.
+  const written = exists ? folder : nearest(folder)
   try {
     await tryToWrite(written)
   } catch (error) {
     return fail(
       check,
-      `${folder} cannot be ${isThere ? 'written to' : 'made'}: ${reasonOf(error)}`,
-      `Let the user who runs the server write there, or set ${key}.`,
+      `${folder} cannot be ${exists ? 'written' : 'created'}: ${reasonOf(error)}`,
+      `Give the server's user write permission, or set ${key}.`,
     )
   }
   const { bavail, bsize } = statfsSync(written)
   const free = bavail * bsize
-  const told = `${folder}${isThere ? '' : ', which is made when it is needed'}; ${sizeOf(free)} free`
-  const advice = `Make room, or set ${key} to a larger disk.`
+  const told = `${folder}${exists ? '' : ', created when needed'}; ${sizeOf(free)} free`
+  const advice = `Free disk space, or set ${key} to a larger disk.`
   if (free < freeBytesMin) return fail(check, told, advice)
   return free < advisedBytes ? warn(check, told, advice) : ok(check, told)
 }
@@ -58,7 +58,7 @@ function nearest(folder: string): string {
   return existsSync(parent) || parent === folder ? parent : nearest(parent)
 }
 
-/** Makes a folder with a file in it and removes both, as the server does. */
+/** Creates and removes a folder, as the server does. */
 async function tryToWrite(folder: string): Promise<void> {
   const own = await mkdtemp(join(folder, '.doctor-'))
   try {

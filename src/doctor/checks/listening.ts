@@ -5,25 +5,26 @@ import { cannotListen } from '#start-error.ts'
 
 const check = 'address'
 
-/** Whether a server of ours answers where one is to listen, or could. */
+/** Whether the server listens, or could listen, on its address. */
 export const listening: CheckGroup = {
   name: check,
   limitMs: () => 5_000,
   async check(world, signal) {
     const { host, port } = world.config
     if (port === 0) return [ok(check, 'any free port')]
-    const running = await askRunning(world, signal)
+    const running = await findRunning(world, signal)
     return [running ?? tryToListen(host, port)]
   },
 }
 
-/** Null where nobody answers. */
-async function askRunning({ config, fetch: ask }: World, signal: AbortSignal) {
+/** Null without a response. */
+async function findRunning({ config, fetch: ask }: World, signal: AbortSignal) {
   const place = `${config.host}:${config.port}`
   try {
     const answer = await ask(`http://${reachable(config.host)}:${config.port}/readyz`, { signal })
     const { status } = asRecord(await answer.json())
-    if (answer.status === 200 && status === 'ok') return ok(check, `a server answers at ${place}`)
+    if (answer.status === 200 && status === 'ok')
+      return ok(check, `a server is running at ${place}`)
     if (status === 'draining') return ok(check, `a server is stopping at ${place}`)
     return taken(place)
   } catch (error) {
@@ -32,7 +33,7 @@ async function askRunning({ config, fetch: ask }: World, signal: AbortSignal) {
   }
 }
 
-/** The address of everything can be listened on, and asked by that of this machine. */
+/** The address to connect to for a wildcard listen address. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
@@ -40,7 +41,7 @@ function reachable(host: string): string {
 }
 
 function taken(place: string): Finding {
-  return fail(check, `another program answers at ${place}`, 'End it, or set another port (PORT).')
+  return fail(check, `another program uses ${place}`, 'Stop it, or set another port (PORT).')
 }
 
 function tryToListen(host: string, port: number): Finding {
@@ -48,7 +49,7 @@ function tryToListen(host: string, port: number): Finding {
     Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true)
     return ok(check, `${host}:${port} is free`)
   } catch (error) {
-    const advice = 'Set another address (HOST) or port (PORT), or end what uses it.'
+    const advice = 'Set another address (HOST) or port (PORT), or stop the program that uses it.'
     return fail(check, cannotListen({ host, port }, error).message, advice)
   }
 }

@@ -4,7 +4,7 @@ import type { CheckGroup, World } from '#doctor/world.ts'
 import { descriptorsNeeded } from '#lib/descriptors.ts'
 import { engines } from '#package.json'
 
-/** The machine and the program that runs us. */
+/** The machine and the Bun version. */
 export const machine: CheckGroup = {
   name: 'machine',
   limitMs: () => 5_000,
@@ -17,35 +17,31 @@ export const machine: CheckGroup = {
 
 export function bunFinding(version: string = Bun.version): Finding {
   if (Bun.semver.satisfies(version, engines.bun)) return ok('bun', `version ${version}`)
-  return fail('bun', `version ${version}, and ${engines.bun} is needed`, 'Run "bun upgrade".')
+  return fail('bun', `version ${version}, ${engines.bun} is required`, 'Run "bun upgrade".')
 }
 
 function processorsFinding(workers: number): Finding {
   const processors = availableParallelism()
   const told = `workers: ${workers}, processors: ${processors}`
   if (workers <= processors) return ok('workers', told)
-  return warn(
-    'workers',
-    told,
-    `Set workers (SLUICE_WORKERS) to ${processors} at most; more only take turns.`,
-  )
+  return warn('workers', told, `Set workers (SLUICE_WORKERS) to ${processors} at most.`)
 }
 
 async function descriptorsFinding(config: World['config']): Promise<Finding> {
   const check = 'open files (ulimit -n)'
   const limits = await readDescriptorLimits()
-  if (limits === null) return skip(check, 'the limit cannot be read here')
+  if (limits === null) return skip(check, 'the limit cannot be read')
   const needed = descriptorsNeeded(config)
   const [soft, hard] = [limits.soft, limits.hard].map((limit) =>
     Number.isFinite(limit) ? limit : 'unlimited',
   )
   const told = `soft ${soft}, hard ${hard}; a full worker needs ${needed}`
-  // Bun lifts the soft limit to the hard one when it starts.
+  // Bun raises the soft limit to the hard limit at the start.
   if (limits.hard >= needed) return ok(check, told)
   return warn(
     check,
     told,
-    `Raise the hard limit to ${needed} ("ulimit -n", or LimitNOFILE of the service), or lower limits.streams_max and speech.sessions_max: past the limit connections are refused.`,
+    `Raise the hard limit to ${needed} ("ulimit -n", or LimitNOFILE of the service), or lower limits.streams_max and speech.sessions_max; beyond the limit connections are refused.`,
   )
 }
 

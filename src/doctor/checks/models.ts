@@ -1,47 +1,51 @@
 import type { Config, ModelConfig } from '#config/schema.ts'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
-import type { AskedUpstream } from './upstreams.ts'
+import type { UpstreamListing } from './upstreams.ts'
 
-/** The models that the configuration names, against what the upstreams list. */
+/** Compares the configured models with the lists of the upstreams. */
 export function modelFindings(
   config: Pick<Config, 'model' | 'retrieval'>,
-  asked: readonly AskedUpstream[],
+  listings: readonly UpstreamListing[],
 ): Finding[] {
-  return [...listedFindings(config.model, asked), embeddingFinding(config), rerankFinding(config)]
+  return [
+    ...listedFindings(config.model, listings),
+    embeddingFinding(config),
+    rerankFinding(config),
+  ]
 }
 
 function listedFindings(
   models: readonly ModelConfig[],
-  asked: readonly AskedUpstream[],
+  listings: readonly UpstreamListing[],
 ): Finding[] {
   const check = 'models'
-  if (models.length === 0) return [ok(check, 'those that the upstreams list')]
-  const judged = models.map((model) => ({ model, ...standingOf(model, asked) }))
-  const listed = judged.filter(({ isListed }) => isListed).length
-  const warnings = judged
+  if (models.length === 0) return [ok(check, 'as listed by the upstreams')]
+  const checked = models.map((model) => ({ model, ...listingOf(model, listings) }))
+  const listed = checked.filter(({ isListed }) => isListed).length
+  const warnings = checked
     .filter(({ isListed, isKnown }) => !isListed && isKnown)
     .map(({ model }) => {
       const { name, upstreamModel = name, upstreams } = model
       return warn(
         `model "${name}"`,
         `${upstreams.join(', ')} does not list "${upstreamModel}"`,
-        'Correct upstream_model, or load the model there; a request for it will most likely fail.',
+        'Correct upstream_model, or load the model there; requests for it will probably fail.',
       )
     })
-  const unknown = judged.filter(({ isListed, isKnown }) => !isListed && !isKnown).length
-  const rest = unknown === 0 ? '' : `; of ${unknown} the upstream does not tell`
+  const unknown = checked.filter(({ isListed, isKnown }) => !isListed && !isKnown).length
+  const rest = unknown === 0 ? '' : `; ${unknown} unknown, because their upstream has no list`
   return [
     ok(check, `${listed} of ${models.length} are listed by their upstreams${rest}`),
     ...warnings,
   ]
 }
 
-/** `isKnown`: whether each of its upstreams told what it has. */
-function standingOf(
+/** `isKnown`: whether all its upstreams have a list. */
+function listingOf(
   { name, upstreamModel = name, upstreams }: ModelConfig,
-  asked: readonly AskedUpstream[],
+  listings: readonly UpstreamListing[],
 ): { isListed: boolean; isKnown: boolean } {
-  const lists = asked.filter((one) => upstreams.includes(one.name)).map(({ models }) => models)
+  const lists = listings.filter((one) => upstreams.includes(one.name)).map(({ models }) => models)
   return {
     isListed: lists.some((models) => models?.includes(upstreamModel) === true),
     isKnown: lists.every((models) => models !== null),
@@ -56,8 +60,8 @@ function embeddingFinding({ model, retrieval }: Named): Finding {
   if (name !== 'local-hash') return modeFinding(model, { check, name, mode: 'embed' })
   return warn(
     check,
-    'the built-in local-hash, which knows words by their letters and no meanings',
-    'For a real search name a [[model]] of mode "embed" in retrieval.embedding_model (SLUICE_EMBEDDING_MODEL).',
+    'the built-in local-hash, which matches words and not meanings',
+    'For semantic search, set retrieval.embedding_model (SLUICE_EMBEDDING_MODEL) to a [[model]] with mode = "embed".',
   )
 }
 
@@ -68,7 +72,7 @@ function rerankFinding({ model, retrieval }: Named): Finding {
   return modeFinding(model, { check, name, mode: 'rerank' })
 }
 
-/** What an upstream merely lists counts as a model that generates. */
+/** A model that is only listed by an upstream has the mode `generate`. */
 function modeFinding(
   models: readonly ModelConfig[],
   { check, name, mode }: { check: string; name: string; mode: 'embed' | 'rerank' },
@@ -76,6 +80,6 @@ function modeFinding(
   const found = models.find((model) => model.name === name || model.aliases.includes(name))
   if (found?.mode === mode) return ok(check, `"${name}"`)
   const told =
-    found === undefined ? `there is no [[model]] "${name}"` : `"${name}" is of mode ${found.mode}`
+    found === undefined ? `there is no [[model]] "${name}"` : `"${name}" has the mode ${found.mode}`
   return fail(check, told, `Add a [[model]] of this name with mode = "${mode}".`)
 }

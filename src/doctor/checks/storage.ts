@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { fail, ok, skip } from '#doctor/finding.ts'
-import { placeOf, reasonOf } from '#doctor/words.ts'
+import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import { openStorage } from '#storage/module.ts'
 
 const check = 'storage'
 
-/** Puts, reads and removes a small content that nobody else has. */
+/** Writes, reads and deletes a small random object. */
 export const storage: CheckGroup = {
   name: check,
   limitMs: () => 20_000,
@@ -16,7 +16,7 @@ export const storage: CheckGroup = {
     const place = placeName(world)
     try {
       await tryStorage(await openStorage(config, now))
-      return [ok(check, `${place} takes, gives and removes contents`)]
+      return [ok(check, `${place} accepts writes, reads and deletes`)]
     } catch (error) {
       return [fail(check, `${place}: ${reasonOf(error)}`, adviceFor(world))]
     }
@@ -31,11 +31,11 @@ async function tryStorage(opened: Awaited<ReturnType<typeof openStorage>>): Prom
   const { sha256 } = await opened.put(source, { bytesMax: bytes.length })
   try {
     const read = await new Response(await opened.read(sha256)).bytes()
-    if (!Bun.deepEquals(read, bytes)) throw new Error('what was put there comes back changed')
+    if (!Bun.deepEquals(read, bytes)) throw new Error('the stored object was changed')
   } finally {
     await opened.remove(sha256)
   }
-  if (await opened.has(sha256)) throw new Error('what was removed is still there')
+  if (await opened.has(sha256)) throw new Error('the deleted object still exists')
 }
 
 function placeName({ config: { s3 } }: World): string {
@@ -46,6 +46,6 @@ function placeName({ config: { s3 } }: World): string {
 
 function adviceFor({ config: { s3 } }: World): string {
   return s3.bucket === undefined
-    ? 'Let the user who runs the server write in the data folder.'
+    ? "Give the server's user write permission for the data folder."
     : 'Check S3_ENDPOINT, S3_BUCKET and its region, and that S3_ACCESS_KEY_ID may put, get and delete objects there.'
 }

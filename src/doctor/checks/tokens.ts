@@ -2,10 +2,10 @@ import { importJWK, type JWK } from 'jose'
 import { fetchKeySetText, parseKeySet } from '#auth/jwks.ts'
 import type { Config } from '#config/schema.ts'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
-import { placeOf, reasonOf } from '#doctor/words.ts'
+import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 
-/** How bearer tokens are verified. */
+/** The verification of bearer tokens. */
 export const tokens: CheckGroup = {
   name: 'tokens',
   limitMs: () => 10_000,
@@ -19,16 +19,16 @@ export const tokens: CheckGroup = {
   },
 }
 
-/** The server then listens on loopback alone, whatever is configured. */
+/** The server then listens on loopback only, whatever is configured. */
 function developmentFinding({ host }: Config): Finding {
   const told =
     /^(127(\.\d+){3}|::1|localhost)$/.test(host) || host === ''
-      ? 'a development secret of the data folder'
-      : `a development secret of the data folder, so the server listens on 127.0.0.1 and not on ${host}`
+      ? 'a development secret in the data folder'
+      : `a development secret in the data folder, so the server listens on 127.0.0.1 instead of ${host}`
   return warn(
     'tokens',
     told,
-    'For others than yourself set JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE of your identity provider, or JWT_SECRET.',
+    'For other users, set JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE of your identity provider, or JWT_SECRET.',
   )
 }
 
@@ -44,14 +44,18 @@ async function keySetFinding(
     const { keys } = parseKeySet(await fetchKeySetText({ url, fetch }, signal))
     const usable = await Promise.all(keys.map((key) => isUsable(key, algorithms)))
     const count = usable.filter(Boolean).length
-    const told = `${place} has ${keys.length} keys, of which ${count} are for ${algorithms.join(', ')}`
+    const told = `${place} has ${keys.length} keys, ${count} usable with ${algorithms.join(', ')}`
     if (count > 0) return ok(check, told)
-    return fail(check, told, 'Set jwt.algorithms to what the identity provider signs with.')
+    return fail(
+      check,
+      told,
+      'Set jwt.algorithms to the signature algorithm of the identity provider.',
+    )
   } catch (error) {
     return fail(
       check,
       `${place}: ${reasonOf(error)}`,
-      'Open the way to the identity provider, or correct JWT_JWKS_URL; until then no token is accepted.',
+      'Allow connections to the identity provider, or correct JWT_JWKS_URL; until then no token is accepted.',
     )
   }
 }

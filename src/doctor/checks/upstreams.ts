@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
-import { placeOf, reasonOf } from '#doctor/words.ts'
+import { placeOf, reasonOf } from '#doctor/format.ts'
 import type { CheckGroup, World } from '#doctor/world.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
@@ -16,10 +16,10 @@ import { configuredUpstreams } from '#models/upstreams.ts'
 import { clockFinding } from './clock.ts'
 import { modelFindings } from './models.ts'
 
-/** Beside the time that an upstream has for its list. */
+/** In addition to the timeout of a list. */
 const slackMs = 5_000
 
-/** Every upstream by its own model list, and the models of the configuration against the lists. */
+/** Fetches the model list of each upstream and compares the configured models with them. */
 export const upstreams: CheckGroup = {
   name: 'upstreams',
   limitMs: ({ config }) => config.models.refreshTimeoutMs + slackMs,
@@ -35,17 +35,16 @@ export const upstreams: CheckGroup = {
   },
 }
 
-/** Those that are asked over the network, or are built in. */
-const asking: Partial<Adapters> = adapters
+const adaptersByKind: Partial<Adapters> = adapters
 
 const onlyDemo = warn(
   'upstreams',
-  'none is configured, so the built-in demo answers',
-  'Name one in an [[upstream]] of the file, or by SLUICE_UPSTREAM_URL.',
+  'none configured; the built-in demo is used',
+  'Add an [[upstream]] to the file, or set SLUICE_UPSTREAM_URL.',
 )
 
-/** What an upstream said. `models`: null where it did not tell. */
-export type AskedUpstream = {
+/** The listing of an upstream. `models`: null without a list. */
+export type UpstreamListing = {
   readonly name: string
   readonly models: readonly string[] | null
   readonly findings: readonly Finding[]
@@ -55,12 +54,12 @@ async function ask(
   world: World,
   { upstream, models: named }: ConfiguredUpstream,
   stopped: AbortSignal,
-): Promise<AskedUpstream> {
+): Promise<UpstreamListing> {
   const { config, transport } = world
   const { name } = upstream
-  const adapter = asking[upstream.kind]
+  const adapter = adaptersByKind[upstream.kind]
   if (adapter === undefined) return { name, models: null, findings: [localFinding(name, config)] }
-  const seen: Seen = { status: null, clockAheadMs: null }
+  const seen: ResponseFacts = { status: null, clockAheadMs: null }
   const limit = AbortSignal.timeout(config.models.refreshTimeoutMs)
   try {
     const listed = await adapter.listModels({
@@ -77,31 +76,31 @@ async function ask(
     }
   } catch (error) {
     const reason = limit.aborted
-      ? `no answer within ${config.models.refreshTimeoutMs} ms`
+      ? `no response within ${config.models.refreshTimeoutMs} ms`
       : reasonOf(error)
     const finding = failed(upstream, { status: seen.status, reason, isNamed: named !== null })
     return { name, models: named, findings: [finding, ...clocks(name, seen)] }
   }
 }
 
-/** Of its last answer. */
-type Seen = { status: number | null; clockAheadMs: number | null }
+/** Facts of the last response. */
+type ResponseFacts = { status: number | null; clockAheadMs: number | null }
 
-function watching(transport: Transport, seen: Seen, now: () => Date): Transport {
+function watching(transport: Transport, seen: ResponseFacts, now: () => Date): Transport {
   return {
     async send(request) {
       const sentAt = now().getTime()
       const answer = await transport.send(request)
       seen.status = answer.status
-      const told = Date.parse(answer.header('date') ?? '')
-      // The header tells the second that has begun.
-      if (Number.isFinite(told)) seen.clockAheadMs = told + 500 - (sentAt + now().getTime()) / 2
+      const dateMs = Date.parse(answer.header('date') ?? '')
+      // The header has the current second.
+      if (Number.isFinite(dateMs)) seen.clockAheadMs = dateMs + 500 - (sentAt + now().getTime()) / 2
       return answer
     },
   }
 }
 
-function clocks(name: string, { clockAheadMs }: Seen): Finding[] {
+function clocks(name: string, { clockAheadMs }: ResponseFacts): Finding[] {
   return clockAheadMs === null ? [] : [clockFinding(`upstream "${name}"`, clockAheadMs)]
 }
 
@@ -111,13 +110,13 @@ function answered(
 ): Finding {
   const check = `upstream "${name}"`
   if (!isRemote(kind)) return ok(check, 'built in')
-  const by = key === undefined ? 'without a credential' : 'by its credential'
+  const by = key === undefined ? 'without a credential' : 'with its credential'
   const told = `${placeOf(baseUrl)} lists ${models.length} models, ${by}`
   const missing = (named ?? []).filter((model) => !models.includes(model))
   if (missing.length > 0) {
     return warn(
       check,
-      `${told}; not among them: ${missing.join(', ')}`,
+      `${told}; missing: ${missing.join(', ')}`,
       'Correct the models of this [[upstream]], or load them there.',
     )
   }
@@ -125,13 +124,13 @@ function answered(
   return warn(check, told, 'Load a model there, or name its models in this [[upstream]].')
 }
 
-/** What runs models on this machine comes apart from the rest. */
+/** The local model runtime is installed separately. */
 function localFinding(name: string, { data, llama }: World['config']): Finding {
   const check = `upstream "${name}"`
   const isInstalled = packageFault(llama.packageFolder ?? join(data, 'llama')) === null
   return isInstalled
-    ? ok(check, `runs installed models here by ${packageName} ${packageVersion}`)
-    : skip(check, `installed models cannot be run here until "${installCommand}" was run`)
+    ? ok(check, `runs installed models with ${packageName} ${packageVersion}`)
+    : skip(check, `run "${installCommand}" to use installed models`)
 }
 
 function failed(
@@ -141,14 +140,18 @@ function failed(
   const check = `upstream "${name}"`
   const place = placeOf(baseUrl)
   if (status === 401 || status === 403) {
-    const what = key === undefined ? 'asks for a credential' : 'refuses the credential'
+    const what = key === undefined ? 'requires a credential' : 'refuses the credential'
     return fail(check, `${place} ${what} (${status})`, 'Set its key or key_env.')
   }
   if (status !== null && status < 500) {
-    const told = `${place} answers, and has no model list (${status})`
+    const told = `${place} responds without a model list (${status})`
     if (isNamed) return ok(check, `${told}; its models are named in the configuration`)
-    return fail(check, told, 'Correct its url, which mostly ends in /v1, or name its models.')
+    return fail(check, told, 'Correct its url, which usually ends in /v1, or name its models.')
   }
-  if (status !== null) return fail(check, `${place}: ${reason}`, 'Look into its log.')
-  return fail(check, `${place}: ${reason}`, 'Start it, open the way to it, or correct its url.')
+  if (status !== null) return fail(check, `${place}: ${reason}`, 'See its log.')
+  return fail(
+    check,
+    `${place}: ${reason}`,
+    'Start it, allow connections to it, or correct its url.',
+  )
 }

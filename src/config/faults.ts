@@ -4,8 +4,8 @@ import { localUpstreamName } from './llama.ts'
 import { portalFaults } from './portal.ts'
 import type { Config } from './schema.ts'
 
-/** What the schema cannot say: keys that need, exclude or name one another; one line a fault. */
-export function contradictions(config: Config): string[] {
+/** Rules between keys, which the schema cannot express; one line per fault. */
+export function configFaults(config: Config): string[] {
   return [
     ...jwtFaults(config),
     ...processFaults(config),
@@ -30,23 +30,22 @@ function* jwtFaults({ jwt }: Config): Generator<string> {
   if (!URL.canParse(jwt.jwksUrl)) yield 'jwt.jwks_url (JWT_JWKS_URL): not a URL.'
 }
 
-/** A shorter text could be guessed. */
 const sealKeyCharsMin = 32
 
 function* processFaults(config: Config): Generator<string> {
   if (config.workers > 1 && config.databaseUrl === undefined) {
-    yield 'workers (SLUICE_WORKERS): more than one needs DATABASE_URL.'
+    yield 'workers (SLUICE_WORKERS): more than one requires DATABASE_URL.'
   }
   const sealKeys = config.sealKeys?.split(',') ?? []
   if (sealKeys.some((key) => key.trim().length < sealKeyCharsMin)) {
-    yield `seal_keys (SLUICE_SEAL_KEYS): each key needs ${sealKeyCharsMin} characters.`
+    yield `seal_keys (SLUICE_SEAL_KEYS): each key must have at least ${sealKeyCharsMin} characters.`
   }
 }
 
 function* upstreamFaults({ upstream }: Config): Generator<string> {
   const names = new Set<string>()
   for (const [at, { name }] of upstream.entries()) {
-    if (names.has(name)) yield `upstream.${at}.name: "${name}" is taken.`
+    if (names.has(name)) yield `upstream.${at}.name: "${name}" is used twice.`
     names.add(name)
   }
 }
@@ -55,13 +54,13 @@ function* mcpServerFaults({ mcpServer }: Config): Generator<string> {
   const labels = new Set<string>()
   for (const [at, { label, url }] of mcpServer.entries()) {
     const where = `mcp_server.${at}`
-    if (labels.has(label)) yield `${where}.label: "${label}" is taken.`
+    if (labels.has(label)) yield `${where}.label: "${label}" is used twice.`
     labels.add(label)
     if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(label)) {
-      yield `${where}.label: a letter and up to 63 letters, digits, _ or - are needed.`
+      yield `${where}.label: must be a letter followed by up to 63 letters, digits, _ or -.`
     }
     if (!isUrl(url, webProtocols)) {
-      yield `${where}.url: an http or https URL without credentials is needed.`
+      yield `${where}.url: must be an http or https URL without credentials.`
     }
   }
 }
@@ -72,7 +71,7 @@ function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
   const names = new Set<string>()
   for (const [at, { name, aliases, tokenizer, upstreams: servedBy }] of model.entries()) {
     for (const spelling of [name, ...aliases]) {
-      if (names.has(spelling)) yield `model.${at}: the name "${spelling}" is taken.`
+      if (names.has(spelling)) yield `model.${at}: the name "${spelling}" is used twice.`
       names.add(spelling)
     }
     if (tokenizer !== undefined && !existsSync(tokenizer)) {
@@ -87,7 +86,7 @@ function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
 function* engineNameFaults({ engine }: Config): Generator<string> {
   const names = new Set<string>()
   for (const [at, { name }] of engine.entries()) {
-    if (names.has(name)) yield `engine.${at}.name: "${name}" is taken.`
+    if (names.has(name)) yield `engine.${at}.name: "${name}" is used twice.`
     names.add(name)
   }
 }

@@ -1,24 +1,24 @@
-/** How things are called in findings. */
+/** Formatting of values in findings. */
 
 const megabyte = 1_000_000
 const gigabyte = 1_000_000_000
 
-/** Without credentials and without a query, which may hold one. */
+/** Without credentials and query. */
 export function placeOf(url: string): string {
-  if (!URL.canParse(url)) return 'what is no URL'
+  if (!URL.canParse(url)) return 'an invalid URL'
   const { protocol, host, pathname } = new URL(url)
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }
 
-/** What an error says, with what caused it, as far as that says something else. */
+/** The message of an error and of its causes, without repetition. */
 export function reasonOf(error: unknown): string {
-  const said: string[] = []
-  for (let at = error; at instanceof Error && said.length < 3; at = at.cause) {
+  const messages: string[] = []
+  for (let at = error; at instanceof Error && messages.length < 3; at = at.cause) {
     const code = 'code' in at && typeof at.code === 'string' ? at.code : ''
-    const words = [at.message, code].filter((word) => word !== '').join(', ')
-    if (words !== '' && !said.includes(words)) said.push(words)
+    const text = [at.message, code].filter((part) => part !== '').join(', ')
+    if (text !== '' && !messages.includes(text)) messages.push(text)
   }
-  const sentence = said.map((part) => part.replace(/\.$/, '')).join(': ')
+  const sentence = messages.map((part) => part.replace(/\.$/, '')).join(': ')
   return (sentence === '' ? String(error) : sentence).replaceAll('\n', ' ')
 }
 
