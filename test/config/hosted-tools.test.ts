@@ -35,11 +35,11 @@ test('a server is refused where its label, URL or key cannot be used', () => {
     }
     return ''
   }
-  expect(faultOf(server + server)).toContain('mcp_server.1.label: "docs" is taken.')
+  expect(faultOf(server + server)).toContain('mcp_server.1.label: "docs" is used twice.')
   expect(faultOf(server.replace('docs', 'two words'))).toContain('mcp_server.0.label')
-  expect(faultOf(server.replace('http', 'ftp'))).toContain('mcp_server.0.url: an http or https URL')
+  expect(faultOf(server.replace('http', 'ftp'))).toContain('mcp_server.0.url: must be an http or https URL')
   expect(faultOf(server.replace('//', '//u:p@'))).toContain(
-    'mcp_server.0.url: an http or https URL',
+    'mcp_server.0.url: must be an http or https URL',
   )
   expect(faultOf(`${server}key_env = "ABSENT_KEY"`)).toContain(
     'mcp_server.0.key_env: the variable ABSENT_KEY is not set.',

@@ -139,8 +139,8 @@ test('one error names every bad key, of the file and of the environment', () => 
 })
 
 test('a named file that is missing or not TOML is refused', () => {
-  expect(faultsOf({ SLUICE_CONFIG: '/nowhere/sluice.toml' })[0]).toContain('does not exist')
-  expect(faultsOf({ SLUICE_CONFIG: fileWith('port = = 1') })[0]).toContain('not readable TOML')
+  expect(faultsOf({ SLUICE_CONFIG: '/nowhere/sluice.toml' })[0]).toContain('no such file')
+  expect(faultsOf({ SLUICE_CONFIG: fileWith('port = = 1') })[0]).toContain('not valid TOML')
 })
 
 test('key_env takes the credential from a variable and refuses one that is not set', () => {

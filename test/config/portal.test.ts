@@ -36,7 +36,7 @@ test('languages, the texts of the portal and the contrast are set', () => {
 
 test('a language that is none is told at start', () => {
   expect(() => load('[translations]\nlanguages = ["de", "de_DE"]')).toThrow(
-    'translations.languages.1: "de_DE" is no language tag.',
+    'translations.languages.1: "de_DE" is not a language tag.',
   )
 })
 
@@ -46,7 +46,7 @@ test('a file of texts that cannot be used is told at start', () => {
   expect(() => load(name(write('broken.json', '{')))).toThrow('translations.catalogue: ')
   for (const text of ['[]', '{"en": {"a": "b"}}', '{"en": {"a": {"b": {"c": "d"}}}}']) {
     expect(() => load(name(write('wrong.json', text)))).toThrow(
-      'must hold texts as language → namespace → key → text.',
+      'must contain texts as language → namespace → key → text.',
     )
   }
 })

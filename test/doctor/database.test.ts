@@ -84,8 +84,8 @@ test('migrations that are pending are told of, and are not made', async () => {
   for (const _ of ['once', 'and again']) {
     const { exitCode, finding } = await doctorOf(place)
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'warn'])
-    expect(finding('schema').told).toStartWith('1 migrations are pending')
-    expect(finding('schema').advice).toContain('copy of the database')
+    expect(finding('schema').told).toStartWith('1 migrations pending')
+    expect(finding('schema').advice).toContain('Back up the database')
   }
 })
 
@@ -142,7 +142,7 @@ describe.if(serverUrl !== undefined)('a server', () => {
     expect(finding('database').told).toMatch(/^PostgreSQL \d+/)
     expect(finding('clock of the database').verdict).toBe('ok')
     expect(finding('connections')).toMatchObject({ verdict: 'ok' })
-    expect(finding('connections').told).toStartWith('the workers need 9,')
+    expect(finding('connections').told).toStartWith('the workers need 9;')
   })
 
   test('with fewer connections than the workers may open fails', async () => {
@@ -154,7 +154,7 @@ describe.if(serverUrl !== undefined)('a server', () => {
   test('without tables is made ready by the first start', async () => {
     const { exitCode, finding } = await doctorOf(await newPlace(createBarePlace))
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
-    expect(finding('schema').told).toContain('the next start makes them')
+    expect(finding('schema').told).toContain('applied at the next start')
     expect(finding('pgvector').told).toContain('the first start takes it')
   })
 })

@@ -14,8 +14,8 @@ test('a fresh checkout is well, with what it lacks for more than a look', async 
   expect([exitCode, report.ok]).toEqual([0, true])
   expect(finding('configuration').verdict).toBe('ok')
   expect(finding('bun')).toMatchObject({ verdict: 'ok', told: `version ${Bun.version}` })
-  expect(finding('data folder').told).toContain('is made when it is needed')
-  expect(finding('database').told).toContain('the first start makes it')
+  expect(finding('data folder').told).toContain('created when needed')
+  expect(finding('database').told).toContain('created at the first start')
   expect(finding('tokens')).toMatchObject({ verdict: 'warn' })
   expect(finding('tokens').advice).toContain('JWT_JWKS_URL')
   expect(finding('upstreams').advice).toContain('SLUICE_UPSTREAM_URL')
@@ -27,7 +27,7 @@ test('the text has one line for a check, and what to do below', async () => {
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^ok {4}bun +version /m)
   expect(stdout).toMatch(
-    /^warn {2}tokens +a development secret of the data folder\n +-> .*JWT_JWKS_URL/m,
+    /^warn {2}tokens +a development secret in the data folder\n +-> .*JWT_JWKS_URL/m,
   )
   expect(stdout).toMatch(/\n\d+ ok, \d+ warn, 0 fail, \d+ skip\n$/)
 })
@@ -58,7 +58,7 @@ test('a data folder that cannot be made fails, with what to do', async () => {
   const { exitCode, finding } = await runDoctor({ dataFolder: join(file, 'data') })
   expect(exitCode).toBe(1)
   expect(finding('data folder')).toMatchObject({ verdict: 'fail' })
-  expect(finding('data folder').told).toContain('cannot be made')
+  expect(finding('data folder').told).toContain('cannot be created')
   expect(finding('data folder').advice).toContain('SLUICE_DATA')
   expect(finding('models folder').verdict).toBe('fail')
 })
@@ -81,7 +81,7 @@ test('a server that runs on the embedded database is told of, and is not disturb
     const environment = { PORT: String(gateway.port()) }
     const { exitCode, finding } = await runDoctor({ dataFolder: place.dataFolder, environment })
     expect(exitCode).toBe(0)
-    expect(finding('address').told).toContain('a server answers')
+    expect(finding('address').told).toContain('a server is running')
     expect(finding('database lock')).toMatchObject({ verdict: 'ok' })
     expect(finding('database lock').told).toMatch(/^(Process \d+|Another process) uses/)
     expect(finding('storage').verdict).toBe('ok')

@@ -41,9 +41,9 @@ test('programs that are not there, end, stay silent or refuse are told of one by
   })
   const told = (name: string) => finding(`speech engine "${name}"`).told
   expect(exitCode).toBe(1)
-  expect(told('missing')).toBe('there is no program "/nowhere/stt"')
-  expect(told('unknown')).toContain('there is no program')
-  expect(told('no-program')).toContain('there is no program')
+  expect(told('missing')).toBe('no such program: "/nowhere/stt"')
+  expect(told('unknown')).toContain('no such program')
+  expect(told('no-program')).toContain('no such program')
   expect(told('ending')).toContain('before it was ready')
   expect(told('silent')).toContain('not ready within 300 ms')
   expect(finding('speech engine "refusing"').verdict).toBe('fail')

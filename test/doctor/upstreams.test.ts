@@ -32,7 +32,7 @@ test('an upstream that lists its models is well, and takes the credential', asyn
     environment: { SLUICE_UPSTREAM_URL: `${server.url}v1`, SLUICE_UPSTREAM_KEY: key },
   })
   expect(finding('upstream "default"').verdict).toBe('ok')
-  expect(finding('upstream "default"').told).toContain('lists 2 models, by its credential')
+  expect(finding('upstream "default"').told).toContain('lists 2 models, with its credential')
   expect(finding('clock of upstream "default"').verdict).toBe('ok')
   expect(stdout).not.toContain(key)
 })
@@ -49,7 +49,7 @@ test('an upstream that refuses the credential fails, and what it quotes is not t
   })
   expect(given.exitCode).toBe(1)
   expect(given.finding('upstream "one"').told).toContain('refuses the credential (401)')
-  expect(given.finding('upstream "two"').told).toContain('asks for a credential (401)')
+  expect(given.finding('upstream "two"').told).toContain('requires a credential (401)')
   expect(given.finding('upstream "one"').advice).toContain('key_env')
   expect(given.stdout).not.toContain(key)
 })
@@ -76,13 +76,13 @@ test('each upstream is told of by itself, whatever is wrong with it', async () =
   expect(exitCode).toBe(1)
   expect(of('away')).toMatchObject({ verdict: 'fail' })
   expect(of('away').advice).toContain('Start it')
-  expect(of('failing')).toMatchObject({ verdict: 'fail', advice: 'Look into its log.' })
+  expect(of('failing')).toMatchObject({ verdict: 'fail', advice: 'See its log.' })
   expect(of('page').verdict).toBe('fail')
   expect(of('bare')).toMatchObject({ verdict: 'fail' })
   expect(of('bare').advice).toContain('/v1')
   expect(of('named').verdict).toBe('ok')
   expect(of('empty').verdict).toBe('warn')
-  expect(of('hanging').told).toContain('no answer within 400 ms')
+  expect(of('hanging').told).toContain('no response within 400 ms')
 })
 
 test('an upstream whose clock is wrong is told of', async () => {
@@ -114,7 +114,7 @@ test('models that no upstream lists are told of, with those that search needs', 
   expect(complaints).not.toContain('warn model "perhaps"')
   expect(finding('embedding model').verdict).toBe('ok')
   expect(finding('rerank model')).toMatchObject({ verdict: 'fail' })
-  expect(finding('rerank model').told).toContain('of mode generate')
+  expect(finding('rerank model').told).toContain('has the mode generate')
 })
 
 test('an embedding model that is not there fails', async () => {
