@@ -19,7 +19,7 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   readonly endpoints?: (needs: EndpointNeeds) => readonly Endpoint[]
 }
 
-export type Started<Services extends object> = {
+type Started<Services extends object> = {
   readonly services: Services
   /** Modules are closed in the reverse order of their start. */
   readonly close?: () => void | Promise<void>

@@ -152,12 +152,7 @@ const rules: readonly LayerRule[] = [
       'src/installer/**',
       'src/speech/**',
     ],
-    except: [
-      ...routeFiles,
-      'src/audit/actor.ts',
-      'src/branding/logo/receive.ts',
-      'src/files/upload.ts',
-    ],
+    except: [...routeFiles, 'src/branding/logo/receive.ts', 'src/files/upload.ts'],
     never: httpFramework,
     reason: 'only routes know the HTTP framework',
   },

@@ -51,7 +51,7 @@ type Declaration = {
   readonly before?: (set: ResponseSettings) => void
 }
 
-export type ResponseDeclaration = {
+type ResponseDeclaration = {
   readonly description: string
   readonly content?: Content
   /** Names of response headers with their descriptions. */

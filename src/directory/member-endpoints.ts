@@ -11,7 +11,7 @@ import {
 } from '#api/shapes.ts'
 import { actorOf } from '#audit/audit.ts'
 import { lastAdminError } from './change-store.ts'
-import { groupIdParam, groupNotFound, readGroupId } from './group-endpoints.ts'
+import { groupIdParam, groupNotFound, readGroupId } from './group-record.ts'
 import { idpMembershipError, type Member, type Members } from './members.ts'
 import { readUserId, renderIdentity, sources, userIdentity } from './user-record.ts'
 

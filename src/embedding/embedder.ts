@@ -17,7 +17,7 @@ export type Embedder = {
   embed(texts: readonly string[], options: EmbedOptions): Promise<Embeddings>
 }
 
-export type EmbedOptions = {
+type EmbedOptions = {
   /** Some models embed queries and passages differently. */
   readonly purpose: 'query' | 'passage'
   readonly context: RequestContext

@@ -16,7 +16,7 @@ type Renderer<Result> = {
 }
 
 /** How the owner of a generation cancels it, and tells whether it may still be retried. */
-export type GenerationControl = {
+type GenerationControl = {
   readonly signal: AbortSignal
   readonly committed: () => boolean
 }

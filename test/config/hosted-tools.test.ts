@@ -37,7 +37,9 @@ test('a server is refused where its label, URL or key cannot be used', () => {
   }
   expect(faultOf(server + server)).toContain('mcp_server.1.label: "docs" is used twice.')
   expect(faultOf(server.replace('docs', 'two words'))).toContain('mcp_server.0.label')
-  expect(faultOf(server.replace('http', 'ftp'))).toContain('mcp_server.0.url: must be an http or https URL')
+  expect(faultOf(server.replace('http', 'ftp'))).toContain(
+    'mcp_server.0.url: must be an http or https URL',
+  )
   expect(faultOf(server.replace('//', '//u:p@'))).toContain(
     'mcp_server.0.url: must be an http or https URL',
   )

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { bunFinding } from '#doctor/checks/machine.ts'
 import { fail, ok, skip, warn } from '#doctor/finding.ts'
-import { renderReport, reportOf } from '#doctor/report.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
+import { renderReport, reportOf } from '#doctor/report.ts'
 
 test('findings are lines of columns, with the counts at the end', () => {
   const findings = [

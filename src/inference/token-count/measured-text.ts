@@ -37,7 +37,7 @@ export function classifyText(text: string): ContentClass {
 }
 
 /** Cached counts of one text. */
-export type TextCounts = {
+type TextCounts = {
   /** Identifies the text, which is not kept. */
   readonly key: string
   readonly contentClass: ContentClass

@@ -22,7 +22,7 @@ export type UpstreamKind = keyof typeof adapters | 'llama'
 /** The adapters of one process. */
 export type Adapters = Readonly<Record<UpstreamKind, Adapter>>
 
-export const upstreamKinds: readonly string[] = [...Object.keys(adapters), 'llama']
+const upstreamKinds: readonly string[] = [...Object.keys(adapters), 'llama']
 
 /** Whether upstreams of this kind are servers, which have a URL. */
 export function isRemote(kind: string): boolean {

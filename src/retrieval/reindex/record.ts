@@ -53,7 +53,7 @@ export const reindexEstimate = Type.Object(
   { $id: 'ReindexEstimate' },
 )
 
-export const reindexFailure = Type.Object(
+const reindexFailure = Type.Object(
   {
     file_id: Type.String({ format: 'uuid' }),
     filename: Type.String(),

@@ -35,7 +35,7 @@ export type MessageService = {
   countTokens(body: unknown, request: MessageRequest): Promise<TokenCount>
 }
 
-export type MessageRequest = {
+type MessageRequest = {
   readonly context: CallerContext
   readonly headers: Headers
 }

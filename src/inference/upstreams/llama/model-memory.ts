@@ -50,13 +50,13 @@ export function isIdle({ slots, loading }: ModelEntry): boolean {
 }
 
 /** Its process exited or is being stopped. */
-export function clearProcess(entry: ModelEntry): void {
+function clearProcess(entry: ModelEntry): void {
   entry.process = null
   entry.contextTokens = null
   entry.reservesMemory = false
 }
 
-export function recordFailure(entry: ModelEntry): void {
+function recordFailure(entry: ModelEntry): void {
   const delayMs = restartBackoff.minMs * 2 ** entry.failures
   entry.failures++
   entry.retryAtMs = performance.now() + Math.min(delayMs, restartBackoff.maxMs)
