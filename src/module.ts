@@ -2,6 +2,7 @@ import type { Database } from '#db/client.ts'
 import type { Endpoint } from './api/endpoint.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/schema.ts'
+import type { CheckGroup } from './doctor/check.ts'
 import type { Settings } from './settings/settings.ts'
 import type { Log } from './telemetry/log.ts'
 import type { MetricRegistry } from './telemetry/metrics.ts'
@@ -17,6 +18,8 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
   /** May use the services of every module. */
   readonly endpoints?: (needs: EndpointNeeds) => readonly Endpoint[]
+  /** What `bun run doctor` checks; it starts no services. */
+  readonly doctor?: CheckGroup
 }
 
 type Started<Services extends object> = {

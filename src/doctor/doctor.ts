@@ -9,9 +9,9 @@ import { createTransport } from '#inference/transport/create-transport.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
 import { createLog } from '#telemetry/log.ts'
-import { bunFinding } from './checks/machine.ts'
 import { examine } from './examine.ts'
 import { type Finding, fail, ok } from './finding.ts'
+import { bunFinding } from './machine.ts'
 import { type Report, renderJson, renderReport, reportOf } from './report.ts'
 
 const transportLimits = {
@@ -39,7 +39,7 @@ function readArguments(argv: readonly string[]): { json: boolean } {
 async function diagnose(): Promise<Report> {
   try {
     const config = loadConfigFromProcess([upstreamFaults, engineFaults])
-    const findings = [ok('configuration', 'every key is valid'), ...(await examineWorld(config))]
+    const findings = [ok('configuration', 'every key is valid'), ...(await runChecks(config))]
     return reportOf(findings, secretsOf(config))
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
@@ -56,7 +56,7 @@ function faultFinding(fault: string): Finding {
   )
 }
 
-async function examineWorld(config: Config): Promise<readonly Finding[]> {
+async function runChecks(config: Config): Promise<readonly Finding[]> {
   const log = createLog({ level: 'error', format: 'text', write: () => {}, now: clock.now })
   const { connectMs } = config.deadlines
   const transport = createTransport(config.transport, { fetch, connectMs, ...transportLimits })

@@ -1,15 +1,12 @@
 import { withTimeLimit } from '#lib/time-limit.ts'
-import { database } from './checks/database.ts'
-import { engines } from './checks/engines.ts'
-import { folders } from './checks/folders.ts'
-import { listening } from './checks/listening.ts'
-import { machine } from './checks/machine.ts'
-import { storage } from './checks/storage.ts'
-import { tokens } from './checks/tokens.ts'
-import { upstreams } from './checks/upstreams.ts'
+import { modules } from '#modules.ts'
+import type { CheckGroup, CheckInputs } from './check.ts'
+import { database } from './database.ts'
 import { type Finding, fail } from './finding.ts'
+import { folders } from './folders.ts'
 import { reasonOf } from './format.ts'
-import type { CheckGroup, World } from './world.ts'
+import { listening } from './listening.ts'
+import { machine } from './machine.ts'
 
 /** In the order of the report. */
 const groups: readonly CheckGroup[] = [
@@ -17,23 +14,20 @@ const groups: readonly CheckGroup[] = [
   listening,
   folders,
   database,
-  storage,
-  tokens,
-  upstreams,
-  engines,
+  ...modules.flatMap(({ doctor }) => doctor ?? []),
 ]
 
 /** Runs all checks concurrently. A failing check becomes a finding. */
-export async function examine(world: World): Promise<readonly Finding[]> {
-  const found = await Promise.all(groups.map((group) => runGroup(group, world)))
+export async function examine(inputs: CheckInputs): Promise<readonly Finding[]> {
+  const found = await Promise.all(groups.map((group) => runGroup(group, inputs)))
   return found.flat()
 }
 
-async function runGroup(group: CheckGroup, world: World): Promise<readonly Finding[]> {
-  const limitMs = group.limitMs(world)
+async function runGroup(group: CheckGroup, inputs: CheckInputs): Promise<readonly Finding[]> {
+  const limitMs = group.limitMs(inputs)
   const stop = new AbortController()
   try {
-    return await withTimeLimit(group.check(world, stop.signal), limitMs, () => {
+    return await withTimeLimit(group.check(inputs, stop.signal), limitMs, () => {
       return new Error(`no result within ${limitMs} ms`)
     })
   } catch (error) {

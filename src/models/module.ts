@@ -14,6 +14,7 @@ import { readDescriptors, streamsWithin } from '#lib/descriptors.ts'
 import { type Foundation, module } from '#module.ts'
 import type { Log } from '#telemetry/log.ts'
 import { createCatalogue } from './catalogue.ts'
+import { upstreams as upstreamChecks } from './doctor.ts'
 import { modelEndpoints } from './endpoints.ts'
 import { createLocalModels } from './local-models.ts'
 import { createModelResolver, type ModelResolver } from './model-resolver.ts'
@@ -32,6 +33,7 @@ const transportLimits = {
 /** The models of requests, their upstreams, and the path to them. */
 export const modelsModule = module({
   name: 'models',
+  doctor: upstreamChecks,
   start(needs: Foundation & { agents: Agents }) {
     const { config, log, now, metrics, agents } = needs
     const { limits, retry, deadlines } = config

@@ -2,6 +2,7 @@ import type { Auth } from '#auth/auth.ts'
 import { programEnvironment } from '#config/load.ts'
 import type { OpenSockets } from '#http/open-sockets.ts'
 import { type Foundation, module } from '#module.ts'
+import { engines } from './doctor.ts'
 import { speechEndpoints } from './endpoints.ts'
 import { createEnginePool } from './engines/pool.ts'
 import { openRecognition } from './recognition/open-recognition.ts'
@@ -13,6 +14,7 @@ import { createTranscriptions, type Transcriptions } from './transcriptions/tran
 /** Speech to text, over WebSockets and for files, on the same engines. */
 export const speechModule = module({
   name: 'speech',
+  doctor: engines,
   async start({ config, log, now, metrics }: Foundation) {
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })
     const recognitionDeps = { pool, settings: config.speech, log }

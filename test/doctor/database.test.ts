@@ -155,6 +155,6 @@ describe.if(serverUrl !== undefined)('a server', () => {
     const { exitCode, finding } = await doctorOf(await newPlace(createBarePlace))
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
     expect(finding('schema').told).toContain('applied at the next start')
-    expect(finding('pgvector').told).toContain('the first start takes it')
+    expect(finding('pgvector').told).toContain('installed at the first start')
   })
 })

@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
 import { descriptorsNeeded } from '#lib/descriptors.ts'
 import { engines } from '#package.json'
+import type { CheckGroup, CheckInputs } from './check.ts'
 
 /** The machine and the Bun version. */
 export const machine: CheckGroup = {
@@ -27,7 +27,7 @@ function processorsFinding(workers: number): Finding {
   return warn('workers', told, `Set workers (SLUICE_WORKERS) to ${processors} at most.`)
 }
 
-async function descriptorsFinding(config: World['config']): Promise<Finding> {
+async function descriptorsFinding(config: CheckInputs['config']): Promise<Finding> {
   const check = 'open files (ulimit -n)'
   const limits = await readDescriptorLimits()
   if (limits === null) return skip(check, 'the limit cannot be read')

@@ -3,7 +3,7 @@ import { findLockHolder } from '#db/data-folder.ts'
 import { type DatabaseFacts, hasCluster, inspectDatabase } from '#db/inspect.ts'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
+import type { CheckGroup, CheckInputs } from './check.ts'
 import { clockFinding } from './clock.ts'
 
 const name = 'database'
@@ -14,14 +14,14 @@ const advisedVectors = '0.8.4'
 export const database: CheckGroup = {
   name,
   limitMs: () => 30_000,
-  check: ({ config, ...world }) =>
+  check: ({ config, ...inputs }) =>
     config.databaseUrl === undefined
-      ? embedded({ config, ...world })
-      : server({ config, ...world }, config.databaseUrl),
+      ? embedded({ config, ...inputs })
+      : server({ config, ...inputs }, config.databaseUrl),
 }
 
-async function embedded(world: World): Promise<readonly Finding[]> {
-  const folder = world.config.data
+async function embedded(inputs: CheckInputs): Promise<readonly Finding[]> {
+  const folder = inputs.config.data
   if (!existsSync(folder)) return [notCreatedYet]
   const holder = findLockHolder(folder)
   if (holder !== null) {
@@ -31,7 +31,7 @@ async function embedded(world: World): Promise<readonly Finding[]> {
   }
   const free = ok(`${name} lock`, 'no server uses the embedded database')
   if (!hasCluster(folder)) return [free, notCreatedYet]
-  const facts = await inspect(world, `Free disk space, or restore ${folder} from a backup.`)
+  const facts = await inspect(inputs, `Free disk space, or restore ${folder} from a backup.`)
   if (!isFacts(facts)) return [free, facts]
   return [
     free,
@@ -43,9 +43,9 @@ async function embedded(world: World): Promise<readonly Finding[]> {
 
 const notCreatedYet = ok(name, 'embedded; created at the first start')
 
-async function server(world: World, url: string): Promise<readonly Finding[]> {
+async function server(inputs: CheckInputs, url: string): Promise<readonly Finding[]> {
   const facts = await inspect(
-    world,
+    inputs,
     'Start PostgreSQL, allow the connection, or correct DATABASE_URL (host, user, password, database).',
   )
   if (!isFacts(facts)) return [facts]
@@ -53,13 +53,13 @@ async function server(world: World, url: string): Promise<readonly Finding[]> {
     ok(name, `PostgreSQL ${facts.serverVersion} at ${placeOf(url)}`),
     migrationsFinding(facts),
     vectorsFinding(facts),
-    connectionsFinding(facts, world),
+    connectionsFinding(facts, inputs),
     clockFinding('the database', facts.clockAheadMs),
   ]
 }
 
 async function inspect(
-  { config, log, now }: World,
+  { config, log, now }: CheckInputs,
   advice: string,
 ): Promise<DatabaseFacts | Finding> {
   const { databaseUrl, data } = config
@@ -123,7 +123,7 @@ function threeParts(version: string): string {
 /** Per worker, in addition to its pool: the connection that listens. */
 const ownConnections = 1
 
-function connectionsFinding({ connections }: DatabaseFacts, { config }: World): Finding {
+function connectionsFinding({ connections }: DatabaseFacts, { config }: CheckInputs): Finding {
   const check = 'connections'
   const { usable, used } = connections
   const needed = config.workers * (config.databaseConnectionsMax + ownConnections)

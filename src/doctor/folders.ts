@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
 import { reasonOf, sizeOf } from '#doctor/format.ts'
-import type { CheckGroup } from '#doctor/world.ts'
+import type { CheckGroup } from './check.ts'
 
 /** Less free space stops the embedded database and uploads. */
 const freeBytesMin = 104_857_600

@@ -1,7 +1,7 @@
 import type { EngineConfig } from '#config/schema.ts'
+import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { type Finding, fail, ok, skip } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
 import { isRecord } from '#lib/json.ts'
 import { createEngine, engineKind } from '#speech/engines/registry.ts'
 
@@ -13,21 +13,21 @@ const endpointingMs = 500
 export const engines: CheckGroup = {
   name: 'speech engines',
   limitMs: ({ config }) => Math.max(0, ...config.engine.map(({ openMs }) => openMs)) + slackMs,
-  async check(world, signal) {
-    if (world.config.engine.length === 0) {
+  async check(inputs, signal) {
+    if (inputs.config.engine.length === 0) {
       return [skip('speech engines', 'none configured; the built-in demo is used')]
     }
-    return Promise.all(world.config.engine.map((config) => tryEngine(world, config, signal)))
+    return Promise.all(inputs.config.engine.map((config) => tryEngine(inputs, config, signal)))
   },
 }
 
 async function tryEngine(
-  world: World,
+  inputs: CheckInputs,
   config: EngineConfig,
   signal: AbortSignal,
 ): Promise<Finding> {
   const check = `speech engine "${config.name}"`
-  const { environment, log } = world
+  const { environment, log } = inputs
   const isProgramEngine = engineKind(config.kind).location === 'command'
   const program = isProgramEngine ? (config.command[0] ?? '') : null
   if (program !== null && !isProgram(program, environment['PATH'])) {

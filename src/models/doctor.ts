@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import type { Config, ModelConfig } from '#config/schema.ts'
+import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
+import { clockFinding } from '#doctor/clock.ts'
 import { type Finding, fail, ok, skip, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
 import type { Transport } from '#inference/transport.ts'
 import type { Upstream } from '#inference/upstream.ts'
 import { type Adapters, adapters, isRemote } from '#inference/upstreams/index.ts'
@@ -13,8 +15,6 @@ import {
 } from '#inference/upstreams/llama/package.ts'
 import type { ConfiguredUpstream } from '#models/catalogue.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
-import { clockFinding } from './clock.ts'
-import { modelFindings } from './models.ts'
 
 /** In addition to the timeout of a list. */
 const slackMs = 5_000
@@ -23,14 +23,14 @@ const slackMs = 5_000
 export const upstreams: CheckGroup = {
   name: 'upstreams',
   limitMs: ({ config }) => config.models.refreshTimeoutMs + slackMs,
-  async check(world, signal) {
+  async check(inputs, signal) {
     const asked = await Promise.all(
-      configuredUpstreams(world.config).map((source) => ask(world, source, signal)),
+      configuredUpstreams(inputs.config).map((source) => ask(inputs, source, signal)),
     )
     return [
-      ...(world.config.upstream.length === 0 ? [onlyDemo] : []),
+      ...(inputs.config.upstream.length === 0 ? [onlyDemo] : []),
       ...asked.flatMap(({ findings }) => findings),
-      ...modelFindings(world.config, asked),
+      ...modelFindings(inputs.config, asked),
     ]
   },
 }
@@ -44,18 +44,18 @@ const onlyDemo = warn(
 )
 
 /** The listing of an upstream. `models`: null without a list. */
-export type UpstreamListing = {
+type UpstreamListing = {
   readonly name: string
   readonly models: readonly string[] | null
   readonly findings: readonly Finding[]
 }
 
 async function ask(
-  world: World,
+  inputs: CheckInputs,
   { upstream, models: named }: ConfiguredUpstream,
   stopped: AbortSignal,
 ): Promise<UpstreamListing> {
-  const { config, transport } = world
+  const { config, transport } = inputs
   const { name } = upstream
   const adapter = adaptersByKind[upstream.kind]
   if (adapter === undefined) return { name, models: null, findings: [localFinding(name, config)] }
@@ -64,7 +64,7 @@ async function ask(
   try {
     const listed = await adapter.listModels({
       upstream,
-      transport: watching(transport, seen, world.now),
+      transport: watching(transport, seen, inputs.now),
       limits: config.limits,
       signal: AbortSignal.any([stopped, limit]),
     })
@@ -125,7 +125,7 @@ function answered(
 }
 
 /** The local model runtime is installed separately. */
-function localFinding(name: string, { data, llama }: World['config']): Finding {
+function localFinding(name: string, { data, llama }: CheckInputs['config']): Finding {
   const check = `upstream "${name}"`
   const isInstalled = packageFault(llama.packageFolder ?? join(data, 'llama')) === null
   return isInstalled
@@ -154,4 +154,86 @@ function failed(
     `${place}: ${reason}`,
     'Start it, allow connections to it, or correct its url.',
   )
+}
+
+/** Compares the configured models with the lists of the upstreams. */
+function modelFindings(
+  config: Pick<Config, 'model' | 'retrieval'>,
+  listings: readonly UpstreamListing[],
+): Finding[] {
+  return [
+    ...listedFindings(config.model, listings),
+    embeddingFinding(config),
+    rerankFinding(config),
+  ]
+}
+
+function listedFindings(
+  models: readonly ModelConfig[],
+  listings: readonly UpstreamListing[],
+): Finding[] {
+  const check = 'models'
+  if (models.length === 0) return [ok(check, 'as listed by the upstreams')]
+  const checked = models.map((model) => ({ model, ...listingOf(model, listings) }))
+  const listed = checked.filter(({ isListed }) => isListed).length
+  const warnings = checked
+    .filter(({ isListed, isKnown }) => !isListed && isKnown)
+    .map(({ model }) => {
+      const { name, upstreamModel = name, upstreams } = model
+      return warn(
+        `model "${name}"`,
+        `${upstreams.join(', ')} does not list "${upstreamModel}"`,
+        'Correct upstream_model, or load the model there; requests for it will probably fail.',
+      )
+    })
+  const unknown = checked.filter(({ isListed, isKnown }) => !isListed && !isKnown).length
+  const rest = unknown === 0 ? '' : `; ${unknown} unknown, because their upstream has no list`
+  return [
+    ok(check, `${listed} of ${models.length} are listed by their upstreams${rest}`),
+    ...warnings,
+  ]
+}
+
+/** `isKnown`: whether all its upstreams have a list. */
+function listingOf(
+  { name, upstreamModel = name, upstreams }: ModelConfig,
+  listings: readonly UpstreamListing[],
+): { isListed: boolean; isKnown: boolean } {
+  const lists = listings.filter((one) => upstreams.includes(one.name)).map(({ models }) => models)
+  return {
+    isListed: lists.some((models) => models?.includes(upstreamModel) === true),
+    isKnown: lists.every((models) => models !== null),
+  }
+}
+
+type Named = Pick<Config, 'model' | 'retrieval'>
+
+function embeddingFinding({ model, retrieval }: Named): Finding {
+  const check = 'embedding model'
+  const name = retrieval.embeddingModel
+  if (name !== 'local-hash') return modeFinding(model, { check, name, mode: 'embed' })
+  return warn(
+    check,
+    'the built-in local-hash, which matches words and not meanings',
+    'For semantic search, set retrieval.embedding_model (SLUICE_EMBEDDING_MODEL) to a [[model]] with mode = "embed".',
+  )
+}
+
+function rerankFinding({ model, retrieval }: Named): Finding {
+  const check = 'rerank model'
+  const name = retrieval.rerankModel
+  if (name === undefined) return skip(check, 'none is configured')
+  return modeFinding(model, { check, name, mode: 'rerank' })
+}
+
+/** A model that is only listed by an upstream has the mode `generate`. */
+function modeFinding(
+  models: readonly ModelConfig[],
+  { check, name, mode }: { check: string; name: string; mode: 'embed' | 'rerank' },
+): Finding {
+  const found = models.find((model) => model.name === name || model.aliases.includes(name))
+  if (found?.mode === mode) return ok(check, `"${name}"`)
+  const told =
+    found === undefined ? `there is no [[model]] "${name}"` : `"${name}" has the mode ${found.mode}`
+  return fail(check, told, `Add a [[model]] of this name with mode = "${mode}".`)
 }

@@ -5,7 +5,7 @@ import type { Log } from '#telemetry/log.ts'
 import type { Finding } from './finding.ts'
 
 /** The inputs of the checks. */
-export type World = {
+export type CheckInputs = {
   readonly config: Config
   /** The environment of the operator's programs. */
   readonly environment: Environment
@@ -20,7 +20,7 @@ export type World = {
 export type CheckGroup = {
   /** For the finding after a timeout. */
   readonly name: string
-  readonly limitMs: (world: World) => number
+  readonly limitMs: (inputs: CheckInputs) => number
   /** An error becomes a finding. */
-  readonly check: (world: World, signal: AbortSignal) => Promise<readonly Finding[]>
+  readonly check: (inputs: CheckInputs, signal: AbortSignal) => Promise<readonly Finding[]>
 }

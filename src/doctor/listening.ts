@@ -1,7 +1,7 @@
 import { type Finding, fail, ok } from '#doctor/finding.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
 import { asRecord } from '#lib/json.ts'
 import { cannotListen } from '#start-error.ts'
+import type { CheckGroup, CheckInputs } from './check.ts'
 
 const check = 'address'
 
@@ -9,16 +9,16 @@ const check = 'address'
 export const listening: CheckGroup = {
   name: check,
   limitMs: () => 5_000,
-  async check(world, signal) {
-    const { host, port } = world.config
+  async check(inputs, signal) {
+    const { host, port } = inputs.config
     if (port === 0) return [ok(check, 'any free port')]
-    const running = await findRunning(world, signal)
+    const running = await findRunning(inputs, signal)
     return [running ?? tryToListen(host, port)]
   },
 }
 
 /** Null without a response. */
-async function findRunning({ config, fetch: ask }: World, signal: AbortSignal) {
+async function findRunning({ config, fetch: ask }: CheckInputs, signal: AbortSignal) {
   const place = `${config.host}:${config.port}`
   try {
     const answer = await ask(`http://${reachable(config.host)}:${config.port}/readyz`, { signal })

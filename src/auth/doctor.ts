@@ -1,20 +1,20 @@
 import { importJWK, type JWK } from 'jose'
 import { fetchKeySetText, parseKeySet } from '#auth/jwks.ts'
 import type { Config } from '#config/schema.ts'
+import type { CheckGroup, CheckInputs } from '#doctor/check.ts'
 import { type Finding, fail, ok, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
-import type { CheckGroup, World } from '#doctor/world.ts'
 
 /** The verification of bearer tokens. */
 export const tokens: CheckGroup = {
   name: 'tokens',
   limitMs: () => 10_000,
-  async check(world, signal) {
-    const { secret, jwksUrl } = world.config.jwt
+  async check(inputs, signal) {
+    const { secret, jwksUrl } = inputs.config.jwt
     return [
       ...(secret === undefined ? [] : [ok('token secret', `${Buffer.byteLength(secret)} bytes`)]),
-      ...(jwksUrl === undefined ? [] : [await keySetFinding(world, jwksUrl, signal)]),
-      ...(secret === undefined && jwksUrl === undefined ? [developmentFinding(world.config)] : []),
+      ...(jwksUrl === undefined ? [] : [await keySetFinding(inputs, jwksUrl, signal)]),
+      ...(secret === undefined && jwksUrl === undefined ? [developmentFinding(inputs.config)] : []),
     ]
   },
 }
@@ -33,7 +33,7 @@ function developmentFinding({ host }: Config): Finding {
 }
 
 async function keySetFinding(
-  { config, fetch }: World,
+  { config, fetch }: CheckInputs,
   url: string,
   signal: AbortSignal,
 ): Promise<Finding> {
