@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { bunFinding } from '#doctor/checks/machine.ts'
 import { fail, ok, skip, warn } from '#doctor/finding.ts'
 import { placeOf, reasonOf } from '#doctor/format.ts'
+import { bunFinding } from '#doctor/machine.ts'
 import { renderReport, reportOf } from '#doctor/report.ts'
 
 test('findings are lines of columns, with the counts at the end', () => {
