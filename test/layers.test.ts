@@ -19,7 +19,14 @@ const composition = ['src/app.ts', 'src/modules.ts', 'src/worker.ts']
 const httpFramework = ['elysia', 'elysia/**', '@elysiajs/**', 'src/http/**']
 const database = ['db/**', 'drizzle-orm', 'drizzle-orm/**', 'postgres']
 const routeFiles = ['src/**/*routes.ts', 'src/**/*endpoints.ts', 'src/**/module.ts']
-const composing = ['src/doctor/**', 'src/app.ts', 'src/modules.ts', 'src/worker.ts', 'src/main.ts']
+const composing = [
+  'src/doctor/**',
+  'src/app.ts',
+  'src/modules.ts',
+  'src/worker.ts',
+  'src/main.ts',
+  'src/print-config.ts',
+]
 
 const rules: readonly LayerRule[] = [
   { files: 'src/lib/**', only: ['src/lib/**'], reason: 'lib is the innermost layer' },

@@ -21,7 +21,16 @@ import {
   renderWithTag,
   tooManyFiles,
 } from './record.ts'
-import { copy, fileChange, move, parseCopy, parseFileChange, parseMove } from './schema.ts'
+import {
+  copy,
+  deletionQuery,
+  fileChange,
+  move,
+  parseCopy,
+  parseFileChange,
+  parseMove,
+  strict,
+} from './schema.ts'
 import { parseNodeId } from './tree/checks.ts'
 import type { Files } from './tree.ts'
 
@@ -95,14 +104,13 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
       summary: 'Delete a file',
       description: 'Moves the file to the trash of its owner, or deletes it permanently.',
       params: fileId,
-      query: Type.Object(
-        {
+      query: deletionQuery(
+        strict({
           permanent: Type.Boolean({
             description: 'Deletes it permanently, even from the trash. Requires the owner.',
             default: false,
           }),
-        },
-        { additionalProperties: false },
+        }),
       ),
       headers: ifMatchHeader,
       responses: {
@@ -115,6 +123,8 @@ export function fileEndpoints({ files }: { files: Files }): Endpoint[] {
         not_found: fileNotFound,
         permission_denied: notFileEditor,
         unprocessable: '"permanent" must be true or false.',
+        removed_field: destinationErrors.removed_field,
+        unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
       async handle({ params, query, context: { principal }, request, set }) {

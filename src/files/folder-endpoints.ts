@@ -26,12 +26,14 @@ import {
   versionTag,
 } from './record.ts'
 import {
+  deletionQuery,
   folderChange,
   move,
   newFolder,
   parseFolderChange,
   parseMove,
   parseNewFolder,
+  strict,
 } from './schema.ts'
 import { parseNodeId } from './tree/checks.ts'
 import type { Files } from './tree.ts'
@@ -113,11 +115,10 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
       summary: 'Delete a folder',
       description: 'Moves the folder with everything in it to the trash of its owner.',
       params: folderId,
-      query: Type.Object(
-        {
+      query: deletionQuery(
+        strict({
           recursive: Type.Boolean({ description: 'Required if it is not empty.', default: false }),
-        },
-        { additionalProperties: false },
+        }),
       ),
       headers: ifMatchHeader,
       responses: {
@@ -140,6 +141,8 @@ export function folderEndpoints({ files }: { files: Files }): Endpoint[] {
           message: 'The folder is not empty; delete it with recursive=true.',
         },
         unprocessable: '"recursive" must be true or false.',
+        removed_field: destinationErrors.removed_field,
+        unknown_field: destinationErrors.unknown_field,
         precondition_failed: staleVersion,
       },
       async handle({ params, query, context: { principal }, request, set }) {

@@ -1,10 +1,13 @@
 import {
   type SchemaOptions,
   type Static,
+  type TObject,
   type TProperties,
   type TSchema,
   Type,
 } from '@sinclair/typebox'
+import type { QueryReader } from '#api/endpoint.ts'
+import { readQuery } from '#api/query.ts'
 import { AppError } from '#lib/errors.ts'
 import { isRecord } from '#lib/json.ts'
 import { type Checker, compileChecker } from '#lib/schema.ts'
@@ -131,6 +134,17 @@ export function parseFields<T extends TSchema>(checker: Checker<T>, value: unkno
   if ('folder_path' in value) throw folderPathRemoved()
   if (checker.check(value)) return value
   throw refusedBySchema(checker.firstError(value))
+}
+
+/** The query of a deletion; throws a 422 that names the parameter. */
+export function deletionQuery<T extends TObject>(schema: T): QueryReader<Static<T>> {
+  return {
+    schema,
+    read(params) {
+      if (params.has('folder_path')) throw folderPathRemoved()
+      return readQuery(schema, String(params)) as Static<T>
+    },
+  }
 }
 
 export function folderPathRemoved(): AppError {

@@ -69,7 +69,9 @@ function fromFramework(
 ): AppError {
   if (error instanceof AppError) return error
   if (code === 'NOT_FOUND') {
-    return new AppError('not_found', `No such endpoint: ${method} ${path}.`)
+    // The headers of a HEAD request, `content-length` among them, are those of GET (RFC 9110, 9.3.2).
+    const served = method === 'HEAD' ? 'GET' : method
+    return new AppError('not_found', `No such endpoint: ${served} ${path}.`)
   }
   if (code === 'PARSE') {
     return new AppError('malformed_json', 'The request body is not valid JSON.', { cause: error })

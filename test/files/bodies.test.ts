@@ -160,6 +160,19 @@ describe('a query', () => {
     expect(errorOf(await world.gateway.send(ann, path))).toEqual([422, code, param])
   })
 
+  test.each([
+    ['DELETE', 'FILE'],
+    ['DELETE', 'FOLDER'],
+  ])('%s %s with a removed or unknown parameter deletes nothing', async (method, path) => {
+    const { gateway } = world
+    const node = await pathOf(path)
+    const removed = await gateway.send(ann, `${node}?folder_path=/a&colour=red`, { method })
+    expect(errorOf(removed)).toEqual([422, 'folder_path_removed', 'folder_path'])
+    const unknown = await gateway.send(ann, `${node}?colour=red`, { method })
+    expect(errorOf(unknown)).toEqual([422, 'unknown_field', 'colour'])
+    expect((await gateway.send(ann, node)).status).toBe(200)
+  })
+
   test('before and after cannot be combined', async () => {
     const id = Bun.randomUUIDv7()
     const response = await world.gateway.send(ann, `/v1/files?after=${id}&before=${id}`)
