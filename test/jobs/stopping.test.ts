@@ -15,17 +15,21 @@ const isEmpty = async () => (await fixture.rows()).length === 0
 describe('a stopping worker', () => {
   test('aborts running jobs, waits for them and releases them without counting the attempt', async () => {
     const jobs = await fixture.start()
+    let isRunning = false
     let isOver = false
     jobs.process(
       'q',
       handlerOf(async ({ signal }) => {
+        isRunning = true
         await untilAborted(signal).finally(() => {
           isOver = true
         })
       }),
     )
     await fixture.add('q')
-    await eventually('it runs', async () => (await fixture.rows())[0]?.is_held === true)
+    // The row is held before the worker learns of its claim.
+    await eventually('it runs', () => isRunning)
+    expect(await fixture.rows()).toMatchObject([{ is_held: true }])
     await jobs.close()
     expect(isOver).toBe(true)
     expect(await fixture.rows()).toMatchObject([{ attempts: 0, is_held: false }])
