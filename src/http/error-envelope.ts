@@ -1,6 +1,6 @@
 import type { AppError, ErrorKind } from '#lib/errors.ts'
 
-/** How a failure is told as an HTTP answer: under /compat as Messages clients read it. */
+/** The HTTP response of an error; under /compat in the shape of the Messages API. */
 export function errorResponse(
   error: AppError,
   { path, requestId }: { path: string; requestId: string },
@@ -19,7 +19,7 @@ export function errorResponse(
   return Response.json(body, { status: statusForMessages(error), headers: own })
 }
 
-/** Whether a path belongs to the Messages-compatible surface. */
+/** Whether a path belongs to the Messages surface. */
 export function isMessagesPath(path: string): boolean {
   return path === '/compat' || path.startsWith('/compat/')
 }
@@ -30,8 +30,8 @@ export function renderError({ message, type, param, wireCode }: AppError) {
 }
 
 /**
- * The error object of everything under /compat, in an HTTP answer and inside of a stream. The type
- * is one of the protocol's; the code beside it is ours.
+ * The error object of everything under /compat, in a response and in a stream. The type is one of
+ * the Messages API; the code is ours.
  */
 export function renderMessagesError(error: AppError) {
   return {
@@ -45,13 +45,13 @@ export function renderMessagesError(error: AppError) {
 }
 
 /**
- * SDKs repeat 408, 409, 429 and 5xx by themselves unless told otherwise. What the gateway already
- * tried again, or what took long to fail, must not be multiplied by them.
+ * SDKs retry 408, 409, 429 and 5xx unless `x-should-retry` is false. Requests that the gateway has
+ * retried itself, or that failed slowly, must not be multiplied.
  */
 function retryHeaders(error: AppError): Record<string, string> {
   const headers: Record<string, string> = {}
   if (error.retryAfterS !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterS))
-  // A connection that is kept would bring the next request here again, or take a descriptor.
+  // A kept connection would bring the next request to this worker, or use a descriptor.
   if (error.kind === 'draining' || error.kind === 'no_descriptor_left') {
     headers['connection'] = 'close'
   }
@@ -69,7 +69,7 @@ const overloads: ReadonlySet<ErrorKind> = new Set([
   'no_descriptor_left',
 ])
 
-/** The protocol has statuses of its own for an overload and for credit that is used up. */
+/** The Messages API has its own statuses for overload and exhausted credit. */
 export function statusForMessages({ kind, status }: AppError): number {
   if (overloads.has(kind)) return 529
   return kind === 'insufficient_quota' ? 402 : status
@@ -99,21 +99,21 @@ function typeForMessages({ kind, status }: AppError): string {
   }
 }
 
-/** Clients make room in a context that is full when they read these words, and no others. */
-const overflowWords = 'prompt is too long'
+/** Clients compact a full context only if the error contains exactly this phrase. */
+const overflowPhrase = 'prompt is too long'
 
 function messageForMessages({ kind, message }: AppError): string {
-  if (kind !== 'context_length_exceeded' || message.includes(overflowWords)) return message
+  if (kind !== 'context_length_exceeded' || message.includes(overflowPhrase)) return message
   const sizes = readSizes(message)
-  if (sizes === null) return `${overflowWords}: ${message}`
-  return `${overflowWords}: ${sizes.tokens} tokens > ${sizes.maximum} maximum`
+  if (sizes === null) return `${overflowPhrase}: ${message}`
+  return `${overflowPhrase}: ${sizes.tokens} tokens > ${sizes.maximum} maximum`
 }
 
 const sizeOfPrompt =
   /(?:requested|resulted in|passed|prompt \(length|request \(|prompt (?:has|contains)|input (?:has|contains|length is))\D{0,20}(\d[\d,]*)/i
 const sizeOfContext = /(?:context|model) (?:length|size|window)\D{0,20}(\d[\d,]*)/i
 
-/** What was sent and what fits, as far as an upstream told both. */
+/** The prompt size and the context size, if the upstream's message has both. */
 function readSizes(message: string): { tokens: number; maximum: number } | null {
   const read = (pattern: RegExp) => Number(pattern.exec(message)?.[1]?.replaceAll(',', ''))
   const tokens = read(sizeOfPrompt)

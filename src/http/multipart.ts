@@ -2,7 +2,7 @@ import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/bus
 import { AppError, toAppError } from '#lib/errors.ts'
 import { type BodyDeadlines, readLongBody } from './long-body.ts'
 
-/** Of `multipart/form-data`: what stands beside the files is small. */
+/** Limits of `multipart/form-data`; fields other than files are small. */
 export type MultipartLimits = BodyDeadlines & {
   readonly fieldsMax: number
   readonly fieldBytesMax: number
@@ -12,28 +12,27 @@ export type MultipartLimits = BodyDeadlines & {
 export type FilePart = {
   readonly field: string
   readonly filename: string | null
-  /** What the client says; nothing to rely on. */
+  /** As sent by the client; not verified. */
   readonly mimeType: string
 }
 
 export type Multipart<T> = {
-  /** The last value of each name. */
+  /** The last value of each field. */
   readonly fields: ReadonlyMap<string, string>
-  /** Every value of each name, in their order. */
+  /** All values of each field, in order. */
   readonly values: ReadonlyMap<string, readonly string[]>
   readonly files: readonly { readonly part: FilePart; readonly taken: T }[]
 }
 
-/** The name of a part, or of its file, and its headers. */
+/** The limit of a part name, a file name, and the headers of a part. */
 const headerBytesMax = 16_384
 
 /**
- * Reads a form as it comes: each file is handed to `take` as a stream, one after the other, and the
- * client waits while it is being taken. Nothing of a file is held here. A `take` that leaves its
- * stream early throws, or the rest is read and dropped.
+ * Streams a form with backpressure: each file goes to `take`, one after the other, without being
+ * buffered. If `take` returns before the end of its stream, the rest is discarded.
  *
- * Throws `invalid_request` for what is no such form or ends too early, `request_too_large` past a
- * limit, what `readLongBody` throws, and what `take` throws.
+ * Throws `invalid_request` for an invalid or incomplete form, `request_too_large` above a limit, and
+ * the errors of `readLongBody` and `take`.
  */
 export async function readMultipart<T>(
   request: Request,
@@ -56,7 +55,7 @@ export async function readMultipart<T>(
   })
   parser.on('file', (field, stream, filename, _encoding, mimeType) => {
     const part = { field, filename: filename ?? null, mimeType }
-    // Whoever takes it hears of its failure; it may come before anybody does.
+    // The reader gets the error; it may occur before the stream is read.
     stream.on('error', () => {})
     streams.push(stream)
     takings.push(takeFile(part, stream))
@@ -72,7 +71,7 @@ export async function readMultipart<T>(
     } catch (error) {
       fail(error)
     } finally {
-      // What nobody reads would hold up the rest of the form.
+      // An unread stream would block the rest of the form.
       stream.resume()
     }
   }
@@ -84,7 +83,7 @@ export async function readMultipart<T>(
     await Promise.race([Promise.all(takings), failed])
   } catch (error) {
     parser.destroy()
-    // The parser leaves them as they are, and who reads one would wait for ever.
+    // The parser leaves them open, and their readers would wait forever.
     for (const stream of streams) stream.destroy(toAppError(error))
     await Promise.allSettled(takings)
     throw error
@@ -115,15 +114,15 @@ function openParser(request: Request, limits: MultipartLimits): BusboyInstance {
 }
 
 type Flow = {
-  /** Rejects with the first failure. */
+  /** Rejects with the first error. */
   readonly failed: Promise<never>
   fail(error: unknown): void
   hasFailed(): boolean
-  /** Resolves when the parser takes more, or will never do so. */
+  /** Resolves when the parser accepts more data, or has failed. */
   drained(): Promise<void>
 }
 
-/** One listener for the whole form: a long file makes a parser wait thousands of times. */
+/** One listener for the whole form: a long file pauses the parser thousands of times. */
 function createFlow(parser: BusboyInstance): Flow {
   const { promise: failed, reject } = Promise.withResolvers<never>()
   failed.catch(() => {})
@@ -145,7 +144,7 @@ function createFlow(parser: BusboyInstance): Flow {
   }
 }
 
-/** The body into the parser, at the speed at which the files are taken. */
+/** Writes the body into the parser with backpressure. */
 async function feed(
   body: AsyncIterable<Uint8Array>,
   parser: BusboyInstance,

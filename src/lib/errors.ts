@@ -1,6 +1,6 @@
 /**
- * Every failure that a caller may see, in one table: HTTP status, error type and, where the wire
- * word differs from the kind, its code. A surface turns an `AppError` into its own envelope.
+ * Every error that a caller may see: HTTP status, error type and, if it differs from the kind, the
+ * code. Each surface renders an `AppError` in its own shape.
  */
 const kinds = {
   // The caller's request
@@ -21,26 +21,26 @@ const kinds = {
   rerank_bad_request: { status: 400, type: 'invalid_request_error' },
   precondition_failed: { status: 412, type: 'invalid_request_error' },
   range_not_satisfiable: { status: 416, type: 'invalid_request_error' },
-  // Who is calling
+  // Authentication and authorisation
   missing_credentials: { status: 401, type: 'authentication_error' },
   invalid_api_key: { status: 401, type: 'authentication_error' },
   invalid_token: { status: 401, type: 'authentication_error' },
   permission_denied: { status: 403, type: 'permission_error' },
   jwt_required: { status: 403, type: 'permission_error' },
-  // What does not exist
+  // Missing and conflicting resources
   not_found: { status: 404, type: 'not_found_error' },
   model_not_found: { status: 404, type: 'not_found_error' },
   conflict: { status: 409, type: 'invalid_request_error' },
-  // Where a model comes from wants a credential that we do not have.
+  // The source of a model requires a credential that is not configured.
   source_auth_required: { status: 424, type: 'invalid_request_error' },
   gone: { status: 410, type: 'not_found_error' },
-  // Ourselves
+  // The gateway
   internal_error: { status: 500, type: 'server_error' },
   service_unavailable: { status: 503, type: 'server_error' },
   draining: { status: 503, type: 'server_error' },
   worker_lost: { status: 500, type: 'server_error' },
   too_many_streams: { status: 503, type: 'server_error' },
-  // The same to a client, whose connection is closed, since it takes a descriptor as well.
+  // The same to a client, but its connection is closed, because it uses a descriptor.
   no_descriptor_left: { status: 503, type: 'server_error', code: 'too_many_streams' },
   insufficient_storage: { status: 507, type: 'server_error' },
   // The upstream
@@ -56,32 +56,32 @@ const kinds = {
   upstream_first_event_timeout: { status: 504, type: 'upstream_error' },
   upstream_gap_timeout: { status: 504, type: 'upstream_error' },
   upstream_total_timeout: { status: 504, type: 'upstream_error' },
-  // Nobody is listening any more; never rendered, only recorded
+  // The client disconnected; logged, never rendered
   client_closed: { status: 499, type: 'invalid_request_error' },
 } satisfies Record<string, { status: number; type: string; code?: string }>
 
 export type ErrorKind = keyof typeof kinds
 
 export type ErrorDetails = {
-  /** The request field at fault, as a path: `input[2].content`. */
+  /** The path of the invalid request field: `input[2].content`. */
   param?: string
-  /** A more precise wire word than the kind, such as an upstream's own code. */
+  /** A more precise code than the kind, such as that of an upstream. */
   code?: string
   /** Seconds after which a retry makes sense. */
   retryAfterS?: number
-  /** The answer of an upstream, for a caller of the same protocol, who gets it as it came. */
+  /** The error response of an upstream, relayed to callers of the same protocol. */
   relay?: RelayedError
   cause?: unknown
 }
 
-/** Without what belongs to the gateway alone; `status` is that of HTTP. */
+/** Without credentials and addresses of the gateway; `status` is the HTTP status. */
 export type RelayedError = {
   readonly status: number
   readonly body: string
   readonly contentType: string
 }
 
-/** The only error that we throw on purpose. `message` is public: no secret, no internal address. */
+/** The only error that is thrown on purpose. `message` is public, without secrets and addresses. */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly kind: ErrorKind
@@ -105,7 +105,7 @@ export class AppError extends Error {
   }
 }
 
-/** Any thrown value as an `AppError`; what we did not foresee becomes a 500 that says nothing. */
+/** Any thrown value as an `AppError`; an unexpected one becomes a generic 500. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   return new AppError('internal_error', 'The server failed to handle this request.', {
