@@ -74,7 +74,10 @@ async function speak({ job, bearer, number, random }: SoakClient): Promise<Outco
   const query = `encoding=pcm_int16&sample_rate_hz=16000&token=${bearer}`
   const socket = new WebSocket(`ws://127.0.0.1:${job.port}/v1/stt?${query}`)
   const closed = Promise.withResolvers<Outcome>()
-  const patience = setTimeout(() => closed.reject(new Error('a session does not end')), sessionMs)
+  const sessionTimer = setTimeout(
+    () => closed.reject(new Error('a session does not end')),
+    sessionMs,
+  )
   const sending = createSender(socket, { frameAt: framesOf(speech, number), frames: leavesAt })
   const isLeaving = leavesAt < frames
   socket.onopen = () => socket.send(JSON.stringify({ options: { flow: 'credit' } }))
@@ -99,7 +102,7 @@ async function speak({ job, bearer, number, random }: SoakClient): Promise<Outco
     if (faults.lost + faults.wrong === 0 || outcome === 'left') return outcome
     throw new Error(faults.samples.join('; '))
   } finally {
-    clearTimeout(patience)
+    clearTimeout(sessionTimer)
     sending.stop()
     socket.terminate()
   }

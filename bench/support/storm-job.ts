@@ -75,9 +75,9 @@ export function behaviours(seed: number): (id: number) => Behaviour {
   const random = seededRandom(seed)
   return (id) => {
     const stays = random() < stayingShare
-    const patience = random()
-    const isSilent = !stays && patience < silentShare
-    const waitMs = patience > 1 - promptShare ? 0 : Math.round(random() * waitMaxMs)
+    const waitSample = random()
+    const isSilent = !stays && waitSample < silentShare
+    const waitMs = waitSample > 1 - promptShare ? 0 : Math.round(random() * waitMaxMs)
     return {
       spec: { id, waitMs: isSilent ? foreverMs : waitMs, tokens: responseTokens, gapMs },
       surface: random() < 0.5 ? 'responses' : 'messages',

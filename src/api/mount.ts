@@ -33,7 +33,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], deps: MountDeps) 
   return app
 }
 
-/** What Elysia gives a handler, as far as endpoints use it. */
+/** The part of Elysia's handler context that endpoints use. */
 type ElysiaInput = Pick<
   EndpointInput<string, never, never, never>,
   'request' | 'set' | 'server'

@@ -19,7 +19,7 @@ export const tokens: CheckGroup = {
   },
 }
 
-/** The server then listens on loopback only, whatever is configured. */
+/** With a development secret the server listens on loopback only, regardless of `host`. */
 function developmentFinding({ host }: Config): Finding {
   const told =
     /^(127(\.\d+){3}|::1|localhost)$/.test(host) || host === ''

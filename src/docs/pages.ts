@@ -52,7 +52,7 @@ ${sources.map((path) => `<script src="${path}" nonce="${nonce}"></script>`).join
   return new Response(html, { headers: pageHeaders(nonce) })
 }
 
-/** Nothing but our own scripts run, and they reach this host alone, whatever the packages intend. */
+/** Only our own scripts run, and they can connect only to this host, regardless of the packages. */
 function pageHeaders(nonce: string) {
   const policy = {
     'default-src': "'none'",

@@ -56,7 +56,7 @@ export function mixedDimensions(): AppError {
 }
 
 function readVector(value: unknown): Float32Array {
-  // Some servers respond in base64 whatever was requested.
+  // Some servers respond in base64 regardless of the requested encoding.
   const vector = typeof value === 'string' ? decodeVector(value) : readNumbers(value)
   if (vector.length === 0 || !vector.every(Number.isFinite)) throw notNumeric()
   if (vector.every((number) => number === 0)) throw invalidEmbeddings('a zero vector')

@@ -1,6 +1,6 @@
 import { newId } from './id.ts'
 
-/** The caller of a request, as far as features and upstream calls need to know it. */
+/** The part of the principal that features and upstream calls need. */
 export type RequestPrincipal = {
   readonly userId: string
   readonly groups: readonly string[]
@@ -14,7 +14,7 @@ export type TraceContext = {
 
 /**
  * One object per request. It travels with the request into every log line, job, upstream call and
- * record. Background work has a context of its own, with the principal it runs for.
+ * record. Background work has its own context, with the principal it runs for.
  */
 export type RequestContext<P extends RequestPrincipal = RequestPrincipal> = {
   /** `req_…`, also sent to the client as `x-request-id`. */
@@ -78,12 +78,12 @@ export function createRequestContext<P extends RequestPrincipal>(request: {
   }
 }
 
-const nobody: RequestPrincipal = { userId: '', groups: [] }
+const noPrincipal: RequestPrincipal = { userId: '', groups: [] }
 
 /** The context of work that no HTTP request waits for: probes, ingestion, background jobs. */
 export function createBackgroundContext(
   signal: AbortSignal,
-  principal: RequestPrincipal = nobody,
+  principal: RequestPrincipal = noPrincipal,
 ): RequestContext {
   return createRequestContext({ requestId: newId('req_'), principal, signal })
 }

@@ -40,7 +40,7 @@ export function operationsEndpoints({
       responses: {
         200: ok,
         503: {
-          description: 'The process is stopping; send requests elsewhere.',
+          description: 'The process is stopping; send requests to another process.',
           content: json(statusOf('draining'), { status: 'draining' }),
         },
       },
@@ -80,7 +80,7 @@ the token as \`Authorization: Bearer\`.`,
 
 function requireToken(request: Request, token: string): void {
   const [, sent = ''] = /^Bearer +(.+)$/i.exec(request.headers.get('authorization') ?? '') ?? []
-  // Hashes have the same length, whatever was sent.
+  // `timingSafeEqual` needs equal lengths, which hashes have.
   if (!timingSafeEqual(sha256(sent), sha256(token))) throw new AppError('invalid_token', wrongToken)
 }
 

@@ -4,7 +4,7 @@ import { AppError } from '#lib/errors.ts'
 import { removeUnfinished, spool } from './spool.ts'
 import type { Storage } from './storage.ts'
 
-/** Stores contents in a folder. A content is written elsewhere, synced, and renamed to its hash. */
+/** Stores contents in a folder. A content is written to a temporary file, synced, and renamed to its hash. */
 export async function createDiskStorage(options: {
   folder: string
   now: () => Date

@@ -1,28 +1,28 @@
-/** Where lines go: `process.stdout`, or anything that is written to like it. */
+/** The destination: `process.stdout` or a compatible stream. */
 export type LineOutput = {
   write(text: string, written: (error?: Error | null) => void): unknown
   on(event: 'error', listener: () => void): unknown
 }
 
-/** Writes lines in batches, and never holds more of them than `pendingCharsMax`. */
+/** Writes lines in batches and buffers at most `pendingCharsMax` characters. */
 export type LineWriter = {
-  /** Takes one line, without its newline. */
+  /** Queues one line, given without its newline. */
   write(line: string): void
-  /** Resolves when everything has gone out, or cannot: the reader stalls, or has left. */
+  /** Resolves when all lines are written, or the reader has stalled or disconnected. */
   flush(): Promise<void>
 }
 
 /**
- * PIPE_BUF of Linux: what is no longer than this enters a pipe as a whole or not at all, so the
- * lines of processes that share one are not torn.
+ * PIPE_BUF of Linux: writes up to this size are atomic, so lines of processes that share a pipe are
+ * not interleaved.
  */
 const batchCharsMax = 4_096
-/** What a reader that stalls may leave behind; further lines are dropped, and counted. */
+/** The most that is buffered for a stalled reader; further lines are dropped and counted. */
 const pendingCharsMax = 1_048_576
-/** A reader that takes nothing for so long is not waited for at the end. */
+/** `flush` gives up on a reader that accepts nothing for this long. */
 const stallMs = 1_000
 
-/** `onDropped` is told how many lines were dropped, once there is room for it to say so. */
+/** `onDropped` gets the number of dropped lines once the buffer has space to log it. */
 export function createLineWriter(
   output: LineOutput,
   onDropped: (lineCount: number) => void,
@@ -31,7 +31,7 @@ export function createLineWriter(
   let sent = 0
   let pendingChars = 0
   let dropped = 0
-  let hasLeft = false
+  let hasDisconnected = false
   let writing: Promise<void> | null = null
 
   function takeBatch(): string {
@@ -42,7 +42,7 @@ export function createLineWriter(
       batch += `${line}\n`
     }
     pendingChars -= batch.length
-    // Not every time, because it costs as much as there are lines left.
+    // Amortised: copying the remaining lines after every batch would be quadratic.
     if (sent * 2 >= pending.length) {
       pending = pending.slice(sent)
       sent = 0
@@ -51,9 +51,9 @@ export function createLineWriter(
   }
 
   async function writeAll(): Promise<void> {
-    // Lines of one turn of the event loop go out together.
+    // Lines of one event loop turn are written together.
     await new Promise((resolve) => setImmediate(resolve))
-    while (pendingChars > 0 && !hasLeft) {
+    while (pendingChars > 0 && !hasDisconnected) {
       await new Promise<void>((resolve) => output.write(takeBatch(), () => resolve()))
       reportDropped()
     }
@@ -68,7 +68,7 @@ export function createLineWriter(
   }
 
   function write(line: string): void {
-    if (hasLeft) return
+    if (hasDisconnected) return
     if (pendingChars + line.length >= pendingCharsMax) {
       dropped++
       return
@@ -79,7 +79,7 @@ export function createLineWriter(
   }
 
   output.on('error', () => {
-    hasLeft = true
+    hasDisconnected = true
     pending = []
     pendingChars = 0
   })

@@ -6,7 +6,7 @@ export type MetricRegistry = {
   counter(metric: MetricName): Counter
   /** `bounds`: the upper bounds of the buckets, rising, without infinity. */
   histogram(metric: MetricName & { readonly bounds: readonly number[] }): Histogram
-  /** `read` is asked at each rendering; what it throws leaves the gauge out of it. */
+  /** `read` is called at each rendering; if it throws, the gauge is omitted. */
   gauge(metric: MetricName & { readonly kind?: 'counter' | 'gauge' }, read: ReadGauge): void
   render(): Promise<string>
 }

@@ -6,8 +6,8 @@ import { sanitizeSvg } from './svg/sanitize.ts'
 const sidePixelsMax = 4_096
 
 /**
- * Detects the image type from the bytes, whatever the upload is called, and sanitises an SVG. Throws an
- * `AppError`: `unsupported_image_type`, `invalid_image` or `invalid_svg`.
+ * Detects the image type from the bytes, not the file name, and sanitises an SVG. Throws an `AppError`:
+ * `unsupported_image_type`, `invalid_image` or `invalid_svg`.
  */
 export async function inspectLogo(bytes: Uint8Array): Promise<LogoImage> {
   const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

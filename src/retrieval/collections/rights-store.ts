@@ -47,7 +47,7 @@ export async function requireFileRoles(
   }
 }
 
-/** Before the memberships of a file are listed or removed, in whatever collections. */
+/** Required to list or remove the memberships of a file in any collection. */
 export async function requireFileManager(
   handle: Handle,
   caller: RequestPrincipal,

@@ -3,7 +3,7 @@ import type { QueryReader } from '#api/endpoint.ts'
 import { readQuery } from '#api/query.ts'
 import { AppError } from '#lib/errors.ts'
 
-/** Invalid requests are status 400 on the model surfaces and on vector stores, elsewhere 422. */
+/** Invalid requests are status 400 on the model surfaces and on vector stores, and 422 on all others. */
 export function toModelError(error: unknown): unknown {
   if (!(error instanceof AppError) || error.status !== 422) return error
   return new AppError('invalid_request', error.message, {

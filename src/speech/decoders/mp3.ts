@@ -202,7 +202,7 @@ async function openMpg123() {
   }
 }
 
-/** libmpg123 writes some errors to the console, whatever its settings. */
+/** libmpg123 writes some errors to the console regardless of its settings. */
 function quietly<T>(run: () => T): T {
   const { error } = console
   console.error = () => {}

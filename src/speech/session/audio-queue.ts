@@ -58,7 +58,7 @@ const creditToleranceBytes = 65_536
 /**
  * The undecoded audio and markers of one client, in order. Owns backpressure towards the client: the
  * socket is paused while the queue is full or the client does not read its frames. A client that
- * asks for credit is told how much it may send and is never paused if it complies. Small messages
+ * uses credit flow control receives its send limit and is never paused if it complies. Small messages
  * are joined in blocks to limit memory; raw packets keep their boundaries.
  */
 export class AudioQueue {
@@ -96,7 +96,7 @@ export class AudioQueue {
     this.#endPause()
   }
 
-  /** Keeps the client paused, whatever the fill level. */
+  /** Keeps the client paused regardless of the fill level. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
     this.#applyBackpressure()

@@ -67,7 +67,7 @@ export class Outbox {
     this.flush()
   }
 
-  /** Sends waiting frames as far as the socket accepts them. */
+  /** Sends waiting frames until the socket is full. */
   flush(): void {
     while (this.#canSend()) {
       const next = this.#waiting.shift()

@@ -48,7 +48,7 @@ export function announceTextPart(message: Message, form: TextForm, index: number
 }
 
 /**
- * Emits a delta. It belongs to the current part, whatever its index: vLLM continues the numbers of
+ * Emits a delta. It belongs to the current part, regardless of its index: vLLM continues the numbers of
  * content parts from item to item, and other servers omit them.
  */
 export function addText(message: Message, piece: TextPiece): void {

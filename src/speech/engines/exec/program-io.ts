@@ -55,7 +55,7 @@ export class ProgramInput {
       }
       if (this.#isEnding) this.close()
     } catch {
-      // The program has exited; its exit is reported elsewhere.
+      // The program has exited; the exit handler reports it.
       this.close()
     } finally {
       this.#isWriting = false
