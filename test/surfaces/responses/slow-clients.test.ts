@@ -3,6 +3,7 @@ import { buildApp } from '#app.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
+import { heldBytesMax } from '#test/support/held-bytes.ts'
 import { sendRaw } from '#test/support/raw-client.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
@@ -14,8 +15,6 @@ import { chunk } from '#test/support/scripted-answers.ts'
 
 const streamsAtOnce = 300
 const slowMs = 30_000
-/** The buffers of the kernel for both connections of a stream, and those of the gateway. */
-const heldBytesMax = 24 * 1_048_576
 
 let upstream: ReplayUpstream
 let gateway: Gateway

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { begun, stopUpstreams, upstreamThat, whole } from '#test/support/generations.ts'
+import { heldBytesMax } from '#test/support/held-bytes.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import type { ReplayAnswer, ReplayUpstream } from '#test/support/replay-upstream.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
@@ -11,8 +12,6 @@ import { openSocket } from '#test/support/socket-client.ts'
 
 const socketsAtOnce = 200
 const slowMs = 30_000
-/** The buffers of the kernel for both connections of a response, and those of the gateway. */
-const heldBytesMax = 24 * 1_048_576
 
 let upstream: ReplayUpstream
 let gateway: Gateway

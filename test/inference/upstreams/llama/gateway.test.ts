@@ -116,7 +116,7 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
     const error = await read().catch((thrown: unknown) => thrown)
     expect(types).toContain('response.output_text.delta')
     expect(asRecord(error)).toMatchObject({ code: 'upstream_error' })
-    expect(String(error)).toContain('ended before its answer was complete')
+    expect(String(error)).toContain('exited before its response was complete')
     const next = await client.responses.create({ ...asked, max_output_tokens: 20 })
     expect(next.output_text).toHaveLength(20)
   })
@@ -143,6 +143,6 @@ describe.skipIf(lacksLlama)('a gateway with installed models', () => {
       input: [{ role: 'user', content: [image] }],
     })
     expect(answer.status).toBe(400)
-    expect(await answer.text()).toContain('reads text alone')
+    expect(await answer.text()).toContain('reads only text')
   })
 })
