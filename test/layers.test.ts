@@ -80,7 +80,6 @@ const rules: readonly LayerRule[] = [
       'src/telemetry/log.ts',
       'src/config/schema.ts',
       'src/speech/engine.ts',
-      'src/speech/languages.ts',
       'src/speech/voice-activity.ts',
       'src/speech/engines/**',
       'src/speech/decoders/**',

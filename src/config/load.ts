@@ -139,9 +139,12 @@ function overlayEnvironment(
   }
 }
 
-/** Converts integers; any other text fails validation. */
+/** Converts numbers; any other text fails validation. */
 function fromText(schema: TSchema, text: string): unknown {
-  return schema['type'] === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text
+  const isNumber =
+    (schema['type'] === 'integer' && /^-?\d+$/.test(text)) ||
+    (schema['type'] === 'number' && /^-?\d+(\.\d+)?$/.test(text))
+  return isNumber ? Number(text) : text
 }
 
 /** SLUICE_UPSTREAM_URL and its companions: one upstream without a file. */
