@@ -100,7 +100,7 @@ test('what is no form is refused', async () => {
   expect(await noBoundary.json()).toMatchObject({ kind: 'invalid_request' })
 })
 
-test('a failure of the taker ends the upload with that failure', async () => {
+test('an error of the reader ends the upload with that error', async () => {
   const form = new FormData()
   form.set('file', new File([randomBytes(2_000_000)], 'fail'))
   expect(await post(form)).toMatchObject({ kind: 'insufficient_storage' })

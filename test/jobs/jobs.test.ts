@@ -228,14 +228,14 @@ describe('a job that fails', () => {
   test('repeats a failed failure handler', async () => {
     let asked = 0
     const jobs = await fixture.start()
-    const gaveUp = async () => {
+    const onFailed = async () => {
       asked += 1
       if (asked === 1) throw new Error('no way to tell')
     }
     const fail = () => {
       throw new Error('no')
     }
-    jobs.process('q', handlerOf(fail, { onFailed: gaveUp }))
+    jobs.process('q', handlerOf(fail, { onFailed }))
     await fixture.add('q')
     await eventually('it failed permanently', isEmpty)
     expect(asked).toBe(2)

@@ -13,7 +13,7 @@ export async function checkWithMessageClients(checked: CheckedMessage): Promise<
   // They throw on an error event; tests with one check them.
   if (message === null || error !== null) return
   for (const helper of [MessageStream, OlderMessageStream, BetaMessageStream]) {
-    const final = await readWhole(helper, frames)
+    const final = await readMessage(helper, frames)
     expect<unknown>(final.id).toBe(message['id'])
     expect<unknown>(final.stop_reason).toBe(message['stop_reason'])
     expect<unknown>(final.stop_sequence).toBe(message['stop_sequence'])
@@ -33,7 +33,7 @@ type Helper = {
   }
 }
 
-async function readWhole(helper: Helper, frames: CheckedMessage['frames']) {
+async function readMessage(helper: Helper, frames: CheckedMessage['frames']) {
   const lines = frames
     .filter(({ type }) => type !== 'ping')
     .map((frame) => `${JSON.stringify(frame)}\n`)
