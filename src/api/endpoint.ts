@@ -65,6 +65,9 @@ export type Content = Readonly<Record<string, { schema?: TSchema; example?: unkn
 export type Errors = { readonly [Kind in ErrorKind]?: ErrorExample | readonly ErrorExample[] }
 type ErrorExample = string | { readonly code: string; readonly message: string }
 
+/** The message of `jwt_required`. */
+export const tokenRequired = 'API keys are created with a token, not with an API key.'
+
 /** A JSON request body: `schema` documents it, `read` validates it and gives the handler its input. */
 export type JsonBody<T> = {
   readonly kind: 'json'

@@ -6,13 +6,14 @@ import { type BodyLimits, readJsonBody } from '#http/body.ts'
 import { noteFailedRequest, requestIdOf } from '#http/request-lifecycle.ts'
 import { AppError } from '#lib/errors.ts'
 import { readTraceContext, type TraceContext } from '#lib/request-context.ts'
-import type {
-  CallerContext,
-  Endpoint,
-  EndpointInput,
-  JsonBody,
-  PublicContext,
-  ResponseSettings,
+import {
+  type CallerContext,
+  type Endpoint,
+  type EndpointInput,
+  type JsonBody,
+  type PublicContext,
+  type ResponseSettings,
+  tokenRequired,
 } from './endpoint.ts'
 import { readQuery } from './query.ts'
 
@@ -118,7 +119,7 @@ class CallerScope extends RequestScope implements CallerContext {
 /** A leaked key must not be able to create more of them. */
 function requireToken({ credential }: Principal): void {
   if (credential.kind === 'jwt') return
-  throw new AppError('jwt_required', 'API keys are created with a token, not with an API key.')
+  throw new AppError('jwt_required', tokenRequired)
 }
 
 async function readBody(

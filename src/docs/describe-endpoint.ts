@@ -1,6 +1,6 @@
 import type { TObject } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
-import type { Endpoint } from '#api/endpoint.ts'
+import { type Endpoint, tokenRequired } from '#api/endpoint.ts'
 import { isMessagesPath } from '#http/error-envelope.ts'
 import { errorResponses } from './error-responses.ts'
 
@@ -37,8 +37,6 @@ export function describeEndpoint(endpoint: Endpoint): DocumentDecoration {
   // Elysia has the types of OpenAPI 3.0; these are schemas of 3.1, as TypeBox makes them.
   return operation as DocumentDecoration
 }
-
-const tokenRequired = 'API keys are created with a token, not with an API key.'
 
 function describeBody(body: NonNullable<Endpoint['body']>) {
   const { isOptional } = body

@@ -21,7 +21,7 @@ const people: readonly Person[] = [
 ]
 const scopes: readonly Scope[] = ['mine', 'shared_with_me', 'all']
 const rounds = 2
-const deedsPerRound = 45
+const operationsPerRound = 45
 
 let database: TestDatabase
 let gateway: FileGateway
@@ -159,7 +159,8 @@ test.each(seeds)(
   async (seed) => {
     const simulation: Simulation = { gateway, oracle: new Oracle(), people, dice: createDice(seed) }
     for (let round = 0; round < rounds; round++) {
-      for (let deed = 0; deed < deedsPerRound; deed++) await performRandomOperation(simulation)
+      for (let count = 0; count < operationsPerRound; count++)
+        await performRandomOperation(simulation)
       for (const person of people) {
         await checkPredicate(simulation, person)
         await checkLists(simulation, person)
