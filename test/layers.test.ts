@@ -37,8 +37,19 @@ const rules: readonly LayerRule[] = [
   },
   {
     files: ['src/config/**', 'src/telemetry/**'],
-    only: ['src/config/**', 'src/telemetry/**', 'src/lib/**'],
-    reason: 'configuration and telemetry depend on lib alone',
+    only: ['src/config/**', 'src/telemetry/**', 'src/lib/**', 'src/**/config.ts'],
+    reason: 'configuration and telemetry depend on lib and the keys of features',
+  },
+  {
+    files: 'src/**/config.ts',
+    only: [
+      'src/config/**',
+      'src/lib/**',
+      'src/auth/permissions.ts',
+      'src/models/llama-config.ts',
+      'src/models/upstream-config.ts',
+    ],
+    reason: 'the supervisor loads the keys of every feature, and no feature',
   },
   {
     files: 'src/**',
@@ -58,7 +69,7 @@ const rules: readonly LayerRule[] = [
   },
   {
     files: 'src/storage/**',
-    except: ['src/**/module.ts', 'src/**/doctor.ts'],
+    except: ['src/**/module.ts', 'src/**/doctor.ts', 'src/**/config.ts'],
     only: ['src/storage/**', 'src/lib/**', 'src/telemetry/log.ts', 'src/config/schema.ts'],
     reason: 'storage depends on lib alone',
   },
@@ -69,7 +80,7 @@ const rules: readonly LayerRule[] = [
   },
   {
     files: 'src/sealing/**',
-    except: ['src/**/*store.ts', 'src/**/module.ts'],
+    except: ['src/**/*store.ts', 'src/**/module.ts', 'src/**/config.ts'],
     only: ['src/sealing/**', 'src/lib/**', 'src/telemetry/**'],
     reason: 'sealing knows keys and texts, not what is sealed',
   },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { listEndpoints } from '#app.ts'
 import type { Permission } from '#auth/permissions.ts'
-import { permissionNames } from '#config/schema.ts'
+import { permissionNames } from '#auth/permissions.ts'
 import { asRecord, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'

@@ -1,4 +1,9 @@
-import { permissionNames } from '#config/schema.ts'
+export const permissionNames = [
+  'can_access_api',
+  'can_manage_models',
+  'can_edit_config',
+  'can_manage_groups',
+] as const
 
 export type Permission = (typeof permissionNames)[number]
 

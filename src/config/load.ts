@@ -1,9 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Value, ValueErrorType } from '@sinclair/typebox/value'
+import { authFaults } from '#auth/config.ts'
+import { hostedToolFaults } from '#hosted-tools/config.ts'
 import { deepFreeze } from '#lib/frozen.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import { configFaults } from './faults.ts'
+import { modelsFaults } from '#models/config.ts'
+import { sealingFaults } from '#sealing/config.ts'
+import { speechFaults } from '#speech/config.ts'
+import { translationsFaults } from '#translations/config.ts'
 import { type Config, type ConfigSource, configSchema } from './schema.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -21,6 +26,16 @@ export class ConfigError extends Error {
 
 /** Rules of a feature for its keys beyond their schema; yields one line per fault. */
 export type ConfigCheck = (config: Config) => Iterable<string>
+
+const keyChecks: readonly ConfigCheck[] = [
+  authFaults,
+  processFaults,
+  sealingFaults,
+  modelsFaults,
+  hostedToolFaults,
+  speechFaults,
+  translationsFaults,
+]
 
 /** The configuration of this process. Only this file reads the environment. */
 export function loadConfigFromProcess(checks: readonly ConfigCheck[]): Config {
@@ -57,7 +72,7 @@ export function loadConfig(environment: Environment, checks: readonly ConfigChec
   const checked = Value.Check(configSchema, config) ? config : Value.Cast(configSchema, config)
   const usable: Config = { ...checked, sources }
   readKeyVariables(usable, environment, faults)
-  faults.push(...configFaults(usable), ...checks.flatMap((check) => [...check(usable)]))
+  faults.push(...[...keyChecks, ...checks].flatMap((check) => [...check(usable)]))
   if (faults.length > 0) throw new ConfigError([...new Set(faults)])
   return deepFreeze(usable)
 }
@@ -190,6 +205,12 @@ function faultOf(schema: TSchema, otherwise: string): string {
   const choices: unknown = schema['anyOf']
   if (!Array.isArray(choices)) return `${otherwise.toLowerCase()}.`
   return `expected one of ${choices.map((choice: TSchema) => choice['const']).join(', ')}.`
+}
+
+function* processFaults(config: Config): Generator<string> {
+  if (config.workers > 1 && config.databaseUrl === undefined) {
+    yield 'workers (SLUICE_WORKERS): more than one requires DATABASE_URL.'
+  }
 }
 
 function readKeyVariables(config: Config, environment: Environment, faults: string[]): void {

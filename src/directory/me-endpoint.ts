@@ -1,9 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import { nullable } from '#api/shapes.ts'
-import { sortPermissions } from '#auth/permissions.ts'
+import { permissionNames, sortPermissions } from '#auth/permissions.ts'
 import { isServiceSubject, type Principal } from '#auth/principal.ts'
-import { permissionNames } from '#config/schema.ts'
 
 /** The caller; answered without the database. */
 export function meEndpoint(): Endpoint {

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { instant, nullable } from '#api/shapes.ts'
-import { permissionNames } from '#config/schema.ts'
+import { permissionNames } from '#auth/permissions.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { type User, type UserDetails, userNotFound } from './users.ts'
 

@@ -6,7 +6,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { llamaFolder } from '#config/llama.ts'
 import { loadConfigFromProcess } from '#config/load.ts'
 import { upstreamFaults } from '#inference/upstreams/index.ts'
 import { loadPackage } from '#inference/upstreams/llama/child-model.ts'
@@ -17,6 +16,7 @@ import {
   platformPackages,
 } from '#inference/upstreams/llama/package.ts'
 import { engineFaults } from '#speech/engines/registry.ts'
+import { llamaFolder } from './llama-config.ts'
 
 try {
   const { values } = parseArgs({

@@ -1,8 +1,8 @@
-import { localUpstreamName } from '#config/llama.ts'
 import type { Config } from '#config/schema.ts'
 import type { UpstreamQuirks } from '#inference/upstream.ts'
 import { requireUpstreamKind, type UpstreamKind } from '#inference/upstreams/index.ts'
 import type { ConfiguredUpstream } from './catalogue.ts'
+import { localUpstreamName } from './llama-config.ts'
 
 /**
  * The upstreams of the configuration, or the built-in demo if there are none, plus the one for models

@@ -1,4 +1,4 @@
-import { type CatalogueTexts, readCatalogueFile } from '#config/portal.ts'
+import { type CatalogueTexts, readCatalogueFile } from './config.ts'
 
 /** The portal's own texts. */
 export type Catalogue = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApiKey } from '#auth/key-format.ts'
-import { permissionNames } from '#config/schema.ts'
+import { permissionNames } from '#auth/permissions.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { type Answer, startWorld, type World } from './world.ts'
 

@@ -2,8 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { llamaFolder } from '#config/llama.ts'
 import { loadConfig } from '#config/load.ts'
+import { llamaFolder } from '#models/llama-config.ts'
 import { configuredUpstreams } from '#models/upstreams.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'))

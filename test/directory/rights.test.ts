@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { permissionNames } from '#config/schema.ts'
+import { permissionNames } from '#auth/permissions.ts'
 import { openTestDatabase, type TestDatabase } from '#test/support/database.ts'
 import { makeKey, outcome, root, startWorld, type World } from './world.ts'
 

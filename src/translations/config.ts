@@ -1,13 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
+import { section, text } from '#config/keys.ts'
 import { isRecord } from '#lib/json.ts'
-import { flag, section, text } from './keys.ts'
 
-/** The keys of branding and translations. */
-export const portalKeys = {
-  branding: section('Appearance of the web interface.', {
-    enforceContrast: flag('Whether themes with insufficient contrast are rejected.', false),
-  }),
+/** The keys of translations. */
+export const translationsKeys = {
   translations: section('Overrides of interface texts.', {
     languages: Type.Array(Type.String({ minLength: 1 }), {
       description: 'Languages that may be translated, as BCP 47 tags; empty: any.',
@@ -22,7 +19,7 @@ export const portalKeys = {
 }
 
 /** Rules of these keys beyond the schema. */
-export function* portalFaults({
+export function* translationsFaults({
   translations,
 }: {
   translations: { languages: string[]; catalogue?: string }

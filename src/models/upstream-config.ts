@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { entry, flag, text, whole } from './keys.ts'
+import { entry, flag, text, whole } from '#config/keys.ts'
 
 const quirks = {
   maxTokensField: Type.Union([Type.Literal('max_tokens'), Type.Literal('max_completion_tokens')], {
@@ -114,43 +114,4 @@ export const upstreamEntry = entry('An inference endpoint behind the gateway.', 
     minimum: 1,
   }),
   ...quirks,
-})
-
-/** A `[[model]]` of the file. */
-export const modelEntry = entry('A model with a name that you choose.', {
-  name: text('Name that callers use.'),
-  mode: Type.Union(
-    [
-      Type.Literal('generate'),
-      Type.Literal('embed'),
-      Type.Literal('rerank'),
-      Type.Literal('transcribe'),
-    ],
-    { description: 'What the model does.', default: 'generate' },
-  ),
-  upstreams: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Upstreams that serve the model, in order of preference.',
-    minItems: 1,
-  }),
-  upstreamModel: Type.Optional(text('Name of the model at its upstreams, if different.')),
-  aliases: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Additional names that resolve to the model and are not listed.',
-    default: [],
-  }),
-  capabilities: Type.Array(Type.String({ minLength: 1 }), {
-    description: 'Labels shown in the model list, such as vision, tools, reasoning.',
-    default: [],
-  }),
-  contextWindow: Type.Optional(
-    Type.Integer({ description: 'Context window in tokens.', minimum: 1 }),
-  ),
-  queryPrefix: Type.Optional(
-    text('Prefix of queries for a model with mode = "embed", such as "query: ".'),
-  ),
-  passagePrefix: Type.Optional(
-    text('Prefix of passages for a model with mode = "embed", such as "passage: ".'),
-  ),
-  tokenizer: Type.Optional(
-    text('Path of the tokenizer.json of the model, for exact token counts.'),
-  ),
 })

@@ -1,5 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { entry, section, text, whole } from './keys.ts'
+import { entry, section, text, whole } from '#config/keys.ts'
+import type { Config } from '#config/schema.ts'
+import { isUrl, webProtocols } from '#lib/url.ts'
 
 /** An `[[mcp_server]]` of the file. */
 const mcpServerEntry = entry('A remote MCP server that callers may use as a tool.', {
@@ -73,4 +75,20 @@ export const hostedToolLimits = {
     default: 16,
     minimum: 2,
   }),
+}
+
+/** Rules of these keys beyond the schema. */
+export function* hostedToolFaults({ mcpServer }: Config): Generator<string> {
+  const labels = new Set<string>()
+  for (const [at, { label, url }] of mcpServer.entries()) {
+    const where = `mcp_server.${at}`
+    if (labels.has(label)) yield `${where}.label: "${label}" is used twice.`
+    labels.add(label)
+    if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(label)) {
+      yield `${where}.label: must be a letter followed by up to 63 letters, digits, _ or -.`
+    }
+    if (!isUrl(url, webProtocols)) {
+      yield `${where}.url: must be an http or https URL without credentials.`
+    }
+  }
 }

@@ -1,5 +1,4 @@
-import { Type } from '@sinclair/typebox'
-import { section, whole } from './keys.ts'
+import { section, whole } from '#config/keys.ts'
 
 /** The keys of stored responses and WebSockets. */
 export const responsesKeys = {
@@ -91,13 +90,4 @@ export const responsesKeys = {
       minimum: 1,
     }),
   }),
-  sealKeys: Type.Optional(
-    Type.String({
-      description:
-        'Comma-separated encryption keys for client-held state (reasoning, compactions): the first encrypts, all decrypt. By default, a key is generated and kept in the database.',
-      minLength: 32,
-      env: 'SLUICE_SEAL_KEYS',
-      secret: true,
-    }),
-  ),
 }

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { section, text } from './keys.ts'
+import { section, text } from '#config/keys.ts'
 
 /** The keys of metrics. */
 export const metricsKeys = {

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { flag, section, text, whole } from './keys.ts'
+import { flag, section, text, whole } from '#config/keys.ts'
 
 /** The keys about models that are brought onto this machine. */
 export const installerKeys = {

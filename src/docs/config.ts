@@ -1,4 +1,4 @@
-import { flag, section } from './keys.ts'
+import { flag, section } from '#config/keys.ts'
 
 /** The keys of the documentation. */
 export const docsKeys = {

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { entry, section, text, whole } from './keys.ts'
+import { entry, section, text, whole } from '#config/keys.ts'
+import type { Config } from '#config/schema.ts'
 
 const languageCode = Type.Union(
   ['cs', 'de', 'el', 'en', 'fr', 'sk'].map((code) => Type.Literal(code)),
@@ -159,4 +160,13 @@ export const speechKeys = {
       default: ['stt', 'whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'],
     }),
   }),
+}
+
+/** Rules of these keys beyond the schema. */
+export function* speechFaults({ engine }: Config): Generator<string> {
+  const names = new Set<string>()
+  for (const [at, { name }] of engine.entries()) {
+    if (names.has(name)) yield `engine.${at}.name: "${name}" is used twice.`
+    names.add(name)
+  }
 }

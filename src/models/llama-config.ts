@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { Type } from '@sinclair/typebox'
-import { flag, section, text, whole } from './keys.ts'
+import { flag, section, text, whole } from '#config/keys.ts'
 
 /** The default name of the upstream of local models. */
 export const localUpstreamName = 'local'

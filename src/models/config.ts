@@ -1,0 +1,169 @@
+import { existsSync } from 'node:fs'
+import { Type } from '@sinclair/typebox'
+import { entry, section, text, whole } from '#config/keys.ts'
+import type { Config } from '#config/schema.ts'
+import { llamaKeys, localUpstreamName } from './llama-config.ts'
+import { upstreamEntry } from './upstream-config.ts'
+
+/** A `[[model]]` of the file. */
+const modelEntry = entry('A model with a name that you choose.', {
+  name: text('Name that callers use.'),
+  mode: Type.Union(
+    [
+      Type.Literal('generate'),
+      Type.Literal('embed'),
+      Type.Literal('rerank'),
+      Type.Literal('transcribe'),
+    ],
+    { description: 'What the model does.', default: 'generate' },
+  ),
+  upstreams: Type.Array(Type.String({ minLength: 1 }), {
+    description: 'Upstreams that serve the model, in order of preference.',
+    minItems: 1,
+  }),
+  upstreamModel: Type.Optional(text('Name of the model at its upstreams, if different.')),
+  aliases: Type.Array(Type.String({ minLength: 1 }), {
+    description: 'Additional names that resolve to the model and are not listed.',
+    default: [],
+  }),
+  capabilities: Type.Array(Type.String({ minLength: 1 }), {
+    description: 'Labels shown in the model list, such as vision, tools, reasoning.',
+    default: [],
+  }),
+  contextWindow: Type.Optional(
+    Type.Integer({ description: 'Context window in tokens.', minimum: 1 }),
+  ),
+  queryPrefix: Type.Optional(
+    text('Prefix of queries for a model with mode = "embed", such as "query: ".'),
+  ),
+  passagePrefix: Type.Optional(
+    text('Prefix of passages for a model with mode = "embed", such as "passage: ".'),
+  ),
+  tokenizer: Type.Optional(
+    text('Path of the tokenizer.json of the model, for exact token counts.'),
+  ),
+})
+
+/** The keys of models and of requests to their upstreams. */
+export const modelsKeys = {
+  upstream: Type.Array(upstreamEntry, {
+    description: 'Inference endpoints. Without any, the built-in demo models are offered.',
+    default: [],
+  }),
+  model: Type.Array(modelEntry, {
+    description: 'Models with a name, an order of upstreams or aliases that you choose.',
+    default: [],
+  }),
+  models: section('The model list.', {
+    refreshMs: whole('How often the model list of each upstream is refreshed.', {
+      default: 30_000,
+      minimum: 100,
+    }),
+    refreshTimeoutMs: whole('Timeout of such a refresh.', {
+      default: 5_000,
+      minimum: 10,
+    }),
+  }),
+  compat: section('The Messages-compatible surface under /compat.', {
+    prefix: Type.String({
+      description:
+        'Prefix of model names (prefix-model-name) and agent names (prefix-agent-id). Some clients list only names that begin with their vendor.',
+      default: 'vendor',
+      pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
+    }),
+  }),
+  transport: Type.Union([Type.Literal('socket'), Type.Literal('fetch')], {
+    description:
+      'HTTP client for upstreams: socket is our own HTTP/1.1 client; fetch is that of Bun, which supports HTTP_PROXY, HTTPS_PROXY and HTTP/2. fetch costs more per event, has no connect deadline, does not retry on stale connections, and tolerates malformed responses.',
+    default: 'socket',
+    env: 'SLUICE_TRANSPORT',
+  }),
+  deadlines: section('Deadlines of upstream requests, each with its own error code.', {
+    connectMs: whole('Time to connect; not enforced with transport = "fetch".', {
+      default: 5_000,
+      minimum: 1,
+    }),
+    firstEventMs: whole('Time from the request to the first event.', {
+      default: 300_000,
+      minimum: 1,
+    }),
+    gapMs: whole('Time between two reads of a running stream.', { default: 300_000, minimum: 1 }),
+    totalMs: whole('Time for the whole generation.', { default: 600_000, minimum: 1 }),
+  }),
+  retry: section('Retries of upstream requests that failed before the first output.', {
+    retriesMax: Type.Integer({
+      description: 'Maximum retries.',
+      default: 3,
+      minimum: 0,
+      maximum: 3,
+    }),
+    backoffMs: whole('First pause; it doubles, with jitter.', {
+      default: 200,
+      minimum: 0,
+    }),
+    retryAfterMaxMs: whole('Longest Retry-After of an upstream that is honoured.', {
+      default: 10_000,
+      minimum: 0,
+    }),
+  }),
+  ...llamaKeys,
+  tokens: section('Counting input tokens.', {
+    tokenizer: Type.Union([Type.Literal('o200k'), Type.Literal('none')], {
+      description: 'Built-in tokenizer for models without one; uses 100 MB after the first count.',
+      default: 'o200k',
+    }),
+    patienceMs: whole('How long a count may take before an estimate is returned.', {
+      default: 1_000,
+      minimum: 0,
+    }),
+    upstreamMs: whole('Timeout of the counter of an upstream, within patience_ms.', {
+      default: 300,
+      minimum: 1,
+    }),
+    upstreamAbsentMs: whole('How long a missing counter of an upstream is not tried again.', {
+      default: 300_000,
+      minimum: 0,
+    }),
+    textsMax: whole('Cached token counts.', { default: 20_000, minimum: 1 }),
+    calibrateEveryMs: whole('How often counts are calibrated against reported usage.', {
+      default: 1_000,
+      minimum: 0,
+    }),
+    calibratedModelsMax: whole('Models with calibration data.', {
+      default: 500,
+      minimum: 1,
+    }),
+  }),
+}
+
+/** Rules of these keys beyond the schema. */
+export function* modelsFaults(config: Config): Generator<string> {
+  yield* upstreamNameFaults(config)
+  yield* modelFaults(config)
+}
+
+function* upstreamNameFaults({ upstream }: Config): Generator<string> {
+  const names = new Set<string>()
+  for (const [at, { name }] of upstream.entries()) {
+    if (names.has(name)) yield `upstream.${at}.name: "${name}" is used twice.`
+    names.add(name)
+  }
+}
+
+function* modelFaults({ model, upstream, llama }: Config): Generator<string> {
+  const upstreams = new Set(upstream.map(({ name }) => name))
+  if (llama.enabled) upstreams.add(localUpstreamName)
+  const names = new Set<string>()
+  for (const [at, { name, aliases, tokenizer, upstreams: servedBy }] of model.entries()) {
+    for (const spelling of [name, ...aliases]) {
+      if (names.has(spelling)) yield `model.${at}: the name "${spelling}" is used twice.`
+      names.add(spelling)
+    }
+    if (tokenizer !== undefined && !existsSync(tokenizer)) {
+      yield `model.${at}.tokenizer: there is no file ${tokenizer}.`
+    }
+    for (const name of servedBy) {
+      if (!upstreams.has(name)) yield `model.${at}.upstreams: no upstream "${name}".`
+    }
+  }
+}
