@@ -80,7 +80,7 @@ export function createHostedTools(deps: {
       const takenNames = new Set(own.map(({ name }) => name))
       return joinTools([
         ...(usesServers ? [await openMcp(request, { groups: caller.groups, takenNames })] : []),
-        ...(usesFiles ? [deps.fileSearch.open(fileSearch, { caller, takenNames })] : []),
+        ...(usesFiles ? [deps.fileSearch.open(fileSearch, takenNames)] : []),
       ])
     },
   }

@@ -1,7 +1,7 @@
 import { assert } from '#lib/assert.ts'
 import { followSignal } from '#lib/deadline.ts'
 import { AppError } from '#lib/errors.ts'
-import { withSignal } from '#lib/request-context.ts'
+import { type RequestContext, withSignal } from '#lib/request-context.ts'
 import { failureOf } from './attempt.ts'
 import type { FinishReason, GenerationEvent } from './events.ts'
 import { endOfBlock } from './grammar.ts'
@@ -44,7 +44,7 @@ export function withHostedTools(
 ): Generate {
   return async function* generateWithTools(job) {
     const { controller, release } = followSignal(job.context.signal)
-    const { signal } = controller
+    const context = withSignal(job.context, controller.signal)
     const number = createNumbering()
     const budget = createBudget(job.request, limits.outputCharsMax)
     let last: GenerationEvent | undefined
@@ -55,8 +55,8 @@ export function withHostedTools(
         hosted,
         limits,
         budget,
-        job: { ...job, context: withSignal(job.context, signal) },
-        run: createRunner(signal),
+        job: { ...job, context },
+        run: createRunner(context),
         items: [...job.request.items],
         callsLeft: Math.min(limits.maxToolCalls ?? limits.hostedCallsMax, limits.hostedCallsMax),
         hasOutput: false,
@@ -106,7 +106,8 @@ function createNumbering(): (event: GenerationEvent) => GenerationEvent {
 }
 
 /** Runs calls; rejects as soon as the signal aborts, even if the tool ignores it. */
-function createRunner(signal: AbortSignal): Loop['run'] {
+function createRunner(context: RequestContext): Loop['run'] {
+  const { signal } = context
   const aborted = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason)
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -114,7 +115,7 @@ function createRunner(signal: AbortSignal): Loop['run'] {
   aborted.catch(() => {})
   return async (call, args) => {
     try {
-      return await Promise.race([call.run(args, signal), aborted])
+      return await Promise.race([call.run(args, context), aborted])
     } catch (error) {
       if (signal.aborted) throw error
       return call.refuse(args, 'The tool failed.')

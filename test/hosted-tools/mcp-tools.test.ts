@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { type ServedMcp, serveMcp } from './mcp-server.ts'
 import { callTool, docs, names, openBody, runOpening, toolbox } from './open-tools.ts'
 
@@ -157,7 +158,7 @@ for (const [rule, asked] of approvals) {
 test('an approval request keeps its id', async () => {
   const { hostedTools } = await openListed({ tools: [{ ...docs, require_approval: 'always' }] })
   const call = hostedTools.call('mcp__docs__fail')
-  const { item, result } = (await call?.run('{"a":1}', new AbortController().signal)) ?? {}
+  const { item, result } = (await call?.run('{"a":1}', makeRequestContext())) ?? {}
   expect(item).toEqual({
     id: expect.stringMatching(/^mcpr_/),
     type: 'mcp_approval_request',

@@ -6,6 +6,7 @@ import { AppError } from '#lib/errors.ts'
 import type { Fetch } from '#outbound/checked-fetch.ts'
 import { resolveHost } from '#outbound/resolve.ts'
 import { createFileSearch } from '#retrieval/file-search/file-search.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { parse } from '#test/surfaces/responses/parsing.ts'
 
@@ -54,11 +55,11 @@ export async function openBody(box: Toolbox, body: object, groups: readonly stri
 /** One server by its label, without approvals. */
 export const docs = { type: 'mcp', server_label: 'docs', require_approval: 'never' }
 
-const { signal } = new AbortController()
+const context = makeRequestContext()
 
 /** Runs the opening steps and returns their items. */
 export async function runOpening({ opening }: HostedTools) {
-  const outcomes = await Promise.all(opening.map(({ call, args }) => call.run(args, signal)))
+  const outcomes = await Promise.all(opening.map(({ call, args }) => call.run(args, context)))
   return outcomes.map(({ item }) => item)
 }
 
@@ -69,7 +70,7 @@ export async function callTool(
 ): Promise<HostedOutcome> {
   const call = hostedTools.call(name)
   if (call === null) throw new Error(`there is no tool ${name}`)
-  return call.run(typeof args === 'string' ? args : JSON.stringify(args), signal)
+  return call.run(typeof args === 'string' ? args : JSON.stringify(args), context)
 }
 
 export const names = (hostedTools: HostedTools) => hostedTools.definitions().map(({ name }) => name)

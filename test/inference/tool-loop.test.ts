@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
+import { makeRequestContext } from '#test/support/generation.ts'
 import { stopUpstreams, target, texts, upstreamThat } from '#test/support/generations.ts'
 import {
   calling,
@@ -120,7 +121,7 @@ test('calls of one turn run concurrently up to the limit, and are emitted in ord
           if (gates.size === 3) for (const open of gates.values()) open()
         })
         running--
-        return note().run(args, new AbortController().signal)
+        return note().run(args, makeRequestContext())
       },
     })
   const events = await loopEvents({

@@ -2,6 +2,7 @@ import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tools.ts'
 import { newId } from '#lib/id.ts'
 import { isRecord, parseJson } from '#lib/json.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 import { errorText, type McpCallError } from './call-error.ts'
 import type { ApprovedCall, McpTool } from './request.ts'
 import type { CallOutcome, McpSession } from './session.ts'
@@ -17,7 +18,7 @@ export type ServerConnection = {
 /** A tool call, represented by an `mcp_call` item. */
 export function callTool(server: ServerConnection, tool: McpTool): HostedCall {
   return mcpCall(server.label, tool.name, {
-    run: (args, signal) => runTool(server, { tool, args, signal }),
+    run: (args, { signal }) => runTool(server, { tool, args, signal }),
   })
 }
 
@@ -29,7 +30,7 @@ export function callApproved(
 ): HostedCall {
   return mcpCall(server.label, name, {
     requestId,
-    async run(args, signal) {
+    async run(args, { signal }) {
       const tool = await findTool(signal)
       if (typeof tool !== 'string') return runTool(server, { tool, args, signal })
       return { error: invalidParams(tool) }
@@ -60,7 +61,7 @@ export function requestApproval(label: string, { name }: McpTool): HostedCall {
 
 type McpCallHandler = {
   requestId?: string
-  run(args: string, signal: AbortSignal): Promise<CallOutcome>
+  run(args: string, context: RequestContext): Promise<CallOutcome>
 }
 
 function mcpCall(label: string, name: string, handler: McpCallHandler): HostedCall {
@@ -88,7 +89,7 @@ function mcpCall(label: string, name: string, handler: McpCallHandler): HostedCa
     streamsArguments: true,
     stages: ['in_progress'],
     begin,
-    run: async (args, signal) => end(args, await handler.run(args, signal)),
+    run: async (args, context) => end(args, await handler.run(args, context)),
     refuse: (args, reason) => end(args, { error: invalidParams(reason) }),
   }
 }

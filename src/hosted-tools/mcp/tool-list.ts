@@ -55,7 +55,7 @@ export function listTools(
     streamsArguments: false,
     stages: ['in_progress'],
     begin: () => item([]),
-    async run(_, signal) {
+    async run(_, { signal }) {
       const outcome = await list.load(signal)
       return 'tools' in outcome
         ? { item: item(outcome.tools), stage: 'completed', result: '' }

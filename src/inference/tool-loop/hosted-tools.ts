@@ -1,5 +1,6 @@
 import type { GenerationEvent, HostedToolItem } from '#inference/events.ts'
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
+import type { RequestContext } from '#lib/request-context.ts'
 
 /**
  * The tools of one request that the gateway runs. The loop passes them to the model as functions, runs
@@ -43,8 +44,8 @@ export type HostedCall = {
   readonly stages: readonly string[]
   /** The item at its start. `args` is empty if streamed, otherwise complete. */
   begin(args: string): HostedToolItem
-  /** Runs the work. A failure of the tool is an outcome; rejects when the signal aborts. */
-  run(args: string, signal: AbortSignal): Promise<HostedOutcome>
+  /** Runs the work. A failure of the tool is an outcome; rejects when `context.signal` aborts. */
+  run(args: string, context: RequestContext): Promise<HostedOutcome>
   /** The outcome when the work is not done; `reason` is a sentence. */
   refuse(args: string, reason: string): HostedOutcome
 }

@@ -1,6 +1,5 @@
 import type { FunctionTool, ToolChoice } from '#inference/request.ts'
 import type { HostedTools } from '#inference/tool-loop/hosted-tools.ts'
-import type { RequestPrincipal } from '#lib/request-context.ts'
 import { createCiter } from './cite.ts'
 import { createPassageRegistry } from './passages.ts'
 import type { FileSearchChoice, FileSearchRequest } from './request.ts'
@@ -8,11 +7,8 @@ import { type SearchCallDeps, searchFiles } from './search-call.ts'
 
 /** The hosted tool with which a model searches files. */
 export type FileSearch = {
-  /** For one request. `takenNames` are the names of the caller's own tools. */
-  open(
-    request: FileSearchRequest,
-    context: { caller: RequestPrincipal; takenNames: ReadonlySet<string> },
-  ): HostedTools
+  /** For one request. `takenNames` are the names of the client's own tools. */
+  open(request: FileSearchRequest, takenNames: ReadonlySet<string>): HostedTools
 }
 
 /** Also the name of calls in earlier turns. */
@@ -20,7 +16,7 @@ export const fileSearchName = 'file_search'
 
 export function createFileSearch(deps: SearchCallDeps): FileSearch {
   return {
-    open({ tool, choice, found }, { caller, takenNames }) {
+    open({ tool, choice, found }, takenNames) {
       const registry = createPassageRegistry(found)
       const name = tool === null || choice === 'forbidden' ? null : freeName(takenNames)
       return {
@@ -28,7 +24,7 @@ export function createFileSearch(deps: SearchCallDeps): FileSearch {
         definitions: () => (name === null ? [] : [describe(name)]),
         resolveToolChoice: (wanted) => (name === null ? wanted : choose(wanted, choice, name)),
         call: (called) =>
-          tool === null || called !== name ? null : searchFiles(deps, { tool, caller, registry }),
+          tool === null || called !== name ? null : searchFiles(deps, { tool, registry }),
         show: createCiter(registry),
         close() {},
       }

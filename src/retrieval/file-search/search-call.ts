@@ -2,7 +2,7 @@ import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall, HostedOutcome } from '#inference/tool-loop/hosted-tools.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
-import { createBackgroundContext, type RequestPrincipal } from '#lib/request-context.ts'
+import { requestFields } from '#lib/request-context.ts'
 import { readQueryText } from '#retrieval/search/schema.ts'
 import type {
   Search,
@@ -21,16 +21,15 @@ export type SearchCallDeps = {
 
 type SearchCallParams = {
   readonly tool: FileSearchTool
-  readonly caller: RequestPrincipal
   readonly registry: PassageRegistry
 }
 
 /** Further queries of a call are ignored. */
 const queriesMax = 10
 
-/** Runs a search with the rights of the caller, as a `file_search_call` item. */
+/** Runs a search with the rights of the principal, as a `file_search_call` item. */
 export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): HostedCall {
-  const { tool, caller, registry } = params
+  const { tool, registry } = params
   const begin = (args: string): HostedToolItem => ({
     type: 'file_search_call',
     status: 'in_progress',
@@ -48,10 +47,9 @@ export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): Hos
     stages: ['in_progress', 'searching'],
     begin,
     refuse: fail,
-    async run(args, signal) {
+    async run(args, context) {
       try {
         const queries = readQueries(args)
-        const context = createBackgroundContext(signal, caller)
         const response = await deps.search(context, requestOf(tool, queries))
         const results = limitPassages(
           response.results.map((result) => ({ ...result, page: result.chunk.page })),
@@ -67,11 +65,11 @@ export function searchFiles(deps: SearchCallDeps, params: SearchCallParams): Hos
           result: renderForModel(results, response, { tool, registry }),
         }
       } catch (error) {
-        signal.throwIfAborted()
+        context.signal.throwIfAborted()
         if (error instanceof AppError && error.kind !== 'internal_error') {
           return fail(args, error.message)
         }
-        deps.log.error('file search failed', { error })
+        deps.log.error('file search failed', { ...requestFields(context), error })
         return fail(args, 'an internal error occurred.')
       }
     },
@@ -117,7 +115,7 @@ function renderResult(result: FoundPassage): object {
 function renderForModel(
   results: readonly FoundPassage[],
   { absent }: SearchResponse,
-  { tool, registry }: Pick<SearchCallParams, 'tool' | 'registry'>,
+  { tool, registry }: SearchCallParams,
 ): string {
   const passages = renderPassages(results, registry)
   if (absent.length === 0) return passages

@@ -94,8 +94,8 @@ test('an abort reaches a running tool, and ends the response even if the tool co
   const upstream = await upstreamThat({ body: calling(['a', 'note', '{}']) })
   const caller = new AbortController()
   let seen: AbortSignal | undefined
-  const run: HostedCall['run'] = (_, signal) => {
-    seen = signal
+  const run: HostedCall['run'] = (_, context) => {
+    seen = context.signal
     return new Promise(() => {})
   }
   const { batches, inference } = loop({
@@ -105,7 +105,7 @@ test('an abort reaches a running tool, and ends the response even if the tool co
   })
   const events = collect(batches)
   await eventually('the tool runs', () => seen !== undefined)
-  caller.abort(new AppError('client_closed', 'The reader has gone.'))
+  caller.abort(new AppError('client_closed', 'The client disconnected.'))
   expect((await events).slice(-2)).toMatchObject([
     { type: 'hosted-tool-end', item: null },
     { type: 'error', error: { kind: 'client_closed' } },
