@@ -20,7 +20,8 @@ export function buildApp(services: Services) {
 /** Every endpoint of the API. */
 export function listEndpoints(services: Services): readonly Endpoint[] {
   const endpoints = modules.flatMap((module) => module.endpoints?.(services) ?? [])
+  const tags = Object.assign({}, ...modules.map((module) => module.tags))
   const { config } = services
-  endpoints.push(...docsEndpoints({ config, listEndpoints: () => endpoints }))
+  endpoints.push(...docsEndpoints({ config, tags, listEndpoints: () => endpoints }))
   return endpoints
 }

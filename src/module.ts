@@ -14,6 +14,8 @@ import type { MetricRegistry } from './telemetry/metrics.ts'
  */
 export type Module<Needs extends object, Services extends object, EndpointNeeds extends object> = {
   readonly name: string
+  /** The tags of its endpoints in the API document, with their descriptions. */
+  readonly tags?: Tags
   /** Gets the services of the modules before it in the list, and registers its metrics. */
   readonly start?: (needs: Needs) => Started<Services> | Promise<Started<Services>>
   /** May use the services of every module. */
@@ -21,6 +23,8 @@ export type Module<Needs extends object, Services extends object, EndpointNeeds 
   /** What `bun run doctor` checks; it starts no services. */
   readonly doctor?: CheckGroup
 }
+
+export type Tags = Readonly<Record<string, string>>
 
 type Started<Services extends object> = {
   readonly services: Services

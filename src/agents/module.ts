@@ -5,6 +5,7 @@ import { agentEndpoints } from './endpoints.ts'
 /** Stored configurations that clients call like models. */
 export const agentsModule = module({
   name: 'agents',
+  tags: { Agents: 'Stored configurations that are called like models.' },
   start: ({ database, now }: Foundation) => ({
     services: { agents: createAgents(database, { now }) },
   }),

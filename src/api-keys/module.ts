@@ -5,5 +5,6 @@ import { apiKeyEndpoints } from './endpoints.ts'
 /** The API keys of users. */
 export const apiKeysModule = module({
   name: 'api-keys',
+  tags: { 'API keys': 'Credentials for programs.' },
   endpoints: (services: Foundation & { auth: Auth }) => apiKeyEndpoints(services),
 })

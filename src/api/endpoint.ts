@@ -6,7 +6,6 @@ import type { ErrorKind } from '#lib/errors.ts'
 import type { RequestContext } from '#lib/request-context.ts'
 import { compileChecker } from '#lib/schema.ts'
 import { refusedBySchema } from '#lib/unprocessable.ts'
-import type { Tag } from './tags.ts'
 
 /**
  * An HTTP endpoint, declared once: it is authorised, validated, executed and documented from this
@@ -26,7 +25,8 @@ type Declaration = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** The whole path with its parameters: `/v1/agents/:id`. */
   readonly path: string
-  readonly tag: Tag
+  /** A tag that its module declares. */
+  readonly tag: string
   /** A few words in the imperative, without a full stop. */
   readonly summary: string
   /** Markdown. */

@@ -7,6 +7,7 @@ import { brandingEndpoints } from './endpoints.ts'
 /** The look of the portal. */
 export const brandingModule = module({
   name: 'branding',
+  tags: { Branding: 'Theme and logo of the web interface.' },
   start: ({ config, database, now, sealer }: Foundation & { sealer: Sealer }) => ({
     services: { branding: createBranding(database, { settings: config.branding, sealer, now }) },
   }),

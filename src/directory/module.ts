@@ -11,6 +11,7 @@ import { userEndpoints } from './user-endpoints.ts'
 /** Users, groups and service accounts. */
 export const directoryModule = module({
   name: 'directory',
+  tags: { Directory: 'Users, service accounts, groups and the audit log.' },
   start: (needs: Foundation & { auth: Auth; audit: Audit }) => ({
     services: { directory: createDirectory(needs) },
   }),

@@ -3,6 +3,7 @@ import { bytes, type Endpoint, endpoint, json } from '#api/endpoint.ts'
 import type { Config } from '#config/schema.ts'
 import { entityTag, isKnown } from '#lib/entity-tag.ts'
 import { AppError } from '#lib/errors.ts'
+import type { Tags } from '#module.ts'
 import { createAssets } from './assets.ts'
 import { makeDocument } from './openapi.ts'
 import { renderPage, scalarPage, swaggerPage } from './pages.ts'
@@ -12,14 +13,15 @@ export type DocsEndpointsDeps = {
   config: Pick<Config, 'docs'>
   /** All endpoints of the application, these included; called with the first request. */
   listEndpoints: () => readonly Endpoint[]
+  tags: Tags
 }
 
 /** The OpenAPI document and two pages that show it, without any other host. */
-export function docsEndpoints({ config, listEndpoints }: DocsEndpointsDeps): Endpoint[] {
+export function docsEndpoints({ config, listEndpoints, tags }: DocsEndpointsDeps): Endpoint[] {
   if (!config.docs.enabled) return []
   const assets = createAssets()
   const document = lazy(async () => {
-    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listEndpoints())))
+    const text = new TextEncoder().encode(JSON.stringify(await makeDocument(listEndpoints(), tags)))
     return loadStaticFile('application/json', async () => text)
   })
   return [

@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import type { Endpoint } from '#api/endpoint.ts'
 import { errorBody, messagesErrorBody } from '#api/error-shapes.ts'
-import { tags } from '#api/tags.ts'
 import { isMessagesPath } from '#http/error-envelope.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
+import type { Tags } from '#module.ts'
 import { version } from '#package.json'
 import { commonResponses, withCommonResponses } from './common-responses.ts'
 import { describeEndpoint } from './describe-endpoint.ts'
@@ -23,8 +23,14 @@ operation names the permission that one of the caller's groups must grant.
 **Request ids.** Every response has the header \`x-request-id\`, which is also in the log.
 `.trim()
 
-/** The OpenAPI document. Throws for duplicate operation ids or schema names. */
-export async function makeDocument(endpoints: readonly Endpoint[]): Promise<JsonObject> {
+/** The first tags of the document; the others follow in the order of their modules. */
+const leadingTags = ['Models', 'Responses', 'Conversations', 'API keys', 'Speech', 'Files']
+
+/** The OpenAPI document. Throws for undeclared tags and duplicate operation ids or schema names. */
+export async function makeDocument(
+  endpoints: readonly Endpoint[],
+  tags: Tags,
+): Promise<JsonObject> {
   const draft = await draftDocument(endpoints)
   const schemas: JsonObject = {}
   const liftSchemasOf = createSchemaLift(schemas)
@@ -39,7 +45,7 @@ export async function makeDocument(endpoints: readonly Endpoint[]): Promise<Json
     openapi: '3.1.0',
     info: { title: 'Sluice', version, description: overview },
     servers: [{ url: '/' }],
-    tags: usedTags(paths),
+    tags: usedTags(endpoints, tags),
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).sort()),
@@ -49,12 +55,13 @@ export async function makeDocument(endpoints: readonly Endpoint[]): Promise<Json
   }
 }
 
-function usedTags(paths: Record<string, Record<string, JsonObject>>) {
-  const operations = Object.values(paths).flatMap((path) => Object.values(path))
-  const used = new Set(operations.flatMap(({ tags: names }) => names))
-  return Object.entries(tags)
-    .filter(([name]) => used.has(name))
-    .map(([name, description]) => ({ name, description }))
+function usedTags(endpoints: readonly Endpoint[], tags: Tags) {
+  const used = new Set(endpoints.map(({ tag }) => tag))
+  const undeclared = [...used].find((name) => tags[name] === undefined)
+  if (undeclared !== undefined) throw new Error(`No module declares the tag ${undeclared}.`)
+  return [...new Set([...leadingTags, ...Object.keys(tags)])]
+    .filter((name) => used.has(name))
+    .map((name) => ({ name, description: tags[name] }))
 }
 
 /** The paths and operations as the plugin assembles them from routes without handlers. */

@@ -14,6 +14,10 @@ import { createFiles, type Files } from './tree.ts'
 /** Files, folders and their shares. */
 export const filesModule = module({
   name: 'files',
+  tags: {
+    Files: 'Files and folders.',
+    Sharing: 'Permissions of users and groups on files and folders.',
+  },
   start(needs: Foundation & { storage: Storage; collections: Pick<Collections, 'fileHooks'> }) {
     const { config, settings, log, database, storage, collections, now } = needs
     const deps = { database, storage, settings, hooks: collections.fileHooks, now }

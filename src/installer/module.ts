@@ -23,6 +23,7 @@ type Needs = Foundation & {
 /** Downloads models to this machine, where the llama adapter finds them. */
 export const installerModule = module({
   name: 'installer',
+  tags: { 'Model installer': 'Downloading models to this machine.' },
   async start({ config, log, database, now, fetch, ...models }: Needs) {
     const settings = config.installer
     const outside = { fetch, resolve: resolveHost }

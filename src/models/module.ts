@@ -33,6 +33,7 @@ const transportLimits = {
 /** The models of requests, their upstreams, and the path to them. */
 export const modelsModule = module({
   name: 'models',
+  tags: { Models: 'The model list, embeddings, reranking and token counts.' },
   doctor: upstreamChecks,
   start(needs: Foundation & { agents: Agents }) {
     const { config, log, now, metrics, agents } = needs

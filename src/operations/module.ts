@@ -5,6 +5,7 @@ import { operationsEndpoints } from './endpoints.ts'
 /** Probes, metrics, and the open WebSockets of this process. */
 export const operationsModule = module({
   name: 'operations',
+  tags: { Operations: 'Health checks, metrics and documentation.' },
   start({ metrics }: Foundation) {
     const sockets = createOpenSockets()
     const gauge = (name: string, help: string, read: () => number) =>

@@ -45,6 +45,11 @@ type EndpointNeeds = Foundation & {
 /** Collections of files, their passages, and search. */
 export const retrievalModule = module({
   name: 'retrieval',
+  tags: {
+    Collections: 'Searchable sets of files.',
+    'Vector stores': 'Collections in the shape of the OpenAI packages.',
+    Embeddings: 'Moving collections to another embedding model without downtime.',
+  },
   async start(needs: Needs) {
     const { config, log, database, now, agents, embedders, jobs } = needs
     const settings = retrievalSettings(needs.settings)

@@ -5,5 +5,6 @@ import { settingsEndpoints } from './endpoints.ts'
 /** Configuration that administrators change while the system runs. */
 export const settingsModule = module({
   name: 'settings',
+  tags: { Configuration: 'Settings that administrators change at run time.' },
   endpoints: (services: Foundation & SettingReferences) => settingsEndpoints(services),
 })

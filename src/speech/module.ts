@@ -14,6 +14,7 @@ import { createTranscriptions, type Transcriptions } from './transcriptions/tran
 /** Speech to text, over WebSockets and for files, on the same engines. */
 export const speechModule = module({
   name: 'speech',
+  tags: { Speech: 'Speech to text, live and from files.' },
   doctor: engines,
   async start({ config, log, now, metrics }: Foundation) {
     const pool = createEnginePool(config.engine, { log, environment: programEnvironment() })

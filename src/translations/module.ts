@@ -5,6 +5,7 @@ import { createTranslations, type Translations } from './translations.ts'
 /** Overrides of the portal's texts. */
 export const translationsModule = module({
   name: 'translations',
+  tags: { Translations: 'Overrides of interface texts.' },
   start: ({ config, database, now }: Foundation) => ({
     services: {
       translations: createTranslations(database, { settings: config.translations, now }),

@@ -4,8 +4,9 @@ import { type Endpoint, endpoint, eventStream, json } from '#api/endpoint.ts'
 import { makeDocument } from '#docs/openapi.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
 
-/** What becomes of the descriptions of routes. */
+/** The OpenAPI document of given endpoints. */
 
+const tags = { Files: 'Files and folders.', Messages: 'The Messages API.' }
 const thing = Type.Object({ name: Type.String() }, { $id: 'Thing' })
 const responses = { 200: { description: 'It.', content: json(thing, { name: 'a' }) } }
 type Parts = Partial<Pick<Endpoint, 'tag' | 'params' | 'responses' | 'errors' | 'permission'>>
@@ -27,7 +28,7 @@ function route(method: string, path: string, parts: Parts = {}): Endpoint {
 }
 
 async function pathsOf(...routes: Endpoint[]): Promise<JsonObject> {
-  return asRecord((await makeDocument(routes))['paths'])
+  return asRecord((await makeDocument(routes, tags))['paths'])
 }
 
 /** A place in nested objects: `get.responses.200`. */
@@ -38,12 +39,15 @@ function at(value: unknown, place: string): unknown {
 describe('schemas', () => {
   test('with a name stand once, wherever they are used', async () => {
     const list = json(Type.Object({ data: Type.Array(thing) }), { data: [] })
-    const document = await makeDocument([
-      route('GET', '/v1/things/:id'),
-      route('GET', '/v1/things', {
-        responses: { 200: { description: 'A', content: list } },
-      }),
-    ])
+    const document = await makeDocument(
+      [
+        route('GET', '/v1/things/:id'),
+        route('GET', '/v1/things', {
+          responses: { 200: { description: 'A', content: list } },
+        }),
+      ],
+      tags,
+    )
     const reference = { $ref: '#/components/schemas/Thing' }
     const content = 'get.responses.200.content.application/json.schema'
     const paths = asRecord(document['paths'])
@@ -61,9 +65,10 @@ describe('schemas', () => {
       $id: 'Tree',
     })
     const content = json(tree, { children: [] })
-    const document = await makeDocument([
-      route('GET', '/v1/tree', { responses: { 200: { description: 'A tree.', content } } }),
-    ])
+    const document = await makeDocument(
+      [route('GET', '/v1/tree', { responses: { 200: { description: 'A tree.', content } } })],
+      tags,
+    )
     expect(at(document, 'components.schemas.Tree.properties.children.items')).toEqual({
       $ref: '#/components/schemas/Tree',
     })
@@ -72,10 +77,13 @@ describe('schemas', () => {
   test('that differ may not have one name', async () => {
     const other = Type.Object({ size: Type.Integer() }, { $id: 'Thing' })
     const content = json(other, { size: 1 })
-    const made = makeDocument([
-      route('GET', '/v1/things'),
-      route('GET', '/v1/others', { responses: { 200: { description: 'B', content } } }),
-    ])
+    const made = makeDocument(
+      [
+        route('GET', '/v1/things'),
+        route('GET', '/v1/others', { responses: { 200: { description: 'B', content } } }),
+      ],
+      tags,
+    )
     await expect(made).rejects.toThrow('Two different schemas have the $id "Thing".')
   })
 
@@ -130,9 +138,14 @@ describe('paths', () => {
   })
 
   test('whose operations would have one name are refused', async () => {
-    const made = makeDocument([route('GET', '/v1/me/a-b'), route('GET', '/v1/me/a_b')])
+    const made = makeDocument([route('GET', '/v1/me/a-b'), route('GET', '/v1/me/a_b')], tags)
     await expect(made).rejects.toThrow('get /v1/me/a_b and get /v1/me/a-b are both getMeAB.')
   })
+})
+
+test('a tag that no module declares is refused', async () => {
+  const made = makeDocument([route('GET', '/v1/things', { tag: 'Thigns' })], tags)
+  await expect(made).rejects.toThrow('No module declares the tag Thigns.')
 })
 
 describe('what any request can meet', () => {

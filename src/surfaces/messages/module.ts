@@ -19,6 +19,7 @@ type EndpointNeeds = Foundation & {
 /** The Messages API under /compat. */
 export const messagesModule = module({
   name: 'messages',
+  tags: { Messages: 'The Messages-compatible surface under /compat.' },
   endpoints: (services: EndpointNeeds) => [
     ...compatModelEndpoints(services),
     ...messageEndpoints({ ...services, service: createMessageService(services) }),

@@ -33,6 +33,10 @@ type EndpointNeeds = Foundation & {
 /** The Responses API, with stored responses and conversations. */
 export const responsesModule = module({
   name: 'responses',
+  tags: {
+    Responses: 'Generations, whole or streamed, over HTTP and WebSocket.',
+    Conversations: 'Items shared by several responses.',
+  },
   async start({
     config,
     settings,
