@@ -12,22 +12,12 @@ const toolsCharsMax = 262_144
 
 const checker = compileChecker(agentBody)
 
-const noSampling: AgentSampling = {
-  temperature: null,
-  topP: null,
-  topK: null,
-  presencePenalty: null,
-  frequencyPenalty: null,
-  maxOutputTokens: null,
-  reasoningEffort: null,
-}
-
 const defaults: Omit<AgentDefinition, 'name' | 'model'> = {
   description: null,
   instructions: null,
   tools: [],
   collections: [],
-  sampling: noSampling,
+  sampling: parseSampling({}),
   visibility: { kind: 'owner' },
 }
 

@@ -11,10 +11,11 @@ import {
 import type { Principal } from '#auth/principal.ts'
 import { AppError } from '#lib/errors.ts'
 import { isUuid } from '#lib/uuid.ts'
-import type { Agent, Agents } from './agents.ts'
+import type { Agent } from './agents.ts'
 import { type KnownModel, parseAgentChange, parseNewAgent } from './definition.ts'
 import { agentRecord, renderAgent } from './record.ts'
 import { agentChange, newAgent } from './schema.ts'
+import type { Agents } from './store.ts'
 
 export type AgentEndpointsDeps = {
   agents: Agents
@@ -81,7 +82,7 @@ A field that is null counts as absent. All tools together may have 262,144 chara
       },
       errors: { unprocessable: '"limit" must be a whole number from 1 to 100.' },
       async handle({ query, context }) {
-        const page = await agents.list(context.principal, { after: undefined, ...query })
+        const page = await agents.list(context.principal, query)
         return listPage(page.agents.map(renderFor(context)), page.hasMore)
       },
     }),

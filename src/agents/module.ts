@@ -1,6 +1,6 @@
 import { type Foundation, module } from '#module.ts'
-import { type Agents, createAgents } from './agents.ts'
 import { agentEndpoints } from './endpoints.ts'
+import { type Agents, createAgents } from './store.ts'
 
 /** Stored configurations that clients call like models. */
 export const agentsModule = module({

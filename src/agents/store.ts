@@ -3,28 +3,58 @@ import { userIdOf } from '#auth/principal.ts'
 import type { Database } from '#db/client.ts'
 import { createQueryRunner } from '#db/query-runner.ts'
 import { agent } from '#db/schema/agents.ts'
+import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import type { Agent, AgentDefinition } from './agents.ts'
 
-export type AgentDatabase = Pick<Database, 'drizzle'>
-
 type Row = typeof agent.$inferSelect
 
-export function createAgentStore({ drizzle }: AgentDatabase) {
+/** Prevents one user from filling the table. */
+const agentsPerOwnerMax = 200
+
+export type Agents = ReturnType<typeof createAgents>
+
+/**
+ * Nothing is cached, so a deletion or an ended share takes effect on all replicas at once. An agent that
+ * the principal may not see does not exist for them: the result is undefined or false. Queries fail
+ * with `service_unavailable` after a short timeout.
+ */
+export function createAgents({ drizzle }: Pick<Database, 'drizzle'>, { now }: { now: () => Date }) {
   const query = createQueryRunner()
+
+  /** Locks the agent for a change; rolls back and rethrows if `change` throws. */
+  const lock = <T>(
+    principal: RequestPrincipal,
+    id: string,
+    change: (
+      current: Agent,
+      transaction: Pick<Database['drizzle'], 'update' | 'delete'>,
+    ) => Promise<T>,
+  ): Promise<T | undefined> =>
+    query(() =>
+      drizzle.transaction(async (transaction) => {
+        const visible = transaction.select().from(agent).where(isVisible(principal, id))
+        const [row] = await visible.for('update')
+        return row === undefined ? undefined : change(agentOf(row), transaction)
+      }),
+    )
+
   return {
-    /** Returns false if the owner has `ownedMax` agents. */
-    add: (added: Agent, ownedMax: number): Promise<boolean> =>
+    /** Throws `unprocessable` of code `too_many_agents`. */
+    create: (ownerId: string, definition: AgentDefinition): Promise<Agent> =>
       query(() =>
         drizzle.transaction(async (transaction) => {
           // Serialises the count and the insert.
           await transaction.execute(
-            sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${added.ownerId}`}, 0))`,
+            sql`select pg_advisory_xact_lock(hashtextextended(${`agents of ${ownerId}`}, 0))`,
           )
-          const owned = await transaction.$count(agent, eq(agent.ownerId, added.ownerId))
-          if (owned >= ownedMax) return false
+          const owned = await transaction.$count(agent, eq(agent.ownerId, ownerId))
+          if (owned >= agentsPerOwnerMax) throw tooManyAgents()
+          const createdAt = now()
+          const id = Bun.randomUUIDv7()
+          const added = { ...definition, id, ownerId, createdAt, updatedAt: createdAt }
           await transaction.insert(agent).values(rowOf(added))
-          return true
+          return added
         }),
       ),
 
@@ -34,11 +64,8 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
         return row === undefined ? undefined : agentOf(row)
       }),
 
-    /** Newest first. */
-    list: (
-      principal: RequestPrincipal,
-      page: { limit: number; after: string | undefined },
-    ): Promise<Agent[]> =>
+    /** Newest first, after the agent with the id `after`. */
+    list: (principal: RequestPrincipal, page: { limit: number; after?: string | undefined }) =>
       query(async () => {
         const isAfter = page.after === undefined ? undefined : lt(agent.id, page.after)
         const rows = await drizzle
@@ -46,8 +73,11 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
           .from(agent)
           .where(and(isVisibleTo(principal), isAfter))
           .orderBy(desc(agent.id))
-          .limit(page.limit)
-        return rows.map(agentOf)
+          .limit(page.limit + 1)
+        return {
+          agents: rows.slice(0, page.limit).map(agentOf),
+          hasMore: rows.length > page.limit,
+        }
       }),
 
     /** Whether any agent of any user searches this collection. */
@@ -63,35 +93,36 @@ export function createAgentStore({ drizzle }: AgentDatabase) {
     update: (
       principal: RequestPrincipal,
       id: string,
-      change: (current: Agent) => Agent,
+      change: (current: Agent) => AgentDefinition,
     ): Promise<Agent | undefined> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
-          const visible = transaction.select().from(agent).where(isVisible(principal, id))
-          const [row] = await visible.for('update')
-          if (row === undefined) return undefined
-          const changed = change(agentOf(row))
-          await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
-          return changed
-        }),
-      ),
+      lock(principal, id, async (current, transaction) => {
+        const changed = { ...current, ...change(current), updatedAt: now() }
+        await transaction.update(agent).set(rowOf(changed)).where(eq(agent.id, id))
+        return changed
+      }),
 
-    remove: (
+    /** Removes nothing if `check` throws. */
+    remove: async (
       principal: RequestPrincipal,
       id: string,
       check: (current: Agent) => void,
-    ): Promise<boolean> =>
-      query(() =>
-        drizzle.transaction(async (transaction) => {
-          const visible = transaction.select().from(agent).where(isVisible(principal, id))
-          const [row] = await visible.for('update')
-          if (row === undefined) return false
-          check(agentOf(row))
-          await transaction.delete(agent).where(eq(agent.id, id))
-          return true
-        }),
-      ),
+    ): Promise<boolean> => {
+      const removed = await lock(principal, id, async (current, transaction) => {
+        check(current)
+        await transaction.delete(agent).where(eq(agent.id, id))
+        return true
+      })
+      return removed === true
+    },
   }
+}
+
+function tooManyAgents(): AppError {
+  return new AppError(
+    'unprocessable',
+    `You have ${agentsPerOwnerMax} agents, which is the limit; delete one first.`,
+    { code: 'too_many_agents' },
+  )
 }
 
 function isVisible(principal: RequestPrincipal, id: string) {
@@ -109,18 +140,8 @@ function isVisibleTo({ userId, groups }: RequestPrincipal) {
   )
 }
 
-function rowOf({ id, ownerId, createdAt, updatedAt, ...rest }: Agent): Row {
-  const { name, description, model, instructions, tools, collections, sampling, visibility } = rest
-  const definition: AgentDefinition = {
-    name,
-    description,
-    model,
-    instructions,
-    tools,
-    collections,
-    sampling,
-    visibility,
-  }
+function rowOf({ id, ownerId, createdAt, updatedAt, ...definition }: Agent): Row {
+  const { visibility } = definition
   return {
     id,
     ownerId,

@@ -1,4 +1,5 @@
-import type { Agent, Agents } from '#agents/agents.ts'
+import type { Agent } from '#agents/agents.ts'
+import type { Agents } from '#agents/store.ts'
 import { AppError } from '#lib/errors.ts'
 import type { RequestPrincipal } from '#lib/request-context.ts'
 import { unixSeconds } from '#lib/unix-seconds.ts'
@@ -128,7 +129,7 @@ async function listAgents(
   principal: RequestPrincipal,
 ): Promise<readonly Agent[]> {
   try {
-    return (await agents.list(principal, { limit: listedAgentsMax, after: undefined })).agents
+    return (await agents.list(principal, { limit: listedAgentsMax })).agents
   } catch (error) {
     if (!(error instanceof AppError) || error.kind !== 'service_unavailable') throw error
     log.warn('agents unavailable, listing models without them', { error })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Agents } from '#agents/agents.ts'
+import type { Agents } from '#agents/store.ts'
 import { computeEnvironment } from '#config/load.ts'
 import type { Config } from '#config/schema.ts'
 import { reportCall } from '#inference/call-record.ts'

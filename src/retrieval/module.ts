@@ -1,4 +1,4 @@
-import type { Agents } from '#agents/agents.ts'
+import type { Agents } from '#agents/store.ts'
 import type { Auth } from '#auth/auth.ts'
 import type { Embedders } from '#embedding/embedder.ts'
 import type { Shares } from '#files/shares/shares.ts'
