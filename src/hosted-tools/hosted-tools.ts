@@ -6,7 +6,6 @@ import type { Fetch } from '#outbound/checked-fetch.ts'
 import type { Resolve } from '#outbound/resolve.ts'
 import type { FileSearch } from '#retrieval/file-search/file-search.ts'
 import { type FileSearchRequest, noFileSearch } from '#retrieval/file-search/request.ts'
-import { createSanitizer } from './mcp/calls.ts'
 import { createMcpTools, type RequestedServer } from './mcp/mcp-tools.ts'
 import type { McpChoice, McpHistory, McpToolRequest } from './mcp/request.ts'
 import { findServer } from './mcp/servers.ts'
@@ -29,23 +28,14 @@ export const noHostedTools: HostedToolRequest = {
 }
 
 /** The tools that this deployment runs. */
-export type HostedToolbox = {
-  /**
-   * The hosted tools of one request; null if it uses none. Connections are opened later. Throws
-   * `invalid_request` with the field for a server that the principal may not use.
-   */
-  open(
-    request: HostedToolRequest,
-    context: { caller: RequestPrincipal; tools: GenerationRequest['tools'] },
-  ): Promise<HostedTools | null>
-}
+export type HostedToolbox = ReturnType<typeof createHostedTools>
 
 export function createHostedTools(deps: {
   config: Pick<Config, 'mcp' | 'mcpServer'>
   fetch: Fetch
   resolve: Resolve
   fileSearch: FileSearch
-}): HostedToolbox {
+}) {
   const { mcp: limits } = deps.config
   const cache = createListCache(limits.listCacheMs)
 
@@ -54,14 +44,10 @@ export function createHostedTools(deps: {
     history: McpHistory,
     groups: readonly string[],
   ): Promise<RequestedServer> => {
-    const found = await findServer(request, groups, deps)
-    const server = {
-      label: request.label,
-      session: createMcpSession({ ...found, listMs: limits.listMs, callMs: limits.callMs }),
-      sanitize: createSanitizer(found.secrets, limits.outputCharsMax),
-    }
+    const server = await findServer(request, groups, deps)
+    const session = createMcpSession(server, limits)
     const known = knownTools(request, history)
-    return { request, server, list: createToolList(server, { server: found, cache, known }) }
+    return { request, session, list: createToolList(session, { server, cache, known }) }
   }
   const openMcp = async (
     { mcp, mcpChoice, mcpHistory }: HostedToolRequest,
@@ -71,17 +57,25 @@ export function createHostedTools(deps: {
     return createMcpTools({ servers, choice: mcpChoice, history: mcpHistory, takenNames })
   }
   return {
-    async open(request, { caller, tools }) {
+    /**
+     * The hosted tools of one request; null if it uses none. Connections are opened later. Throws
+     * `invalid_request` with the field for a server that the principal may not use.
+     */
+    async open(
+      request: HostedToolRequest,
+      { caller, tools }: { caller: RequestPrincipal; tools: GenerationRequest['tools'] },
+    ): Promise<HostedTools | null> {
       const { mcp, mcpHistory, fileSearch } = request
       const usesServers = mcp.length > 0 || mcpHistory.approved.length > 0
       const usesFiles = fileSearch.tool !== null || fileSearch.found.length > 0
       if (!usesServers && !usesFiles) return null
       const own = tools.filter(({ namespace }) => namespace === undefined)
       const takenNames = new Set(own.map(({ name }) => name))
-      return joinTools([
+      const kinds = [
         ...(usesServers ? [await openMcp(request, { groups: caller.groups, takenNames })] : []),
         ...(usesFiles ? [deps.fileSearch.open(fileSearch, takenNames)] : []),
-      ])
+      ]
+      return kinds.reduce(joinTools)
     },
   }
 }
@@ -93,12 +87,7 @@ function knownTools({ label, allowed }: McpToolRequest, history: McpHistory) {
   return (allowed?.names ?? []).every(isListed) ? tools : null
 }
 
-/** Combines the hosted tools of several kinds; null if there are none. */
-function joinTools([first, ...others]: readonly HostedTools[]): HostedTools | null {
-  return first === undefined ? null : others.reduce(joinTwo, first)
-}
-
-function joinTwo(one: HostedTools, other: HostedTools): HostedTools {
+function joinTools(one: HostedTools, other: HostedTools): HostedTools {
   return {
     opening: [...one.opening, ...other.opening],
     definitions: () => [...one.definitions(), ...other.definitions()],

@@ -3,8 +3,11 @@ import { isRecord } from '#lib/json.ts'
 
 /** `error` of an `mcp_call` item. */
 export type McpCallError =
-  | { type: 'http_error' | 'mcp_protocol_error'; code: number; message: string }
+  | Failure
   | { type: 'mcp_tool_execution_error'; content: readonly { type: 'text'; text: string }[] }
+
+/** A failed exchange with a server. */
+type Failure = { type: 'http_error' | 'mcp_protocol_error'; code: number; message: string }
 
 type Sdk = typeof import('@modelcontextprotocol/client')
 
@@ -13,8 +16,8 @@ const messageCharsMax = 2_000
 /** JSON-RPC error code. */
 const internalError = -32_603
 
-/** The error of a failed exchange with a server, without internal details. */
-export function describeFailure(error: unknown, sdk: Sdk): McpCallError {
+/** Describes an error without internal details. */
+export function describeFailure(error: unknown, sdk: Sdk): Failure {
   const own = findAppError(error)
   if (own !== null) return { type: 'http_error', code: own.status, message: own.message }
   if (error instanceof sdk.UnauthorizedError) return httpError(401)
@@ -38,7 +41,7 @@ export function errorText(error: McpCallError): string {
   return error.content.map(({ text }) => text).join('\n')
 }
 
-function httpError(status: number): McpCallError {
+function httpError(status: number): Failure {
   const message = `The server responded with HTTP status ${status}.`
   return { type: 'http_error', code: status, message }
 }

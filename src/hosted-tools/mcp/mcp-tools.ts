@@ -1,7 +1,7 @@
 import type { FunctionTool, ToolChoice, ToolName } from '#inference/request.ts'
 import type { HostedCall, HostedTools, OpeningStep } from '#inference/tool-loop/hosted-tools.ts'
 import { AppError } from '#lib/errors.ts'
-import { callApproved, callTool, requestApproval, type ServerConnection } from './calls.ts'
+import { callTool, requestApproval } from './calls.ts'
 import {
   type ApprovedCall,
   hashedMcpToolName,
@@ -13,12 +13,13 @@ import {
   mcpToolName,
   needsApproval,
 } from './request.ts'
+import type { McpSession } from './session.ts'
 import { listTools, type ToolList } from './tool-list.ts'
 
 /** A server of a request with its tools. */
 export type RequestedServer = {
   readonly request: McpToolRequest
-  readonly server: ServerConnection
+  readonly session: McpSession
   readonly list: ToolList
 }
 
@@ -62,7 +63,7 @@ export function createMcpTools(options: McpToolsOptions): HostedTools {
       return found === undefined ? null : toHostedCall(found)
     },
     close() {
-      for (const { server } of servers) server.session.close()
+      for (const { session } of servers) session.close()
     },
   }
 }
@@ -85,14 +86,15 @@ function approvedStep(approved: ApprovedCall, servers: readonly RequestedServer[
       { param: 'tools' },
     )
   }
-  const { request, server, list } = found
-  const call = callApproved(server, approved, async (signal) => {
+  const { request, session, list } = found
+  const { label, name, requestId, args } = approved
+  const findTool = async (signal: AbortSignal) => {
     const outcome = await list.load(signal)
     if ('error' in outcome) return 'The tools of the server could not be listed.'
-    const tool = outcome.tools.find(({ name }) => name === approved.name)
+    const tool = outcome.tools.find((tool) => tool.name === name)
     return tool !== undefined && isVisible(request, tool) ? tool : 'No such tool.'
-  })
-  return { call, args: approved.args, callId: approved.requestId }
+  }
+  return { call: callTool({ label, name, session, requestId, findTool }), args, callId: requestId }
 }
 
 function nameTools({
@@ -153,7 +155,8 @@ function toFunctionTool({ name, tool, request }: NamedTool): FunctionTool {
   return { type: 'function', name, description, parameters: tool.inputSchema, strict: false }
 }
 
-function toHostedCall({ request, server, tool }: NamedTool): HostedCall {
-  if (needsApproval(tool, request.approval)) return requestApproval(request.label, tool)
-  return callTool(server, tool)
+function toHostedCall({ request, session, tool }: NamedTool): HostedCall {
+  const { label, approval } = request
+  if (needsApproval(tool, approval)) return requestApproval(label, tool)
+  return callTool({ label, name: tool.name, session, findTool: async () => tool })
 }

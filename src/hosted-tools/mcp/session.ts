@@ -1,10 +1,13 @@
 import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import type { CheckedFetch } from '#outbound/checked-fetch.ts'
 import { describeFailure, type McpCallError } from './call-error.ts'
 import type { McpTool } from './request.ts'
+import type { McpServer } from './servers.ts'
 
-/** The session of one response with one server. It connects on first use. */
+/**
+ * The session of one response with one server. It connects on first use. Secrets that were sent to the
+ * server are redacted in its results and errors, and both are truncated.
+ */
 export type McpSession = {
   list(signal: AbortSignal): Promise<ListOutcome>
   call(tool: McpTool, args: JsonObject, signal: AbortSignal): Promise<CallOutcome>
@@ -15,12 +18,10 @@ export type McpSession = {
 export type ListOutcome = { tools: readonly McpTool[] } | { error: McpCallError }
 export type CallOutcome = { text: string } | { error: McpCallError }
 
-export type SessionOptions = {
-  readonly url: URL
-  readonly headers: Readonly<Record<string, string>>
-  readonly fetch: CheckedFetch
+type SessionLimits = {
   readonly listMs: number
   readonly callMs: number
+  readonly outputCharsMax: number
 }
 
 /** The most tools of one server, and the longest list in characters. */
@@ -33,16 +34,19 @@ const reconnectMsMax = 5_000
 type Sdk = typeof import('@modelcontextprotocol/client')
 type Connection = { client: Client; transport: StreamableHTTPClientTransport }
 
-export function createMcpSession(options: SessionOptions): McpSession {
+export function createMcpSession(server: McpServer, limits: SessionLimits): McpSession {
+  const sanitize = createSanitizer(server.secrets, limits.outputCharsMax)
   const closing = new AbortController()
   let connection: Promise<Connection> | null = null
 
   /** One connection for all calls; after a failure, the next call tries again. */
   const connected = (sdk: Sdk) => {
-    connection ??= connect(sdk, options, closing.signal).catch((error: unknown) => {
-      connection = null
-      throw error
-    })
+    connection ??= connect(sdk, server, { signal: closing.signal, timeout: limits.listMs }).catch(
+      (error: unknown) => {
+        connection = null
+        throw error
+      },
+    )
     return connection
   }
   /** Returns failures as outcomes; only an abort is thrown. */
@@ -54,31 +58,35 @@ export function createMcpSession(options: SessionOptions): McpSession {
       return await send(client)
     } catch (error) {
       signal.throwIfAborted()
-      return { error: describeFailure(error, sdk) }
+      const failure = describeFailure(error, sdk)
+      return { error: { ...failure, message: sanitize(failure.message) } }
     }
   }
   return {
     list: (signal) =>
       attempt(signal, async (client) => {
-        return { tools: await listTools(client, { signal, timeout: options.listMs }) }
+        return { tools: await listTools(client, { signal, timeout: limits.listMs }) }
       }),
     call: (tool, args, signal) =>
-      attempt(signal, (client) =>
-        callTool(client, { tool, args, signal, timeout: options.callMs }),
-      ),
+      attempt(signal, async (client) => {
+        const timeout = limits.callMs
+        const { text, isError } = await callTool(client, { tool, args, signal, timeout })
+        if (!isError) return { text: sanitize(text) }
+        const content = [{ type: 'text' as const, text: sanitize(text) }]
+        return { error: { type: 'mcp_tool_execution_error' as const, content } }
+      }),
     close() {
       closing.abort()
-      void connection?.then((open) => closeSession(open, options)).catch(() => {})
+      void connection?.then((open) => closeSession(open, server)).catch(() => {})
     },
   }
 }
 
 async function connect(
   sdk: Sdk,
-  options: SessionOptions,
-  signal: AbortSignal,
+  { url, headers, fetch }: McpServer,
+  limits: RequestLimits,
 ): Promise<Connection> {
-  const { url, headers, fetch } = options
   const transport = new sdk.StreamableHTTPClientTransport(url, {
     requestInit: { headers },
     fetch,
@@ -95,13 +103,13 @@ async function connect(
   })
   const client = new sdk.Client(
     { name: 'sluice', version: '1' },
-    { versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.listMs } } },
+    { versionNegotiation: { mode: 'auto', probe: { timeoutMs: limits.timeout } } },
   )
   // Errors outside a request are ignored: servers send unsolicited messages.
   client.onerror = () => {}
   try {
-    await client.connect(transport, { signal, timeout: options.listMs })
-    signal.throwIfAborted()
+    await client.connect(transport, limits)
+    limits.signal.throwIfAborted()
   } catch (error) {
     void client.close().catch(() => {})
     throw error
@@ -133,7 +141,7 @@ async function listTools(client: Client, limits: RequestLimits): Promise<McpTool
 async function callTool(
   client: Client,
   { tool, args, signal, timeout }: RequestLimits & { tool: McpTool; args: JsonObject },
-): Promise<CallOutcome> {
+) {
   const { name, inputSchema } = tool
   const result = await client.callTool(
     { name, arguments: args },
@@ -146,24 +154,20 @@ async function callTool(
     },
   )
   const text = readToolContent(result.content, result.structuredContent)
-  if (result.isError !== true) return { text }
-  return { error: { type: 'mcp_tool_execution_error', content: [{ type: 'text', text }] } }
+  return { text, isError: result.isError === true }
 }
 
 /** Ends the session at the server by a separate request, since those of the transport are aborted. */
-async function closeSession(
-  { client, transport }: Connection,
-  options: SessionOptions,
-): Promise<void> {
+async function closeSession({ client, transport }: Connection, server: McpServer): Promise<void> {
   const { sessionId, protocolVersion } = transport
   await client.close()
   if (sessionId === undefined) return
   const headers = {
-    ...options.headers,
+    ...server.headers,
     'mcp-session-id': sessionId,
     ...(protocolVersion === undefined ? {} : { 'mcp-protocol-version': protocolVersion }),
   }
-  const response = await options.fetch(options.url, { method: 'DELETE', headers })
+  const response = await server.fetch(server.url, { method: 'DELETE', headers })
   await response.body?.cancel()
 }
 
@@ -193,4 +197,24 @@ function readBlock(block: JsonObject): string {
 
 function readResource({ uri, text }: JsonObject): string {
   return typeof text === 'string' ? text : `[resource ${String(uri)}, not shown]`
+}
+
+/** Shorter secrets would match unrelated text. */
+const secretCharsMin = 8
+
+/** Redacts the secrets that were sent to the server, and truncates texts. */
+function createSanitizer(secrets: readonly string[], charsMax: number): (text: string) => string {
+  const redactable = secrets.filter((secret) => secret.length >= secretCharsMin)
+  return (text) => {
+    const redacted = redactable.reduce(
+      (rest, secret) => rest.replaceAll(secret, '[redacted]'),
+      text,
+    )
+    return truncateText(redacted, charsMax)
+  }
+}
+
+function truncateText(text: string, charsMax: number): string {
+  if (text.length <= charsMax) return text
+  return `${text.slice(0, charsMax)}\n[Truncated: the output is longer than ${charsMax} characters.]`
 }

@@ -1,39 +1,36 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import type { HostedCall } from '#inference/tool-loop/hosted-tools.ts'
+import { createLru } from '#lib/lru.ts'
 import { errorText, type McpCallError } from './call-error.ts'
-import { type ServerConnection, sanitizeError } from './calls.ts'
 import type { McpTool } from './request.ts'
 import type { McpServer } from './servers.ts'
-import type { ListOutcome } from './session.ts'
+import type { ListOutcome, McpSession } from './session.ts'
 
-/** The tools of one server, requested once per response. */
-export type ToolList = {
-  load(signal: AbortSignal): Promise<ListOutcome>
-  /** The tools loaded so far. */
-  tools(): readonly McpTool[]
-}
+export type ToolList = ReturnType<typeof createToolList>
 
+/** The tools of one server, requested once per response. `known`: the list in the input, if any. */
 export function createToolList(
-  server: ServerConnection,
+  session: McpSession,
   source: { server: McpServer; cache: ListCache; known: readonly McpTool[] | null },
-): ToolList {
+) {
   let tools: readonly McpTool[] = source.known ?? []
   let loading: Promise<ListOutcome> | null =
     source.known === null ? null : Promise.resolve({ tools })
 
   const load = async (signal: AbortSignal): Promise<ListOutcome> => {
     const cached = source.cache.get(source.server)
-    const outcome = cached === null ? await server.session.list(signal) : { tools: cached }
-    if ('error' in outcome) return { error: sanitizeError(outcome.error, server.sanitize) }
+    const outcome = cached === null ? await session.list(signal) : { tools: cached }
+    if ('error' in outcome) return outcome
     if (cached === null) source.cache.set(source.server, outcome.tools)
     tools = outcome.tools
     return outcome
   }
   return {
-    load(signal) {
+    load(signal: AbortSignal): Promise<ListOutcome> {
       loading ??= load(signal)
       return loading
     },
+    /** The tools loaded so far. */
     tools: () => tools,
   }
 }
@@ -75,28 +72,21 @@ function describeTool({ name, description, inputSchema, annotations }: McpTool):
   }
 }
 
-/** Recent tool lists, one for each server and set of credentials. */
-export type ListCache = {
-  get(server: McpServer): readonly McpTool[] | null
-  set(server: McpServer, tools: readonly McpTool[]): void
-}
-
 const entriesMax = 64
 
-export function createListCache(ageMaxMs: number): ListCache {
-  const lists = new Map<string, { tools: readonly McpTool[]; listedAt: number }>()
+type ListCache = ReturnType<typeof createListCache>
+
+/** Recent tool lists, one for each server and set of credentials. */
+export function createListCache(ageMaxMs: number) {
+  const lists = createLru<string, { tools: readonly McpTool[]; listedAt: number }>(entriesMax)
   return {
-    get(server) {
+    get(server: McpServer): readonly McpTool[] | null {
       const cached = lists.get(keyOf(server))
       const isFresh = cached !== undefined && performance.now() - cached.listedAt < ageMaxMs
       return isFresh ? cached.tools : null
     },
-    set(server, tools) {
-      const key = keyOf(server)
-      lists.delete(key)
-      lists.set(key, { tools, listedAt: performance.now() })
-      const [oldest] = lists.keys()
-      if (lists.size > entriesMax && oldest !== undefined) lists.delete(oldest)
+    set(server: McpServer, tools: readonly McpTool[]): void {
+      lists.set(keyOf(server), { tools, listedAt: performance.now() })
     },
   }
 }

@@ -19,12 +19,16 @@ afterEach(async () => {
 
 function connect(url: string, limits: { listMs?: number; callMs?: number } = {}): McpSession {
   const policy = { hosts: ['*'], portsAllowed: [], private: true, timeoutMs: 20_000 }
-  const session = createMcpSession({
+  const server = {
     url: new URL(url),
     headers: { authorization: 'Bearer x' },
+    secrets: [],
     fetch: createCheckedFetch({ ...policy, bodyBytesMax: 50_000 }, { fetch, resolve: resolveHost }),
+  }
+  const session = createMcpSession(server, {
     listMs: 5_000,
     callMs: 5_000,
+    outputCharsMax: 100_000,
     ...limits,
   })
   open.push(session)
