@@ -26,7 +26,7 @@ test.each(readdirSync('examples'))('the example %s is a valid configuration', (n
   expect(Object.keys(config.sources)).not.toBeEmpty()
 })
 
-test('relative links of the documents lead to files', () => {
+test('relative links of the documents resolve to files', () => {
   const documents = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md']
   const pages = readdirSync('docs').map((name) => `docs/${name}`)
   const broken = [...documents, ...pages, 'bench/README.md'].flatMap((path) =>

@@ -6,14 +6,14 @@ import { asRecord, parseJson } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 
-/** The whole table of routes: who may come in is stated on each, and held. */
+/** The whole route table: the declared permission of each route is enforced. */
 
-/** Open to everyone, and the only ones; what is for monitoring has a rule of its own. */
+/** The only public routes; metrics have their own rule. */
 const probes = ['/', '/compat', '/livez', '/readyz']
 const pages = ['/docs', '/openapi.json', '/scalar']
 const publicPaths = [...probes, ...pages, '/docs/assets/:hash/:name', '/metrics']
 
-/** Every kind of caller, by group: what else may be demanded is granted alone, and together. */
+/** Every kind of principal, by group: each permission alone, and all together. */
 const groups: Readonly<Record<string, Permission[]>> = {
   strangers: [],
   callers: ['can_access_api'],
@@ -79,13 +79,13 @@ function listRoutes(): Route[] {
 
 const closedRoutes = () => listRoutes().filter(({ path }) => !publicPaths.includes(path))
 
-/** Asks for something that does not exist, without a body, so that little is done. */
+/** Requests a missing resource, without a body, so that little is executed. */
 function ask({ method, path }: Route, headers: Record<string, string>): Promise<Response> {
   const place = path.replace(/:\w+\??/g, '0198a000-0000-7000-8000-000000000000').replace('*', 'x')
   return fetch(gateway.url + place, { method, headers })
 }
 
-/** The status, with the code of a refusal; what streams is left at once. */
+/** The status, with the code of a refusal; a stream is cancelled at once. */
 async function outcomeOf(answer: Response): Promise<{ status: number; code: unknown }> {
   if (answer.status !== 401 && answer.status !== 403) {
     await answer.body?.cancel()
@@ -95,23 +95,23 @@ async function outcomeOf(answer: Response): Promise<{ status: number; code: unkn
   return { status: answer.status, code: error['code'] ?? asRecord(error['details'])['error_code'] }
 }
 
-/** What holds of a caller at a route, as `401`, `403` or `let in`. */
+/** The result for a principal at a route: `401`, `403` or `allowed`. */
 async function meet(route: Route, { headers }: Caller): Promise<string> {
   const { status, code } = await outcomeOf(await ask(route, headers))
   // A handler may refuse for reasons of its own, such as a key that asks for another key.
   const isRefused = route.method === 'HEAD' || code === 'permission_denied' || status === 401
-  return isRefused && (status === 401 || status === 403) ? String(status) : 'let in'
+  return isRefused && (status === 401 || status === 403) ? String(status) : 'allowed'
 }
 
 function expected({ permission }: Route, { name, permissions }: Caller): string {
   if (name === nobody.name) return '401'
   const demanded = ['can_access_api', permission]
-  return demanded.every((one) => permissions.some((own) => own === one)) ? 'let in' : '403'
+  return demanded.every((one) => permissions.some((own) => own === one)) ? 'allowed' : '403'
 }
 
 const requestsAtOnce = 16
 
-/** Asks every route that is not public, and returns what was not as expected. */
+/** Requests every route that is not public; returns unexpected results. */
 async function findSurprises(caller: Caller): Promise<string[]> {
   const routes = closedRoutes()
   const surprises: string[] = []
@@ -127,7 +127,7 @@ async function findSurprises(caller: Caller): Promise<string[]> {
   return surprises
 }
 
-test('the table holds what is served', () => {
+test('the table lists every served route', () => {
   const paths = listRoutes().map(({ method, path }) => `${method} ${path}`)
   expect(paths).toContain('POST /v1/responses')
   expect(paths).toContain('GET /v1/models')
@@ -136,7 +136,7 @@ test('the table holds what is served', () => {
   expect(new Set(paths).size).toBe(paths.length)
 })
 
-test('every route states a permission or is known to be public', () => {
+test('every route declares a permission or is known to be public', () => {
   const silent = closedRoutes().filter(
     ({ permission }) => !permissionNames.some((name) => name === permission),
   )
@@ -146,8 +146,8 @@ test('every route states a permission or is known to be public', () => {
   expect(open.filter(({ permission }) => permission !== 'public')).toEqual([])
 })
 
-describe('every route lets in whom its permission names, and nobody else', () => {
-  test('nobody', async () => expect(await findSurprises(nobody)).toEqual([]))
+describe('every route allows principals with its permission, and no others', () => {
+  test('no credential', async () => expect(await findSurprises(nobody)).toEqual([]))
 
   const names = Object.keys(groups).flatMap((group) => [
     `${group} with a token`,
@@ -158,7 +158,7 @@ describe('every route lets in whom its permission names, and nobody else', () =>
   })
 })
 
-test('a refusal has the shape of every failure, wherever it is met', async () => {
+test('a refusal has the error shape of its surface on every route', async () => {
   const stranger = callerNamed('strangers with a token')
   for (const route of closedRoutes().filter(({ method }) => method !== 'HEAD')) {
     const place = `${route.method} ${route.path}`
@@ -169,8 +169,8 @@ test('a refusal has the shape of every failure, wherever it is met', async () =>
   }
 })
 
-describe('what is public', () => {
-  test.each(probes)('%s answers without a credential', async (path) => {
+describe('public routes', () => {
+  test.each(probes)('%s responds without a credential', async (path) => {
     const answer = await fetch(gateway.url + path)
     expect(answer.status).toBe(200)
     expect(await answer.json()).toEqual({ status: 'ok' })

@@ -3,7 +3,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { listFastTests } from '#test/support/fast-tests.ts'
 
-/** The house rules that a linter cannot see. Each failure names the file, the rule and the cure. */
+/**
+ * Rules of this repository that a linter cannot check. Each failure names the file, the rule and
+ * the remedy.
+ */
 const root = join(import.meta.dir, '..')
 const linesMax = 300
 const bytesMax = 500_000
@@ -15,19 +18,19 @@ const sources = files
 const inside = (...folders: string[]) =>
   sources.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
 
-test('no source file is longer than a person reads in one go', () => {
+test('no source file is longer than 300 lines', () => {
   const long = sources
     .filter(({ text }) => text.split('\n').length > linesMax + 1)
     .map(({ path, text }) => `${path}: ${text.split('\n').length} lines; split it by what it does`)
   expect(long).toEqual([])
 })
 
-test('no large blob is in the tree', () => {
+test('no large binary file is committed', () => {
   const large = files.filter((path) => statSync(join(root, path)).size > bytesMax)
   expect(large).toEqual([])
 })
 
-test('every adapter folder holds the same four roles', () => {
+test('every adapter folder has the same four files', () => {
   const adapters = readdirSync(join(root, 'src/inference/upstreams'), { withFileTypes: true })
   for (const folder of adapters.filter((entry) => entry.isDirectory())) {
     const roles = readdirSync(join(root, 'src/inference/upstreams', folder.name))
@@ -37,7 +40,7 @@ test('every adapter folder holds the same four roles', () => {
   }
 })
 
-test('the clock is named in clock.ts alone, and the global fetch in modules.ts', () => {
+test('only clock.ts reads the clock, and only modules.ts names the global fetch', () => {
   const wrong = inside('src', 'db')
     .filter(({ path }) => path !== 'src/modules.ts' && path !== 'src/clock.ts')
     .filter(({ text }) =>
@@ -47,7 +50,7 @@ test('the clock is named in clock.ts alone, and the global fetch in modules.ts',
   expect(wrong).toEqual([])
 })
 
-test('the environment is read in config/load.ts alone', () => {
+test('only config/load.ts reads the environment', () => {
   const wrong = inside('src', 'db')
     .filter(({ path }) => path !== 'src/config/load.ts')
     .filter(({ text }) => /\bBun\.env\b|\bprocess\.env\b|\bimport\.meta\.env\b/.test(text))
@@ -55,28 +58,28 @@ test('the environment is read in config/load.ts alone', () => {
   expect(wrong).toEqual([])
 })
 
-test('process.exit is in main.ts alone', () => {
+test('only main.ts calls process.exit', () => {
   const wrong = inside('src', 'db')
     .filter(({ path, text }) => path !== 'src/main.ts' && /\bprocess\.exit\(/.test(text))
     .map(({ path }) => `${path} ends the process; throw, and let main.ts decide`)
   expect(wrong).toEqual([])
 })
 
-test('names say something', () => {
+test('file names are specific', () => {
   const vague = files.filter((path) =>
     /(^|\/)(utils?|helpers?|common|misc|manager|shared|types)(\.ts|\/)/.test(path),
   )
   expect(vague).toEqual([])
 })
 
-test('work that is left over is not left in the code', () => {
+test('no TODO comments', () => {
   const wrong = inside('src', 'db', 'bench')
     .filter(({ text }) => /\b(TODO|FIXME|XXX|HACK)\b/.test(text))
     .map(({ path }) => `${path} has left-over work; do it or write an issue`)
   expect(wrong).toEqual([])
 })
 
-test('the map in CONTRIBUTING.md lists the folders of src', () => {
+test('the table in CONTRIBUTING.md lists the folders of src', () => {
   const guide = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
   const mapped = [...guide.matchAll(/^\| `src\/([a-z-]+)`/gm)].map((match) => match[1])
   const folders = readdirSync(join(root, 'src'), { withFileTypes: true })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createApiKey, hashApiKey, isApiKey, maskApiKey } from '#auth/key-format.ts'
 
 describe('an API key', () => {
-  test('has the announced form and never comes twice', () => {
+  test('has the documented form and is unique', () => {
     const keys = Array.from({ length: 1_000 }, createApiKey)
     for (const key of keys) {
       expect(key).toMatch(/^sk-svc-v1-[0-9A-Za-z]{49}$/)
@@ -11,7 +11,7 @@ describe('an API key', () => {
     expect(new Set(keys).size).toBe(1_000)
   })
 
-  test('uses every sign of its alphabet at every place of the secret', () => {
+  test('uses every character of its alphabet at every position of the secret', () => {
     const keys = Array.from({ length: 4_000 }, createApiKey)
     for (let place = 10; place < 53; place++) {
       // That one of 62 signs is missing in 4,000 draws happens once in 10²⁶ runs.
@@ -19,7 +19,7 @@ describe('an API key', () => {
     }
   })
 
-  test('is no key any more when one character is another', () => {
+  test('is invalid when one character differs', () => {
     const key = createApiKey()
     for (let place = 0; place < key.length; place++) {
       const other = key.charAt(place) === 'x' ? 'y' : 'x'
@@ -27,7 +27,7 @@ describe('an API key', () => {
     }
   })
 
-  test('is no key any more when two neighbours change places', () => {
+  test('is invalid when two adjacent characters are swapped', () => {
     const key = createApiKey()
     for (let place = 10; place < key.length - 1; place++) {
       const [left, right] = [key.charAt(place), key.charAt(place + 1)]
@@ -45,16 +45,16 @@ describe('an API key', () => {
     `${createApiKey()}0`,
     createApiKey().slice(0, -1),
     createApiKey().toUpperCase(),
-  ])('is not %p', (text) => {
+  ])('does not accept %p', (text) => {
     expect(isApiKey(text)).toBe(false)
   })
 
-  test('shows no more than its last four characters when it is masked', () => {
+  test('is masked to its last four characters', () => {
     const key = createApiKey()
     expect(maskApiKey(key)).toBe(`sk-svc-v1-********${key.slice(-4)}`)
   })
 
-  test('has another hash under every pepper', () => {
+  test('has a different hash for each pepper', () => {
     const key = createApiKey()
     const plain = new Bun.CryptoHasher('sha256').update(key).digest('hex')
     expect(hashApiKey(key, undefined).toString('hex')).toBe(plain)

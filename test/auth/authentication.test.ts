@@ -30,7 +30,7 @@ function expectRefusal(answer: Answer, status: number, code: string, message?: s
 }
 
 describe('credentials', () => {
-  test('a JWT is taken as a bearer token', async () => {
+  test('a JWT is accepted as a bearer token', async () => {
     const answer = await world.send('/who', { bearer: world.token('ann', ['users']) })
     expect(answer.body).toEqual({
       userId: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-8/),
@@ -42,7 +42,7 @@ describe('credentials', () => {
     })
   })
 
-  test('an API key is its owner, by either header', async () => {
+  test('an API key authenticates its owner, in either header', async () => {
     const { id, key } = await world.makeKey('bob', ['admins'])
     const byBearer = await world.send('/who', { bearer: key })
     const byHeader = await world.send('/who', { headers: { 'x-api-key': key } })
@@ -57,7 +57,7 @@ describe('credentials', () => {
     expect(byHeader.body).toEqual(byBearer.body)
   })
 
-  test('X-Api-Key comes before Authorization, also when it is the bad one', async () => {
+  test('X-Api-Key takes precedence over Authorization, even if it is invalid', async () => {
     const { key } = await world.makeKey('cleo', ['users'])
     const good = world.token('dan', ['users'])
     const both = await world.send('/who', { bearer: good, headers: { 'x-api-key': key } })
@@ -93,7 +93,7 @@ describe('credentials', () => {
   })
 
   test.each(['no-jwt', 'one.dot', 'a.b.c.d', 'a.b.c, Bearer a.b.c', 'SK-SVC-V1-abc'])(
-    'the bearer value %p gets the words of the gateway',
+    'the bearer value %p gets the message of the platform gateway',
     async (bearer) => {
       const answer = await world.send('/who', { bearer })
       expectRefusal(
@@ -105,7 +105,7 @@ describe('credentials', () => {
     },
   )
 
-  test('no refusal repeats what was sent', async () => {
+  test('a refusal never quotes the credential', async () => {
     const key = createApiKey()
     const { body } = await world.send('/who', { bearer: key })
     expect(JSON.stringify(body)).not.toContain(key.slice(10))
@@ -113,7 +113,7 @@ describe('credentials', () => {
 })
 
 describe('a platform before 1.2.1', () => {
-  test('refuses API keys in Authorization and takes them in X-Api-Key', async () => {
+  test('refuses API keys in Authorization and accepts them in X-Api-Key', async () => {
     const { key } = await world.makeKey('eve', ['users'])
     const old = await startWorld(database, { platformVersion: '1.2.0' })
     const byBearer = await old.send('/who', { bearer: key })
@@ -133,7 +133,7 @@ describe('a platform before 1.2.1', () => {
 
 describe('permissions', () => {
   test.each(['/who', '/models', '/config', '/v1/api-keys'])(
-    '%s answers 403 to groups without can_access_api',
+    '%s responds 403 to groups without can_access_api',
     async (path) => {
       for (const groups of [[], ['unheard of'], ['Users']]) {
         const answer = await world.send(path, { bearer: world.token('finn', groups) })
@@ -142,7 +142,7 @@ describe('permissions', () => {
     },
   )
 
-  test('a route demands its own permission as well', async () => {
+  test('a route also requires its own permission', async () => {
     const bearer = world.token('gus', ['users'])
     expectRefusal(
       await world.send('/models', { bearer }),
@@ -156,7 +156,7 @@ describe('permissions', () => {
     expect((await world.send('/config', { bearer: admin })).status).toBe(200)
   })
 
-  test('a permission does not stand for can_access_api', async () => {
+  test('a permission does not include can_access_api', async () => {
     const other = await startWorld(database, { groups: { editors: ['can_edit_config'] } })
     const answer = await other.send('/config', { bearer: other.token('ida', ['editors']) })
     expectRefusal(answer, 403, 'permission_denied', 'Missing permission: can_access_api.')
@@ -165,7 +165,7 @@ describe('permissions', () => {
     await other.close()
   })
 
-  test('configured groups are set anew at each start, in every process', async () => {
+  test('configured groups are overwritten at each start, in every process', async () => {
     const bearer = world.token('jo', ['staff'])
     expect((await world.send('/who', { bearer })).status).toBe(403)
     const other = await startWorld(database, { groups: { staff: ['can_access_api'] } })
@@ -203,12 +203,12 @@ describe('a WebSocket', () => {
     expect(await open(`/socket?token=${world.token('lee', [])}`)).toBe('refused')
   })
 
-  test('does not open the query parameter to other requests', async () => {
+  test('other requests may not use the query parameter', async () => {
     const answer = await world.send(`/who?token=${world.token('kim', ['users'])}`)
     expectRefusal(answer, 401, 'missing_credentials')
   })
 
-  test('has a way in by bare token', async () => {
+  test('authenticates a bare token', async () => {
     const principal = await world.auth.authenticateToken(world.token('mia', ['users']))
     expect(principal.subject).toBe('mia')
     await expect(world.auth.authenticateToken('')).rejects.toThrow('Send a credential')

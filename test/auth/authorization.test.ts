@@ -50,7 +50,7 @@ test('the permission of an endpoint is part of its operation', () => {
   expect(describeEndpoint(tokenOnly).responses).toHaveProperty('403')
 })
 
-test('input is validated after authorisation, and the handler gets it typed', async () => {
+test('input is validated after authorisation, and the handler gets typed input', async () => {
   const { auth, config } = world
   const app = createTestApp([checked, tokenOnly], {
     auth,

@@ -19,7 +19,7 @@ afterEach(() => {
 })
 
 describe('the development secret', () => {
-  test('is made once, long enough, and readable by its owner alone', () => {
+  test('is created once, is long enough, and readable by its owner only', () => {
     const made = loadOrCreateDevSecret(folder)
     expect(made).toMatch(/^[\w-]{43}$/)
     expect(loadOrCreateDevSecret(folder)).toBe(made)
@@ -27,7 +27,7 @@ describe('the development secret', () => {
     expect(statSync(join(folder, 'dev-jwt-secret')).mode & 0o777).toBe(0o600)
   })
 
-  test('is the same for processes that start together', async () => {
+  test('is the same for processes that start concurrently', async () => {
     const source = join(import.meta.dir, '../../src/auth/dev-secret.ts')
     const program = `
       const { loadOrCreateDevSecret } = await import(${JSON.stringify(source)})
@@ -40,7 +40,7 @@ describe('the development secret', () => {
     expect(new Set(secrets)).toEqual(new Set([loadOrCreateDevSecret(folder)]))
   })
 
-  test('is not trusted when its file is damaged', () => {
+  test('is refused when its file is damaged', () => {
     loadOrCreateDevSecret(folder)
     writeFileSync(join(folder, 'dev-jwt-secret'), 'short')
     expect(() => loadOrCreateDevSecret(folder)).toThrow('dev-jwt-secret is damaged')
@@ -48,7 +48,7 @@ describe('the development secret', () => {
 })
 
 describe('a development token', () => {
-  test('is accepted, with issuer and audience as they are configured', async () => {
+  test('is accepted with the configured issuer and audience', async () => {
     const database = await openTestDatabase()
     const jwt = { secret, issuer: 'https://idp.example', audience: 'sluice', groupsClaim: 'roles' }
     const world = await startWorld(database, { jwt })
@@ -83,7 +83,7 @@ describe('bun run token', () => {
     return { output, complaint, exitCode }
   }
 
-  test('prints a token and nothing else', async () => {
+  test('prints only a token', async () => {
     const { output, complaint, exitCode } = await run([])
     expect({ complaint, exitCode }).toEqual({ complaint: '', exitCode: 0 })
     expect(output).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
@@ -95,7 +95,7 @@ describe('bun run token', () => {
     })
   })
 
-  test('takes a name, groups and a time', async () => {
+  test('accepts a name, groups and a validity', async () => {
     const { output } = await run(['--sub', 'ann', '--groups', 'a,b', '--expires', '90m'], {
       JWT_SECRET: secret,
     })
@@ -117,7 +117,7 @@ describe('bun run token', () => {
       { JWT_JWKS_URL: 'https://idp.example/jwks', JWT_ISSUER: 'i', JWT_AUDIENCE: 'a' },
       'the identity provider issues the tokens',
     ],
-  ])('refuses %s in words', async (_, args, environment, words) => {
+  ])('refuses %s with a clear message', async (_, args, environment, words) => {
     const { output, complaint, exitCode } = await run(args, environment)
     expect({ output, exitCode }).toEqual({ output: '', exitCode: 1 })
     expect(complaint).toContain(words)

@@ -40,28 +40,28 @@ test('a key that is no longer published is refused after the next refresh', asyn
   await keySet.keyFor(secondHeader)
 })
 
-test('the same keys again are no change', async () => {
+test('an unchanged key set is no change', async () => {
   start({ refreshMs: 10 })
   await keySet.keyFor(firstHeader)
   while (provider.requestCount() < 4) await Bun.sleep(5)
   expect(keySet.version()).toBe(1)
 })
 
-test('an unknown key id is looked for again after the cool-down', async () => {
+test('an unknown key id is fetched again after the cool-down', async () => {
   start({ cooldownMs: 0 })
   await expect(keySet.keyFor(secondHeader)).rejects.toThrow('does not publish')
   provider.publish([first, second])
   await keySet.keyFor(secondHeader)
 })
 
-test('a set that is too old is not used any more, and the first fresh one is', async () => {
+test('an expired key set is refused until a fresh one arrives', async () => {
   start({ ageMaxMs: 0 })
   await keySet.keyFor(firstHeader).catch(() => {})
   await provider.goDown()
   await expect(keySet.keyFor(firstHeader)).rejects.toThrow('is unreachable')
 })
 
-test('callers who wait for the first set share one request', async () => {
+test('concurrent requests for the first key set share one fetch', async () => {
   start()
   await Promise.all(Array.from({ length: 50 }, () => keySet.keyFor(firstHeader)))
   expect(provider.requestCount()).toBe(1)

@@ -15,7 +15,7 @@ let keys: KeyPrincipals
 let lookUps = 0
 let answers = 0
 let marks: string[] = []
-/** What a lookup waits for after the database has answered. */
+/** The promise that a lookup awaits after the database has responded. */
 let hold = Promise.resolve()
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ async function addKey(): Promise<{ id: string; key: string }> {
   return { id, key }
 }
 
-test('a key that many requests bring at once is looked up once, and so is its use noted', async () => {
+test('concurrent requests with one key share one lookup and one usage record', async () => {
   const { id, key } = await addKey()
   await Promise.all(Array.from({ length: 100 }, () => keys.authenticate(key)))
   await keys.authenticate(key)
@@ -83,7 +83,7 @@ test('a key that many requests bring at once is looked up once, and so is its us
   expect(marks).toEqual([id])
 })
 
-test('a key that nobody has is looked up once', async () => {
+test('an unknown key is looked up once', async () => {
   const key = createApiKey()
   for (let round = 0; round < 5; round++) {
     await expect(keys.authenticate(key)).rejects.toThrow('not valid')
@@ -91,13 +91,13 @@ test('a key that nobody has is looked up once', async () => {
   expect(lookUps).toBe(1)
 })
 
-test('what is no key at all is never looked up', async () => {
+test('a malformed key is never looked up', async () => {
   const key = createApiKey()
   await expect(keys.authenticate(`${key.slice(0, -1)}!`)).rejects.toThrow('not valid')
   expect(lookUps).toBe(0)
 })
 
-test('a key is forgotten by its id, by its owner, or with all others', async () => {
+test('a key is evicted by its id, by its owner, or with all others', async () => {
   const { id, key } = await addKey()
   const forgettings = [
     () => keys.invalidate({ keyId: id }),
@@ -117,7 +117,7 @@ test('a key is forgotten by its id, by its owner, or with all others', async () 
   expect(lookUps).toBe(4)
 })
 
-test('an answer of the database from before a revocation is not kept', async () => {
+test('a lookup that started before a revocation is not cached', async () => {
   const { id, key } = await addKey()
   const { promise, resolve } = Promise.withResolvers<void>()
   hold = promise

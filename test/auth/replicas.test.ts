@@ -6,7 +6,7 @@ import { quietLog } from '#test/support/quiet-log.ts'
 import { startTcpProxy } from '#test/support/tcp-proxy.ts'
 import { startWorld, type World } from './world.ts'
 
-/** So long that nothing in here is noticed because a cache ran out. */
+/** Long enough that no cache entry expires during these tests. */
 const cacheMs = 3_600_000
 const closings: (() => Promise<void>)[] = []
 
@@ -29,7 +29,7 @@ async function start(
   return world
 }
 
-/** Another connection to a server's database; the embedded one has but one. */
+/** A second connection to a server's database; the embedded one has only one. */
 async function connectAgain(database: TestDatabase, url = database.place.databaseUrl) {
   if (url === undefined) return database
   const again = await openDatabase({
@@ -63,7 +63,7 @@ describe('two replicas on one database', () => {
     return { here, there }
   }
 
-  test('both refuse a key that one of them has revoked', async () => {
+  test('both refuse a key that one of them revoked', async () => {
     const { here, there } = await startTwo()
     const { id, key } = await here.makeKey('ann', ['users'])
     expect(await Promise.all([statusOf(here, key), statusOf(there, key)])).toEqual([200, 200])
@@ -73,7 +73,7 @@ describe('two replicas on one database', () => {
     await until(async () => (await statusOf(there, key)) === 401)
   })
 
-  test('give a key the groups that its owner’s newest token names', async () => {
+  test('a key has the groups of its owner’s newest token', async () => {
     const { here, there } = await startTwo()
     const { key } = await here.makeKey('bob', ['users'])
     expect(await statusOf(there, key)).toBe(200)
@@ -87,7 +87,7 @@ describe('two replicas on one database', () => {
     expect(answer.status).toBe(200)
   })
 
-  test('let no older token bring groups back', async () => {
+  test('an older token does not restore groups', async () => {
     const { here, there } = await startTwo()
     const nowS = Math.floor(here.now().getTime() / 1000)
     const { key } = await here.makeKey('cleo', ['users'])
@@ -98,7 +98,7 @@ describe('two replicas on one database', () => {
     expect(await statusOf(there, key)).toBe(403)
   })
 
-  test('share no key when their peppers differ', async () => {
+  test('share no key if their peppers differ', async () => {
     const peppered = await start(database, { apiKeys: { pepper: 'black pepper, ground' } })
     const plain = await start(database, {})
     const { key } = await peppered.makeKey('dan', ['users'])
@@ -107,8 +107,8 @@ describe('two replicas on one database', () => {
   })
 })
 
-describe('without the database', () => {
-  test('a wrong checksum is 401, an unknown key 503, a known key and any token go on', async () => {
+describe('an unreachable database', () => {
+  test('a wrong checksum is 401, an unknown key 503; known keys and tokens still work', async () => {
     const database = await openDatabaseForTest()
     // Every request asks the database for its key, in vain.
     const world = await start(database, { apiKeys: { cacheMs: 0 } })
@@ -130,7 +130,7 @@ describe('without the database', () => {
     expect((await world.send('/v1/api-keys', { bearer })).status).toBe(503)
   })
 
-  test('an expired key is refused all the same', async () => {
+  test('an expired key is still refused', async () => {
     const database = await openDatabaseForTest()
     const world = await start(database)
     const answer = await world.send('/v1/api-keys', {
@@ -146,7 +146,7 @@ describe('without the database', () => {
   })
 })
 
-describe.skipIf(serverUrl === undefined)('a server that goes away and comes back', () => {
+describe.skipIf(serverUrl === undefined)('a database server that disconnects and returns', () => {
   async function startBehindProxy() {
     const database = await openDatabaseForTest()
     const direct = new URL(database.place.databaseUrl ?? '')
@@ -158,7 +158,7 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     return { direct: await start(database), behind, proxy }
   }
 
-  test('is asked again, and unknown keys are found', async () => {
+  test('is queried again, and unknown keys are found', async () => {
     const { direct, behind, proxy } = await startBehindProxy()
     const { key } = await direct.makeKey('ann', ['users'])
     await proxy.goDown()
@@ -167,7 +167,7 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     await until(async () => (await statusOf(behind, key)) === 200)
   })
 
-  test('is not waited for when it hangs, and is asked again when it goes on', async () => {
+  test('is not waited for while it hangs, and is queried again afterwards', async () => {
     const { direct, behind, proxy } = await startBehindProxy()
     const known = await direct.makeKey('ann', ['users'])
     const unknown = await direct.makeKey('ann', ['users'])
@@ -181,7 +181,7 @@ describe.skipIf(serverUrl === undefined)('a server that goes away and comes back
     // The wait for an answer that does not come is seconds by itself.
   }, 60_000)
 
-  test('has told nobody of a revocation in between, so all is asked anew', async () => {
+  test('revocations during the outage are found, because every cache is cleared', async () => {
     const { direct, behind, proxy } = await startBehindProxy()
     const { id, key } = await direct.makeKey('bob', ['users'])
     expect(await statusOf(behind, key)).toBe(200)

@@ -26,7 +26,7 @@ function list(subject: string, query = '') {
 }
 
 describe('POST /v1/api-keys', () => {
-  test('answers with the key, once', async () => {
+  test('responds with the key, once', async () => {
     const answer = await create('ann', { name: '  My laptop ' })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -42,7 +42,7 @@ describe('POST /v1/api-keys', () => {
     expect(JSON.stringify((await list('ann')).body)).not.toContain(String(key))
   })
 
-  test('stores nothing from which the key can be made', async () => {
+  test('stores nothing that reveals the key', async () => {
     const { key } = await world.makeKey('bea', ['users'])
     const rows = await database.drizzle.execute(
       'select to_jsonb(api_key)::text as row from api_key',
@@ -50,7 +50,7 @@ describe('POST /v1/api-keys', () => {
     expect(JSON.stringify(rows)).not.toContain(key.slice(10, 40))
   })
 
-  test('takes an expiry, after which the key is refused', async () => {
+  test('accepts an expiry, after which the key is refused', async () => {
     const expiry = new Date(world.now().getTime() + 60_000).toISOString()
     const answer = await create('ann', { name: 'short', expires_at: expiry })
     expect(answer.body).toMatchObject({ expires_at: expiry })
@@ -109,20 +109,20 @@ describe('POST /v1/api-keys', () => {
     })
   })
 
-  test('refuses what is no JSON with 400', async () => {
+  test('refuses invalid JSON with 400', async () => {
     expect(await create('ann', '{"name": ')).toMatchObject({
       status: 400,
       body: { error: { code: 'malformed_json' } },
     })
   })
 
-  test('takes names in any script', async () => {
+  test('accepts names in any script', async () => {
     for (const name of ['Κλειδί', '鍵 🔑', 'x'.repeat(100), "Robert'); drop table api_key;--"]) {
       expect((await create('ann', { name })).body).toMatchObject({ name })
     }
   })
 
-  test('ends at 100 keys that work', async () => {
+  test('refuses more than 100 live keys', async () => {
     const all = await Promise.all(
       Array.from({ length: 110 }, (_, index) => create('cy', { name: `key ${index}` })),
     )
@@ -140,7 +140,7 @@ describe('POST /v1/api-keys', () => {
 })
 
 describe('GET /v1/api-keys', () => {
-  test('lists the keys of the caller, newest first, page by page', async () => {
+  test('lists the caller’s keys, newest first, in pages', async () => {
     const ids: string[] = []
     for (let index = 0; index < 5; index++) ids.unshift((await world.makeKey('dora', ['users'])).id)
     await world.makeKey('somebody else', ['users'])
@@ -193,7 +193,7 @@ describe('GET /v1/api-keys', () => {
     })
   })
 
-  test('tells when a key was last used', async () => {
+  test('shows when a key was last used', async () => {
     const { id, key } = await world.makeKey('emil', ['users'])
     await world.send('/who', { bearer: key })
     const lastUsed = async () => {
@@ -210,7 +210,7 @@ describe('DELETE /v1/api-keys/{id}', () => {
   const remove = (subject: string, id: string) =>
     world.send(`${path}/${id}`, { method: 'DELETE', bearer: world.token(subject, ['users']) })
 
-  test('ends a key for good', async () => {
+  test('revokes a key permanently', async () => {
     const { id, key } = await world.makeKey('finn', ['users'])
     expect((await world.send('/who', { bearer: key })).status).toBe(200)
     expect(await remove('finn', id)).toMatchObject({
@@ -225,7 +225,7 @@ describe('DELETE /v1/api-keys/{id}', () => {
     expect((await remove('finn', id)).status).toBe(404)
   })
 
-  test('answers the same for a stranger’s key, an absent one and no id at all', async () => {
+  test('responds the same for another user’s key, an unknown key and an invalid id', async () => {
     const { id, key } = await world.makeKey('gina', ['users'])
     const absent = Bun.randomUUIDv7()
     const answers = [
@@ -242,7 +242,7 @@ describe('DELETE /v1/api-keys/{id}', () => {
 })
 
 describe('an API key', () => {
-  test('makes no keys', async () => {
+  test('cannot create keys', async () => {
     const { key } = await world.makeKey('hugo', ['admins'])
     for (const json of [{ name: 'another' }, { not: 'valid' }]) {
       expect(await world.send(path, { method: 'POST', json, bearer: key })).toMatchObject({
@@ -252,7 +252,7 @@ describe('an API key', () => {
     }
   })
 
-  test('lists and ends the keys of its owner, and of nobody else', async () => {
+  test('lists and revokes its owner’s keys, and no others', async () => {
     const { key: bearer, id: ownId } = await world.makeKey('ida', ['users'])
     const other = await world.makeKey('ida', ['users'])
     const foreign = await world.makeKey('jan', ['users'])

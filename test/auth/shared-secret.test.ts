@@ -30,7 +30,7 @@ async function startWithSecret(jwt: Partial<World['config']['jwt']> = {}): Promi
 }
 
 describe('a token under a shared secret', () => {
-  test('is accepted with HS256 alone', async () => {
+  test('is accepted with HS256 only', async () => {
     const world = await startWithSecret()
     expect(await answerTo(world, signWithSecret(secret, { claims: claims(world) }))).toBe(
       'accepted',
@@ -46,7 +46,7 @@ describe('a token under a shared secret', () => {
     expect(await answerTo(world, asymmetric)).toBe("401 The token's algorithm is not accepted.")
   })
 
-  test('is held to the issuer and the audience where they are configured', async () => {
+  test('must match the configured issuer and audience', async () => {
     const world = await startWithSecret({ issuer: 'https://idp.example', audience })
     const given = (spoiled: Record<string, unknown>) =>
       answerTo(world, signWithSecret(secret, { claims: claims(world, spoiled) }))
@@ -55,7 +55,7 @@ describe('a token under a shared secret', () => {
     expect(await given({ iss: 'x' })).toContain("401 The token's issuer")
   })
 
-  test('expires, also when it was accepted a moment before', async () => {
+  test('expires, even after it was accepted', async () => {
     const world = await startWithSecret()
     const token = signWithSecret(secret, { claims: claims(world) })
     expect(await answerTo(world, token)).toBe('accepted')
@@ -63,7 +63,7 @@ describe('a token under a shared secret', () => {
     expect(await answerTo(world, token)).toBe('401 The token has expired.')
   })
 
-  test('is accepted within the configured difference of the clocks, and not beyond', async () => {
+  test('is accepted within the configured clock skew, and not beyond', async () => {
     const world = await startWithSecret({ clockSkewS: 30 })
     const nowS = Math.floor(world.now().getTime() / 1000)
     const given = (spoiled: Record<string, unknown>) =>
@@ -76,7 +76,7 @@ describe('a token under a shared secret', () => {
     expect(await given({ iat: nowS + 60 })).toBe('401 The token is not valid yet.')
   })
 
-  test('may name one group as a text, or none', async () => {
+  test('may have one group as a string, or none', async () => {
     const world = await startWithSecret({ groupsClaim: 'https://idp.example/roles' })
     const given = async (groups: unknown) => {
       const spoiled = { 'https://idp.example/roles': groups, groups: ['admins'] }

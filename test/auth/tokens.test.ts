@@ -46,7 +46,7 @@ describe('a token of the identity provider', () => {
     expect(await answerTo(world, signToken(key, { claims: claims(world) }))).toBe('accepted')
   })
 
-  test('may name several audiences, and no key when there is but one', async () => {
+  test('may name several audiences, and no key id if there is only one key', async () => {
     const world = await startWithProvider([rsa])
     const several = claims(world, { aud: ['other', audience] })
     const header = { kid: undefined }
@@ -106,7 +106,7 @@ describe('a token of the identity provider', () => {
     expect(await answerTo(world, token)).toBe(`401 ${message}`)
   })
 
-  test('is refused when its signature was made with another key of the same name', async () => {
+  test('is refused when it is signed with another key of the same id', async () => {
     const world = await startWithProvider([rsa])
     const token = signToken(createSigningKey('first'), { claims: claims(world) })
     expect(await answerTo(world, token)).toBe("401 The token's signature is not valid.")
@@ -120,7 +120,7 @@ describe('a token of the identity provider', () => {
     expect(await answerTo(world, forged)).toBe("401 The token's signature is not valid.")
   })
 
-  test('is refused when it is not signed at all', async () => {
+  test('is refused when it is unsigned', async () => {
     const world = await startWithProvider([rsa])
     for (const alg of ['none', 'None', 'NONE', 'nOnE']) {
       const token = unsignedToken({ header: { alg }, claims: claims(world) })
@@ -141,7 +141,7 @@ describe('a token of the identity provider', () => {
     }
   })
 
-  test('is refused when it is longer than any honest one, or no JSON', async () => {
+  test('is refused when it is too long or not JSON', async () => {
     const world = await startWithProvider([rsa])
     const long = signToken(rsa, { claims: claims(world, { pad: 'x'.repeat(13_000) }) })
     // Not over HTTP, where the limit of all headers comes first.
@@ -165,7 +165,7 @@ describe('a token of the identity provider', () => {
 describe('the keys of the identity provider', () => {
   const second = createSigningKey('second')
 
-  test('may rotate without a restart, and a removed key is refused at once', async () => {
+  test('may rotate without a restart, and a removed key is refused immediately', async () => {
     const world = await startWithProvider([rsa])
     const old = signToken(rsa, { claims: claims(world) })
     expect(await answerTo(world, old)).toBe('accepted')
@@ -174,7 +174,7 @@ describe('the keys of the identity provider', () => {
     expect(await answerTo(world, old)).toStartWith('401 ')
   })
 
-  test('are asked for once, however many unknown key ids come', async () => {
+  test('are fetched once, however many unknown key ids arrive', async () => {
     const world = await startWithProvider([rsa])
     expect(await answerTo(world, signToken(rsa, { claims: claims(world) }))).toBe('accepted')
     const before = provider.requestCount()
@@ -193,7 +193,7 @@ describe('the keys of the identity provider', () => {
     expect(provider.requestCount()).toBe(before + 1)
   })
 
-  test('go on serving while the provider is down', async () => {
+  test('remain valid while the provider is unreachable', async () => {
     const world = await startWithProvider([rsa])
     expect(await answerTo(world, signToken(rsa, { claims: claims(world) }))).toBe('accepted')
     await provider.goDown()
@@ -213,7 +213,7 @@ describe('the keys of the identity provider', () => {
       'answers without end',
       () => new Response(new ReadableStream({ pull: (c) => c.enqueue(new Uint8Array(65_536)) })),
     ],
-  ])('are a 503, not a 401, when the provider %s from the start', async (_, answer) => {
+  ])('result in 503, not 401, if the provider %s from the start', async (_, answer) => {
     provider = startIdentityProvider([rsa])
     provider.answerWith(answer)
     const { jwksUrl, issuer } = provider
@@ -225,7 +225,7 @@ describe('the keys of the identity provider', () => {
     )
   })
 
-  test('are found once the provider is back', async () => {
+  test('are fetched once the provider is available', async () => {
     provider = startIdentityProvider([rsa])
     await provider.goDown()
     const { jwksUrl, issuer } = provider

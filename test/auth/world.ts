@@ -10,18 +10,18 @@ import { createTestApp } from '#test/support/endpoints.ts'
 import { signWithSecret } from '#test/support/identity-provider.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** Authentication behind a small application on a real port, with a clock that can be moved. */
+/** Authentication behind a small application on a real port, with an adjustable clock. */
 export type World = {
   readonly auth: Auth
   readonly config: Config
-  /** Moves the clock. */
+  /** Advances the clock. */
   pass(ms: number): void
   now(): Date
-  /** Sends a request; the answer with its body read. */
+  /** Sends a request and reads the body of its response. */
   send(path: string, options?: SendOptions): Promise<Answer>
-  /** A token of a user in these groups that is valid for an hour. */
+  /** A token of a user in these groups, valid for an hour. */
   token(subject: string, groups: readonly string[], claims?: Record<string, unknown>): string
-  /** Makes an API key over HTTP. */
+  /** Creates an API key over HTTP. */
   makeKey(subject: string, groups: readonly string[]): Promise<{ id: string; key: string }>
   readonly url: URL
   close(): Promise<void>
@@ -94,7 +94,7 @@ export async function startWorld(
   }
 }
 
-/** The endpoints of API keys, and one endpoint for each decision of the authorisation. */
+/** The endpoints of API keys, and one endpoint for each authorisation decision. */
 function smallApp(auth: Auth, config: Config, now: () => Date) {
   const probe = { method: 'GET', tag: 'Operations', summary: 'Probe', responses: {} } as const
   const endpoints = [
@@ -152,7 +152,7 @@ function parse(text: string): unknown {
 
 export const audience = 'sluice'
 
-/** Claims that are in order; a test spoils one. */
+/** Valid claims; a test changes one. */
 export function claims(world: World, spoiled: Record<string, unknown> = {}) {
   const nowS = Math.floor(world.now().getTime() / 1000)
   return {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SaxesParser, type SaxesTagPlain } from 'saxes'
 
-/** Charts as a person makes them of recorded results, with the program itself. */
+/** The chart command, on recorded results. */
 
 const program = join(import.meta.dir, '../../bench/run.ts')
-/** A character of the fonts that are asked for is not wider than this part of its size. */
+/** The maximum width of a character as a fraction of the font size. */
 const charWidth = 0.62
 
 type Text = { content: string; x: number; y: number; size: number; anchor: string; turned: boolean }
@@ -40,7 +40,7 @@ function draw(results: Record<string, unknown>): Promise<{
   return write().finally(() => rmSync(folder, { recursive: true, force: true }))
 }
 
-/** Throws where it is no XML. */
+/** Throws if it is not XML. */
 function read(source: string): Drawing {
   const parser = new SaxesParser()
   const tags: SaxesTagPlain[] = []
@@ -75,7 +75,7 @@ function textOf({ attributes }: SaxesTagPlain, content: string): Text {
   }
 }
 
-/** The box that a text takes: left, top, right, bottom. */
+/** The bounding box of a text: left, top, right, bottom. */
 function placeOf({ content, x, y, size, anchor, turned }: Text): [number, number, number, number] {
   const width = content.length * size * charWidth
   const before = anchor === 'middle' ? width / 2 : anchor === 'end' ? width : 0

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readSettings, withSettings } from '../../bench/support/options.ts'
 
-/** What `--set` makes of a configuration file. */
+/** `--set` on a configuration file. */
 
 const file = `
 [speech]

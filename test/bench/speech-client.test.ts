@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { spokenFile } from '#test/support/spoken-files.ts'
 
-/** The example client, as a person runs it, with the engine that is built in. */
+/** The example client, as a user runs it, with the built-in engine. */
 
 let gateway: Gateway
 let folder: string
 
 const program = join(import.meta.dir, '../../bench/speech-client.ts')
-/** Longer than the credit of a session, so that a client which ignores it would be cut off. */
+/** Longer than the credit of a session, so a client that ignores it would be disconnected. */
 const { file } = spokenFile([40, 60, 50, 70])
 const seconds = (file.size - 44) / 32_000
 

@@ -4,14 +4,14 @@ import { protocols } from '../../bench/support/mock-frames.ts'
 import { barePlan, tokenText } from '../../bench/support/plan.ts'
 import { noFaults, StreamCheck } from '../../bench/support/stream-check.ts'
 
-/** What the benches count as clean, and that they see what is not. */
+/** The stream checks of the benchmarks: clean streams pass, each fault is counted. */
 
 const plan = { ...barePlan, tokens: 4, tokensPerSecond: 100 }
 const startedAtMs = 1_700_000_000_000
 
 type Protocol = (typeof protocols)[number]
 
-/** The frames of the whole stream, each a string. */
+/** The frames of the whole stream, one string each. */
 function framesIn(protocol: Protocol): string[] {
   const frames = framesOf[protocol]
   const tokens = Array.from({ length: plan.tokens }, (_, index) =>

@@ -12,13 +12,13 @@ function load(toml: string, environment: Record<string, string> = {}) {
 
 const server = '[[mcp_server]]\nlabel = "docs"\nurl = "http://10.0.0.1:8000/mcp"\n'
 
-test('callers may name no server of their own unless hosts are given', () => {
+test('callers may not name servers of their own unless hosts are configured', () => {
   const { mcp, mcpServer } = load('')
   expect([mcp.hosts, mcp.ports, mcpServer]).toEqual([[], [443], []])
   expect(load('[mcp]\nhosts = ["*.example.com"]').mcp.hosts).toEqual(['*.example.com'])
 })
 
-test('a server may take its credential from the environment, and it is never printed', () => {
+test('a server may take its credential from the environment, which is never printed', () => {
   const config = load(`${server}key_env = "DOCS_KEY"\nheaders = { "X-Key" = "hidden" }`, {
     DOCS_KEY: 'hidden-too',
   })
@@ -26,7 +26,7 @@ test('a server may take its credential from the environment, and it is never pri
   expect(JSON.stringify(redactConfig(config))).not.toContain('hidden')
 })
 
-test('a server is refused where its label, URL or key cannot be used', () => {
+test('a server with an unusable label, URL or key is refused', () => {
   const faultOf = (toml: string) => {
     try {
       load(toml)

@@ -20,18 +20,18 @@ const upstreamsOf = (toml: string) =>
 
 const server = '[[upstream]]\nname = "server"\nurl = "http://127.0.0.1:1/v1"\n'
 
-describe('models on this machine', () => {
-  test('are offered beside the demo, and beside what is configured, without a word', () => {
+describe('local models', () => {
+  test('are offered by default, beside the demo and configured upstreams', () => {
     expect(upstreamsOf('')).toEqual(['demo (demo)', 'local (llama)'])
     expect(upstreamsOf(server)).toEqual(['server (chat)', 'local (llama)'])
   })
 
-  test('are not where that is not wanted', () => {
+  test('are not offered when disabled', () => {
     expect(upstreamsOf('[llama]\nenabled = false')).toEqual(['demo (demo)'])
     expect(upstreamsOf(server.replace('server', 'local'))).toEqual(['local (chat)'])
   })
 
-  test('can be an upstream of any name, which counts by its own tokenizer', () => {
+  test('can be an upstream with another name, which counts tokens with its own tokenizer', () => {
     const toml = '[[upstream]]\nname = "mine"\napi = "llama"\n'
     expect(upstreamsOf(toml)).toEqual(['mine (llama)'])
     const [mine] = configuredUpstreams(load(toml))
@@ -40,14 +40,14 @@ describe('models on this machine', () => {
     expect(local?.upstream.quirks.tokenCounter).toBe('native')
   })
 
-  test('can be given names of your own', () => {
+  test('can have configured names', () => {
     const model = '[[model]]\nname = "house"\nupstreams = ["local"]\nupstream_model = "org/name"\n'
     expect(load(model).model[0]?.upstreams).toEqual(['local'])
     expect(() => load(`${model}[llama]\nenabled = false`)).toThrow('no upstream "local"')
   })
 })
 
-test('what runs them is in the data folder, or where the configuration says', () => {
+test('the runtime is in the data folder, or where the configuration says', () => {
   expect(llamaFolder({ data: './kept', llama: {} })).toBe(resolve('kept/llama'))
   expect(llamaFolder({ data: './kept', llama: { packageFolder: '/opt/llama' } })).toBe('/opt/llama')
 })

@@ -23,7 +23,7 @@ function faultsOf(environment: Record<string, string>): readonly string[] {
   return []
 }
 
-test('without file and environment the documented defaults hold', () => {
+test('without file and environment the documented defaults apply', () => {
   const config = loadConfig({})
   expect(config.host).toBe('127.0.0.1')
   expect(config.port).toBe(8080)
@@ -35,7 +35,7 @@ test('without file and environment the documented defaults hold', () => {
   expect(config.upstream).toEqual([])
 })
 
-test('the file is read in snake_case, and the environment wins over it', () => {
+test('the file has snake_case keys, and the environment takes precedence', () => {
   const path = fileWith(`
     port = 9000
     log_level = "debug"
@@ -63,7 +63,7 @@ test('the file is read in snake_case, and the environment wins over it', () => {
   })
 })
 
-test('it is known what gave a key its value', () => {
+test('the source of each value is recorded', () => {
   const path = fileWith(`
     log_level = "debug"
     [retrieval]
@@ -82,7 +82,7 @@ test('it is known what gave a key its value', () => {
   })
 })
 
-test('SLUICE_UPSTREAM_URL is an upstream without a file', () => {
+test('SLUICE_UPSTREAM_URL configures an upstream without a file', () => {
   const config = loadConfig({
     SLUICE_UPSTREAM_URL: 'http://127.0.0.1:1/v1',
     SLUICE_UPSTREAM_API: 'responses',
@@ -93,7 +93,7 @@ test('SLUICE_UPSTREAM_URL is an upstream without a file', () => {
   ])
 })
 
-test('one error names every bad key, of the file and of the environment', () => {
+test('one error names every invalid key, of the file and of the environment', () => {
   const path = fileWith(`
     nonsense = 1
     heartbeatMs = 5
@@ -143,7 +143,7 @@ test('a named file that is missing or not TOML is refused', () => {
   expect(faultsOf({ SLUICE_CONFIG: fileWith('port = = 1') })[0]).toContain('not valid TOML')
 })
 
-test('key_env takes the credential from a variable and refuses one that is not set', () => {
+test('key_env reads the credential from a variable and refuses an unset one', () => {
   const path = fileWith(`
     [[upstream]]
     name = "a"
@@ -154,7 +154,7 @@ test('key_env takes the credential from a variable and refuses one that is not s
   expect(faultsOf({ SLUICE_CONFIG: path })[0]).toContain('MY_KEY is not set')
 })
 
-test('the printed configuration has no secret in it', () => {
+test('the printed configuration contains no secret', () => {
   const path = fileWith(`
     [[upstream]]
     name = "a"
@@ -175,7 +175,7 @@ test('the printed configuration has no secret in it', () => {
   expect(printed).toContain('"heartbeat_ms":15000')
 })
 
-test('every key says what it means', () => {
+test('every key has a description', () => {
   const silent: string[] = []
   const visit = (schema: unknown, path: string) => {
     if (typeof schema !== 'object' || schema === null || !('properties' in schema)) return
@@ -189,7 +189,7 @@ test('every key says what it means', () => {
   expect(silent).toEqual([])
 })
 
-test('one upstream of any protocol needs no file, and each protocol has its own defaults', () => {
+test('one upstream of any protocol needs no file, and each protocol has its defaults', () => {
   const [upstream] = loadConfig({
     SLUICE_UPSTREAM_URL: 'http://127.0.0.1:8000',
     SLUICE_UPSTREAM_API: 'messages',

@@ -27,7 +27,7 @@ function load(text: string) {
   return loadConfig({ SLUICE_CONFIG: path, JWT_SECRET: 'a-secret-of-at-least-32-characters-here' })
 }
 
-test('the file says who counts tokens, and how long that may take', () => {
+test('token counting and its timeouts can be configured', () => {
   const path = writeWordTokenizer()
   const config = load(file(path))
   expect(config.upstream[0]?.tokenCounter).toBe('vllm')
@@ -35,7 +35,7 @@ test('the file says who counts tokens, and how long that may take', () => {
   expect(config.tokens).toMatchObject({ tokenizer: 'none', patienceMs: 50, upstreamMs: 300 })
 })
 
-test('a tokenizer file that is not there is told at start', () => {
+test('a missing tokenizer file is refused at start', () => {
   expect(() => load(file('/nowhere/tokenizer.json'))).toThrow(ConfigError)
   expect(() => load(file('/nowhere/tokenizer.json'))).toThrow(
     'model.0.tokenizer: there is no file /nowhere/tokenizer.json.',

@@ -42,7 +42,7 @@ async function startErrorOf(starting: Promise<Database>): Promise<string> {
   return error instanceof Error ? error.message : ''
 }
 
-/** Resolves when the condition holds; else the time limit of the test applies. */
+/** Resolves when the condition holds; otherwise the test times out. */
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await Bun.sleep(10)
 }

@@ -26,7 +26,7 @@ function open(dataFolder: string) {
 }
 
 describe('the embedded database', () => {
-  test('is created on the first start, over the rest of an interrupted one', async () => {
+  test('is created on the first start, over the remains of an interrupted one', async () => {
     const dataFolder = mkdtempSync(join(tmpdir(), 'sluice-test-'))
     removals.push(() => rmSync(dataFolder, { recursive: true }))
     mkdirSync(join(dataFolder, 'pglite'))
@@ -50,7 +50,7 @@ describe('the embedded database', () => {
     await second.close()
   })
 
-  test('reports why it does not open', async () => {
+  test('reports why it cannot open', async () => {
     const dataFolder = await newFolder()
     writeFileSync(join(dataFolder, 'pglite', 'PG_VERSION'), '7.4\n')
     await expect(open(dataFolder)).rejects.toThrow(/pglite does not open: ./)
@@ -61,7 +61,7 @@ describe('the embedded database', () => {
     await expect(open(join(file, 'data'))).rejects.toThrow(/file\/data cannot be used: ./)
   })
 
-  test('survives a killed process with its committed rows', async () => {
+  test('keeps committed rows after SIGKILL', async () => {
     const dataFolder = await newFolder()
     const program = new URL('../support/hold-database.ts', import.meta.url).pathname
     // Another working directory, because it must not matter.

@@ -4,7 +4,7 @@ import { openDatabase } from '#db/client.ts'
 import { createTestPlace } from '#test/support/database.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 
-/** What the database says of pgvector is what a start goes by. */
+/** The version check of pgvector at start. */
 async function startWith(version: string): Promise<string> {
   const place = await createTestPlace()
   const options = { ...place, connectionsMax: 1, log: quietLog }
@@ -23,7 +23,7 @@ async function startWith(version: string): Promise<string> {
 }
 
 test.each(['0.7.4', '0.5.0'])(
-  'a database with pgvector %s is refused with what to do',
+  'a database with pgvector %s is refused with a remedy',
   async (version) => {
     expect(await startWith(version)).toMatch(
       new RegExp(
@@ -33,6 +33,9 @@ test.each(['0.7.4', '0.5.0'])(
   },
 )
 
-test.each(['0.8.0', '0.10.1', '1.0.0'])('a database with pgvector %s is taken', async (version) => {
-  expect(await startWith(version)).toBe('started')
-})
+test.each(['0.8.0', '0.10.1', '1.0.0'])(
+  'a database with pgvector %s is accepted',
+  async (version) => {
+    expect(await startWith(version)).toBe('started')
+  },
+)

@@ -5,7 +5,7 @@ import { type ConformingClient, createConformingClient } from '#test/support/con
 import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** The same walk through what administrators do, and through the surfaces of other makers. */
+/** The same conformance test for administration and for compatible surfaces. */
 
 let gateway: Gateway
 let client: ConformingClient
@@ -124,7 +124,7 @@ test('the Messages-compatible surface', async () => {
   await client.call('POST /compat/v1/messages', { json: { ...json, model: 'none' }, status: 404 })
 })
 
-test('users, groups and what was done to them', async () => {
+test('users, groups and the audit log', async () => {
   const me = await client.call('GET /v1/me')
   const json = { name: 'editors', permissions: ['can_access_api', 'can_edit_config'] }
   const path = { id: idOf(await client.call('POST /v1/groups', { json })) }

@@ -6,8 +6,8 @@ import { eventually } from '#test/support/eventually.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
 /**
- * A walk through what callers do. Every body that is sent and every answer that
- * comes is held against the document: its status, its type, its schema, and no field is untold.
+ * Calls every endpoint as a client does. Every request and response body is checked against the
+ * document: status, media type, schema, and no undocumented field.
  */
 
 let gateway: Gateway
@@ -24,7 +24,7 @@ afterAll(() => gateway.stop())
 const idOf = (object: unknown) => String(asRecord(object)['id'])
 const notThere = '0198a000-0000-7000-8000-000000000000'
 
-test('models, and the small calls', async () => {
+test('models, embeddings, reranking and token counts', async () => {
   await client.call('GET /v1/models')
   await client.call('GET /v1/models/{name}', { path: { name: 'demo' } })
   await client.call('GET /v1/models/{name}', { path: { name: 'none' }, status: 404 })

@@ -7,7 +7,7 @@ import { findSchemaFault } from '#lib/json-schema.ts'
 import { type ApiDocument, type Operation, readApiDocument } from '#test/support/api-document.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** What the OpenAPI document says, held against the application and against itself. */
+/** The OpenAPI document, compared with the application and checked for consistency. */
 
 let gateway: Gateway
 let document: ApiDocument
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-/** The places of the operations of which something does not hold. */
+/** The operations that violate a rule. */
 function placesWhere(isWrong: (operation: Operation) => boolean): string[] {
   return document.operations.filter(isWrong).map(({ place }) => place)
 }
@@ -30,7 +30,7 @@ test('it is valid by the published schema of OpenAPI 3.1', async () => {
   expect(valid).toBe(true)
 })
 
-test('it holds every route of the application, and nothing else', () => {
+test('it lists every route of the application, and nothing else', () => {
   const routes = listEndpoints(gateway.deps).map(({ method, path }) => {
     const written = path.replace(/(?<=.)\/$/, '').replace('*', '{name}')
     return `${method} ${written.replace(/:(\w+)/g, '{$1}')}`
@@ -54,13 +54,13 @@ describe('every operation', () => {
     expect(placesWhere(isWrong)).toEqual([])
   })
 
-  test('has a name of its own', () => {
+  test('has its own operation id', () => {
     const names = document.operations.map(({ said }) => String(said['operationId']))
     expect(names.filter((name) => !/^[a-z][A-Za-z0-9]+$/.test(name))).toEqual([])
     expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
   })
 
-  test('demands a permission and takes both credentials, or is open', () => {
+  test('requires a permission and accepts both credentials, or is public', () => {
     const isWrong = ({ said }: Operation) => {
       const { 'x-permission': permission, security } = said
       if (permission === undefined) {
@@ -77,7 +77,7 @@ describe('every operation', () => {
     expect(placesWhere(isWrong)).toEqual([])
   })
 
-  test('describes its success, and what a caller without credential or permission meets', () => {
+  test('describes its success, and the refusals without a credential or permission', () => {
     const isWrong = ({ said }: Operation) => {
       const statuses = Object.keys(asRecord(said['responses']))
       const isClosed = said['x-permission'] !== undefined
@@ -97,7 +97,7 @@ describe('every operation', () => {
   })
 })
 
-test('the WebSocket routes are known as such, and take a token in the query', () => {
+test('WebSocket routes are marked and accept a token in the query', () => {
   const isSocket = ({ said }: Operation) => said['x-websocket'] === true
   expect(placesWhere(isSocket).toSorted()).toEqual(['GET /v1/responses', 'GET /v1/stt'])
   for (const { said } of document.operations.filter(isSocket)) {
@@ -106,7 +106,7 @@ test('the WebSocket routes are known as such, and take a token in the query', ()
   }
 })
 
-test('every JSON body and answer has a schema and examples that the schema accepts', () => {
+test('every JSON body and response has a schema and examples that match it', () => {
   const faults = document.operations.flatMap(({ place, said }) =>
     contentsOf(said).flatMap(({ where, type, content }) => {
       if (!/^application\/(\w+\+)?json$/.test(type)) return []
@@ -123,7 +123,7 @@ test('every JSON body and answer has a schema and examples that the schema accep
   expect(faults).toEqual([])
 })
 
-test('every failure has the shape of its surface', () => {
+test('every error has the shape of its surface', () => {
   const faults = document.operations.flatMap(({ path, place, said }) =>
     contentsOf(said)
       .filter(({ where, content }) => /^[45]/.test(where) && !isProbe(path, content))
@@ -136,7 +136,7 @@ test('every failure has the shape of its surface', () => {
   expect(faults).toEqual([])
 })
 
-test('every default is one that its parameter takes', () => {
+test('every default is valid for its parameter', () => {
   const faults = document.operations.flatMap(({ place, said }) =>
     [...parametersOf(said, 'query'), ...parametersOf(said, 'header')].flatMap(
       ({ name, schema }) => {
@@ -149,14 +149,14 @@ test('every default is one that its parameter takes', () => {
   expect(faults).toEqual([])
 })
 
-test('every shared schema has a name that is a word, and can be one', () => {
+test('every shared schema has a valid identifier as its name', () => {
   const schemas = Object.entries(asRecord(asRecord(document.whole['components'])['schemas']))
   expect(schemas.length).toBeGreaterThan(20)
   expect(schemas.filter(([name]) => !/^[A-Z][A-Za-z]{2,}$/.test(name))).toEqual([])
   expect(schemas.filter(([, schema]) => findSchemaFault(schema) !== null)).toEqual([])
 })
 
-test('what it tells of refusals is what is met', async () => {
+test('documented refusals match real ones', async () => {
   const unknown = await fetch(`${gateway.url}/v1/models`)
   expect(examplesAt('Unauthorized')).toContainEqual(await unknown.json())
   const wrongKey = await gateway.request('/v1/models', { headers: { 'x-api-key': 'sk-svc-v1-x' } })
@@ -174,7 +174,7 @@ function examplesAt(name: string): unknown[] {
   return examplesOf(asRecord(asRecord(answer['content'])['application/json']))
 }
 
-/** The probe that says by its status that no work is taken has a body of its own. */
+/** A probe that reports draining by its status has its own body. */
 function isProbe(path: string, content: JsonObject): boolean {
   return path === '/readyz' && asRecord(content['example'])['status'] === 'draining'
 }
@@ -184,7 +184,7 @@ function parametersOf({ parameters }: JsonObject, place: string): JsonObject[] {
   return all.filter((parameter) => parameter['in'] === place)
 }
 
-/** The body of the request as `body`, and those of the answers by their status. */
+/** The request body as `body`, and the response bodies by status. */
 function contentsOf(said: JsonObject) {
   const bodies: [string, unknown][] = [
     ['body', said['requestBody']],

@@ -6,18 +6,18 @@ import { asRecord, type JsonObject } from '#lib/json.ts'
 import { readApiDocument } from '#test/support/api-document.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** A client that a generator makes of the document, as its users do, against the real gateway. */
+/** A generated client against the real gateway. */
 
 type Called = { data?: unknown; error?: unknown; response: Response }
 type Call = (options?: JsonObject) => Promise<Called>
 
-/** Generating and compiling are programs of their own. */
+/** Generating and compiling run as separate processes. */
 const patienceMs = 120_000
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-client-'))
 let gateway: Gateway
 let calls: Record<string, Call>
-/** `type` as the document says it of a security scheme: `http` or `apiKey`. */
+/** `type` of a security scheme: `http` or `apiKey`. */
 let useCredential: (type: string, credential: string) => void
 
 beforeAll(async () => {
@@ -55,7 +55,7 @@ async function call(name: string, options: JsonObject = {}): Promise<JsonObject>
 }
 
 test(
-  'its types hold',
+  'its types compile',
   async () => {
     const compilerOptions = {
       strict: true,
@@ -73,7 +73,7 @@ test(
   patienceMs,
 )
 
-describe('with an API key that it made', () => {
+describe('with an API key that it created', () => {
   beforeAll(async () => {
     useCredential('http', await gateway.token())
     const { key } = await call('createApiKey', { body: { name: 'generated client' } })
@@ -99,7 +99,7 @@ describe('with an API key that it made', () => {
     expect(messages['input_tokens']).toBeGreaterThan(0)
   })
 
-  test('it makes, changes, lists and deletes an agent', async () => {
+  test('it creates, updates, lists and deletes an agent', async () => {
     const { id } = await call('createAgent', { body: { name: 'from the client', model: 'demo' } })
     const path = { id }
     await call('updateAgent', { path, body: { description: 'changed' } })
@@ -109,7 +109,7 @@ describe('with an API key that it made', () => {
     expect(await call('deleteAgent', { path })).toMatchObject({ deleted: true })
   })
 
-  test('it makes a conversation and a folder', async () => {
+  test('it creates a conversation and a folder', async () => {
     const conversation = await call('createConversation', {
       body: { metadata: { from: 'client' } },
     })
@@ -124,7 +124,7 @@ describe('with an API key that it made', () => {
     await call('listTranslations')
   })
 
-  test('it is told of a failure in the shape that its types promise', async () => {
+  test('an error has the shape of its generated type', async () => {
     const failure = await calls['getModel']?.({ path: { name: 'no-such-model' } })
     expect(failure?.data).toBeUndefined()
     expect(failure?.error).toMatchObject({ error: { code: 'model_not_found' } })

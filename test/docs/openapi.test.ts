@@ -31,13 +31,13 @@ async function pathsOf(...routes: Endpoint[]): Promise<JsonObject> {
   return asRecord((await makeDocument(routes, tags))['paths'])
 }
 
-/** A place in nested objects: `get.responses.200`. */
+/** A path in nested objects: `get.responses.200`. */
 function at(value: unknown, place: string): unknown {
   return place.split('.').reduce<unknown>((found, step) => asRecord(found)[step], value)
 }
 
 describe('schemas', () => {
-  test('with a name stand once, wherever they are used', async () => {
+  test('with a name appear once', async () => {
     const list = json(Type.Object({ data: Type.Array(thing) }), { data: [] })
     const document = await makeDocument(
       [
@@ -60,7 +60,7 @@ describe('schemas', () => {
     })
   })
 
-  test('that hold themselves refer to their name', async () => {
+  test('that contain themselves refer to their name', async () => {
     const tree = Type.Recursive((self) => Type.Object({ children: Type.Array(self) }), {
       $id: 'Tree',
     })
@@ -74,7 +74,7 @@ describe('schemas', () => {
     })
   })
 
-  test('that differ may not have one name', async () => {
+  test('that differ may not share a name', async () => {
     const other = Type.Object({ size: Type.Integer() }, { $id: 'Thing' })
     const content = json(other, { size: 1 })
     const made = makeDocument(
@@ -87,7 +87,7 @@ describe('schemas', () => {
     await expect(made).rejects.toThrow('Two different schemas have the $id "Thing".')
   })
 
-  test('in examples are examples', async () => {
+  test('with examples keep them', async () => {
     const content = json(Type.Any(), { schema: { $id: 'Thing', type: 'string' } })
     const paths = await pathsOf(
       route('GET', '/v1/schema', { responses: { 200: { description: 'A.', content } } }),
@@ -98,7 +98,7 @@ describe('schemas', () => {
 })
 
 describe('paths', () => {
-  test('are written as callers write them', async () => {
+  test('have parameters in braces', async () => {
     const paths = await pathsOf(
       route('GET', '/'),
       route('GET', '/v1/things/'),
@@ -132,12 +132,12 @@ describe('paths', () => {
     ['GET', '/compat/models', 'getCompatModels'],
     ['GET', '/livez', 'getLivez'],
     ['GET', '/', 'getRoot'],
-  ])('%s %s is called %s', async (method, path, name) => {
+  ])('%s %s has the operation id %s', async (method, path, name) => {
     const [operations] = Object.values(await pathsOf(route(method, path)))
     expect(at(operations, `${method.toLowerCase()}.operationId`)).toBe(name)
   })
 
-  test('whose operations would have one name are refused', async () => {
+  test('with duplicate operation ids are refused', async () => {
     const made = makeDocument([route('GET', '/v1/me/a-b'), route('GET', '/v1/me/a_b')], tags)
     await expect(made).rejects.toThrow('get /v1/me/a_b and get /v1/me/a-b are both getMeAB.')
   })
@@ -148,8 +148,8 @@ test('a tag that no module declares is refused', async () => {
   await expect(made).rejects.toThrow('No module declares the tag Thigns.')
 })
 
-describe('what any request can meet', () => {
-  test('is referred to, and added to what the route says itself', async () => {
+describe('common responses', () => {
+  test('are referenced, and merged with those of the route', async () => {
     const errors = { jwt_required: 'API keys are made with a token.' } as const
     const { '/v1/things': said } = await pathsOf(
       route('GET', '/v1/things', { errors, permission: 'can_edit_config' }),
@@ -167,7 +167,7 @@ describe('what any request can meet', () => {
     expect(at(said, 'get.security')).toEqual([{ bearer: [] }, { apiKey: [] }])
   })
 
-  test('has its own shape under /compat', async () => {
+  test('have the Messages shape under /compat', async () => {
     const errors = { upstream_overloaded: 'The model is busy.' } as const
     const { '/compat/v1/messages': said } = await pathsOf(
       route('POST', '/compat/v1/messages', {
@@ -184,7 +184,7 @@ describe('what any request can meet', () => {
     })
   })
 
-  test('is nothing about credentials where none is wanted', async () => {
+  test('exclude 401 and 403 on public routes', async () => {
     const { '/livez': said } = await pathsOf(route('GET', '/livez'))
     expect(Object.keys(asRecord(at(said, 'get.responses')))).toEqual(['200', '500'])
     expect(at(said, 'get.security')).toEqual([])
@@ -192,7 +192,7 @@ describe('what any request can meet', () => {
   })
 })
 
-test('two failures with one code are two examples', async () => {
+test('two errors with one code are two examples', async () => {
   const errors = { unprocessable: ['"name" is required.', '"name" is too long.'] }
   const { '/v1/things': said } = await pathsOf(route('POST', '/v1/things', { errors }))
   const answer = at(said, 'post.responses.422')
@@ -201,7 +201,7 @@ test('two failures with one code are two examples', async () => {
   expect(Object.keys(examples)).toEqual(['unprocessable', 'unprocessable_2'])
 })
 
-test('a route that switches protocols is a WebSocket', async () => {
+test('a route with status 101 is a WebSocket', async () => {
   const socket: Parts = {
     responses: { 101: { description: 'Frames follow.' } },
     permission: 'can_access_api',
@@ -212,7 +212,7 @@ test('a route that switches protocols is a WebSocket', async () => {
   expect(at(said, 'get.security')).toEqual([{ token: [] }, { bearer: [] }, { apiKey: [] }])
 })
 
-test('a stream is described by one of its events', async () => {
+test('a stream is documented by one of its events', async () => {
   const content = eventStream(thing, 'event: thing\ndata: {"name":"a"}\n\n')
   const { '/v1/things': said } = await pathsOf(
     route('GET', '/v1/things', { responses: { 200: { description: 'Events.', content } } }),

@@ -4,10 +4,10 @@ import { asRecord } from '#lib/json.ts'
 import { isBrowserMissing, openBrowser, visit } from '#test/support/browser.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** Longer than one page takes on a busy machine. */
+/** Longer than one page takes on a loaded machine. */
 const patienceMs = 120_000
 
-/** The pages as a person uses them, with no other host within reach. */
+/** The pages as a user opens them, with no other host reachable. */
 describe.skipIf(isBrowserMissing)('in a browser (needs the package chromium)', () => {
   let browser: Browser
   let gateway: Gateway
@@ -27,7 +27,7 @@ describe.skipIf(isBrowserMissing)('in a browser (needs the package chromium)', (
   })
 
   test(
-    '/docs takes an API key and calls the API with it',
+    '/docs accepts an API key and calls the API with it',
     async () => {
       const { page, faults, waitForText } = await visit(browser, `${gateway.url}/docs`)
       await page.waitForSelector('.btn.authorize')
@@ -54,7 +54,7 @@ describe.skipIf(isBrowserMissing)('in a browser (needs the package chromium)', (
   )
 
   test(
-    '/scalar takes an API key and calls the API with it',
+    '/scalar accepts an API key and calls the API with it',
     async () => {
       const { page, faults, waitForText } = await visit(browser, `${gateway.url}/scalar`)
       const box = 'input.scalar-password-input'
@@ -76,7 +76,7 @@ describe.skipIf(isBrowserMissing)('in a browser (needs the package chromium)', (
   )
 
   test.each(['/docs', '/scalar'])(
-    'where the document is closed, %s asks for a credential and opens with it',
+    'with docs.require_auth, %s prompts for a credential and loads the document with it',
     async (path) => {
       const { page, faults, waitForText } = await visit(browser, closedGateway.url + path)
       await page.waitForSelector('#credential input')

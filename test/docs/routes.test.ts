@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { asRecord } from '#lib/json.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 
-/** How the document and the pages are served. */
+/** Serving the document and the pages. */
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -14,7 +14,7 @@ const ask = (path: string, headers: Record<string, string> = {}, method = 'GET')
   fetch(gateway.url + path, { method, headers })
 
 describe('the document', () => {
-  test('is not sent to a client that has it', async () => {
+  test('is not sent again to a client that has it', async () => {
     const answer = await ask('/openapi.json')
     const tag = answer.headers.get('etag') ?? ''
     expect(tag).toMatch(/^"[0-9a-f]{16}"$/)
@@ -24,7 +24,7 @@ describe('the document', () => {
     expect(other.status).toBe(200)
   })
 
-  test('is compressed for whoever takes it so, and is the same', async () => {
+  test('is compressed if the client accepts it, with equal content', async () => {
     const raw = await fetch(`${gateway.url}/openapi.json`, {
       headers: { 'accept-encoding': 'gzip' },
       decompress: false,
@@ -41,7 +41,7 @@ describe('the document', () => {
     expect(refused.headers.get('content-encoding')).toBeNull()
   })
 
-  test('answers HEAD like GET, without the body', async () => {
+  test('responds to HEAD like GET, without the body', async () => {
     const answer = await ask('/openapi.json', {}, 'HEAD')
     expect([answer.status, await answer.text()]).toEqual([200, ''])
     expect(answer.headers.get('etag')).toBe((await ask('/openapi.json')).headers.get('etag'))
@@ -49,7 +49,7 @@ describe('the document', () => {
 })
 
 describe.each(['/docs', '/scalar'])('the page %s', (path) => {
-  test('lets nothing but its own scripts run, and reach no other host', async () => {
+  test('allows its own scripts only, and no other host', async () => {
     const answer = await ask(path)
     const policy = answer.headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'")
@@ -64,19 +64,19 @@ describe.each(['/docs', '/scalar'])('the page %s', (path) => {
     expect(page.match(/<script/g)?.length).toBe(page.split(scripts.slice(7, -1)).length - 1)
   })
 
-  test('has another nonce each time', async () => {
+  test('has a new nonce for each response', async () => {
     const policies = await Promise.all(
       [1, 2].map(async () => (await ask(path)).headers.get('content-security-policy')),
     )
     expect(policies[0]).not.toBe(policies[1] ?? null)
   })
 
-  test('answers HEAD like GET, without the body', async () => {
+  test('responds to HEAD like GET, without the body', async () => {
     const answer = await ask(path, {}, 'HEAD')
     expect([answer.status, await answer.text()]).toEqual([200, ''])
   })
 
-  test('loads what may be kept for ever, whole and compressed', async () => {
+  test('its assets are immutable, complete and compressed', async () => {
     const page = await (await ask(path)).text()
     const assets = [...page.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, found = '']) => found)
     const files = assets.filter((found) => found !== '/openapi.json')
@@ -99,13 +99,13 @@ test.each([
   '/docs/assets/undefined/none.js',
   '/docs/assets/0000000000000000/..%2f..%2fpackage.json',
   '/docs/assets/0000000000000000/__proto__',
-])('there is nothing at %s', async (path) => {
+])('%s is not found', async (path) => {
   const answer = await ask(path)
   expect(answer.status).toBe(404)
   expect(asRecord(asRecord(await answer.json())['error'])['code']).toBe('not_found')
 })
 
-test('where the documentation is closed, the document wants a credential and says so', async () => {
+test('with docs.require_auth the document requires a credential', async () => {
   const closed = await startGateway({ docs: { requireAuth: true } })
   try {
     expect((await fetch(`${closed.url}/openapi.json`)).status).toBe(401)
@@ -120,7 +120,7 @@ test('where the documentation is closed, the document wants a credential and say
   }
 })
 
-test('where the documentation is switched off, there is none', async () => {
+test('with docs.enabled = false there is no documentation', async () => {
   const without = await startGateway({ docs: { enabled: false } })
   try {
     for (const path of ['/docs', '/scalar', '/openapi.json']) {

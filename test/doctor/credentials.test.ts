@@ -4,7 +4,7 @@ import { stopProcesses, temporaryFolder } from '#test/support/process.ts'
 import { s3Settings } from '#test/support/s3-server.ts'
 import { runDoctor } from './run-doctor.ts'
 
-/** What the doctor says of the keys of tokens, and of a storage elsewhere. */
+/** The doctor: key sets of identity providers, and object storage. */
 
 afterEach(stopProcesses)
 
@@ -17,7 +17,7 @@ const withKeys = (jwksUrl: string, more: Record<string, string> = {}) => ({
 })
 const check = 'token keys (JWKS)'
 
-test('the keys of an identity provider are counted by what they are good for', async () => {
+test('the keys of an identity provider are counted by their use', async () => {
   const provider = startIdentityProvider([
     createSigningKey('one'),
     createSigningKey('two', 'ES256'),
@@ -34,7 +34,7 @@ test('the keys of an identity provider are counted by what they are good for', a
   await provider.stop()
 })
 
-test('an identity provider that is away, or has no keys, fails', async () => {
+test('an unreachable identity provider, or one without keys, fails', async () => {
   const provider = startIdentityProvider([createSigningKey('one')])
   provider.answerWith(() => Response.json({ keys: [] }))
   const empty = await runDoctor({ environment: withKeys(`${provider.jwksUrl}?token=hush-hush`) })
@@ -48,7 +48,7 @@ test('an identity provider that is away, or has no keys, fails', async () => {
   expect(away.finding(check).advice).toContain('JWT_JWKS_URL')
 })
 
-test('a host that the development secret forbids is told of', async () => {
+test('a host that the development secret does not allow is reported', async () => {
   const { finding } = await runDoctor({ environment: { JWT_SECRET: '', HOST: '0.0.0.0' } })
   expect(finding('tokens').told).toContain('listens on 127.0.0.1 instead of 0.0.0.0')
 })
@@ -60,7 +60,7 @@ const bucket = {
   S3_SECRET_ACCESS_KEY: 'ann-secret-access-key',
 }
 
-test('a storage that is away fails, and its keys are not told', async () => {
+test('an unreachable storage fails, and its keys are not printed', async () => {
   const dataFolder = temporaryFolder()
   const { exitCode, finding, stdout } = await runDoctor({ dataFolder, environment: bucket })
   expect([exitCode, finding('storage').verdict]).toEqual([1, 'fail'])
@@ -68,7 +68,7 @@ test('a storage that is away fails, and its keys are not told', async () => {
   expect(stdout).not.toContain('ann-')
 })
 
-test('a storage that loses what it takes fails', async () => {
+test('a storage that loses writes fails', async () => {
   using server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -80,7 +80,7 @@ test('a storage that loses what it takes fails', async () => {
   expect(finding('storage').advice).toContain('S3_BUCKET')
 })
 
-test.if(s3Settings !== undefined)('a real bucket is well', async () => {
+test.if(s3Settings !== undefined)('a working bucket passes', async () => {
   const { endpoint, bucket: name, accessKeyId, secretAccessKey } = s3Settings ?? {}
   const { finding } = await runDoctor({
     dataFolder: temporaryFolder(),

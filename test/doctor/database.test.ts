@@ -12,7 +12,7 @@ import { stopProcesses, temporaryFolder } from '#test/support/process.ts'
 import { quietLog } from '#test/support/quiet-log.ts'
 import { type DoctorRun, runDoctor } from './run-doctor.ts'
 
-/** What the doctor says of databases, which it looks at and does not change. */
+/** The doctor: databases, which are inspected and not changed. */
 
 let places: TestPlace[]
 beforeEach(() => {
@@ -29,7 +29,7 @@ async function newPlace(make: () => Promise<TestPlace> = createTestPlace): Promi
   return place
 }
 
-/** After something was done to a migrated database. */
+/** A migrated database with a change applied. */
 async function doctorAfter(
   change: (handle: Database['drizzle']) => Promise<unknown>,
   environment: Record<string, string> = {},
@@ -58,7 +58,7 @@ function doctorOf(
 
 const nothing = async () => {}
 
-test('a database that is up to date is well', async () => {
+test('an up-to-date database passes', async () => {
   const { exitCode, finding } = await doctorAfter(nothing)
   expect(exitCode).toBe(0)
   expect(finding('database').verdict).toBe('ok')
@@ -66,7 +66,7 @@ test('a database that is up to date is well', async () => {
   expect(finding('pgvector').verdict).not.toBe('fail')
 })
 
-test('a database of a newer program fails', async () => {
+test('a database of a newer version fails', async () => {
   const { exitCode, finding } = await doctorAfter((handle) =>
     handle.execute(
       sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('x', 99999999999999)`,
@@ -76,7 +76,7 @@ test('a database of a newer program fails', async () => {
   expect(finding('schema').told).toContain('a newer version')
 })
 
-test('migrations that are pending are told of, and are not made', async () => {
+test('pending migrations are reported and not applied', async () => {
   const forgetLast = sql`delete from drizzle.__drizzle_migrations where created_at =
     (select max(created_at) from drizzle.__drizzle_migrations)`
   const place = await newPlace()
@@ -103,7 +103,7 @@ test.each([
   expect(finding('pgvector').told).toContain(version)
 })
 
-test('an embedded database that is damaged fails, and the rest is looked at all the same', async () => {
+test('a damaged embedded database fails, and the other checks still run', async () => {
   const { dataFolder } = await newPlace(createEmbeddedPlace)
   await Bun.write(`${dataFolder}/pglite/global/pg_control`, 'nonsense')
   const { exitCode, finding, report } = await runDoctor({ dataFolder })
@@ -111,13 +111,13 @@ test('an embedded database that is damaged fails, and the rest is looked at all 
   expect(report.findings.map(({ check }) => check)).toContain('upstreams')
 })
 
-test('an embedded database is opened for a look only, and can be opened after it', async () => {
+test('an embedded database is only inspected and can be opened afterwards', async () => {
   const place = await newPlace(createEmbeddedPlace)
   expect((await doctorOf(place)).finding('database lock').told).toStartWith('no server uses')
   await changed(place, (handle) => handle.execute(sql`select 1`))
 })
 
-test('a server that is away fails without a password in sight', async () => {
+test('an unreachable server fails without printing a password', async () => {
   const run = await runDoctor({
     dataFolder: temporaryFolder(),
     environment: { DATABASE_URL: 'postgres://ann:hunter22@127.0.0.1:1/sluice' },
@@ -128,7 +128,7 @@ test('a server that is away fails without a password in sight', async () => {
   expect(run.stdout).not.toContain('hunter22')
 })
 
-test('a server that takes a connection and never answers fails in time', async () => {
+test('a server that accepts a connection and never responds fails after a timeout', async () => {
   using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   const { finding } = await runDoctor({
     environment: { DATABASE_URL: `postgres://ann@127.0.0.1:${silent.port}/sluice` },
@@ -137,7 +137,7 @@ test('a server that takes a connection and never answers fails in time', async (
 })
 
 describe.if(serverUrl !== undefined)('a server', () => {
-  test('has its version, its clock and its connections told', async () => {
+  test('reports its version, clock and connections', async () => {
     const { finding } = await doctorAfter(nothing)
     expect(finding('database').told).toMatch(/^PostgreSQL \d+/)
     expect(finding('clock of the database').verdict).toBe('ok')
@@ -151,7 +151,7 @@ describe.if(serverUrl !== undefined)('a server', () => {
     expect(finding('connections').advice).toContain('max_connections')
   })
 
-  test('without tables is made ready by the first start', async () => {
+  test('without tables will be migrated at the first start', async () => {
     const { exitCode, finding } = await doctorOf(await newPlace(createBarePlace))
     expect([exitCode, finding('schema').verdict]).toEqual([0, 'ok'])
     expect(finding('schema').told).toContain('applied at the next start')

@@ -5,11 +5,11 @@ import { createEmbeddedPlace } from '#test/support/database.ts'
 import { startGatewayProcess, stopProcesses, temporaryFolder } from '#test/support/process.ts'
 import { runDoctor, runProgram } from './run-doctor.ts'
 
-/** The doctor as an operator runs it: what it looks at on this machine, and how it tells it. */
+/** The doctor command: checks of this machine, and its output. */
 
 afterEach(stopProcesses)
 
-test('a fresh checkout is well, with what it lacks for more than a look', async () => {
+test('a fresh checkout passes, and the missing parts are listed', async () => {
   const { exitCode, report, finding } = await runDoctor({ environment: { JWT_SECRET: '' } })
   expect([exitCode, report.ok]).toEqual([0, true])
   expect(finding('configuration').verdict).toBe('ok')
@@ -22,7 +22,7 @@ test('a fresh checkout is well, with what it lacks for more than a look', async 
   expect(finding('embedding model')).toMatchObject({ verdict: 'warn' })
 })
 
-test('the text has one line for a check, and what to do below', async () => {
+test('the text output has one line per check, with the remedy below', async () => {
   const { stdout, exitCode } = await runProgram([], { environment: { JWT_SECRET: '' } })
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^ok {4}bun +version /m)
@@ -32,7 +32,7 @@ test('the text has one line for a check, and what to do below', async () => {
   expect(stdout).toMatch(/\n\d+ ok, \d+ warn, 0 fail, \d+ skip\n$/)
 })
 
-test('every key of a broken configuration is named', async () => {
+test('every invalid configuration key is named', async () => {
   const { exitCode, report } = await runDoctor({
     environment: { PORT: 'eighty', JWT_JWKS_URL: 'https://id.example/keys' },
     toml: 'colour = "red"\n[[upstream]]\nname = "one"\nurl = "ftp://one"\n',
@@ -46,13 +46,13 @@ test('every key of a broken configuration is named', async () => {
   expect(failed.every(({ check }) => check === 'configuration')).toBe(true)
 })
 
-test('an argument that it does not know ends it', async () => {
+test('an unknown argument is a usage error', async () => {
   const { exitCode, stdout, stderr } = await runProgram(['--fix'])
   expect([exitCode, stdout]).toEqual([1, ''])
   expect(stderr).toContain('--fix')
 })
 
-test('a data folder that cannot be made fails, with what to do', async () => {
+test('a data folder that cannot be created fails, with a remedy', async () => {
   const file = join(temporaryFolder(), 'file')
   writeFileSync(file, '')
   const { exitCode, finding } = await runDoctor({ dataFolder: join(file, 'data') })
@@ -63,7 +63,7 @@ test('a data folder that cannot be made fails, with what to do', async () => {
   expect(finding('models folder').verdict).toBe('fail')
 })
 
-test('a data folder that holds a file in place of the storage fails', async () => {
+test('a data folder with a file in place of the storage fails', async () => {
   const dataFolder = temporaryFolder()
   writeFileSync(join(dataFolder, 'files'), '')
   const { complaints, finding } = await runDoctor({ dataFolder })
@@ -71,7 +71,7 @@ test('a data folder that holds a file in place of the storage fails', async () =
   expect(finding('data folder').verdict).toBe('ok')
 })
 
-test('a server that runs on the embedded database is told of, and is not disturbed', async () => {
+test('a server running on the embedded database is reported and not disturbed', async () => {
   const place = await createEmbeddedPlace()
   try {
     const gateway = await startGatewayProcess({
@@ -92,7 +92,7 @@ test('a server that runs on the embedded database is told of, and is not disturb
   }
 })
 
-test('a port that another program has fails', async () => {
+test('a port used by another program fails', async () => {
   using other = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('hello') })
   using silent = Bun.listen({
     hostname: '127.0.0.1',
@@ -106,7 +106,7 @@ test('a port that another program has fails', async () => {
   }
 })
 
-test('more workers than processors are told of', async () => {
+test('more workers than processors is a warning', async () => {
   const { finding } = await runDoctor({
     environment: { SLUICE_WORKERS: '4096', DATABASE_URL: 'postgres://127.0.0.1:1/none' },
   })

@@ -5,7 +5,7 @@ import { isAlive, stopProcesses, temporaryFolder } from '#test/support/process.t
 import { type StubScript, stubCommand } from '#test/support/stub-program/script.ts'
 import { runDoctor } from './run-doctor.ts'
 
-/** What the doctor says of speech engines: real programs and real servers. */
+/** The doctor: speech engines, with real programs and real servers. */
 
 afterEach(stopProcesses)
 
@@ -17,7 +17,7 @@ function stub(name: string, script: Partial<StubScript>, more = ''): string {
   return program(name, stubCommand(script), more)
 }
 
-test('a program that becomes ready is well, and is gone after it', async () => {
+test('a program that becomes ready passes, and is stopped afterwards', async () => {
   const startsFile = join(temporaryFolder(), 'starts')
   const { exitCode, finding } = await runDoctor({ toml: stub('good', { startsFile }, 'warm = 3') })
   expect(exitCode).toBe(0)
@@ -27,7 +27,7 @@ test('a program that becomes ready is well, and is gone after it', async () => {
   expect(pids.filter(isAlive)).toEqual([])
 })
 
-test('programs that are not there, end, stay silent or refuse are told of one by one', async () => {
+test('programs that are missing, exit, stay silent or refuse are reported one by one', async () => {
   const startsFile = join(temporaryFolder(), 'starts')
   const { exitCode, finding } = await runDoctor({
     toml: [
@@ -51,7 +51,7 @@ test('programs that are not there, end, stay silent or refuse are told of one by
   expect(isAlive(Number(readFileSync(startsFile, 'utf8')))).toBe(false)
 })
 
-test('a server that takes a session is well; others fail by what is wrong with them', async () => {
+test('a server that opens a session passes; others fail with the reason', async () => {
   const key = 'speech-key-0123456789'
   using good = Bun.serve({
     hostname: '127.0.0.1',

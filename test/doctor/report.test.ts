@@ -4,7 +4,7 @@ import { placeOf, reasonOf } from '#doctor/format.ts'
 import { bunFinding } from '#doctor/machine.ts'
 import { renderReport, reportOf } from '#doctor/report.ts'
 
-test('findings are lines of columns, with the counts at the end', () => {
+test('findings are columns, with the counts at the end', () => {
   const findings = [
     ok('bun', 'version 1.4.5'),
     warn('workers', 'workers: 4, processors: 2', 'Set fewer.'),
@@ -23,13 +23,13 @@ test('findings are lines of columns, with the counts at the end', () => {
   )
 })
 
-test('one failure is enough for not being well', () => {
+test('one failure makes the report fail', () => {
   const report = reportOf([ok('a', 'b'), fail('c', 'd', 'e')], [])
   expect(report.ok).toBe(false)
   expect(report.counts).toEqual({ ok: 1, warn: 0, fail: 1, skip: 0 })
 })
 
-test('no secret is told, whoever quotes it, even one that is a part of another', () => {
+test('secrets are redacted, also one that contains another', () => {
   const finding = fail('upstream "x"', 'it said: bad key sk-abcdef-123', 'Change sk-abcdef.')
   const { findings } = reportOf([finding], ['sk-abcdef', 'sk-abcdef-123', 'bad'])
   expect(findings[0]).toMatchObject({
@@ -38,20 +38,20 @@ test('no secret is told, whoever quotes it, even one that is a part of another',
   })
 })
 
-test('an old Bun is refused', () => {
+test('an old version of Bun fails', () => {
   expect(bunFinding('1.4.4')).toMatchObject({ verdict: 'fail' })
   expect(bunFinding('1.4.5').verdict).toBe('ok')
   expect(bunFinding('2.0.0').verdict).toBe('ok')
 })
 
-test('a place has no credential and no query', () => {
+test('an address is printed without credential and query', () => {
   expect(placeOf('https://ann:secret@host.example:81/v1?key=secret#x')).toBe(
     'https://host.example:81/v1',
   )
   expect(placeOf('nonsense secret')).not.toContain('secret')
 })
 
-test('a reason says what was behind it, once', () => {
+test('a reason lists its causes, each once', () => {
   const inner = Object.assign(new Error('connect failed'), { code: 'ECONNREFUSED' })
   expect(reasonOf(new Error('No answer.', { cause: inner }))).toBe(
     'No answer: connect failed, ECONNREFUSED',

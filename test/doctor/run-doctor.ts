@@ -4,22 +4,22 @@ import type { Finding } from '#doctor/finding.ts'
 import type { Report } from '#doctor/report.ts'
 import { inheritedEnvironment, temporaryFolder } from '#test/support/process.ts'
 
-/** `bun run doctor` as a process of its own, in a folder of its own. */
+/** `bun run doctor` as a process in a temporary folder. */
 export type DoctorRun = {
   readonly exitCode: number
   readonly report: Report
-  /** As it was printed. */
+  /** The printed output. */
   readonly stdout: string
   readonly stderr: string
-  /** The one finding of a check; throws where there is none, or more. */
+  /** The only finding of a check; throws if there is none, or more. */
   finding(check: string): Finding
-  /** `fail database`, for each that is not ok and not skipped. */
+  /** `fail database`, for each finding that is neither ok nor skipped. */
   readonly complaints: readonly string[]
 }
 
 export type DoctorOptions = {
   environment?: Readonly<Record<string, string>>
-  /** The text of its file. */
+  /** The text of the configuration file. */
   toml?: string
   dataFolder?: string
 }

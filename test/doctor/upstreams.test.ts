@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { stopProcesses } from '#test/support/process.ts'
 import { runDoctor } from './run-doctor.ts'
 
-/** What the doctor says of real upstreams, good and bad, and of the models that are to come of them. */
+/** The doctor: real upstreams, working and broken, and the configured models. */
 
 afterEach(stopProcesses)
 
@@ -21,7 +21,7 @@ function upstream(name: string, port: number | undefined, more = ''): string {
   return `[[upstream]]\nname = "${name}"\nurl = "http://127.0.0.1:${port}/v1"\n${more}\n`
 }
 
-test('an upstream that lists its models is well, and takes the credential', async () => {
+test('an upstream that lists its models passes and receives the credential', async () => {
   using server = serve(({ headers, url }) => {
     const isAsked = new URL(url).pathname === '/v1/models'
     return isAsked && headers.get('authorization') === `Bearer ${key}`
@@ -37,7 +37,7 @@ test('an upstream that lists its models is well, and takes the credential', asyn
   expect(stdout).not.toContain(key)
 })
 
-test('an upstream that refuses the credential fails, and what it quotes is not told', async () => {
+test('an upstream that refuses the credential fails, and the credential it quotes is redacted', async () => {
   using server = serve(({ headers }) =>
     Response.json(
       { error: { message: `no such key: ${headers.get('authorization')}` } },
@@ -54,7 +54,7 @@ test('an upstream that refuses the credential fails, and what it quotes is not t
   expect(given.stdout).not.toContain(key)
 })
 
-test('each upstream is told of by itself, whatever is wrong with it', async () => {
+test('each upstream is reported separately, whatever its fault', async () => {
   using failing = serve(() => new Response('oh', { status: 500 }))
   using page = serve(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }))
   using bare = serve(() => new Response('not found', { status: 404 }))
@@ -85,7 +85,7 @@ test('each upstream is told of by itself, whatever is wrong with it', async () =
   expect(of('hanging').told).toContain('no response within 400 ms')
 })
 
-test('an upstream whose clock is wrong is told of', async () => {
+test('an upstream with a wrong clock is reported', async () => {
   using server = serve(() => {
     const answer = listing('small')
     answer.headers.set('date', new Date(Date.now() - 3_600_000).toUTCString())
@@ -97,7 +97,7 @@ test('an upstream whose clock is wrong is told of', async () => {
   expect(finding('clock of upstream "late"').told).toMatch(/^3\d{3}\.\d s behind ours$/)
 })
 
-test('models that no upstream lists are told of, with those that search needs', async () => {
+test('models that no upstream lists are reported, including those of search', async () => {
   using server = serve(() => listing('small', 'embed-v2'))
   const toml = [
     '[retrieval]\nembedding_model = "embed"\nrerank_model = "writer"',
@@ -117,7 +117,7 @@ test('models that no upstream lists are told of, with those that search needs', 
   expect(finding('rerank model').told).toContain('has the mode generate')
 })
 
-test('an embedding model that is not there fails', async () => {
+test('a missing embedding model fails', async () => {
   const { exitCode, finding } = await runDoctor({
     environment: { SLUICE_EMBEDDING_MODEL: 'nowhere', SLUICE_RERANK_MODEL: 'nowhere' },
   })

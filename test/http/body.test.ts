@@ -4,7 +4,7 @@ import { AppError } from '#lib/errors.ts'
 
 const limits = { requestBytesMax: 100_000, jsonDepthMax: 128 }
 
-/** What `readJsonBody` made of a request: the value, or the error that it threw. */
+/** The result of `readJsonBody`: the value, or the error that it threw. */
 type Outcome = { value: unknown } | { error: unknown }
 
 let server: Bun.Server<undefined>
@@ -75,7 +75,7 @@ function summarise(error: unknown): { kind: string; status: number; message: str
   return { kind, status, message }
 }
 
-/** Writes bytes by hand and resolves with the first piece of the answer. */
+/** Writes raw bytes and resolves with the first chunk of the response. */
 async function sendRaw(bytes: string) {
   const answer = Promise.withResolvers<string>()
   const socket = await Bun.connect({
@@ -93,15 +93,15 @@ async function sendRaw(bytes: string) {
 const head = (...headers: string[]) =>
   `${['POST / HTTP/1.1', 'Host: localhost', ...headers].join('\r\n')}\r\n\r\n`
 
-describe('a body that is JSON', () => {
-  test('is read when its length is announced', async () => {
+describe('a JSON body', () => {
+  test('is read with a content length', async () => {
     expect(await read('{"model":"demo","n":[1,2.5,true,null,"é"]}')).toEqual({
       model: 'demo',
       n: [1, 2.5, true, null, 'é'],
     })
   })
 
-  test('is read when it comes in chunks, also with a character cut in two', async () => {
+  test('is read in chunks, also when one splits a character', async () => {
     const bytes = new TextEncoder().encode('{"text":"žluťoučký 🐎"}')
     const chunks = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
     expect(await read(sendInChunks(chunks))).toEqual({ text: 'žluťoučký 🐎' })
@@ -119,7 +119,7 @@ describe('a body that is JSON', () => {
   })
 })
 
-describe('a body that is no JSON is malformed_json', () => {
+describe('an invalid JSON body is malformed_json', () => {
   test('empty', async () => {
     const empty = {
       kind: 'malformed_json',
@@ -156,7 +156,7 @@ describe('a body that is no JSON is malformed_json', () => {
     expect(message).toMatch(/^The request body is not valid JSON: .+\.$/)
   })
 
-  test('and its sentence stays short when a word of the body is long', async () => {
+  test('and its message stays short', async () => {
     const { message } = await refusal('x'.repeat(50_000))
     expect(message.length).toBeLessThan(200)
   })
@@ -177,7 +177,7 @@ describe('a body over the limit is request_too_large', () => {
     expect(await refusal(sendInChunks(['"', 'x'.repeat(99_999), '"']))).toEqual(tooLarge)
   })
 
-  test('and is answered before any of it was sent, when its length is announced', async () => {
+  test('is refused before it is sent if its length is announced', async () => {
     const { outcome } = expectRequest()
     const { socket, answer } = await sendRaw(head('Content-Length: 100001'))
     expect(await answer).toStartWith('HTTP/1.1 413')
@@ -185,7 +185,7 @@ describe('a body over the limit is request_too_large', () => {
     socket.terminate()
   })
 
-  test('and is answered while chunks still come', async () => {
+  test('is refused while chunks still arrive', async () => {
     const { outcome } = expectRequest()
     const chunk = `${(60_000).toString(16)}\r\n${'x'.repeat(60_000)}\r\n`
     const { socket, answer } = await sendRaw(head('Transfer-Encoding: chunked') + chunk)
@@ -204,7 +204,7 @@ describe('the depth of a body', () => {
     message: 'The request body is nested deeper than 128 levels.',
   }
 
-  test('may reach the limit and not pass it', async () => {
+  test('may reach the limit and not exceed it', async () => {
     expect(await read(nested(128))).toBeArray()
     expect(await refusal(`[${nested(128)}]`)).toEqual(tooDeep)
   })
@@ -213,11 +213,11 @@ describe('the depth of a body', () => {
     ['closed', '['.repeat(49_000) + ']'.repeat(49_000)],
     ['left open', '['.repeat(100_000)],
     ['objects', '{"a":'.repeat(19_000)],
-  ])('is found without overflow in a hundred kilobytes of brackets, %s', async (_, body) => {
+  ])('is checked without a stack overflow in 100 kB of brackets, %s', async (_, body) => {
     expect(await refusal(body)).toEqual(tooDeep)
   })
 
-  test('counts what is open, not how many brackets there are', async () => {
+  test('counts open brackets, not all brackets', async () => {
     expect(await read(`[${Array(5000).fill('[{}]').join(',')}]`)).toBeArrayOfSize(5000)
   })
 
@@ -241,7 +241,7 @@ describe('the depth of a body', () => {
     expect(await refusal(`[${string},${'['.repeat(128)}`)).toEqual(tooDeep)
   })
 
-  test('is told apart exactly in strings of any escapes and length', async () => {
+  test('ignores brackets in strings of any escapes and length', async () => {
     // A fixed seed, so that a failure comes again.
     let seed = 7
     const random = (below: number) => {
@@ -259,7 +259,7 @@ describe('the depth of a body', () => {
   })
 })
 
-test('what else waits has its turn while a body of megabytes is read', async () => {
+test('other work is served while a body of megabytes is parsed', async () => {
   const value = { input: 'x'.repeat(2_000_000) }
   let turns = 0
   let next = setImmediate(function count() {
@@ -274,7 +274,7 @@ test('what else waits has its turn while a body of megabytes is read', async () 
   expect(turns).toBeGreaterThan(1)
 })
 
-describe('a client that goes away while it sends is client_closed', () => {
+describe('a client that disconnects while sending is client_closed', () => {
   test.each([
     ['with an announced length', head('Content-Length: 1000')],
     ['in chunks', `${head('Transfer-Encoding: chunked')}5\r\n`],

@@ -3,7 +3,7 @@ import zlib from 'node:zlib'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { readFailure } from '#test/support/refusals.ts'
 
-/** Bodies that come compressed, on every route that reads one. */
+/** Compressed request bodies, on every route that reads one. */
 
 const requestBytesMax = 65_536
 let gateway: Gateway
@@ -46,7 +46,7 @@ describe.each(routes)('%s', (path, body) => {
   })
 
   test.each(packers)(
-    'that is over the limit once it is unpacked is refused, as %s',
+    'whose decompressed size exceeds the limit is refused, as %s',
     async (...by) => {
       const [encoding, pack] = by
       const bomb = new Uint8Array(4_000_000).fill(0x20)
@@ -56,20 +56,23 @@ describe.each(routes)('%s', (path, body) => {
     },
   )
 
-  test.each(['gzip', 'deflate', 'br', 'zstd'])('that is no %s is refused', async (encoding) => {
-    const failure = await readFailure(await send(path, encoding, json(body)), gateway)
-    expect([failure.status, failure.code]).toEqual([400, 'invalid_request'])
-    expect(failure.message).toBe(`The request body is not valid ${encoding} data.`)
-  })
+  test.each(['gzip', 'deflate', 'br', 'zstd'])(
+    'that is not valid %s is refused',
+    async (encoding) => {
+      const failure = await readFailure(await send(path, encoding, json(body)), gateway)
+      expect([failure.status, failure.code]).toEqual([400, 'invalid_request'])
+      expect(failure.message).toBe(`The request body is not valid ${encoding} data.`)
+    },
+  )
 
-  test.each(packers.slice(0, 6))('that breaks off is refused, as %s', async (encoding, pack) => {
+  test.each(packers.slice(0, 6))('that is truncated is refused, as %s', async (encoding, pack) => {
     const packed = pack(json(body))
     const cut = await send(path, encoding, packed.subarray(0, packed.length - 6))
     expect((await readFailure(cut, gateway)).status).toBe(400)
   })
 
   test.each(['compress', 'gzip, br', 'gzip, gzip'])(
-    'in %s is refused in words',
+    'in %s is refused with a clear message',
     async (encoding) => {
       const failure = await readFailure(await send(path, encoding, json(body)), gateway)
       expect([failure.status, failure.code]).toEqual([415, 'unsupported_encoding'])
@@ -78,7 +81,7 @@ describe.each(routes)('%s', (path, body) => {
   )
 })
 
-test('a zstd frame that asks for a huge window is refused, however little it holds', async () => {
+test('a zstd frame that requests a huge window is refused, regardless of its content', async () => {
   const bytes = json({ model: 'demo-fast', input: 'Hello', store: false })
   const small = await streamZstd(bytes, 20)
   expect((await send('/v1/responses', 'zstd', small)).status).toBe(200)
@@ -86,7 +89,7 @@ test('a zstd frame that asks for a huge window is refused, however little it hol
   expect((await send('/v1/responses', 'zstd', huge)).status).toBe(400)
 })
 
-/** In a stream, the size of what follows is not known, so that the window is as large as it may be. */
+/** A stream has no content size, so the window may have the maximum size. */
 function streamZstd(bytes: Uint8Array, windowLog: number): Promise<Uint8Array> {
   const params = { [zlib.constants.ZSTD_c_windowLog]: windowLog }
   const packer = zlib.createZstdCompress({ params })

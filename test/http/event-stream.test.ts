@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const server of open.splice(0)) await server.stop(true)
 })
 
-/** A server whose every answer streams what `source` yields. */
+/** A server whose responses stream what `source` yields. */
 function serveStream(source: () => AsyncIterator<string>, overrides: Overrides = {}) {
   const seen = { committed: 0, abandoned: Promise.withResolvers<void>() }
   const server = Bun.serve({
@@ -40,7 +40,7 @@ function serveStream(source: () => AsyncIterator<string>, overrides: Overrides =
   return { url: server.url.href, port: server.port ?? 0, seen }
 }
 
-/** Asks and then leaves it to the test when to read. */
+/** Sends a request; the test decides when to read. */
 async function askWithoutReading(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
   socket.pause()
@@ -49,7 +49,7 @@ async function askWithoutReading(port: number): Promise<Socket> {
   return socket
 }
 
-/** A source that fails in place of its first item, once it may. */
+/** A source that fails instead of yielding its first item, once released. */
 function failing(error: AppError, after: Promise<void> = Promise.resolve()): AsyncIterator<string> {
   return { next: () => after.then(() => Promise.reject(error)) }
 }
@@ -58,7 +58,7 @@ async function* list(...items: string[]) {
   yield* items
 }
 
-test('items arrive in order, whatever is in them', async () => {
+test('items arrive in order, whatever they contain', async () => {
   const items = ['a\n\n', '', 'ü€😀\n\n', 'z'.repeat(300_000)]
   const { url } = serveStream(() => list(...items))
   const answer = await fetch(url)
@@ -67,7 +67,7 @@ test('items arrive in order, whatever is in them', async () => {
   expect(await answer.text()).toBe(items.join(''))
 })
 
-test('a failure before the first item can still become a status', async () => {
+test('a failure before the first item can still set the status', async () => {
   const { url, seen } = serveStream(() => failing(new AppError('rate_limit_exceeded', 'slow down')))
   const answer = await fetch(url)
   expect(answer.status).toBe(429)
@@ -75,7 +75,7 @@ test('a failure before the first item can still become a status', async () => {
   expect(seen.committed).toBe(0)
 })
 
-test('a first item that takes longer than a heartbeat finds the stream opened', async () => {
+test('a first item that takes longer than a heartbeat arrives in an open stream', async () => {
   const late = Promise.withResolvers<void>()
   const { url } = serveStream(
     async function* () {
@@ -90,7 +90,7 @@ test('a first item that takes longer than a heartbeat finds the stream opened', 
   expect(await answer.text()).toMatch(/^opened\n\n(beat\n\n)*late\n\n$/)
 })
 
-test('a failure after the opening is told inside the stream', async () => {
+test('a failure after the stream opened is an error event', async () => {
   const late = Promise.withResolvers<void>()
   const { url } = serveStream(
     () => failing(new AppError('upstream_overloaded', 'full'), late.promise),
@@ -101,7 +101,7 @@ test('a failure after the opening is told inside the stream', async () => {
   expect(await answer.text()).toMatch(/^opened\n\n(beat\n\n)*failed: upstream_overloaded\n\n$/)
 })
 
-test('a silent stream is given heartbeats, between items and never inside one', async () => {
+test('a silent stream gets heartbeats, between items and never inside one', async () => {
   const beats = Promise.withResolvers<void>()
   let count = 0
   const { url } = serveStream(
@@ -124,7 +124,7 @@ test('a silent stream is given heartbeats, between items and never inside one', 
   expect(await (await fetch(url)).text()).toMatch(/^first\n\n(beat\n\n){3,}last\n\n$/)
 })
 
-test('a reader that leaves ends the source at once, also while nothing is being written', async () => {
+test('a disconnected client ends the source at once, also while nothing is being written', async () => {
   const ended = Promise.withResolvers<void>()
   const forever = new Promise<never>(() => {})
   let reads = 0
@@ -145,7 +145,7 @@ test('a reader that leaves ends the source at once, also while nothing is being 
   expect(reads).toBe(2)
 })
 
-test('a reader that stalls holds the source back within bounded memory', async () => {
+test('a stalled reader pauses the source within bounded memory', async () => {
   const item = `${'x'.repeat(64 * 1024)}\n\n`
   const bytesHeldMax = 16 * 1024 * 1024
   let given = 0
@@ -179,7 +179,7 @@ test('a reader that stalls holds the source back within bounded memory', async (
   socket.destroy()
 })
 
-test('a reader that stalls for too long is cut off', async () => {
+test('a reader that stalls for too long is disconnected', async () => {
   const item = `${'x'.repeat(64 * 1024)}\n\n`
   const ended = Promise.withResolvers<void>()
   const { port, seen } = serveStream(

@@ -11,7 +11,7 @@ import { quietLog } from '#test/support/quiet-log.ts'
 import { chatStream } from '#test/support/recordings.ts'
 import { chunk } from '#test/support/scripted-answers.ts'
 
-/** The figures for monitoring, as a scraper reads them. */
+/** Metrics, as a scraper reads them. */
 
 const gateways: Gateway[] = []
 afterEach(async () => {
@@ -24,7 +24,7 @@ async function start(options: GatewayOptions = {}): Promise<Gateway> {
   return gateway
 }
 
-/** By the name of the figure with its labels, without the worker. */
+/** By the name of the metric with its labels, without the worker. */
 async function figuresOf(gateway: Gateway): Promise<Map<string, number>> {
   const answer = await fetch(`${gateway.url}/metrics`)
   expect(answer.status).toBe(200)
@@ -41,7 +41,7 @@ async function figuresOf(gateway: Gateway): Promise<Map<string, number>> {
   )
 }
 
-test('what was generated is counted by upstream, model and outcome', async () => {
+test('generations are counted by upstream, model and outcome', async () => {
   let asked = 0
   using upstream = Bun.serve({
     hostname: '127.0.0.1',
@@ -77,7 +77,7 @@ test('what was generated is counted by upstream, model and outcome', async () =>
   expect([...figures.keys()].filter((name) => name.includes('also'))).toEqual([])
 })
 
-test('an upstream that is away is counted as no answer, and the generation as failed', async () => {
+test('an unreachable upstream is counted as no response, and the generation as failed', async () => {
   const gateway = await start({
     upstream: [{ name: 'away', url: 'http://127.0.0.1:1/v1', models: ['lost'] }],
     retry: { retriesMax: 0 },
@@ -91,7 +91,7 @@ test('an upstream that is away is counted as no answer, and the generation as fa
   expect(figures.get('sluice_upstream_requests_total{upstream="away",answer="none"}')).toBe(1)
 })
 
-test('what runs, what waits and how the process is can be read', async () => {
+test('running and queued work and process state are exported', async () => {
   const gateway = await start()
   const socket = new WebSocket(
     `ws://127.0.0.1:${gateway.port}/v1/responses?token=${await gateway.token()}`,
@@ -116,7 +116,7 @@ test('what runs, what waits and how the process is can be read', async () => {
   })
 })
 
-test('callers that cannot be authenticated are counted by the reason', async () => {
+test('failed authentications are counted by reason', async () => {
   const gateway = await start()
   const ask = (headers: Record<string, string>) => fetch(`${gateway.url}/v1/models`, { headers })
   await ask({})
@@ -128,7 +128,7 @@ test('callers that cannot be authenticated are counted by the reason', async () 
   }
 })
 
-test('work of the queues is counted by how it stands', async () => {
+test('queued jobs are counted by state', async () => {
   const gateway = await start()
   const { drizzle } = gateway.deps.database
   const claim = crypto.randomUUID()
@@ -149,7 +149,7 @@ test('work of the queues is counted by how it stands', async () => {
   expect(counted).toEqual([2, 1, 1])
 })
 
-test('a database that is away is told of, and takes no other figure with it', async () => {
+test('an unreachable database is reported, and other metrics still work', async () => {
   const gateway = await start()
   const wasUp = (await figuresOf(gateway)).get('sluice_database_up')
   await gateway.deps.database.close()
@@ -158,7 +158,7 @@ test('a database that is away is told of, and takes no other figure with it', as
   expect(figures.get('sluice_generations_running')).toBe(0)
 })
 
-test('without a token they are for this machine alone, and a proxy on it speaks for others', async () => {
+test('without a token, metrics are for this machine only, and a local proxy counts as its client', async () => {
   const gateway = await start()
   for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']) {
     const answer = await fetch(`${gateway.url}/metrics`, { headers: { [header]: '203.0.113.9' } })
@@ -167,7 +167,7 @@ test('without a token they are for this machine alone, and a proxy on it speaks 
   expect((await fetch(`${gateway.url}/metrics`)).status).toBe(200)
 })
 
-test('with a token they are for whoever sends it', async () => {
+test('with a token, metrics require it', async () => {
   const gateway = await start({ environment: { SLUICE_METRICS_TOKEN: 'scrape-me' } })
   const ask = async (authorization?: string, more: Record<string, string> = {}) => {
     const headers = { ...(authorization === undefined ? {} : { authorization }), ...more }
@@ -183,7 +183,7 @@ const outside = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address
 
-test.if(outside !== undefined)('a caller from elsewhere is refused without a token', async () => {
+test.if(outside !== undefined)('a remote client without a token is refused', async () => {
   const app = new Elysia()
     .use(requestLifecycle({ log: quietLog, newRequestId: () => 'req_1', draining: () => false }))
     .use(

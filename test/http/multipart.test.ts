@@ -6,7 +6,7 @@ import { createDice } from '#test/support/dice.ts'
 
 const limits = { fieldsMax: 8, fieldBytesMax: 1_024, filesMax: 2, gapMs: 500, totalMs: 60_000 }
 
-/** What came through, or the word of the failure. */
+/** What was parsed, or the error code. */
 let server: Bun.Server<unknown>
 
 beforeAll(() => {
@@ -25,7 +25,7 @@ beforeAll(() => {
 })
 afterAll(() => server.stop(true))
 
-test('fields and files of a form come through, byte for byte', async () => {
+test('fields and files of a form arrive byte for byte', async () => {
   const content = randomBytes(300_000)
   const form = new FormData()
   form.set('purpose', 'assistants')
@@ -43,7 +43,7 @@ test('fields and files of a form come through, byte for byte', async () => {
   })
 })
 
-test('a form is the same however its bytes are cut', async () => {
+test('a form is parsed the same however its bytes are split', async () => {
   const boundary = 'x--boundary'
   const content = `line\r\n--x--bound not quite\r\n--x\r`
   const body = Buffer.from(
@@ -59,7 +59,7 @@ test('a form is the same however its bytes are cut', async () => {
   }
 })
 
-test('a form without its end is refused, wherever it ends', async () => {
+test('a truncated form is refused, wherever it ends', async () => {
   const boundary = 'b'
   const body = Buffer.from(
     `--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nabc\r\n--b--`,
@@ -75,7 +75,7 @@ test('a form without its end is refused, wherever it ends', async () => {
   }
 })
 
-test('too many or too long fields, and too many files, are refused', async () => {
+test('too many or too long fields and too many files are refused', async () => {
   const fields = new FormData()
   for (let at = 0; at <= limits.fieldsMax; at++) fields.append(`f${at}`, 'x')
   expect(await post(fields)).toMatchObject({ kind: 'request_too_large' })
@@ -89,7 +89,7 @@ test('too many or too long fields, and too many files, are refused', async () =>
   expect(await post(files)).toMatchObject({ kind: 'request_too_large' })
 })
 
-test('what is no form is refused', async () => {
+test('a body that is not a form is refused', async () => {
   const json = await fetch(server.url, { method: 'POST', body: '{}' })
   expect(await json.json()).toMatchObject({ kind: 'invalid_request' })
   const noBoundary = await fetch(server.url, {
@@ -100,13 +100,13 @@ test('what is no form is refused', async () => {
   expect(await noBoundary.json()).toMatchObject({ kind: 'invalid_request' })
 })
 
-test('an error of the reader ends the upload with that error', async () => {
+test('an error of the consumer ends the upload with that error', async () => {
   const form = new FormData()
   form.set('file', new File([randomBytes(2_000_000)], 'fail'))
   expect(await post(form)).toMatchObject({ kind: 'insufficient_storage' })
 })
 
-test('every value of a name comes through, in order', async () => {
+test('every value of a repeated name arrives, in order', async () => {
   const body = ['1', '', '2']
     .map((value) => `--b\r\nContent-Disposition: form-data; name="a[]"\r\n\r\n${value}\r\n`)
     .join('')
@@ -115,7 +115,7 @@ test('every value of a name comes through, in order', async () => {
 })
 
 test.each(['', 'Content-Disposition: form-data; name="file"; filename="f"\r\n\r\nabc'])(
-  'an upload that falls silent is given up, also in the middle of a file: %j',
+  'a stalled upload is aborted, also in the middle of a file: %j',
   async (begun) => {
     const socket = connect(Number(server.port), '127.0.0.1')
     socket.write(

@@ -7,7 +7,7 @@ const config = {
   databaseConnectionsMax: 10,
 }
 
-test('streams get the descriptors beside the reserve, two each', () => {
+test('streams get the descriptors beyond the reserve, two each', () => {
   const reserve = descriptorsNeeded({
     limits: { streamsMax: 0 },
     speech: { sessionsMax: 0 },
@@ -17,12 +17,12 @@ test('streams get the descriptors beside the reserve, two each', () => {
   expect(streamsWithin({ limit: 20_000, open: 100 }, config)).toBe((19_900 - reserve) / 2)
 })
 
-test('a small limit is shared equally, an exhausted one allows no stream', () => {
+test('a small limit is shared equally; an exhausted one allows no stream', () => {
   expect(streamsWithin({ limit: 200, open: 100 }, config)).toBe(25)
   expect(streamsWithin({ limit: 100, open: 120 }, config)).toBe(0)
 })
 
-test.skipIf(process.platform !== 'linux')('a process knows its own limit', () => {
+test.skipIf(process.platform !== 'linux')('a process reads its own limit', () => {
   const { limit = 0, open = 0 } = readDescriptors() ?? {}
   expect(open).toBeGreaterThan(2)
   expect(limit).toBeGreaterThan(open)

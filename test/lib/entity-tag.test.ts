@@ -17,11 +17,11 @@ describe('If-Match', () => {
     ['"A"', false],
     ['""a""', false],
     ['"b", *', false],
-  ])('as %p means what has the tag "a": %p', (header, isMeant) => {
+  ])('%p matches the tag "a": %p', (header, isMeant) => {
     expect(readIfMatch(header)('a')).toBe(isMeant)
   })
 
-  test('may compare a part of each name', () => {
+  test('can compare part of each tag', () => {
     const isExpected = readIfMatch('"a-json", "b"', (name) => name.replace(/-\w+$/, ''))
     expect(['a', 'b', 'a-json'].map(isExpected)).toEqual([true, true, false])
   })
@@ -39,6 +39,6 @@ test.each([
   ['"b", W/"a"', true],
   ['"b"', false],
   ['', false],
-])('If-None-Match as %p has what has the tag "a": %p', (header, hasIt) => {
+])('If-None-Match %p matches the tag "a": %p', (header, hasIt) => {
   expect(isKnown(header, 'a')).toBe(hasIt)
 })

@@ -11,11 +11,11 @@ test.each([
   ['e\u0301', 'e'],
   ['ﬁn', 'fin'],
   ['42 km²', '42 km2'],
-])('%p is compared as %p', (text, folded) => {
+])('%p folds to %p', (text, folded) => {
   expect(foldText(text)).toBe(folded)
 })
 
-test('folding again changes nothing', () => {
+test('folding is idempotent', () => {
   for (const text of ['ΛΌΓΟΣ', 'İstanbul', 'ŽLUŤ', 'ß']) {
     expect(foldText(foldText(text))).toBe(foldText(text))
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { newId } from '#lib/id.ts'
 
-test('an id is its prefix and 26 characters of 32', () => {
+test('an id is its prefix and 26 characters of a 32-character alphabet', () => {
   expect(newId('resp_')).toMatch(/^resp_[0-9abcdefghjkmnpqrstvwxyz]{26}$/)
 })
 

@@ -11,7 +11,7 @@ test('the least recently used entry is evicted first', () => {
   expect([lru.get('a'), lru.get('c')]).toEqual([1, 3])
 })
 
-test('a key that is set again has the new value and no second entry', () => {
+test('setting a key again replaces its value without a second entry', () => {
   const lru = createLru<string, number>(2)
   lru.set('a', 1)
   lru.set('b', 2)

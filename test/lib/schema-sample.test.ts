@@ -8,7 +8,7 @@ FormatRegistry.Set('email', (text) => /^\S+@\S+$/.test(text))
 FormatRegistry.Set('date', (text) => /^\d{4}-\d\d-\d\d$/.test(text))
 FormatRegistry.Set('uuid', (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text))
 
-/** The schema as a caller sends it: JSON, without the marks of the library that checks. */
+/** The schema as a client sends it: JSON, without TypeBox symbols. */
 function sampleOf(schema: TSchema): unknown {
   const wire: unknown = JSON.parse(JSON.stringify(schema))
   return isRecord(wire) ? sampleFromSchema(wire) : undefined
@@ -66,7 +66,7 @@ test('references resolve within the schema', () => {
   expect(sampleFromSchema(schema)).toEqual({ place: { name: 'demo' } })
 })
 
-test('a recursive schema has a sample that ends', () => {
+test('the sample of a recursive schema is finite', () => {
   const schema = {
     type: 'object',
     properties: { next: { $ref: '#' } },
@@ -75,7 +75,7 @@ test('a recursive schema has a sample that ends', () => {
   expect(JSON.stringify(sampleFromSchema(schema))).toContain('"next":null')
 })
 
-test('an enum yields its first value, a constant itself', () => {
+test('an enum yields its first value, a const its value', () => {
   expect(sampleFromSchema({ type: 'string', enum: ['metric', 'imperial'] })).toBe('metric')
   expect(sampleFromSchema({ const: 7 })).toBe(7)
 })
@@ -85,7 +85,7 @@ test('every property is present if none is required', () => {
   expect(sampleFromSchema({ type: 'object', properties })).toEqual({ a: 'demo', b: 1 })
 })
 
-test('a schema that requires too much gets less', () => {
+test('a schema that requires too many values gets a truncated sample', () => {
   const $defs: Record<string, object> = { last: { type: 'string' } }
   let next = '#/$defs/last'
   for (let level = 0; level < 12; level++) {

@@ -25,7 +25,7 @@ function faultOf(schema: TSchema, value: unknown) {
   return compileChecker(schema).firstError(value)
 }
 
-describe('a checker', () => {
+describe('a schema checker', () => {
   test('accepts a valid value', () => {
     const value = { name: 'ok', steps: [{ type: 'limit', count: 1 }], mode: null, 'a/b': true }
     expect(compileChecker(query).check(value)).toBe(true)
@@ -62,7 +62,7 @@ describe('a checker', () => {
       'steps[0].field',
       '"steps[0].field" must not be empty.',
     ],
-  ])('tells of %j where it is wrong and what is expected', (value, path, message) => {
+  ])('%j: the error names the field and the expected type', (value, path, message) => {
     expect(faultOf(query, value)).toEqual({ path, message, unknownField: false })
   })
 

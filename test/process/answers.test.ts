@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(stopProcesses)
 
-/** One request on a connection of its own; `start` is its first line. */
+/** One request on its own connection; `start` is the request line. */
 async function send(start: string, options: { headers?: string; body?: string } = {}) {
   const { headers = 'Host: gateway\r\n', body = '' } = options
   const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`
@@ -32,7 +32,7 @@ async function send(start: string, options: { headers?: string; body?: string } 
   return parseAnswer(answer)
 }
 
-/** The error body: always these four keys, whatever they hold. */
+/** The error body: always these four keys. */
 function errorOf(answer: ParsedAnswer): Record<string, unknown> {
   expect(answer.headers['content-type']).toStartWith('application/json')
   const body = parseJson(answer.body)
@@ -50,7 +50,7 @@ test('a request with two Host headers is refused', async () => {
   }
 })
 
-test('a client of HTTP/1.0, which names no host, is served and its connection ended', async () => {
+test('an HTTP/1.0 client without a Host header is served, and its connection closed', async () => {
   const models = await send('GET /v1/models HTTP/1.0', { headers: '' })
   expect(models.status).toBe(200)
   const body = '{"model":"demo-fast","input":"hi","stream":true}'
@@ -72,7 +72,7 @@ test.each([
   'OPTIONS /v1/responses',
   'OPTIONS /nope',
   'TRACE /v1/models',
-])('%s is not found, in the shape of every error', async (start) => {
+])('%s is not found, in the error shape of its surface', async (start) => {
   const answer = await send(`${start} HTTP/1.1`)
   expect([404, 405]).toContain(answer.status)
   const path = start.split(' ')[1] ?? ''
@@ -81,7 +81,7 @@ test.each([
 })
 
 test.each(['/readyz', '/v1/models', '/v1/models/demo', '/nope'])(
-  'HEAD %s answers as GET does, without a body',
+  'HEAD %s responds like GET, without a body',
   async (path) => {
     const head = await send(`HEAD ${path} HTTP/1.1`)
     const get = await send(`GET ${path} HTTP/1.1`)
@@ -91,7 +91,7 @@ test.each(['/readyz', '/v1/models', '/v1/models/demo', '/nope'])(
   },
 )
 
-test('the path is found however short the name of the host is', async () => {
+test('the path is routed however short the host name is', async () => {
   for (const host of ['a', 'gw', 'gateway.example:8080', '[::1]:8080']) {
     const headers = `Host: ${host}\r\n`
     const model = await send('GET /v1/models/demo HTTP/1.1', { headers })
@@ -101,7 +101,7 @@ test('the path is found however short the name of the host is', async () => {
   }
 })
 
-test('a path that is not properly encoded names nothing', async () => {
+test('an invalid percent-encoded path is not found', async () => {
   for (const name of ['%zz', '%C0%80', '%']) {
     const answer = await send(`GET /v1/models/${name} HTTP/1.1`)
     expect(answer.status).toBe(404)
@@ -109,7 +109,7 @@ test('a path that is not properly encoded names nothing', async () => {
   }
 })
 
-test('every answer has a request id of its own, which is in the log where something failed', async () => {
+test('every response has its own request id, which failures log', async () => {
   const stream = '{"model":"demo-fast","input":"hi","stream":true}'
   const whole = '{"model":"demo-fast","input":"hi"}'
   const answers = await Promise.all([

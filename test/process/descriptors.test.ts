@@ -28,7 +28,7 @@ async function startGateway(): Promise<GatewayProcess> {
   return startGatewayProcess({ openFilesMax, environment: { SLUICE_CONFIG: upstream.configFile } })
 }
 
-/** The whole answer: up to the end of its body, or of the connection. */
+/** The whole response: up to the end of its body, or of the connection. */
 async function exchange(port: number, request: string): Promise<string> {
   const socket = await openSocket(port, request)
   let answer = ''
@@ -51,7 +51,7 @@ function post(path: string, token: string, body: object): string {
   )
 }
 
-test('requests beyond the descriptors are refused, the others end whole, and then all is well', async () => {
+test('requests beyond the descriptor limit are refused, others complete, and the gateway recovers', async () => {
   const gateway = await startGateway()
   const workers = childrenOf(gateway.pid)
   const warning = await gateway.logged(
@@ -101,7 +101,7 @@ test('requests beyond the descriptors are refused, the others end whole, and the
   expect(childrenOf(gateway.pid)).toEqual(workers)
 })
 
-test('clients that only hold connections open cost others theirs for a while, and no stream', async () => {
+test('idle connections at the descriptor limit delay other clients and break no stream', async () => {
   const gateway = await startGateway()
   const workers = childrenOf(gateway.pid)
   const token = await signToken()

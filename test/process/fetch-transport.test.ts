@@ -16,7 +16,7 @@ afterEach(async () => {
 // As it comes, Bun lets 256 requests run and the others wait.
 const streams = 300
 
-test('a gateway over fetch runs more streams at once than fetch does by itself', async () => {
+test('a gateway over fetch exceeds the concurrency limit of fetch', async () => {
   upstream = await startHeldUpstream()
   const gateway = await startGatewayProcess({
     environment: { SLUICE_TRANSPORT: 'fetch', SLUICE_CONFIG: upstream.configFile },

@@ -13,7 +13,7 @@ import {
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** As on a new machine: no database, no identity provider, nothing in the data folder. */
+/** As on a new machine: no database, no identity provider, an empty data folder. */
 async function startFresh(dataFolder: string, environment: Record<string, string> = {}) {
   const gateway = await launchGateway({
     dataFolder,
@@ -23,7 +23,7 @@ async function startFresh(dataFolder: string, environment: Record<string, string
   return gateway
 }
 
-/** The command that is printed for pasting; it is the last thing on stderr. */
+/** The printed command; it is the last output on stderr. */
 async function printedCommand({ stderr }: GatewayProcess): Promise<string> {
   const givesUpAt = performance.now() + patienceMs
   while (!/^ {2}-d .*\n\n/m.test(stderr())) {
@@ -51,7 +51,7 @@ function askModels({ request }: GatewayProcess, headers: Record<string, string>)
   return request('/v1/models', { headers })
 }
 
-/** The addresses that a port of ours is open on, from the kernel's table. */
+/** The addresses on which a port of ours listens, from the kernel's table. */
 async function listeningAddresses(port: number): Promise<string[]> {
   const hexPort = port.toString(16).toUpperCase().padStart(4, '0')
   const tables = await Promise.all(
@@ -63,7 +63,7 @@ async function listeningAddresses(port: number): Promise<string[]> {
   )
 }
 
-test('the first start prints a command that streams an answer, and the second one keeps keys and tokens', async () => {
+test('the first start prints a command that streams a response; the second start keeps keys and tokens', async () => {
   const dataFolder = temporaryFolder()
   const first = await startFresh(dataFolder)
   const command = await printedCommand(first)
@@ -100,7 +100,7 @@ test('the first start prints a command that streams an answer, and the second on
   expect((await askModels(second, { authorization: `Bearer ${token}` })).status).toBe(200)
 })
 
-test('without an identity provider only loopback is listened on, whatever HOST says', async () => {
+test('without an identity provider it listens on loopback only, whatever HOST says', async () => {
   const gateway = await startFresh(temporaryFolder(), { HOST: '0.0.0.0' })
   const command = await printedCommand(gateway)
   expect(command).toContain(`http://127.0.0.1:${gateway.port()}/v1/responses`)
@@ -110,7 +110,7 @@ test('without an identity provider only loopback is listened on, whatever HOST s
   expect(String(warning?.['message'])).toContain('loopback only')
 })
 
-test('with JWT_SECRET neither a command nor a token is printed, and HOST is obeyed', async () => {
+test('with JWT_SECRET no command and no token are printed, and HOST is respected', async () => {
   const gateway = await launchGateway({ environment: { HOST: '0.0.0.0' } })
   await gateway.logged('listening')
   expect((await gateway.request('/v1/models')).status).toBe(200)

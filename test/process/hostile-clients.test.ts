@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(stopProcesses)
 
-/** After whatever was done: the same worker serves, and nothing was left to chance. */
+/** The same worker still serves, and nothing unexpected was logged. */
 afterEach(async () => {
   await expectService()
   expect(childrenOf(gateway.pid)).toEqual([worker])
@@ -61,7 +61,7 @@ function read(socket: Socket, byteCount: number): Promise<void> {
   })
 }
 
-test('clients that leave at any moment leave nothing behind', async () => {
+test('clients that disconnect at any moment leave no connection, generation or log error', async () => {
   const dice = createDice(seed)
   const before = sockets()
   const leavings = Array.from({ length: 200 }, (_, index) => ({
@@ -81,7 +81,7 @@ test('clients that leave at any moment leave nothing behind', async () => {
   await eventually('the sockets are closed', () => sockets() <= before)
 })
 
-test('bytes that are no HTTP harm nobody', async () => {
+test('bytes that are not HTTP affect no other client', async () => {
   const dice = createDice(seed)
   const before = sockets()
   const beginnings = ['', 'GET ', 'POST /v1/responses HTTP/1.1\r\n', '\x16\x03\x01\x02\x00\x01\x00']
@@ -98,7 +98,7 @@ test('bytes that are no HTTP harm nobody', async () => {
   await eventually('the sockets are closed', () => sockets() <= before)
 })
 
-test('a hundred requests that never arrive as a whole hold nobody up', async () => {
+test('a hundred incomplete requests delay no other client', async () => {
   const before = sockets()
   const headEnd = request.indexOf('\r\n\r\n') + 4
   const unfinished = Array.from({ length: 100 }, (_, index) =>
@@ -133,7 +133,7 @@ test.each([
   ['two lengths', 'Content-Length: 2\r\nContent-Length: 30\r\n'],
   ['a negative length', 'Content-Length: -2\r\n'],
 ])(
-  'a body with %s is refused, and nothing after it is taken for a request',
+  'a body with %s is refused, and nothing after it is parsed as a request',
   async (_name, lines) => {
     const smuggled = '0\r\n\r\nGET /readyz HTTP/1.1\r\nHost: gateway\r\n\r\n'
     const answer = await exchangeBytes(

@@ -19,17 +19,17 @@ import type { CrowdReport } from '#test/support/stream-crowd.ts'
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** Many times what lies in sockets and buffers on the way. */
+/** Many times what sockets and buffers on the way hold. */
 const floodBytes = 24 * 1024 * 1024
-/** More than that as well, and each token of it is stored. */
+/** Also more than they hold, and each token of it is stored. */
 const storedFloodBytes = 8 * 1024 * 1024
 const pieceBytes = 64 * 1024
-/** What the stalled readers may cost together; what they asked for is many times that. */
+/** The memory that all stalled readers may use; they requested many times that. */
 const growthBytesMax = 64 * 1024 * 1024
-/** The upstream counts as held back when nothing more went out for so long. */
+/** The upstream counts as paused when nothing was sent for this long. */
 const standstillMs = 1_000
 
-/** An upstream that answers with as much as the gateway takes, up to so many bytes. */
+/** An upstream that sends as much as the gateway reads, up to so many bytes. */
 function startFlood(bytes: number): Promise<ReplayUpstream> {
   const chunk = (delta: object, reason: string | null) =>
     `data: ${JSON.stringify({
@@ -76,47 +76,50 @@ async function untilMoreThan(bytes: number, count: () => number): Promise<void> 
 test.each([
   [false, 'hold their upstreams back, cost little memory', 10],
   [true, 'hold nothing up', 3],
-])('readers that stall (store: %j) %s and cost nobody else', async (store, _, stalledReaders) => {
-  const bytes = store ? storedFloodBytes : floodBytes
-  const upstream = await startFlood(bytes)
-  try {
-    const gateway = await startWithFlood(upstream)
-    const [worker = 0] = childrenOf(gateway.pid)
-    const ask = { model: 'flood', input: 'go on', stream: true, store }
-    // What a whole answer costs once is no matter of the stalled ones.
-    expect(await readEvents(await gateway.ask(ask)).whole()).toEndWith('data: [DONE]\n\n')
-    const before = { resident: residentBytes(worker), sent: upstream.bodyBytesSent() }
+])(
+  'stalled readers (store: %j) %s and affect no other client',
+  async (store, _, stalledReaders) => {
+    const bytes = store ? storedFloodBytes : floodBytes
+    const upstream = await startFlood(bytes)
+    try {
+      const gateway = await startWithFlood(upstream)
+      const [worker = 0] = childrenOf(gateway.pid)
+      const ask = { model: 'flood', input: 'go on', stream: true, store }
+      // What a whole answer costs once is no matter of the stalled ones.
+      expect(await readEvents(await gateway.ask(ask)).whole()).toEndWith('data: [DONE]\n\n')
+      const before = { resident: residentBytes(worker), sent: upstream.bodyBytesSent() }
 
-    const body = JSON.stringify(ask)
-    const request =
-      `POST /v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${await signToken()}\r\n` +
-      `Content-Length: ${body.length}\r\n\r\n${body}`
-    const sockets = await Promise.all(
-      Array.from({ length: stalledReaders }, () => openSocket(gateway.port(), request)),
-    )
-    for (const socket of sockets) socket.pause()
-    await upstream.until(({ requests }) => requests.length > stalledReaders)
-    const sent = () => upstream.bodyBytesSent() - before.sent
-    // What is stored runs at its own pace: its frames wait in the database.
-    if (store) await untilMoreThan(stalledReaders * bytes, sent)
-    else await untilStandstill(sent)
-    const other = await gateway.ask({ model: 'demo', input: 'and me?', stream: true })
-    expect(await readEvents(other).whole()).toEndWith('data: [DONE]\n\n')
+      const body = JSON.stringify(ask)
+      const request =
+        `POST /v1/responses HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${await signToken()}\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`
+      const sockets = await Promise.all(
+        Array.from({ length: stalledReaders }, () => openSocket(gateway.port(), request)),
+      )
+      for (const socket of sockets) socket.pause()
+      await upstream.until(({ requests }) => requests.length > stalledReaders)
+      const sent = () => upstream.bodyBytesSent() - before.sent
+      // What is stored runs at its own pace: its frames wait in the database.
+      if (store) await untilMoreThan(stalledReaders * bytes, sent)
+      else await untilStandstill(sent)
+      const other = await gateway.ask({ model: 'demo', input: 'and me?', stream: true })
+      expect(await readEvents(other).whole()).toEndWith('data: [DONE]\n\n')
 
-    if (!store) {
-      expect(sent()).toBeLessThan((stalledReaders * bytes) / 2)
-      expect(residentBytes(worker) - before.resident).toBeLessThan(growthBytesMax)
+      if (!store) {
+        expect(sent()).toBeLessThan((stalledReaders * bytes) / 2)
+        expect(residentBytes(worker) - before.resident).toBeLessThan(growthBytesMax)
+      }
+      for (const socket of sockets) socket.destroy()
+      await upstream.until(({ connections }) => connections.open === 0)
+      await gateway.logged('generation ended', stalledReaders + 2)
+    } finally {
+      await stopProcesses()
+      await upstream.stop()
     }
-    for (const socket of sockets) socket.destroy()
-    await upstream.until(({ connections }) => connections.open === 0)
-    await gateway.logged('generation ended', stalledReaders + 2)
-  } finally {
-    await stopProcesses()
-    await upstream.stop()
-  }
-})
+  },
+)
 
-test('a thousand streams at once are all served by one worker', async () => {
+test('one worker serves a thousand concurrent streams', async () => {
   const gateway = await startGatewayProcess()
   const crowd = Bun.spawn(
     [

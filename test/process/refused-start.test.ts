@@ -15,7 +15,7 @@ import {
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** The exit code and what the operator reads, which is never a stack trace. */
+/** The exit code and the message for the operator, which is never a stack trace. */
 async function refusal(options: ProcessOptions) {
   const gateway = await launchGateway(options)
   const code = await gateway.exited
@@ -24,7 +24,7 @@ async function refusal(options: ProcessOptions) {
   return { code, said, sentence: gateway.stderr() }
 }
 
-/** A port that somebody else listens on until the end of the test. */
+/** A port that another process listens on until the end of the test. */
 async function withTakenPort(use: (port: number) => Promise<void>): Promise<void> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -36,7 +36,7 @@ async function withTakenPort(use: (port: number) => Promise<void>): Promise<void
   }
 }
 
-test('a bad configuration is refused with one message that names every bad key', async () => {
+test('an invalid configuration is refused with one message that names every invalid key', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'sluice.toml'), '[stream]\nheartbeat_ms = "soon"\ncolour = "blue"\n')
   const { code, said, sentence } = await refusal({
@@ -59,7 +59,7 @@ test('a bad configuration is refused with one message that names every bad key',
   expect(said.match(/configuration is not valid/g)).toHaveLength(1)
 })
 
-test('a data folder is refused while another gateway uses it, which goes on', async () => {
+test('a data folder in use by another gateway is refused, and that gateway continues', async () => {
   const place = await createEmbeddedPlace()
   try {
     const first = await startGatewayProcess({ dataFolder: place.dataFolder })
@@ -73,7 +73,7 @@ test('a data folder is refused while another gateway uses it, which goes on', as
   }
 })
 
-test('a port in use is refused before anything is made', async () => {
+test('a port in use is refused before anything is created', async () => {
   await withTakenPort(async (port) => {
     const dataFolder = temporaryFolder()
     const { code, said } = await refusal({ dataFolder, environment: { PORT: String(port) } })
@@ -83,13 +83,13 @@ test('a port in use is refused before anything is made', async () => {
   })
 })
 
-test('an address that the machine does not have is refused', async () => {
+test('an address that this machine does not have is refused', async () => {
   const { code, sentence } = await refusal({ environment: { HOST: '192.0.2.1' } })
   expect(code).toBe(1)
   expect(sentence).toContain('Cannot listen on 192.0.2.1:0:')
 })
 
-test('a database that cannot be reached is refused without telling its password', async () => {
+test('an unreachable database is refused without printing its password', async () => {
   const { code, said, sentence } = await refusal({
     dataFolder: temporaryFolder(),
     environment: { DATABASE_URL: 'postgres://sluice:open-sesame@127.0.0.1:1/sluice' },
@@ -99,7 +99,7 @@ test('a database that cannot be reached is refused without telling its password'
   expect(said).not.toContain('open-sesame')
 })
 
-test('a data folder that cannot be made is refused', async () => {
+test('a data folder that cannot be created is refused', async () => {
   const file = join(temporaryFolder(), 'a-file')
   writeFileSync(file, '')
   for (const JWT_SECRET of ['', 'a-secret-for-tests-of-at-least-32-characters']) {

@@ -9,12 +9,12 @@ import {
 } from '#test/support/process.ts'
 import { openSocket, readTurn, type SocketClient } from '#test/support/socket-client.ts'
 
-/** What becomes of WebSockets when the process is told to stop. */
+/** WebSockets at shutdown. */
 
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** The demo repeats some thirty words a second. */
+/** The demo model emits about thirty words per second. */
 const prompt = Array.from({ length: 60 }, (_, index) => `word${index}`).join(' ')
 
 async function open(gateway: GatewayProcess): Promise<SocketClient> {
@@ -30,7 +30,7 @@ const textsOf = ({ texts }: SocketClient, streamId: string) =>
   texts.filter((text) => text.includes(`"stream_id":"${streamId}"`))
 
 test.each([{ store: true }, { store: false }])(
-  'SIGTERM lets a running turn finish, refuses the next, and closes (store: $store)',
+  'SIGTERM lets a running response finish, refuses the next, and closes (store: $store)',
   async ({ store }) => {
     const gateway = await startGatewayProcess()
     const [idle, busy] = [await open(gateway), await open(gateway)]
@@ -57,7 +57,7 @@ test.each([{ store: true }, { store: false }])(
   },
 )
 
-test('a turn that outlasts the grace period ends with an error, and its socket in order', async () => {
+test('a response that outlasts the grace period ends with an error, and its socket closes cleanly', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '200' } })
   const client = await open(gateway)
   client.send(create('demo-long', 'runs', { store: false }))

@@ -3,12 +3,12 @@ import { eventually } from '#test/support/eventually.ts'
 import { patienceMs, signToken, startGatewayProcess, stopProcesses } from '#test/support/process.ts'
 import { openSpeech } from '#test/support/speech-client.ts'
 
-/** What becomes of speech sessions when the process is told to stop. */
+/** Speech sessions at shutdown. */
 
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-test('SIGTERM ends live sessions behind their last results, and the process in order', async () => {
+test('SIGTERM ends live sessions after their last results, and the process exits cleanly', async () => {
   const gateway = await startGatewayProcess()
   const token = await signToken()
   const [live, lost] = [

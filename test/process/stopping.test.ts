@@ -17,10 +17,10 @@ import {
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** The demo repeats some thirty words a second. */
+/** The demo model emits about thirty words per second. */
 const prompt = Array.from({ length: 30 }, (_, index) => `word${index}`).join(' ')
 const longPrompt = Array.from({ length: 90 }, (_, index) => `word${index}`).join(' ')
-/** Written as JSON, six bytes for each character: no buffer of the kernel's takes that much. */
+/** In JSON six bytes per character: more than the kernel buffers hold. */
 const hugePrompt = '\u0001'.repeat(4_000_000)
 
 async function openStream(gateway: GatewayProcess, body: object) {
@@ -31,7 +31,7 @@ async function openStream(gateway: GatewayProcess, body: object) {
   return events
 }
 
-/** A request whose answer is not read, but for its first bytes, until it is asked for. */
+/** A request of which only the first bytes of the response are read until the test continues. */
 async function askWithoutReading({ port }: GatewayProcess, body: object) {
   const text = JSON.stringify(body)
   const token = await signToken()
@@ -60,7 +60,7 @@ async function askWithoutReading({ port }: GatewayProcess, body: object) {
   }
 }
 
-test('after SIGTERM nothing new is taken, a running stream finishes, and the process ends well', async () => {
+test('after SIGTERM new requests are refused, a running stream finishes, and the process exits cleanly', async () => {
   const gateway = await startGatewayProcess()
   const events = await openStream(gateway, { model: 'demo', input: longPrompt })
   gateway.signal('SIGTERM')
@@ -93,7 +93,7 @@ test('after SIGTERM nothing new is taken, a running stream finishes, and the pro
   expect(await gateway.exited).toBe(0)
 })
 
-test('SIGINT stops as SIGTERM does', async () => {
+test('SIGINT stops like SIGTERM', async () => {
   const gateway = await startGatewayProcess()
   const events = await openStream(gateway, { model: 'demo', input: prompt })
   gateway.signal('SIGINT')
@@ -102,7 +102,7 @@ test('SIGINT stops as SIGTERM does', async () => {
   expect(await gateway.exited).toBe(0)
 })
 
-test('one Ctrl-C, which every process of the group gets and some pass on, kills nothing', async () => {
+test('one Ctrl-C, which every process of the group receives and some forward, kills nothing', async () => {
   const gateway = await startGatewayProcess()
   const events = await openStream(gateway, { model: 'demo', input: prompt })
   const workers = childrenOf(gateway.pid)
@@ -114,7 +114,7 @@ test('one Ctrl-C, which every process of the group gets and some pass on, kills 
   expect(await gateway.exited).toBe(0)
 })
 
-test('a stream that outlasts the grace period ends with an error and properly', async () => {
+test('a stream that outlasts the grace period ends with an error event and a complete body', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '200' } })
   const events = await openStream(gateway, { model: 'demo-long', input: 'count' })
   gateway.signal('SIGTERM')
@@ -130,7 +130,7 @@ test('a stream that outlasts the grace period ends with an error and properly', 
   expect(await gateway.exited).toBe(0)
 })
 
-test('an idle gateway ends although the grace period is long and a connection is kept open', async () => {
+test('an idle gateway exits despite a long grace period and an open connection', async () => {
   // Longer than this test may take.
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '3600000' } })
   const kept = connect(gateway.port(), '127.0.0.1')
@@ -142,7 +142,7 @@ test('an idle gateway ends although the grace period is long and a connection is
   kept.destroy()
 })
 
-test('a gateway that is told to stop while it starts ends well, and starts again', async () => {
+test('a gateway stopped during its start exits cleanly and starts again', async () => {
   const dataFolder = temporaryFolder()
   const first = await launchGateway({ dataFolder })
   await first.logged('creating the embedded database')
@@ -153,7 +153,7 @@ test('a gateway that is told to stop while it starts ends well, and starts again
   expect((await second.request('/v1/models')).status).toBe(200)
 })
 
-test('a second signal kills at once', async () => {
+test('a second signal kills immediately', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '3600000' } })
   const events = await openStream(gateway, { model: 'demo-long', input: 'count' })
   const [worker = 0] = childrenOf(gateway.pid)
@@ -170,7 +170,7 @@ test('a second signal kills at once', async () => {
   await expect(events.whole()).rejects.toThrow()
 })
 
-test('an answer that is generated but not yet read is kept for its reader', async () => {
+test('a generated but unread response is kept for its reader', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '3600000' } })
   const answering = await askWithoutReading(gateway, {
     model: 'demo-fast',
@@ -190,7 +190,7 @@ test('an answer that is generated but not yet read is kept for its reader', asyn
   expect(await gateway.exited).toBe(0)
 })
 
-test('a finished stream reaches a slow reader to its last byte', async () => {
+test('a slow reader receives a finished stream to its last byte', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '3600000' } })
   const answering = await askWithoutReading(gateway, {
     model: 'demo-fast',
@@ -206,7 +206,7 @@ test('a finished stream reaches a slow reader to its last byte', async () => {
   expect(await gateway.exited).toBe(0)
 })
 
-test('a reader that never reads does not keep the process beyond the grace period', async () => {
+test('a reader that never reads does not keep the process alive beyond the grace period', async () => {
   const gateway = await startGatewayProcess({ environment: { SLUICE_DRAIN_MS: '200' } })
   const answering = await askWithoutReading(gateway, {
     model: 'demo-fast',

@@ -21,7 +21,7 @@ import {
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-/** The demo repeats some thirty words a second. */
+/** The demo model emits about thirty words per second. */
 const prompt = Array.from({ length: 90 }, (_, index) => `word${index}`).join(' ')
 
 async function startStream(gateway: GatewayProcess, body: object = {}) {
@@ -55,10 +55,10 @@ async function killWorker(gateway: GatewayProcess): Promise<void> {
   await gateway.logged('listening', 2)
 }
 
-/** A settings file that allows one background response at a time. */
+/** A settings file that allows one concurrent background response. */
 const oneAtATime = () => configFile('[responses]\nbackground_running_max = 1\n')
 
-test('a worker that is killed leaves a failed response, with everything that was logged', async () => {
+test('a killed worker leaves a failed response with every logged frame', async () => {
   const gateway = await startGatewayProcess()
   const { id, events } = await startStream(gateway)
   await events.until(/word30 [\s\S]*\n\n/)
@@ -84,7 +84,7 @@ test('a worker that is killed leaves a failed response, with everything that was
   for (const frame of rest) expect(Number(frame['sequence_number'])).toBeGreaterThan(last)
 })
 
-test('background work that waits survives a kill, and is done after it', async () => {
+test('queued background work survives SIGKILL and then completes', async () => {
   const place = await createEmbeddedPlace()
   try {
     const environment = { SLUICE_CONFIG: oneAtATime() }
@@ -111,7 +111,7 @@ test('background work that waits survives a kill, and is done after it', async (
   }
 })
 
-test('a restart loses nothing: what runs is finished, what waits is done by the next one', async () => {
+test('a restart loses nothing: running work finishes, queued work runs after the restart', async () => {
   const place = await createTestPlace()
   const shared = {
     dataFolder: place.dataFolder,
@@ -141,7 +141,7 @@ test('a restart loses nothing: what runs is finished, what waits is done by the 
 })
 
 test.skipIf(serverUrl === undefined)(
-  'what one replica runs, another one shows, resumes, follows up, cancels and deletes',
+  'one replica shows, resumes, continues, cancels and deletes what another replica runs',
   async () => {
     const place = await createTestPlace()
     const environment = { DATABASE_URL: place.databaseUrl ?? '' }

@@ -17,7 +17,7 @@ import { openConnections, type ServedConnection } from '#test/support/served-con
 setDefaultTimeout(2 * patienceMs)
 afterEach(stopProcesses)
 
-test('a worker that is killed is started again, on the same port, and serves', async () => {
+test('a killed worker is restarted on the same port and serves', async () => {
   const gateway = await startGatewayProcess()
   const { port } = gateway
   const firstPort = port()
@@ -34,7 +34,7 @@ test('a worker that is killed is started again, on the same port, and serves', a
   expect(await gateway.exited).toBe(0)
 })
 
-test('a worker does not outlive its supervisor, and leaves the data folder free', async () => {
+test('a worker does not outlive its supervisor, and releases the data folder', async () => {
   const place = await createEmbeddedPlace()
   try {
     const first = await startGatewayProcess({ dataFolder: place.dataFolder })
@@ -50,7 +50,7 @@ test('a worker does not outlive its supervisor, and leaves the data folder free'
   }
 })
 
-test('a worker that loses its supervisor finishes the streams that it has', async () => {
+test('a worker without a supervisor finishes its streams', async () => {
   const gateway = await startGatewayProcess()
   const answer = await gateway.ask({ model: 'demo', input: 'to the end', stream: true })
   const events = readEvents(answer)
@@ -61,7 +61,7 @@ test('a worker that loses its supervisor finishes the streams that it has', asyn
 })
 
 test.skipIf(serverUrl === undefined)(
-  'two workers on one PostgreSQL both serve, and a key that one revokes both refuse',
+  'two workers on one PostgreSQL both serve, and a key revoked on one is refused on both',
   async () => {
     const gateway = await startGatewayProcess({ environment: { SLUICE_WORKERS: '2' } })
     await gateway.logged('listening', 2)
@@ -98,7 +98,7 @@ test.skipIf(serverUrl === undefined)(
 )
 
 test.skipIf(serverUrl === undefined)(
-  'a second gateway is refused the port that workers share',
+  'a second gateway cannot listen on the port that workers share',
   async () => {
     const first = await startGatewayProcess({ environment: { SLUICE_WORKERS: '2' } })
     const second = startGatewayProcess({
@@ -109,7 +109,7 @@ test.skipIf(serverUrl === undefined)(
 )
 
 test.skipIf(serverUrl === undefined)(
-  'of two workers with streams one is killed: the streams of the other end whole, and a new one serves',
+  'one of two workers with streams is killed: streams of the other finish, and a new worker serves',
   async () => {
     const upstream = await startHeldUpstream()
     try {

@@ -14,8 +14,8 @@ const program = new URL('../support/write-lines.ts', import.meta.url).pathname
 type Job = { turns: number; linesEach: number; chars: number }
 
 /**
- * A process of its own that writes to a real pipe. Bun reads the pipes of its children ahead, so
- * another process stands at the end of this one: it begins to read when the file `begin` exists.
+ * A process that writes to a real pipe. Bun reads the pipes of its children ahead, so another
+ * process reads the end of this one: it begins when the file `begin` exists.
  */
 function startWriting({ turns, linesEach, chars }: Job, begin = '/') {
   const command = `"$0" "$@" | { until [ -e "$BEGIN" ]; do sleep 0.02; done; exec cat; }`
@@ -27,7 +27,7 @@ function startWriting({ turns, linesEach, chars }: Job, begin = '/') {
   let said = ''
   return {
     text: () => new Response(child.stdout).text(),
-    /** The next line of JSON that it has to say of itself. */
+    /** The next line of JSON that the process reports. */
     async report(): Promise<Record<string, number>> {
       while (!said.includes('\n')) {
         const { value, done } = await stderr.read()
@@ -48,13 +48,13 @@ const numbersOf = (text: string) =>
     .filter((line) => line !== '')
     .map((line) => Number(line.split(' ')[0]))
 
-test('every line arrives, in order, also those that were written last', async () => {
+test('every line arrives, in order, including the last ones', async () => {
   const text = await startWriting({ turns: 50, linesEach: 100, chars: 150 }).text()
   expect(numbersOf(text)).toEqual(Array.from({ length: 5_000 }, (_, index) => index))
   expect(text).toEndWith('\n')
 })
 
-test('a reader that stalls stops nobody; what is too much is dropped and counted', async () => {
+test('a stalled reader blocks nothing; excess lines are dropped and counted', async () => {
   const begin = join(folder, 'begin')
   const writing = startWriting({ turns: 100, linesEach: 100, chars: 500 }, begin)
   // Nobody reads, and yet all turns of its event loop pass.
@@ -70,7 +70,7 @@ test('a reader that stalls stops nobody; what is too much is dropped and counted
   expect(torn).toEqual([])
 })
 
-test('a reader that never reads again does not keep the process', async () => {
+test('a reader that never reads again does not keep the process alive', async () => {
   const begin = join(folder, 'begin-too-late')
   const writing = startWriting({ turns: 10, linesEach: 100, chars: 500 }, begin)
   expect(await writing.report()).toEqual({ written: 1_000, turns: 10 })
@@ -79,7 +79,7 @@ test('a reader that never reads again does not keep the process', async () => {
   await writing.text()
 })
 
-test('a reader that has left does not end the writer', async () => {
+test('a closed reader does not end the writer', async () => {
   const child = Bun.spawn(
     ['sh', '-c', '"$0" "$@" | true', process.execPath, program, '50', '100', '500'],
     { stdio: ['ignore', 'ignore', 'pipe'] },
@@ -88,7 +88,7 @@ test('a reader that has left does not end the writer', async () => {
   expect(said).toBe('{"written":5000,"turns":50}\n{"dropped":0}\n')
 })
 
-test('lines of one turn go out together, in writes that a pipe takes whole', async () => {
+test('lines of one tick are written together, in writes that fit a pipe', async () => {
   const writes: string[] = []
   const writer = createLineWriter(
     {

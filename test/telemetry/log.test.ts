@@ -52,11 +52,11 @@ test.each([
   }
 })
 
-test('what only looks like a secret is left alone', () => {
+test('values that resemble secrets are kept', () => {
   expect(redact('tokens=5 the token bucket is full')).toBe('tokens=5 the token bucket is full')
 })
 
-test('a field that contains itself is cut off', () => {
+test('a circular field is truncated', () => {
   const loop: Record<string, unknown> = {}
   loop['self'] = loop
   expect(logged('json', loop)).toContain('[deep]')

@@ -11,7 +11,7 @@ async function linesOf(metrics: ReturnType<typeof registry>): Promise<string[]> 
   return text.trimEnd().split('\n')
 }
 
-test('a counter adds up under its labels', async () => {
+test('a counter adds up per label set', async () => {
   const metrics = registry()
   const requests = metrics.counter({ name: 'requests_total', help: 'All.', labels: ['by', 'how'] })
   requests.add(1, 'ann', 'get')
@@ -25,7 +25,7 @@ test('a counter adds up under its labels', async () => {
   ])
 })
 
-test('a histogram counts all that is not above a bound, and everything under +Inf', async () => {
+test('a histogram counts values up to each bound, and all values under +Inf', async () => {
   const metrics = registry()
   const seconds = metrics.histogram({ name: 'seconds', help: 'Time.', bounds: [0.1, 1] })
   for (const value of [0.1, 0.5, 7]) seconds.observe(value)
@@ -40,7 +40,7 @@ test('a histogram counts all that is not above a bound, and everything under +In
   ])
 })
 
-test('a gauge is asked at each rendering, and one that fails takes nothing with it', async () => {
+test('a gauge is read at each rendering, and a failing gauge affects no other', async () => {
   const metrics = registry()
   let now = 1
   metrics.gauge({ name: 'now', help: 'Now.' }, () => now)
@@ -54,7 +54,7 @@ test('a gauge is asked at each rendering, and one that fails takes nothing with 
   expect(lines.filter((line) => line.startsWith('lost'))).toEqual([])
 })
 
-test('labels cannot break a line', async () => {
+test('label values are escaped', async () => {
   const metrics = registry()
   const counter = metrics.counter({ name: 'odd', help: 'a\\b\nc', labels: ['name'] })
   counter.add(1, 'quote " slash \\ line\nend')
@@ -65,7 +65,7 @@ test('labels cannot break a line', async () => {
   ])
 })
 
-test('past its limit of series a metric sums the rest up', async () => {
+test('beyond its series limit a metric sums the rest up', async () => {
   const metrics = registry(2)
   const counter = metrics.counter({ name: 'many', help: 'Many.', labels: ['a', 'b'] })
   for (const name of ['one', 'two', 'three', 'four', 'one']) counter.add(1, name, 'x')

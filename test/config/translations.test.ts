@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '#config/load.ts'
 
-/** How the portal looks and speaks, as far as a file says it. */
+/** The configuration of branding and translations. */
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'))
 
@@ -20,12 +20,12 @@ const load = (text: string) =>
     JWT_SECRET: 'a-secret-of-at-least-32-characters-here',
   })
 
-test('nothing need be said', () => {
+test('everything has a default', () => {
   const { branding, translations } = load('')
   expect([branding, translations]).toEqual([{ enforceContrast: false }, { languages: [] }])
 })
 
-test('languages, the texts of the portal and the contrast are set', () => {
+test('languages, original texts and contrast checks can be configured', () => {
   const catalogue = write('catalogue.json', '{"en": {"common": {"save": "Save"}}}')
   const config = load(
     `[branding]\nenforce_contrast = true\n[translations]\nlanguages = ["de", "pt-br"]\ncatalogue = "${catalogue}"`,
@@ -34,13 +34,13 @@ test('languages, the texts of the portal and the contrast are set', () => {
   expect(config.translations).toEqual({ languages: ['de', 'pt-br'], catalogue })
 })
 
-test('a language that is none is told at start', () => {
+test('an invalid language tag is refused at start', () => {
   expect(() => load('[translations]\nlanguages = ["de", "de_DE"]')).toThrow(
     'translations.languages.1: "de_DE" is not a language tag.',
   )
 })
 
-test('a file of texts that cannot be used is told at start', () => {
+test('an unusable file of texts is refused at start', () => {
   const name = (path: string) => `[translations]\ncatalogue = "${path}"`
   expect(() => load(name('/nowhere/texts.json'))).toThrow('translations.catalogue: ')
   expect(() => load(name(write('broken.json', '{')))).toThrow('translations.catalogue: ')
