@@ -1,14 +1,8 @@
-import type { EngineConfig } from '#config/schema.ts'
 import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
-import type { Engine, EngineOpenOptions } from '#speech/engine.ts'
-import type { Log } from '#telemetry/log.ts'
 import type { EngineKind } from './engine-kind.ts'
-import { AudioFramer, bytesOf } from './server-audio.ts'
-import { createServerEngine, type ServerProtocol, type ServerSession } from './server-session.ts'
-import { readConfidence, readSeconds, readWords } from './words.ts'
+import { type ServerProtocol, type ServerSession, serverKind } from './server-session.ts'
+import { finalEvent, readConfidence, readSeconds, readText, readWords } from './words.ts'
 
-const defaultSampleRateHz = 16_000
-const frameMs = 100
 /** The server's minimum for `utterance_end_ms`. */
 const utteranceEndMsMin = 1_000
 /** Key terms of one session. */
@@ -24,73 +18,57 @@ type DeepgramTimeouts = {
 }
 
 /** Servers with Deepgram's /v1/listen. */
-export function createDeepgramEngine(
-  config: EngineConfig,
-  deps: { log: Log },
+export function deepgramKind(
   timeouts: DeepgramTimeouts = { keepAliveMs: 4_000, finalizeMs: 3_000 },
-): Engine {
-  const sampleRateHz = config.sampleRateHz ?? defaultSampleRateHz
-  return createServerEngine({
-    config,
-    log: deps.log,
+): EngineKind {
+  return serverKind(() => ({
     features: { partials: true, words: true, confidence: true, finalize: true },
-    sampleRateHz,
-    address: (options) => ({
-      defaultPath: '/v1/listen',
-      query: queryOf(config, sampleRateHz, options),
-      headers: config.key === undefined ? {} : { authorization: `Token ${config.key}` },
-    }),
-    protocol: (session) => new DeepgramProtocol(session, sampleRateHz, timeouts),
-  })
+    frameMs: 100,
+    reportsProgress: true,
+    path: '/v1/listen',
+    authorization: 'Token',
+    query: queryOf,
+    protocol: (session) => new DeepgramProtocol(session, timeouts),
+  }))
 }
 
-export const deepgram: EngineKind = { location: 'url', create: createDeepgramEngine }
-
-function queryOf(config: EngineConfig, sampleRateHz: number, options: EngineOpenOptions) {
-  const query: [string, string][] = [
-    ['language', options.language],
-    ['encoding', 'linear16'],
-    ['sample_rate', String(sampleRateHz)],
-    ['channels', '1'],
-    ['interim_results', 'true'],
-    ['punctuate', 'true'],
-    ['endpointing', String(options.endpointingMs)],
-    ['utterance_end_ms', String(Math.max(utteranceEndMsMin, options.endpointingMs))],
-    ['vad_events', 'true'],
-  ]
-  if (config.model !== undefined) query.push(['model', config.model])
+function queryOf({ config: { model }, options, sampleRateHz }: ServerSession) {
+  const { language, endpointingMs, vocabulary } = options
   // Other models reject requests with key terms.
-  if (config.model?.startsWith('nova-3') === true) {
-    for (const term of options.vocabulary.slice(0, keytermsMax)) query.push(['keyterm', term])
-  }
-  return query
+  const keyterms = model?.startsWith('nova-3') === true ? vocabulary.slice(0, keytermsMax) : []
+  return Object.entries({
+    language,
+    encoding: 'linear16',
+    sample_rate: String(sampleRateHz),
+    channels: '1',
+    interim_results: 'true',
+    punctuate: 'true',
+    endpointing: String(endpointingMs),
+    utterance_end_ms: String(Math.max(utteranceEndMsMin, endpointingMs)),
+    vad_events: 'true',
+    ...(model === undefined ? {} : { model }),
+  }).concat(keyterms.map((term) => ['keyterm', term]))
 }
 
 class DeepgramProtocol implements ServerProtocol {
   readonly #session: ServerSession
-  readonly #sampleRateHz: number
   readonly #timeouts: DeepgramTimeouts
-  readonly #framer: AudioFramer
-  #sentMs = 0
-  #processedMs = 0
   #finalMs = 0
   /** A partial was emitted that no final has followed. */
   #isUtteranceOpen = false
   #isClosing = false
   #finalizeTimer: Timer | null = null
-  #keepAliveTimer: Timer | null = null
-  #sentAt = 0
-  #isStopped = false
+  #keepAliveTimer: Timer | undefined
+  /** Whether audio was sent since the last check. */
+  #hasSent = false
 
-  constructor(session: ServerSession, sampleRateHz: number, timeouts: DeepgramTimeouts) {
+  constructor(session: ServerSession, timeouts: DeepgramTimeouts) {
     this.#session = session
-    this.#sampleRateHz = sampleRateHz
     this.#timeouts = timeouts
-    this.#framer = new AudioFramer(sampleRateHz, frameMs, (samples) => this.#send(samples))
   }
 
   opened(): void {
-    this.#postponeKeepAlive()
+    this.#keepAliveTimer = setInterval(() => this.#keepAlive(), this.#timeouts.keepAliveMs / 2)
     this.#session.ready()
   }
 
@@ -121,13 +99,13 @@ class DeepgramProtocol implements ServerProtocol {
     }
   }
 
-  write(samples: Int16Array): void {
-    this.#framer.write(samples)
+  send(samples: Int16Array): void {
+    this.#hasSent = true
+    this.#session.sendAudio(samples)
   }
 
   finalize(): void {
     const session = this.#session
-    this.#framer.flush()
     if (this.#isCovered()) {
       session.defer(() => session.emit({ type: 'finalized' }))
     } else {
@@ -137,7 +115,6 @@ class DeepgramProtocol implements ServerProtocol {
   }
 
   end(): void {
-    this.#framer.flush()
     this.#isClosing = true
     this.#session.sendJson({ type: 'CloseStream' })
   }
@@ -147,21 +124,13 @@ class DeepgramProtocol implements ServerProtocol {
   }
 
   stop(): void {
-    this.#isStopped = true
-    this.#framer.stop()
-    if (this.#keepAliveTimer !== null) clearTimeout(this.#keepAliveTimer)
+    clearInterval(this.#keepAliveTimer)
     if (this.#finalizeTimer !== null) clearTimeout(this.#finalizeTimer)
-  }
-
-  #send(samples: Int16Array): void {
-    this.#sentMs += (samples.length * 1000) / this.#sampleRateHz
-    this.#postponeKeepAlive()
-    this.#session.send(bytesOf(samples))
   }
 
   /** Whether finals cover the sent audio, except for this much at its end. */
   #isCovered(toleranceMs = 0): boolean {
-    return !this.#isUtteranceOpen && this.#finalMs + toleranceMs >= Math.floor(this.#sentMs)
+    return !this.#isUtteranceOpen && this.#finalMs + toleranceMs >= Math.floor(this.#session.sentMs)
   }
 
   #onResults(frame: JsonObject) {
@@ -174,42 +143,25 @@ class DeepgramProtocol implements ServerProtocol {
     }
     const isFinal = frame['is_final'] === true
     const endMs = startMs + durationMs
-    this.#emitResult(best, { startMs, endMs, isFinal, frame })
-    if (isFinal) this.#finalMs = Math.max(this.#finalMs, endMs)
-    const processedMs = Math.min(endMs, Math.round(this.#sentMs))
-    if (processedMs > this.#processedMs) {
-      this.#processedMs = processedMs
-      this.#session.emit({ type: 'progress', processedMs, estimated: false })
+    const text = readText(best['transcript'])
+    const result = finalEvent({
+      text,
+      words: readWords(best['words'], 'confidence', 'punctuated_word'),
+      confidence: readConfidence(best['confidence']),
+      speechFinal: frame['speech_final'] === true,
+      startMs,
+      endMs,
+    })
+    if (isFinal) {
+      this.#session.emit(result)
+      this.#finalMs = Math.max(this.#finalMs, endMs)
+    } else if (result.type === 'final') {
+      const { startMs, endMs } = result
+      this.#session.emit({ type: 'partial', text, startMs, endMs })
     }
+    this.#isUtteranceOpen = !isFinal && (this.#isUtteranceOpen || text !== '')
+    this.#session.processed(endMs)
     if (frame['from_finalize'] === true) this.#finalized()
-  }
-
-  #emitResult(
-    best: JsonObject,
-    result: { startMs: number; endMs: number; isFinal: boolean; frame: JsonObject },
-  ): void {
-    const session = this.#session
-    const { transcript, confidence } = best
-    const text = typeof transcript === 'string' ? transcript.trim() : ''
-    const words = readWords(best['words'], 'confidence', 'punctuated_word')
-    const startMs = words[0]?.startMs ?? result.startMs
-    const endMs = words.at(-1)?.endMs ?? result.endMs
-    if (text !== '' && result.isFinal) {
-      session.emit({
-        type: 'final',
-        text,
-        startMs,
-        endMs,
-        words,
-        confidence: readConfidence(confidence),
-        speechFinal: result.frame['speech_final'] === true,
-      })
-    } else if (text !== '') {
-      session.emit({ type: 'partial', text, startMs, endMs })
-    } else if (result.isFinal) {
-      session.emit({ type: 'utterance-dropped' })
-    }
-    this.#isUtteranceOpen = !result.isFinal && (this.#isUtteranceOpen || text !== '')
   }
 
   #finalized(): void {
@@ -227,22 +179,9 @@ class DeepgramProtocol implements ServerProtocol {
     }, this.#timeouts.finalizeMs)
   }
 
-  /** Sends a keepalive whenever nothing was sent for `keepAliveMs`; one timer serves all frames. */
-  #postponeKeepAlive(): void {
-    this.#sentAt = performance.now()
-    if (this.#keepAliveTimer === null && !this.#isStopped) {
-      this.#startKeepAliveTimer(this.#timeouts.keepAliveMs)
-    }
-  }
-
-  #startKeepAliveTimer(ms: number): void {
-    this.#keepAliveTimer = setTimeout(() => {
-      const { keepAliveMs } = this.#timeouts
-      const remainingMs = this.#sentAt + keepAliveMs - performance.now()
-      if (remainingMs > 0) return this.#startKeepAliveTimer(remainingMs)
-      this.#sentAt = performance.now()
-      this.#session.sendJson({ type: 'KeepAlive' })
-      if (!this.#isStopped) this.#startKeepAliveTimer(keepAliveMs)
-    }, ms)
+  /** Called twice per `keepAliveMs`, so that the server never waits longer. */
+  #keepAlive(): void {
+    if (!this.#hasSent) this.#session.sendJson({ type: 'KeepAlive' })
+    this.#hasSent = false
   }
 }

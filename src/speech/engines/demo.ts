@@ -1,9 +1,8 @@
 import type { EngineConfig } from '#config/schema.ts'
-import type { Engine, EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
+import type { EngineEvent, EngineOpenOptions, EngineSession } from '#speech/engine.ts'
 import { VoiceActivity, type VoiceSpan } from '#speech/voice-activity.ts'
-import { type EngineKind, openAborted, servedLanguages } from './engine-kind.ts'
+import { describeEngine, type EngineKind, openAborted } from './engine-kind.ts'
 
-const defaultSampleRateHz = 16_000
 /** Audio between two partials of one utterance. */
 const partialIntervalMs = 200
 
@@ -26,24 +25,21 @@ export const builtInEngine: EngineConfig = {
  * Recognises no words: reports when there was speech, how long and how loud, so that a client and
  * its audio can be tested before an engine is available.
  */
-export function createDemoEngine(config: EngineConfig): Engine {
-  const { name, sessionsMax, sessionMsMax } = config
-  const sampleRateHz = config.sampleRateHz ?? defaultSampleRateHz
-  return {
-    name,
-    languages: servedLanguages(config),
-    sampleRateHz,
-    features: { partials: true, words: false, confidence: false, finalize: true },
-    limits: { sessionsMax, sessionMsMax },
-    async open({ signal, listener }) {
-      if (signal.aborted) throw openAborted()
-      return createDemoSession(sampleRateHz, listener)
-    },
-    close: async () => {},
-  }
+export const demo: EngineKind = {
+  location: 'none',
+  create(config) {
+    const engine = describeEngine(config)
+    return {
+      ...engine,
+      features: { partials: true, words: false, confidence: false, finalize: true },
+      async open({ signal, listener }) {
+        if (signal.aborted) throw openAborted()
+        return createDemoSession(engine.sampleRateHz, listener)
+      },
+      close: async () => {},
+    }
+  },
 }
-
-export const demo: EngineKind = { location: 'none', create: createDemoEngine }
 
 function createDemoSession(
   sampleRateHz: number,

@@ -1,5 +1,5 @@
 import type { EngineConfig } from '#config/schema.ts'
-import { type Engine, EngineError, type Language, languages } from '#speech/engine.ts'
+import { type Engine, EngineError, languages } from '#speech/engine.ts'
 import type { Log } from '#telemetry/log.ts'
 
 /** What every adapter needs: the declaration of its kind, and small functions that adapters share. */
@@ -19,9 +19,18 @@ export type EngineKind = {
   readonly create: (config: EngineConfig, deps: EngineDeps) => Engine
 }
 
-/** The languages that an engine serves; all of them if the configuration names none. */
-export function servedLanguages({ languages: codes }: EngineConfig): readonly Language[] {
-  return codes.length === 0 ? languages : languages.filter((language) => codes.includes(language))
+const defaultRateHz = 16_000
+
+/** The part of an engine that follows from its configuration; no languages mean all of them. */
+export function describeEngine(config: EngineConfig, kindRateHz = defaultRateHz) {
+  const { name, languages: codes, sampleRateHz = kindRateHz, sessionsMax, sessionMsMax } = config
+  return {
+    name,
+    sampleRateHz,
+    languages:
+      codes.length === 0 ? languages : languages.filter((language) => codes.includes(language)),
+    limits: { sessionsMax, sessionMsMax },
+  }
 }
 
 /** The error of an `open` whose signal aborted. */

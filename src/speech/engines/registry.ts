@@ -1,7 +1,7 @@
 import type { EngineConfig } from '#config/schema.ts'
 import { isUrl, webProtocols } from '#lib/url.ts'
 import type { Engine } from '#speech/engine.ts'
-import { deepgram } from './deepgram.ts'
+import { deepgramKind } from './deepgram.ts'
 import { demo } from './demo.ts'
 import type { EngineDeps, EngineKind } from './engine-kind.ts'
 import { exec } from './exec/engine.ts'
@@ -16,7 +16,7 @@ export const engineKinds: Readonly<Record<string, EngineKind>> = {
   exec,
   vosk,
   'openai-realtime': openAiRealtime,
-  deepgram,
+  deepgram: deepgramKind(),
   demo,
 }
 

@@ -11,7 +11,7 @@ export class AudioFramer {
   readonly #send: (samples: Int16Array) => void
   #filled = 0
   #isStopped = false
-  #timer: Timer | null = null
+  #timer: Timer | undefined
 
   constructor(sampleRateHz: number, frameMs: number, send: (samples: Int16Array) => void) {
     this.#frame = new Int16Array(Math.round((sampleRateHz * frameMs) / 1000))
@@ -50,8 +50,8 @@ export class AudioFramer {
   }
 
   #clearTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
+    clearTimeout(this.#timer)
+    this.#timer = undefined
   }
 }
 
@@ -63,33 +63,42 @@ export function bytesOf(samples: Int16Array): Buffer {
 const tickMs = 50
 
 /**
- * Estimates the progress of a server that does not report it: the audio sent, at most `paceMax`
- * times faster than real time, and none while the connection has a backlog.
+ * The progress of a server. If it does not report its own (`paceMax` is not null), progress is
+ * estimated: the audio sent, at most `paceMax` times faster than real time, and none while the
+ * connection has a backlog.
  */
-export class EstimatedProgress {
+export class ServerProgress {
   readonly #session: ServerSession
-  readonly #paceMax: number
-  #sentMs = 0
+  readonly #paceMax: number | null
   #processedMs = 0
   #tickedAt = 0
-  #timer: Timer | null = null
+  #timer: Timer | undefined
   #isStopped = false
 
-  constructor(session: ServerSession, paceMax: number) {
+  constructor(session: ServerSession, paceMax: number | null) {
     this.#session = session
     this.#paceMax = paceMax
   }
 
-  sent(totalMs: number): void {
-    this.#sentMs = totalMs
-    if (this.#timer !== null || this.#isStopped || this.#processedMs >= totalMs) return
+  /** Audio was sent. */
+  sent(): void {
+    const { sentMs } = this.#session
+    if (this.#paceMax === null || this.#timer !== undefined) return
+    if (this.#isStopped || this.#processedMs >= sentMs) return
+    const paceMax = this.#paceMax
     this.#tickedAt = performance.now()
-    this.#timer = setInterval(() => this.#tick(), tickMs)
+    this.#timer = setInterval(() => this.#tick(paceMax), tickMs)
   }
 
-  /** The server has confirmed the audio up to this time. */
-  confirmed(untilMs: number): void {
-    this.#advance(Math.min(this.#sentMs, untilMs))
+  /** The server has processed the audio before this time. */
+  processed(untilMs: number): void {
+    const { sentMs } = this.#session
+    const processedMs = Math.min(sentMs, untilMs)
+    if (processedMs <= this.#processedMs) return
+    this.#processedMs = processedMs
+    if (processedMs >= sentMs) this.#clearTimer()
+    const estimated = this.#paceMax !== null
+    this.#session.emit({ type: 'progress', processedMs: Math.round(processedMs), estimated })
   }
 
   stop(): void {
@@ -97,23 +106,15 @@ export class EstimatedProgress {
     this.#clearTimer()
   }
 
-  #tick(): void {
+  #tick(paceMax: number): void {
     const now = performance.now()
     const elapsedMs = now - this.#tickedAt
     this.#tickedAt = now
-    if (this.#session.hasBacklog()) return
-    this.#advance(Math.min(this.#sentMs, this.#processedMs + elapsedMs * this.#paceMax))
-  }
-
-  #advance(toMs: number): void {
-    if (toMs <= this.#processedMs) return
-    this.#processedMs = toMs
-    if (toMs >= this.#sentMs) this.#clearTimer()
-    this.#session.emit({ type: 'progress', processedMs: Math.round(toMs), estimated: true })
+    if (!this.#session.hasBacklog()) this.processed(this.#processedMs + elapsedMs * paceMax)
   }
 
   #clearTimer(): void {
-    if (this.#timer !== null) clearInterval(this.#timer)
-    this.#timer = null
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 }

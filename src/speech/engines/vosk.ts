@@ -1,14 +1,8 @@
-import type { EngineConfig } from '#config/schema.ts'
 import { isRecord, type JsonObject } from '#lib/json.ts'
-import type { Engine, Word } from '#speech/engine.ts'
-import type { Log } from '#telemetry/log.ts'
-import type { EngineKind } from './engine-kind.ts'
-import { AudioFramer, bytesOf } from './server-audio.ts'
-import { createServerEngine, type ServerProtocol, type ServerSession } from './server-session.ts'
-import { meanConfidence, readWords, shiftWords } from './words.ts'
+import type { Word } from '#speech/engine.ts'
+import { type ServerProtocol, type ServerSession, serverKind } from './server-session.ts'
+import { finalEvent, meanConfidence, readText, readWords, shiftWords } from './words.ts'
 
-const defaultSampleRateHz = 16_000
-const frameMs = 200
 /** Outstanding replies; the caller's own limit is far lower. */
 const pendingMax = 512
 /** The server compares these byte by byte and treats any other text as audio. */
@@ -18,33 +12,21 @@ const resetCommand = '{"reset" : 1}'
 const timeToleranceMs = 200
 
 /** Servers of the Vosk project: one language each, and one reply to each frame of audio. */
-export function createVoskEngine(config: EngineConfig, deps: { log: Log }): Engine {
-  const sampleRateHz = config.sampleRateHz ?? defaultSampleRateHz
-  return createServerEngine({
-    config,
-    log: deps.log,
-    features: { partials: true, words: true, confidence: true, finalize: true },
-    sampleRateHz,
-    address: () => ({
-      defaultPath: '/',
-      query: [],
-      headers: config.key === undefined ? {} : { authorization: `Bearer ${config.key}` },
-    }),
-    protocol: (session) => new VoskProtocol(session, sampleRateHz),
-  })
-}
-
-export const vosk: EngineKind = { location: 'url', create: createVoskEngine }
+export const vosk = serverKind(() => ({
+  features: { partials: true, words: true, confidence: true, finalize: true },
+  frameMs: 200,
+  reportsProgress: true,
+  path: '/',
+  authorization: 'Bearer',
+  protocol: (session) => new VoskProtocol(session),
+}))
 
 /** A message that the server has not replied to, and how much audio was sent by then. */
 type PendingReply = { readonly to: 'frame' | 'reset' | 'eof'; readonly untilMs: number }
 
 class VoskProtocol implements ServerProtocol {
   readonly #session: ServerSession
-  readonly #sampleRateHz: number
-  readonly #framer: AudioFramer
   readonly #pending: PendingReply[] = []
-  #sentMs = 0
   #finalizedMs = 0
   #partialText = ''
   #resetMs = 0
@@ -54,15 +36,13 @@ class VoskProtocol implements ServerProtocol {
    */
   #timesRestart: boolean | null = null
 
-  constructor(session: ServerSession, sampleRateHz: number) {
+  constructor(session: ServerSession) {
     this.#session = session
-    this.#sampleRateHz = sampleRateHz
-    this.#framer = new AudioFramer(sampleRateHz, frameMs, (samples) => this.#send(samples))
   }
 
   opened(): void {
     // `phrase_list` would restrict the vocabulary, and `model` reloads the model for each session.
-    const sample_rate = this.#sampleRateHz
+    const sample_rate = this.#session.sampleRateHz
     this.#session.sendJson({ config: { sample_rate, words: true, max_alternatives: 0 } })
     this.#session.ready()
   }
@@ -75,48 +55,36 @@ class VoskProtocol implements ServerProtocol {
     if (result !== null) this.#onFinal(result, pending)
     else if (typeof reply['partial'] === 'string') this.#onPartial(reply['partial'].trim())
     else return session.fail('broken', 'a reply with neither a partial nor a text')
-    const processedMs = Math.round(pending.untilMs)
-    session.emit({ type: 'progress', processedMs, estimated: false })
+    session.processed(pending.untilMs)
     if (pending.to === 'eof') return session.ended()
     if (pending.to !== 'reset') return
     this.#resetMs = pending.untilMs
     session.emit({ type: 'finalized' })
   }
 
-  write(samples: Int16Array): void {
-    this.#framer.write(samples)
+  send(samples: Int16Array): void {
+    this.#session.sendAudio(samples)
+    this.#expectReply('frame')
   }
 
   finalize(): void {
     const session = this.#session
-    this.#framer.flush()
-    if (this.#sentMs === this.#finalizedMs) {
+    if (session.sentMs === this.#finalizedMs) {
       session.defer(() => session.emit({ type: 'finalized' }))
     } else {
-      this.#finalizedMs = this.#sentMs
+      this.#finalizedMs = session.sentMs
       session.send(resetCommand)
       this.#expectReply('reset')
     }
   }
 
   end(): void {
-    this.#framer.flush()
     this.#session.send(eofCommand)
     this.#expectReply('eof')
   }
 
-  stop(): void {
-    this.#framer.stop()
-  }
-
-  #send(samples: Int16Array): void {
-    this.#sentMs += (samples.length * 1000) / this.#sampleRateHz
-    this.#session.send(bytesOf(samples))
-    this.#expectReply('frame')
-  }
-
   #expectReply(to: PendingReply['to']): void {
-    this.#pending.push({ to, untilMs: this.#sentMs })
+    this.#pending.push({ to, untilMs: this.#session.sentMs })
     if (this.#pending.length > pendingMax) this.#session.fail('broken', 'it does not reply')
   }
 
@@ -127,20 +95,17 @@ class VoskProtocol implements ServerProtocol {
     else this.#session.emit({ type: 'partial', text, startMs: null, endMs: null })
   }
 
-  #onFinal(result: JsonObject, { to, untilMs }: PendingReply) {
+  #onFinal(result: JsonObject, { to, untilMs }: PendingReply): void {
     this.#partialText = ''
-    const text = typeof result['text'] === 'string' ? result['text'].trim() : ''
-    if (text === '') return this.#session.emit({ type: 'utterance-dropped' })
     const words = this.#onTimeline(readWords(result['result'], 'conf'), untilMs)
-    this.#session.emit({
-      type: 'final',
-      text,
-      startMs: words[0]?.startMs ?? null,
-      endMs: words.at(-1)?.endMs ?? null,
-      words,
-      confidence: meanConfidence(words),
-      speechFinal: to !== 'reset',
-    })
+    this.#session.emit(
+      finalEvent({
+        text: readText(result['text']),
+        words,
+        confidence: meanConfidence(words),
+        speechFinal: to !== 'reset',
+      }),
+    )
   }
 
   /** Moves the words of a reply, to the audio before `untilMs`, to the session's timeline. */

@@ -1,5 +1,5 @@
 import { isRecord } from '#lib/json.ts'
-import type { Word } from '#speech/engine.ts'
+import type { EngineEvent, Word } from '#speech/engine.ts'
 
 /** More than the longest utterance of any server contains. */
 const wordsMax = 10_000
@@ -44,4 +44,29 @@ export function meanConfidence(words: readonly Word[]): number | null {
   const known = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]))
   if (known.length === 0) return null
   return known.reduce((sum, confidence) => sum + confidence, 0) / known.length
+}
+
+type FinalResult = {
+  readonly text: string
+  readonly words: readonly Word[]
+  readonly confidence: number | null
+  readonly speechFinal: boolean
+  /** The times of the utterance, if the words have none. */
+  readonly startMs?: number | null
+  readonly endMs?: number | null
+}
+
+/** The event for the result of an utterance, which is dropped if it has no text. */
+export function finalEvent({ text, words, confidence, speechFinal, ...span }: FinalResult) {
+  if (text === '') return { type: 'utterance-dropped' } satisfies EngineEvent
+  const startMs = words[0]?.startMs ?? span.startMs ?? null
+  const endMs = words.at(-1)?.endMs ?? span.endMs ?? null
+  // Times of different origin may contradict each other.
+  const isOrdered = startMs === null || endMs === null || startMs <= endMs
+  const times = { startMs, endMs: isOrdered ? endMs : startMs }
+  return { type: 'final', text, ...times, words, confidence, speechFinal } satisfies EngineEvent
+}
+
+export function readText(value: unknown): string {
+  return typeof value === 'string' ? value.trim() : ''
 }

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
-import { createDeepgramEngine } from '#speech/engines/deepgram.ts'
+import { deepgramKind } from '#speech/engines/deepgram.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps, openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
@@ -22,7 +23,7 @@ function arrange(script: DeepgramScript = {}, given: Partial<EngineConfig> = {})
   peers.push(peer)
   const deps = engineDeps()
   const config = engineConfig({ kind: 'deepgram', url: peer.url, ...given })
-  return { peer, deps, config, engine: createDeepgramEngine(config, deps) }
+  return { peer, deps, config, engine: createEngine(config, deps) }
 }
 
 test('speech becomes partials, then finals with words, times and confidence', async () => {
@@ -89,7 +90,7 @@ test('query parameters of the configured URL take precedence', async () => {
   const peer = startDeepgramPeer()
   peers.push(peer)
   const url = `${peer.url.replace('ws:', 'http:')}/v1/listen?language=multi&tier=x`
-  const engine = createDeepgramEngine(engineConfig({ kind: 'deepgram', url }), engineDeps())
+  const engine = createEngine(engineConfig({ kind: 'deepgram', url }), engineDeps())
   const recorder = await openSession(engine)
 
   const { searchParams } = (await peer.connection()).request.url
@@ -125,7 +126,7 @@ test('finalize is answered after the finals', async () => {
 
 test('an unanswered finalize times out if no utterance is open', async () => {
   const { config, deps } = arrange({ mute: true })
-  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  const recorder = await openSession(deepgramKind(quick).create(config, deps))
   recorder.session.write(tone(200, rate))
   recorder.session.finalize()
   await recorder.waitFor('finalized')
@@ -135,7 +136,7 @@ test('an unanswered finalize times out if no utterance is open', async () => {
 
 test('finalize waits for the final of an open utterance', async () => {
   const { peer, config, deps } = arrange({ mute: true })
-  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  const recorder = await openSession(deepgramKind(quick).create(config, deps))
   recorder.session.write(tone(500, rate))
   recorder.session.finalize()
   const connection = await peer.connection()
@@ -198,7 +199,7 @@ test('a close without metadata ends the session if all results arrived, else fai
 
 test('keepalives are sent during a pause', async () => {
   const { peer, config, deps } = arrange({ idleMs: 300 })
-  const recorder = await openSession(createDeepgramEngine(config, deps, quick))
+  const recorder = await openSession(deepgramKind(quick).create(config, deps))
   await eventually('keepalives were received', () => peer.received().commands.length >= 20)
 
   expect(new Set(peer.received().commands)).toEqual(new Set(['KeepAlive']))

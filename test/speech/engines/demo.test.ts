@@ -1,10 +1,16 @@
 import { expect, test } from 'bun:test'
-import { createDemoEngine } from '#speech/engines/demo.ts'
-import { engineConfig, openSession, silence, tone } from '#test/support/engine-session.ts'
+import { createEngine } from '#speech/engines/registry.ts'
+import {
+  engineConfig,
+  engineDeps,
+  openSession,
+  silence,
+  tone,
+} from '#test/support/engine-session.ts'
 import { joined } from '#test/support/write-audio.ts'
 
 const rate = 16_000
-const engine = createDemoEngine(engineConfig({ kind: 'demo', name: 'demo' }))
+const engine = createEngine(engineConfig({ kind: 'demo', name: 'demo' }), engineDeps())
 // A sine has half the power of its peak: 3,277 of 32,768 is -20 dB, minus 3 dB.
 const loud = (ms: number) => tone(ms, rate, 3_277)
 const quiet = (ms: number) => silence(ms, rate)

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
 import type { JsonObject } from '#lib/json.ts'
-import { createOpenAiRealtimeEngine } from '#speech/engines/openai-realtime/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps, openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
@@ -25,7 +25,7 @@ function arrange(script: RealtimeScript = {}, given: Partial<EngineConfig> = {})
   peers.push(peer)
   const deps = engineDeps()
   const config = engineConfig({ kind: 'openai-realtime', url: peer.url, ...given })
-  return { peer, deps, engine: createOpenAiRealtimeEngine(config, deps) }
+  return { peer, deps, engine: createEngine(config, deps) }
 }
 
 /** A session whose server sends the frames of the test. */

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
-import { createOpenAiRealtimeEngine } from '#speech/engines/openai-realtime/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import {
   engineConfig,
   engineDeps,
@@ -27,7 +27,7 @@ function arrange(script: NemoScript = {}, given: Partial<EngineConfig> = {}) {
   peers.push(peer)
   const deps = engineDeps()
   const nemo = { kind: 'openai-realtime', dialect: 'nemo', url: peer.url } as const
-  const engine = createOpenAiRealtimeEngine(engineConfig({ ...nemo, ...given }), deps)
+  const engine = createEngine(engineConfig({ ...nemo, ...given }), deps)
   return { peer, deps, engine }
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'bun:test'
-import { createOpenAiRealtimeEngine } from '#speech/engines/openai-realtime/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import {
   engineConfig,
   engineDeps,
@@ -29,7 +29,7 @@ function arrange(script: VllmScript = {}) {
     url: peer.url,
     model: 'voxtral',
   } as const
-  return { peer, engine: createOpenAiRealtimeEngine(engineConfig(given), engineDeps()) }
+  return { peer, engine: createEngine(engineConfig(given), engineDeps()) }
 }
 
 test('utterances are cut at pauses, with the times of the detected speech', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
-import { createOpenAiRealtimeEngine } from '#speech/engines/openai-realtime/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import {
   engineConfig,
   engineDeps,
@@ -29,7 +29,7 @@ function arrange(script: RealtimeScript = {}, given: Partial<EngineConfig> = {})
   const deps = engineDeps()
   const dialect = script.dialect ?? 'ga'
   const config = engineConfig({ kind: 'openai-realtime', url: peer.url, dialect, ...given })
-  return { peer, deps, engine: createOpenAiRealtimeEngine(config, deps) }
+  return { peer, deps, engine: createEngine(config, deps) }
 }
 
 test('speech becomes partials from deltas, then finals with the times of its turn', async () => {

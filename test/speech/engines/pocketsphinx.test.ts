@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { programEnvironment } from '#config/load.ts'
 import type { Engine } from '#speech/engine.ts'
-import { createExecEngine } from '#speech/engines/exec/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps, openSession, silence } from '#test/support/engine-session.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
 import {
@@ -98,7 +98,7 @@ function recogniser({ framed = false, warm = 0 } = {}) {
     warm,
     openMs: 30_000,
   })
-  const engine = createExecEngine(config, {
+  const engine = createEngine(config, {
     log: engineDeps().log,
     environment: programEnvironment(),
   })

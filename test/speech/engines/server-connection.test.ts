@@ -1,21 +1,18 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
-import { createDeepgramEngine } from '#speech/engines/deepgram.ts'
-import { createOpenAiRealtimeEngine } from '#speech/engines/openai-realtime/engine.ts'
-import { createVoskEngine } from '#speech/engines/vosk.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps, openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import { type Peer, type PeerScript, startPeer } from '#test/support/scripted-engines/peer.ts'
 
 /** How every adapter handles a misbehaving server. */
 const adapters = [
-  { name: 'vosk', kind: 'vosk', create: createVoskEngine },
-  { name: 'deepgram', kind: 'deepgram', create: createDeepgramEngine },
+  { name: 'vosk', kind: 'vosk' },
+  { name: 'deepgram', kind: 'deepgram' },
   ...(['ga', 'beta', 'vllm', 'nemo'] as const).map((dialect) => ({
     name: `openai-realtime ${dialect}`,
     kind: 'openai-realtime' as const,
     dialect,
-    create: createOpenAiRealtimeEngine,
   })),
 ] as const
 
@@ -47,9 +44,9 @@ for (const adapter of adapters) {
   const arrange = (script: PeerScript = {}, given: Partial<EngineConfig> = {}) => {
     const peer = startPlainPeer({ ...greets, ...script })
     const deps = engineDeps()
-    const { create, name: _, ...rest } = adapter
+    const { name: _, ...rest } = adapter
     const config = engineConfig({ ...rest, url: peer.url, ...given })
-    return { peer, deps, engine: create(config, deps) }
+    return { peer, deps, engine: createEngine(config, deps) }
   }
   const converse = async (given: Partial<EngineConfig> = {}) => {
     const arranged = arrange({}, given)

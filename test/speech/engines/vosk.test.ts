@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import type { EngineConfig } from '#config/schema.ts'
-import { createVoskEngine } from '#speech/engines/vosk.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps, openSession, tone } from '#test/support/engine-session.ts'
 import { eventually } from '#test/support/eventually.ts'
 import {
@@ -21,7 +21,7 @@ function arrange(script: VoskScript = {}, given: Partial<EngineConfig> = {}) {
   peers.push(peer)
   const deps = engineDeps()
   const config = engineConfig({ kind: 'vosk', url: peer.url, ...given })
-  return { peer, deps, engine: createVoskEngine(config, deps) }
+  return { peer, deps, engine: createEngine(config, deps) }
 }
 
 test('speech becomes partials, then finals with words, times and confidence', async () => {

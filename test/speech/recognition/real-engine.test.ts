@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'bun:test'
 import { programEnvironment } from '#config/load.ts'
 import type { Engine } from '#speech/engine.ts'
-import { createExecEngine } from '#speech/engines/exec/engine.ts'
 import { poolEngines } from '#speech/engines/pool.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
 import { type RecognitionRecorder, recordPool } from '#test/support/recognition-recorder.ts'
@@ -78,7 +78,7 @@ function recogniser({ sessionMsMax = 480_000 } = {}): Engine {
     openMs: 30_000,
     sessionMsMax,
   })
-  const engine = createExecEngine(config, {
+  const engine = createEngine(config, {
     log: engineDeps().log,
     environment: programEnvironment(),
   })

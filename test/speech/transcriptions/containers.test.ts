@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
 import { programEnvironment } from '#config/load.ts'
-import { builtInEngine, createDemoEngine } from '#speech/engines/demo.ts'
-import { createExecEngine } from '#speech/engines/exec/engine.ts'
+import { builtInEngine } from '#speech/engines/demo.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { type Gateway, startGateway } from '#test/support/gateway.ts'
 import { pocketsphinxCommand, pocketsphinxExists } from '#test/support/pocketsphinx/engine.ts'
@@ -28,8 +28,8 @@ const isMissing = !(pocketsphinxExists && speechToolsExist)
 
 beforeAll(async () => {
   gateway = await startGateway()
-  const { log } = engineDeps()
-  const recogniser = createExecEngine(
+  const deps = { ...engineDeps(), environment: programEnvironment() }
+  const recogniser = createEngine(
     engineConfig({
       kind: 'exec',
       name: 'pocketsphinx',
@@ -37,9 +37,9 @@ beforeAll(async () => {
       command: pocketsphinxCommand(),
       openMs: 30_000,
     }),
-    { log, environment: programEnvironment() },
+    deps,
   )
-  const engines = [recogniser, createDemoEngine(builtInEngine)]
+  const engines = [recogniser, createEngine(builtInEngine, deps)]
   server = await startTranscriptionServer(gateway, { engines })
   openai = await server.openai()
 })

@@ -1,6 +1,6 @@
 import { programEnvironment } from '#config/load.ts'
 import type { EngineConfig } from '#config/schema.ts'
-import { createExecEngine } from '#speech/engines/exec/engine.ts'
+import { createEngine } from '#speech/engines/registry.ts'
 import { engineConfig, engineDeps } from '#test/support/engine-session.ts'
 import { type StubScript, stubCommand } from './script.ts'
 
@@ -14,7 +14,7 @@ export function stubEngine(script: Partial<StubScript> = {}, given: Partial<Engi
     command: stubCommand(script),
     ...given,
   })
-  const engine = createExecEngine(config, { log, environment: programEnvironment() })
+  const engine = createEngine(config, { log, environment: programEnvironment() })
   engines.push(engine)
   return { engine, lines }
 }

@@ -1,17 +1,14 @@
-import type { EngineConfig } from '#config/schema.ts'
-import { type Engine, EngineError, type EngineOpenOptions } from '#speech/engine.ts'
+import { EngineError } from '#speech/engine.ts'
 import {
   backoffMs,
-  type EngineDeps,
+  describeEngine,
   type EngineKind,
   openAborted,
-  servedLanguages,
 } from '#speech/engines/engine-kind.ts'
 import type { Log } from '#telemetry/log.ts'
 import { Program } from './program.ts'
 import { ExecSession } from './session.ts'
 
-const defaultSampleRateHz = 16_000
 /** Programs that may still be exiting while their replacements start. */
 const exitingProgramsMax = 8
 /** After consecutive failures of warm programs. */
@@ -21,41 +18,36 @@ const restartBackoff = { firstMs: 500, maxMs: 60_000 }
  * A program that reads samples and prints JSON lines (`protocol.ts`). One process serves one
  * session, which isolates clients from one another.
  */
-export function createExecEngine(config: EngineConfig, { log, environment }: EngineDeps): Engine {
-  const { name, command, framed, openMs, sessionsMax, sessionMsMax, warm } = config
-  const sampleRateHz = config.sampleRateHz ?? defaultSampleRateHz
-  const programs = new WarmPrograms({
-    engineName: name,
-    count: warm,
-    programsMax: sessionsMax + warm + exitingProgramsMax,
-    start: () => new Program({ engineName: name, command, environment, openMs, log }),
-    log,
-  })
-
-  async function open(options: EngineOpenOptions) {
-    if (options.signal.aborted) throw openAborted()
-    const program = programs.take()
-    try {
-      await readyUnlessAborted(program, options.signal)
-      return new ExecSession({ ...options, program, framed, sampleRateHz })
-    } catch (error) {
-      void program.stop()
-      throw error
+export const exec: EngineKind = {
+  location: 'command',
+  create(config, { log, environment }) {
+    const { name: engineName, command, framed, openMs, sessionsMax, warm: count } = config
+    const engine = describeEngine(config)
+    const programs = new WarmPrograms({
+      engineName,
+      count,
+      programsMax: sessionsMax + count + exitingProgramsMax,
+      start: () => new Program({ engineName, command, environment, openMs, log }),
+      log,
+    })
+    return {
+      ...engine,
+      features: { partials: true, words: true, confidence: true, finalize: framed },
+      async open(options) {
+        if (options.signal.aborted) throw openAborted()
+        const program = programs.take()
+        try {
+          await readyUnlessAborted(program, options.signal)
+          return new ExecSession(program, options, config.framed, engine.sampleRateHz)
+        } catch (error) {
+          void program.stop()
+          throw error
+        }
+      },
+      close: () => programs.close(),
     }
-  }
-
-  return {
-    name,
-    languages: servedLanguages(config),
-    sampleRateHz,
-    features: { partials: true, words: true, confidence: true, finalize: framed },
-    limits: { sessionsMax, sessionMsMax },
-    open,
-    close: () => programs.close(),
-  }
+  },
 }
-
-export const exec: EngineKind = { location: 'command', create: createExecEngine }
 
 async function readyUnlessAborted(program: Program, signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<never>()

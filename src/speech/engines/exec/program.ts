@@ -133,7 +133,8 @@ export class Program {
     if (this.#phase === 'over') return
     try {
       if (!isComplete) throw new EngineError('broken', 'the program printed too long a line')
-      this.#onMessage(readMessage(line))
+      const message = readMessage(line)
+      if (message !== null) this.#onMessage(message)
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
       this.#fail(error)
@@ -141,7 +142,6 @@ export class Program {
   }
 
   #onMessage(message: ExecMessage): void {
-    if (message.type === 'error') throw new EngineError(message.kind, message.message)
     if (this.#phase === 'serving') this.#listener?.received(message)
     if (message.type !== 'ready' || this.#phase !== 'starting') return
     this.#phase = 'idle'

@@ -1,6 +1,23 @@
-import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import { EngineError, type EngineErrorKind, type Span, type Word } from '#speech/engine.ts'
-import { meanConfidence } from '#speech/engines/words.ts'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { isRecord, parseJson } from '#lib/json.ts'
+import { compileChecker } from '#lib/schema.ts'
+import { EngineError, type EngineErrorKind } from '#speech/engine.ts'
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]))
+const bare = <Name extends string>(type: Name) => Type.Object({ type: Type.Literal(type) })
+const seconds = Type.Number({ minimum: 0 })
+const textFields = {
+  text: Type.String(),
+  start: optional(seconds),
+  end: optional(seconds),
+  audio_s: optional(seconds),
+}
+const word = Type.Object({
+  word: Type.String(),
+  start: seconds,
+  end: seconds,
+  confidence: Type.Optional(Type.Unknown()),
+})
 
 /**
  * The output of a program of kind `exec`: one JSON object per line, times in seconds of the audio
@@ -19,109 +36,41 @@ import { meanConfidence } from '#speech/engines/words.ts'
  * final may omit `words` and `confidence`, may have `start` and `end` (as a partial may), and has
  * `speech_final: false` if the speaker did not pause. Lines of other types are ignored.
  */
-export type ExecMessage =
-  | { readonly type: 'ready' | 'finalized' | 'done' | 'other' }
-  | ({ readonly type: 'partial'; readonly audioMs: number | null } & Span)
-  | ({
-      readonly type: 'final'
-      readonly audioMs: number | null
-      readonly words: readonly Word[]
-      readonly confidence: number | null
-      readonly speechFinal: boolean
-    } & Span)
-  | { readonly type: 'progress'; readonly audioMs: number }
-  | { readonly type: 'error'; readonly kind: EngineErrorKind; readonly message: string }
+const message = Type.Union([
+  bare('ready'),
+  Type.Object({ type: Type.Literal('partial'), ...textFields }),
+  Type.Object({
+    type: Type.Literal('final'),
+    ...textFields,
+    words: optional(Type.Array(word)),
+    confidence: Type.Optional(Type.Unknown()),
+    speech_final: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({ type: Type.Literal('progress'), audio_s: seconds }),
+  bare('finalized'),
+  bare('done'),
+])
 
+export type ExecMessage = Static<typeof message>
+
+const messageTypes: unknown[] = message.anyOf.map(({ properties }) => properties.type.const)
+const checker = compileChecker(message)
 const quotedCharsMax = 200
 
-/** Throws an `EngineError` of kind `broken` for a line that is not a message. */
-export function readMessage(line: string): ExecMessage {
+/** Null for a message of another type. Throws an `EngineError` for an error or an invalid line. */
+export function readMessage(line: string): ExecMessage | null {
   const value = parseJson(line)
-  if (!isRecord(value)) throw malformed(line)
-  switch (value['type']) {
-    case 'ready':
-    case 'finalized':
-    case 'done':
-      return { type: value['type'] }
-    case 'partial':
-      return { type: 'partial', audioMs: readMs(value, 'audio_s', line), ...readSpan(value, line) }
-    case 'final':
-      return readFinal(value, line)
-    case 'progress':
-      return { type: 'progress', audioMs: requireMs(value, 'audio_s', line) }
-    case 'error':
-      return { type: 'error', kind: readErrorKind(value['code']), message: quoted(line) }
-    default:
-      return { type: 'other' }
+  if (checker.check(value)) return value
+  const quoted = line.length > quotedCharsMax ? `${line.slice(0, quotedCharsMax)}...` : line
+  if (!isRecord(value) || messageTypes.includes(value['type'])) {
+    throw new EngineError('broken', `the program printed an invalid message: ${quoted}`)
   }
+  if (value['type'] === 'error') throw new EngineError(kindOf(value['code']), quoted)
+  return null
 }
 
-function readFinal(value: JsonObject, line: string): ExecMessage {
-  const words = readWords(value['words'], line)
-  const { text, startMs, endMs } = readSpan(value, line)
-  return {
-    type: 'final',
-    audioMs: readMs(value, 'audio_s', line),
-    text,
-    startMs: startMs ?? words.at(0)?.startMs ?? null,
-    endMs: endMs ?? words.at(-1)?.endMs ?? null,
-    words,
-    confidence: clampConfidence(value['confidence']) ?? meanConfidence(words),
-    speechFinal: value['speech_final'] !== false,
-  }
-}
-
-function readSpan(value: JsonObject, line: string): Span {
-  const { text } = value
-  if (typeof text !== 'string') throw malformed(line)
-  return {
-    text: text.trim(),
-    startMs: readMs(value, 'start', line),
-    endMs: readMs(value, 'end', line),
-  }
-}
-
-function readWords(value: unknown, line: string): Word[] {
-  if (value === undefined || value === null) return []
-  if (!Array.isArray(value)) throw malformed(line)
-  return value.map((item: unknown) => {
-    if (!isRecord(item) || typeof item['word'] !== 'string') throw malformed(line)
-    return {
-      word: item['word'],
-      startMs: requireMs(item, 'start', line),
-      endMs: requireMs(item, 'end', line),
-      confidence: clampConfidence(item['confidence']),
-    }
-  })
-}
-
-function requireMs(value: JsonObject, field: string, line: string): number {
-  const ms = readMs(value, field, line)
-  if (ms === null) throw malformed(line)
-  return ms
-}
-
-function readMs(value: JsonObject, field: string, line: string): number | null {
-  const seconds = value[field]
-  if (seconds === undefined || seconds === null) return null
-  if (typeof seconds !== 'number' || !(seconds >= 0)) throw malformed(line)
-  return Math.round(seconds * 1000)
-}
-
-function clampConfidence(value: unknown): number | null {
-  return typeof value === 'number' ? Math.min(1, Math.max(0, value)) : null
-}
-
-function readErrorKind(code: unknown): EngineErrorKind {
+function kindOf(code: unknown): EngineErrorKind {
   return code === 'busy' || code === 'refused' || code === 'limit' ? code : 'broken'
-}
-
-function malformed(line: string): EngineError {
-  return new EngineError('broken', `the program printed an invalid message: ${quoted(line)}`)
-}
-
-function quoted(line: string): string {
-  return line.length > quotedCharsMax ? `${line.slice(0, quotedCharsMax)}...` : line
 }
 
 /**

@@ -5,14 +5,9 @@ import {
   type EngineSession,
 } from '#speech/engine.ts'
 import { bytesOf } from '#speech/engines/server-audio.ts'
+import { meanConfidence } from '#speech/engines/words.ts'
 import type { Program } from './program.ts'
 import { type ExecMessage, encodeFrame } from './protocol.ts'
-
-type ExecSessionOptions = EngineOpenOptions & {
-  readonly program: Program
-  readonly framed: boolean
-  readonly sampleRateHz: number
-}
 
 /** Silence that ends an utterance in a program without finalize frames. */
 const silenceMs = 700
@@ -23,8 +18,10 @@ const silencesMax = 3
 
 /** Translates the messages of one program into events on the session's timeline. */
 export class ExecSession implements EngineSession {
-  readonly #options: ExecSessionOptions
   readonly #program: Program
+  readonly #listener: EngineOpenOptions['listener']
+  readonly #framed: boolean
+  readonly #sampleRateHz: number
   readonly #timeline: ProgramTimeline
   #isOver = false
   #hasEnd = false
@@ -35,10 +32,16 @@ export class ExecSession implements EngineSession {
   #silentUntilMs: number | null = null
   #silences = 0
 
-  constructor(options: ExecSessionOptions) {
-    const { program, sampleRateHz, framed, language, vocabulary, endpointingMs } = options
-    this.#options = options
+  constructor(
+    program: Program,
+    { language, vocabulary, endpointingMs, listener }: EngineOpenOptions,
+    framed: boolean,
+    sampleRateHz: number,
+  ) {
     this.#program = program
+    this.#listener = listener
+    this.#framed = framed
+    this.#sampleRateHz = sampleRateHz
     this.#timeline = new ProgramTimeline(sampleRateHz)
     program.serve({
       received: (message) => this.#onMessage(message),
@@ -62,14 +65,14 @@ export class ExecSession implements EngineSession {
     if (this.#isOver || this.#hasEnd || this.#isFinalizing) return
     this.#isFinalizing = true
     this.#silences = 0
-    if (this.#options.framed) this.#program.write(encodeFrame('finalize'))
+    if (this.#framed) this.#program.write(encodeFrame('finalize'))
     else this.#insertSilence()
   }
 
   end(): void {
     if (this.#isOver || this.#hasEnd) return
     this.#hasEnd = true
-    if (this.#options.framed) this.#program.write(encodeFrame('end'))
+    if (this.#framed) this.#program.write(encodeFrame('end'))
     this.#program.endInput()
   }
 
@@ -81,32 +84,47 @@ export class ExecSession implements EngineSession {
 
   #onMessage(message: ExecMessage): void {
     if (this.#isOver) return
-    if (message.type === 'partial' && message.text !== '') {
-      this.#hasPartial = true
-      this.#emit({ type: 'partial', text: message.text, ...this.#toSession(message) })
-    }
+    if (message.type === 'partial') this.#onPartial(message)
     if (message.type === 'final') this.#onFinal(message)
-    if ('audioMs' in message) this.#onProgress(message.audioMs)
+    if ('audio_s' in message) this.#onProgress(toMs(message.audio_s))
     if (message.type === 'finalized') this.#finalized()
     if (message.type === 'done') this.#onDone()
   }
 
-  #onFinal(message: ExecMessage & { type: 'final' }): void {
-    const { text, confidence, speechFinal } = message
+  #onPartial({ text, start, end }: Extract<ExecMessage, { type: 'partial' }>): void {
+    if (text.trim() === '') return
+    this.#hasPartial = true
+    this.#emit({
+      type: 'partial',
+      text: text.trim(),
+      startMs: this.#toSessionMs(start),
+      endMs: this.#toSessionMs(end),
+    })
+  }
+
+  #onFinal(final: Extract<ExecMessage, { type: 'final' }>): void {
     const hadPartial = this.#hasPartial
     this.#hasPartial = false
+    const text = final.text.trim()
     if (text === '') {
       if (hadPartial) this.#emit({ type: 'utterance-dropped' })
       return
     }
-    const words = message.words.map(({ word, startMs, endMs, confidence }) => ({
+    const words = (final.words ?? []).map(({ word, start, end, confidence }) => ({
       word,
-      startMs: this.#timeline.toSessionMs(startMs),
-      endMs: this.#timeline.toSessionMs(endMs),
-      confidence,
+      startMs: this.#timeline.toSessionMs(start * 1000),
+      endMs: this.#timeline.toSessionMs(end * 1000),
+      confidence: clampConfidence(confidence),
     }))
-    const span = this.#toSession(message)
-    this.#emit({ type: 'final', text, words, confidence, speechFinal, ...span })
+    this.#emit({
+      type: 'final',
+      text,
+      startMs: this.#toSessionMs(final.start) ?? words[0]?.startMs ?? null,
+      endMs: this.#toSessionMs(final.end) ?? words.at(-1)?.endMs ?? null,
+      words,
+      confidence: clampConfidence(final.confidence) ?? meanConfidence(words),
+      speechFinal: final.speech_final !== false,
+    })
   }
 
   #onProgress(programMs: number | null): void {
@@ -157,16 +175,16 @@ export class ExecSession implements EngineSession {
   #end(event: EngineEvent): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#options.listener(event)
+    this.#listener(event)
   }
 
   /** The listener may abort the session in any event. */
   #emit(event: EngineEvent): void {
-    if (!this.#isOver) this.#options.listener(event)
+    if (!this.#isOver) this.#listener(event)
   }
 
   #insertSilence(): void {
-    const samplesOf = (ms: number) => Math.ceil((ms * this.#options.sampleRateHz) / 1000)
+    const samplesOf = (ms: number) => Math.ceil((ms * this.#sampleRateHz) / 1000)
     this.#silences += 1
     this.#silentUntilMs = this.#timeline.programMs() + silenceMs
     const silence = new Int16Array(samplesOf(silenceMs + silenceExtraMs))
@@ -176,13 +194,21 @@ export class ExecSession implements EngineSession {
 
   #writeSamples(samples: Int16Array): void {
     const bytes = bytesOf(samples)
-    this.#program.write(this.#options.framed ? encodeFrame('audio', bytes) : bytes)
+    this.#program.write(this.#framed ? encodeFrame('audio', bytes) : bytes)
   }
 
-  #toSession({ startMs, endMs }: { startMs: number | null; endMs: number | null }) {
-    const toMs = (ms: number | null) => (ms === null ? null : this.#timeline.toSessionMs(ms))
-    return { startMs: toMs(startMs), endMs: toMs(endMs) }
+  #toSessionMs(seconds: number | null | undefined): number | null {
+    const programMs = toMs(seconds)
+    return programMs === null ? null : this.#timeline.toSessionMs(programMs)
   }
+}
+
+function toMs(seconds: number | null | undefined): number | null {
+  return seconds == null ? null : Math.round(seconds * 1000)
+}
+
+function clampConfidence(value: unknown): number | null {
+  return typeof value === 'number' ? Math.min(1, Math.max(0, value)) : null
 }
 
 /** Silences that a time may be before; older ones are before every time in use. */

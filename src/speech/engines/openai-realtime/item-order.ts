@@ -1,4 +1,6 @@
-import type { EngineEvent, Word } from '#speech/engine.ts'
+import type { Word } from '#speech/engine.ts'
+import type { ServerSession } from '#speech/engines/server-session.ts'
+import { finalEvent } from '#speech/engines/words.ts'
 import { appendDelta } from './realtime-audio.ts'
 
 /** What is known about audio that we committed. */
@@ -26,14 +28,6 @@ type Item = {
   result: ItemResult | null
 }
 
-type ItemEvent = Extract<EngineEvent, { type: 'partial' | 'final' | 'utterance-dropped' }>
-
-type ItemOrderOptions = {
-  readonly emit: (event: ItemEvent) => void
-  /** Too many items wait for one that never completes. */
-  readonly onOverflow: () => void
-}
-
 /** Items that may wait for an earlier one. */
 const itemsMax = 64
 
@@ -42,15 +36,15 @@ const itemsMax = 64
  * completes first; events are emitted one utterance after the other.
  */
 export class ItemOrder {
-  readonly #options: ItemOrderOptions
+  readonly #session: ServerSession
   /** Committed items first, in commit order; then the others in order of appearance. */
   #items: Item[] = []
   /** Ids of emitted items, so that late frames do not recreate them. */
   #emittedIds: string[] = []
   #shownText = ''
 
-  constructor(options: ItemOrderOptions) {
-    this.#options = options
+  constructor(session: ServerSession) {
+    this.#session = session
   }
 
   started(id: string, startMs: number | null): void {
@@ -131,7 +125,7 @@ export class ItemOrder {
       result: null,
     }
     this.#items.push(item)
-    if (this.#items.length > itemsMax) this.#options.onOverflow()
+    if (this.#items.length > itemsMax) this.#session.fail('broken', 'an item was never completed')
     return item
   }
 
@@ -141,27 +135,15 @@ export class ItemOrder {
       this.#items.shift()
       this.#emittedIds = [...this.#emittedIds, first.id].slice(-itemsMax)
       this.#shownText = ''
-      this.#options.emit(eventOf(first, first.result))
+      const { startMs, endMs, isInPause: speechFinal, result } = first
+      this.#session.emit(finalEvent({ ...result, startMs, endMs, speechFinal }))
     }
     if (first === undefined) return
     const text = first.text.trim()
     if (text === '' || text === this.#shownText) return
     this.#shownText = text
-    this.#options.emit({ type: 'partial', text, startMs: first.startMs, endMs: null })
+    this.#session.emit({ type: 'partial', text, startMs: first.startMs, endMs: null })
   }
-}
-
-function eventOf(
-  { startMs, endMs, isInPause: speechFinal }: Item,
-  { text, words, confidence }: ItemResult,
-): ItemEvent {
-  if (text === '') return { type: 'utterance-dropped' }
-  const from = words[0]?.startMs ?? startMs
-  const to = words.at(-1)?.endMs ?? endMs
-  // Times of different origin may contradict each other.
-  const isOrdered = from === null || to === null || from <= to
-  const times = { startMs: from, endMs: isOrdered ? to : from }
-  return { type: 'final', text, ...times, words, confidence, speechFinal }
 }
 
 function hasAllAudio({ isStopped, isCommitted }: Item): boolean {

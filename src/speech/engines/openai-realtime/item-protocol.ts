@@ -1,17 +1,14 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { ServerProtocol, ServerSession } from '#speech/engines/server-session.ts'
-import { readWords } from '#speech/engines/words.ts'
-import type { RealtimeSettings } from './engine.ts'
+import { readText, readWords } from '#speech/engines/words.ts'
 import { type ItemCommit, ItemOrder } from './item-order.ts'
 import {
   appendFrame,
   commitMsMin,
   kindOfFatal,
   PauseFinder,
-  RealtimeAudio,
   type RealtimeError,
   readError,
-  readTranscript,
 } from './realtime-audio.ts'
 
 /** Unanswered commits. */
@@ -29,8 +26,6 @@ const promptCharsMax = 1_000
  */
 export class ItemProtocol implements ServerProtocol {
   readonly #session: ServerSession
-  readonly #settings: RealtimeSettings
-  readonly #audio: RealtimeAudio
   readonly #pauses: PauseFinder
   readonly #order: ItemOrder
   #isReady = false
@@ -44,19 +39,14 @@ export class ItemProtocol implements ServerProtocol {
   #finalizing: Set<string> | null = null
   #isEnding = false
 
-  constructor(session: ServerSession, settings: RealtimeSettings) {
+  constructor(session: ServerSession) {
     this.#session = session
-    this.#settings = settings
-    this.#pauses = new PauseFinder(settings.sampleRateHz, settings.options.endpointingMs)
-    this.#order = new ItemOrder({
-      emit: (event) => session.emit(event),
-      onOverflow: () => session.fail('broken', 'an item was never completed'),
-    })
-    this.#audio = new RealtimeAudio(session, settings, (samples) => this.#append(samples))
+    this.#pauses = new PauseFinder(session.sampleRateHz, session.options.endpointingMs)
+    this.#order = new ItemOrder(session)
   }
 
   opened(): void {
-    this.#session.sendJson(sessionUpdate(this.#settings, this.#serverDetectsPauses))
+    this.#session.sendJson(sessionUpdate(this.#session, this.#serverDetectsPauses))
   }
 
   received(frame: JsonObject): void {
@@ -76,7 +66,7 @@ export class ItemProtocol implements ServerProtocol {
       case 'input_audio_buffer.speech_stopped': {
         const atMs = readMs(frame['audio_end_ms'])
         this.#order.stopped(id, atMs)
-        if (atMs !== null) this.#audio.progress.confirmed(atMs)
+        if (atMs !== null) this.#session.processed(atMs)
         break
       }
       case 'input_audio_buffer.committed':
@@ -97,8 +87,10 @@ export class ItemProtocol implements ServerProtocol {
     }
   }
 
-  write(samples: Int16Array): void {
-    this.#audio.write(samples)
+  send(samples: Int16Array): void {
+    this.#session.sendAudio(samples, appendFrame(samples))
+    const reason = this.#pauses.push(samples)
+    if (reason !== null && !this.#serverDetectsPauses) this.#commit(reason === 'pause')
   }
 
   finalize(): void {
@@ -114,21 +106,12 @@ export class ItemProtocol implements ServerProtocol {
   }
 
   stop(): void {
-    this.#audio.stop()
     this.#stopCommitTimer()
-  }
-
-  #append(samples: Int16Array): void {
-    this.#session.send(appendFrame(samples))
-    this.#audio.sent(samples)
-    const reason = this.#pauses.push(samples)
-    if (reason !== null && !this.#serverDetectsPauses) this.#commit(reason === 'pause')
   }
 
   /** Commits the remaining audio if it contains speech. */
   #commitRest(isInPause: boolean): void {
-    this.#audio.flush()
-    if (this.#audio.sentMs - this.#uncommittedFromMs < commitMsMin) return
+    if (this.#session.sentMs - this.#uncommittedFromMs < commitMsMin) return
     const speech = this.#pauses.speech()
     const hasSpeech = speech !== null && speech.endMs > this.#uncommittedFromMs
     // Models hallucinate text for silence.
@@ -143,7 +126,7 @@ export class ItemProtocol implements ServerProtocol {
 
   #commit(isInPause: boolean): void {
     const { startMs = null, endMs = null } = this.#pauses.cut() ?? {}
-    const { sentMs: atMs } = this.#audio
+    const { sentMs: atMs } = this.#session
     this.#commits.push({ startMs, endMs, isInPause, atMs })
     this.#uncommittedFromMs = atMs
     this.#session.sendJson({ type: 'input_audio_buffer.commit' })
@@ -153,18 +136,17 @@ export class ItemProtocol implements ServerProtocol {
 
   #onCommitted(id: string, previousId: unknown): void {
     if (id === '') this.#session.fail('broken', 'an item has no id')
-    const { sentMs, progress } = this.#audio
+    const { sentMs, options } = this.#session
     const isByServer = this.#order.hasStopped(id)
     const commit = isByServer ? undefined : this.#commits.shift()
     if (isByServer) {
-      const pauseMs = this.#settings.options.endpointingMs
-      const untilMs = Math.min((this.#order.endOf(id) ?? sentMs) + pauseMs, sentMs)
+      const untilMs = Math.min((this.#order.endOf(id) ?? sentMs) + options.endpointingMs, sentMs)
       this.#uncommittedFromMs = Math.max(this.#uncommittedFromMs, untilMs)
     }
     // A commit that coincides with a detected pause may close another item than intended.
     if (commit !== undefined || this.#commits.length > 0) this.#finalizing?.add(id)
     this.#order.committed(id, typeof previousId === 'string' ? previousId : null, commit ?? null)
-    if (commit !== undefined) progress.confirmed(commit.atMs)
+    if (commit !== undefined) this.#session.processed(commit.atMs)
     this.#respond()
   }
 
@@ -172,7 +154,7 @@ export class ItemProtocol implements ServerProtocol {
     if (id === '') this.#session.fail('broken', 'an item has no id')
     this.#failures = 0
     this.#order.completed(id, {
-      text: readTranscript(frame),
+      text: readText(frame['transcript']),
       words: readWords(frame['words'], 'confidence'),
       confidence: readLogprobs(frame['logprobs']),
     })
@@ -214,7 +196,7 @@ export class ItemProtocol implements ServerProtocol {
       this.#session.emit({ type: 'finalized' })
     }
     if (!this.#isEnding || outstanding.size > 0 || this.#finalizing !== null) return
-    this.#audio.progress.confirmed(this.#audio.sentMs)
+    this.#session.processed(this.#session.sentMs)
     this.#session.ended()
   }
 
@@ -224,8 +206,8 @@ export class ItemProtocol implements ServerProtocol {
   }
 }
 
-function sessionUpdate(settings: RealtimeSettings, serverDetectsPauses: boolean): JsonObject {
-  const { config, sampleRateHz, options } = settings
+function sessionUpdate(session: ServerSession, serverDetectsPauses: boolean): JsonObject {
+  const { config, sampleRateHz, options } = session
   const { language, vocabulary, endpointingMs } = options
   const prompt = vocabulary.join(', ').slice(0, promptCharsMax)
   const transcription = {

@@ -1,16 +1,15 @@
 import type { JsonObject } from '#lib/json.ts'
 import type { Language } from '#speech/engine.ts'
-import { bytesOf } from '#speech/engines/server-audio.ts'
 import type { ServerProtocol, ServerSession } from '#speech/engines/server-session.ts'
-import { meanConfidence, readSeconds, readWords, shiftWords } from '#speech/engines/words.ts'
-import type { RealtimeSettings } from './engine.ts'
 import {
-  appendDelta,
-  PauseFinder,
-  RealtimeAudio,
-  readError,
-  readTranscript,
-} from './realtime-audio.ts'
+  finalEvent,
+  meanConfidence,
+  readSeconds,
+  readText,
+  readWords,
+  shiftWords,
+} from '#speech/engines/words.ts'
+import { appendDelta, PauseFinder, readError } from './realtime-audio.ts'
 
 /** The models of this server expect locales. */
 const locales: Readonly<Record<Language, string>> = {
@@ -32,8 +31,6 @@ const pauseGraceMs = 1_000
  */
 export class NemoProtocol implements ServerProtocol {
   readonly #session: ServerSession
-  readonly #settings: RealtimeSettings
-  readonly #audio: RealtimeAudio
   readonly #pauses: PauseFinder
   /** Where the server's stream started, and where the next one will. */
   #streamFromMs = 0
@@ -46,16 +43,14 @@ export class NemoProtocol implements ServerProtocol {
   #finalizeMs: number | null = null
   #isEnding = false
 
-  constructor(session: ServerSession, settings: RealtimeSettings) {
-    const { sampleRateHz, options } = settings
+  constructor(session: ServerSession) {
     this.#session = session
-    this.#settings = settings
-    this.#pauses = new PauseFinder(sampleRateHz, options.endpointingMs + pauseGraceMs)
-    this.#audio = new RealtimeAudio(session, settings, (samples) => this.#append(samples))
+    const pauseMs = session.options.endpointingMs + pauseGraceMs
+    this.#pauses = new PauseFinder(session.sampleRateHz, pauseMs)
   }
 
   opened(): void {
-    this.#session.sendJson(sessionUpdate(this.#settings))
+    this.#session.sendJson(sessionUpdate(this.#session))
   }
 
   received(frame: JsonObject): void {
@@ -80,52 +75,42 @@ export class NemoProtocol implements ServerProtocol {
         break
       }
     }
-    this.#audio.progress.confirmed(confirmedMs)
+    this.#session.processed(confirmedMs)
   }
 
-  write(samples: Int16Array): void {
-    this.#audio.write(samples)
-  }
-
-  finalize(): void {
-    this.#audio.flush()
-    this.#finalizeMs = this.#audio.sentMs
-    this.#commit(false)
-    this.#session.defer(() => this.#respond())
-  }
-
-  end(): void {
-    this.#audio.flush()
-    this.#isEnding = true
-    this.#commit(true)
-    this.#session.defer(() => this.#respond())
-  }
-
-  stop(): void {
-    this.#audio.stop()
-  }
-
-  #append(samples: Int16Array): void {
-    this.#session.send(bytesOf(samples))
-    this.#audio.sent(samples)
+  send(samples: Int16Array): void {
+    this.#session.sendAudio(samples)
     const reason = this.#pauses.push(samples)
     if (reason === null) return
     this.#pauses.cut()
     if (this.#text !== '') this.#commit(reason === 'pause')
   }
 
+  finalize(): void {
+    this.#finalizeMs = this.#session.sentMs
+    this.#commit(false)
+    this.#session.defer(() => this.#respond())
+  }
+
+  end(): void {
+    this.#isEnding = true
+    this.#commit(true)
+    this.#session.defer(() => this.#respond())
+  }
+
   #commit(isInPause: boolean): void {
-    if (this.#isCommitting || this.#audio.sentMs === this.#committedMs) return
+    const { sentMs } = this.#session
+    if (this.#isCommitting || sentMs === this.#committedMs) return
     this.#isCommitting = true
     this.#isInPause = isInPause
-    this.#committedMs = this.#audio.sentMs
+    this.#committedMs = sentMs
     this.#session.sendJson({ type: 'input_audio_buffer.commit' })
   }
 
   #onCommitted(): void {
     this.#isCommitting = false
     this.#streamFromMs = this.#committedMs
-    this.#audio.progress.confirmed(this.#committedMs)
+    this.#session.processed(this.#committedMs)
     this.#respond()
   }
 
@@ -138,13 +123,15 @@ export class NemoProtocol implements ServerProtocol {
 
   #onCompleted(frame: JsonObject): void {
     this.#text = ''
-    const text = readTranscript(frame)
     const words = shiftWords(readWords(frame['words'], 'confidence'), this.#streamFromMs)
-    const startMs = words[0]?.startMs ?? null
-    const endMs = words.at(-1)?.endMs ?? null
-    const speechFinal = !this.#isCommitting || this.#isInPause
-    const final = { text, startMs, endMs, words, confidence: meanConfidence(words), speechFinal }
-    this.#session.emit(text === '' ? { type: 'utterance-dropped' } : { type: 'final', ...final })
+    this.#session.emit(
+      finalEvent({
+        text: readText(frame['transcript']),
+        words,
+        confidence: meanConfidence(words),
+        speechFinal: !this.#isCommitting || this.#isInPause,
+      }),
+    )
   }
 
   /** Answers outstanding requests, or takes the next step towards it. */
@@ -159,7 +146,7 @@ export class NemoProtocol implements ServerProtocol {
   }
 }
 
-function sessionUpdate({ sampleRateHz, options }: RealtimeSettings): JsonObject {
+function sessionUpdate({ sampleRateHz, options }: ServerSession): JsonObject {
   const { language, endpointingMs, vocabulary } = options
   const contexts = [{ phrases: vocabulary, boost: vocabularyBoost }]
   return {

@@ -1,56 +1,12 @@
 import { isRecord, type JsonObject } from '#lib/json.ts'
 import type { EngineErrorKind } from '#speech/engine.ts'
-import { AudioFramer, bytesOf, EstimatedProgress } from '#speech/engines/server-audio.ts'
-import type { ServerSession } from '#speech/engines/server-session.ts'
+import { bytesOf } from '#speech/engines/server-audio.ts'
 import { VoiceActivity } from '#speech/voice-activity.ts'
-import type { RealtimeSettings } from './engine.ts'
 
-/** What the protocols of this family share: audio framing, pauses, growing texts and errors. */
+/** What the protocols of this family share: pauses, growing texts and errors. */
 
-const appendMs = 100
 /** Servers refuse to commit less audio. */
 export const commitMsMin = 100
-
-/** The outgoing audio of one session: frames, how much was sent, and estimated progress. */
-export class RealtimeAudio {
-  readonly progress: EstimatedProgress
-  readonly #framer: AudioFramer
-  readonly #sampleRateHz: number
-  sentMs = 0
-
-  /** `send` sends one frame and then calls `sent`. */
-  constructor(
-    session: ServerSession,
-    { config, sampleRateHz }: RealtimeSettings,
-    send: (samples: Int16Array) => void,
-  ) {
-    this.#sampleRateHz = sampleRateHz
-    this.progress = new EstimatedProgress(session, config.paceMax)
-    this.#framer = new AudioFramer(sampleRateHz, appendMs, send)
-  }
-
-  write(samples: Int16Array): void {
-    this.#framer.write(samples)
-  }
-
-  flush(): void {
-    this.#framer.flush()
-  }
-
-  sent(samples: Int16Array): void {
-    this.sentMs += this.msOf(samples)
-    this.progress.sent(this.sentMs)
-  }
-
-  msOf(samples: Int16Array): number {
-    return (samples.length * 1000) / this.#sampleRateHz
-  }
-
-  stop(): void {
-    this.#framer.stop()
-    this.progress.stop()
-  }
-}
 
 /** Base64 needs no escapes, so the frame is concatenated instead of encoded as JSON. */
 export function appendFrame(samples: Int16Array): string {
@@ -117,10 +73,6 @@ const partialCharsMax = 20_000
 
 export function appendDelta(text: string, delta: unknown): string {
   return typeof delta === 'string' ? (text + delta).slice(0, partialCharsMax) : text
-}
-
-export function readTranscript(frame: JsonObject): string {
-  return typeof frame['transcript'] === 'string' ? frame['transcript'].trim() : ''
 }
 
 export type RealtimeError = {

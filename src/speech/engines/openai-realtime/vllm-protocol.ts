@@ -1,15 +1,8 @@
 import type { JsonObject } from '#lib/json.ts'
 import type { EngineErrorKind } from '#speech/engine.ts'
 import type { ServerProtocol, ServerSession } from '#speech/engines/server-session.ts'
-import type { RealtimeSettings } from './engine.ts'
-import {
-  appendDelta,
-  appendFrame,
-  commitMsMin,
-  PauseFinder,
-  RealtimeAudio,
-  readError,
-} from './realtime-audio.ts'
+import { finalEvent } from '#speech/engines/words.ts'
+import { appendDelta, appendFrame, commitMsMin, PauseFinder, readError } from './realtime-audio.ts'
 
 /** The caller stops earlier, because held audio does not count as processed. */
 const heldMsMax = 60_000
@@ -24,8 +17,6 @@ const finalCommit = { type: 'input_audio_buffer.commit', final: true }
  */
 export class VllmProtocol implements ServerProtocol {
   readonly #session: ServerSession
-  readonly #settings: RealtimeSettings
-  readonly #audio: RealtimeAudio
   readonly #pauses: PauseFinder
   /** `closing`: the final commit was sent and `done` is outstanding. */
   #generation: 'none' | 'receiving' | 'closing' = 'none'
@@ -37,14 +28,9 @@ export class VllmProtocol implements ServerProtocol {
   #span: { startMs: number; endMs: number } | null = null
   #speechFinal = true
 
-  constructor(session: ServerSession, settings: RealtimeSettings) {
+  constructor(session: ServerSession) {
     this.#session = session
-    this.#settings = settings
-    this.#pauses = new PauseFinder(settings.sampleRateHz, settings.options.endpointingMs)
-    this.#audio = new RealtimeAudio(session, settings, (samples) => {
-      if (this.#generation === 'closing') this.#hold(samples)
-      else this.#append(samples)
-    })
+    this.#pauses = new PauseFinder(session.sampleRateHz, session.options.endpointingMs)
   }
 
   opened(): void {}
@@ -53,7 +39,7 @@ export class VllmProtocol implements ServerProtocol {
     const session = this.#session
     switch (frame['type']) {
       case 'session.created':
-        session.sendJson({ type: 'session.update', model: this.#settings.config.model ?? null })
+        session.sendJson({ type: 'session.update', model: session.config.model ?? null })
         session.ready()
         break
       case 'transcription.delta':
@@ -71,8 +57,9 @@ export class VllmProtocol implements ServerProtocol {
     }
   }
 
-  write(samples: Int16Array): void {
-    this.#audio.write(samples)
+  send(samples: Int16Array): void {
+    if (this.#generation === 'closing') this.#hold(samples)
+    else this.#append(samples)
   }
 
   finalize(): void {
@@ -84,13 +71,12 @@ export class VllmProtocol implements ServerProtocol {
   }
 
   stop(): void {
-    this.#audio.stop()
     this.#held = []
   }
 
   #hold(samples: Int16Array): void {
     this.#held.push(samples.slice())
-    this.#heldMs += this.#audio.msOf(samples)
+    this.#heldMs += this.#msOf(samples)
     if (this.#heldMs <= heldMsMax) return
     this.#session.fail('broken', 'the server returns no text for an utterance')
   }
@@ -98,19 +84,18 @@ export class VllmProtocol implements ServerProtocol {
   #append(samples: Int16Array): void {
     if (this.#generation === 'none') {
       this.#generation = 'receiving'
-      this.#generationFromMs = this.#audio.sentMs
+      this.#generationFromMs = this.#session.sentMs
       this.#session.sendJson(startCommit)
     }
-    this.#session.send(appendFrame(samples))
-    this.#audio.sent(samples)
+    this.#session.sendAudio(samples, appendFrame(samples))
     const reason = this.#pauses.push(samples)
     if (reason !== null) this.#closeGeneration(reason === 'pause')
   }
 
   #closeGeneration(speechFinal: boolean): void {
-    const missingMs = commitMsMin - (this.#audio.sentMs - this.#generationFromMs)
+    const missingMs = commitMsMin - (this.#session.sentMs - this.#generationFromMs)
     if (missingMs > 0) {
-      const padding = Math.ceil((missingMs * this.#settings.sampleRateHz) / 1000)
+      const padding = Math.ceil((missingMs * this.#session.sampleRateHz) / 1000)
       this.#session.send(appendFrame(new Int16Array(padding)))
     }
     this.#generation = 'closing'
@@ -131,9 +116,14 @@ export class VllmProtocol implements ServerProtocol {
 
   #onDone(fullText: unknown): void {
     if (this.#generation === 'closing') {
-      this.#emitFinal((typeof fullText === 'string' ? fullText : this.#text).trim())
+      const text = typeof fullText === 'string' ? fullText.trim() : this.#text.trim()
+      const speechFinal = this.#speechFinal
+      const final = { text, words: [], confidence: null, speechFinal, ...this.#span }
+      this.#span = null
+      this.#text = ''
+      this.#session.emit(finalEvent(final))
       this.#generation = 'none'
-      this.#audio.progress.confirmed(this.#audio.sentMs)
+      this.#session.processed(this.#session.sentMs)
       this.#releaseHeld()
     } else {
       // The server discards audio sent in the meantime; a new session can receive it again.
@@ -141,17 +131,7 @@ export class VllmProtocol implements ServerProtocol {
     }
   }
 
-  #emitFinal(text: string): void {
-    const { startMs = null, endMs = null } = this.#span ?? {}
-    const speechFinal = this.#speechFinal
-    const final = { text, startMs, endMs, words: [], confidence: null, speechFinal }
-    this.#span = null
-    this.#text = ''
-    this.#session.emit(text === '' ? { type: 'utterance-dropped' } : { type: 'final', ...final })
-  }
-
   #request(request: 'finalize' | 'end'): void {
-    this.#audio.flush()
     if (this.#generation === 'none') {
       this.#session.defer(() => this.#respond(request))
     } else {
@@ -165,7 +145,7 @@ export class VllmProtocol implements ServerProtocol {
       const next = this.#held.shift()
       if (next === undefined) return
       if (typeof next !== 'string') {
-        this.#heldMs -= this.#audio.msOf(next)
+        this.#heldMs -= this.#msOf(next)
         this.#append(next)
       } else if (this.#generation === 'receiving') {
         this.#closeGeneration(next === 'end')
@@ -179,6 +159,10 @@ export class VllmProtocol implements ServerProtocol {
   #respond(request: 'finalize' | 'end'): void {
     if (request === 'end') this.#session.ended()
     else this.#session.emit({ type: 'finalized' })
+  }
+
+  #msOf(samples: Int16Array): number {
+    return (samples.length * 1000) / this.#session.sampleRateHz
   }
 }
 
