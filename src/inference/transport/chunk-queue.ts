@@ -38,13 +38,14 @@ export class ChunkQueue extends PullIterator<Chunk> {
 
   push(chunk: Chunk) {
     if (this.#end !== 'open') return
-    if (!this.isPending || this.#chunks.length > 0) this.#enqueue(chunk)
-    else if (isPiece(chunk)) this.emit(chunk)
-    else {
-      const { piece, rest } = cutPiece(chunk)
-      this.#enqueue(rest)
-      this.emit(piece)
+    if (this.isPending && this.#chunks.length === 0 && isPiece(chunk)) {
+      this.emit(chunk)
+      return
     }
+    this.#chunks.push(chunk)
+    this.#queuedBytes += memoryOf(chunk)
+    if (this.#queuedBytes >= this.#bytesMax) this.#source.pause()
+    this.#deliverLater()
   }
 
   /** The source has delivered everything. */
@@ -94,19 +95,14 @@ export class ChunkQueue extends PullIterator<Chunk> {
     }
   }
 
-  #enqueue(chunk: Chunk) {
-    this.#chunks.push(chunk)
-    this.#queuedBytes += memoryOf(chunk)
-    if (this.#queuedBytes >= this.#bytesMax) this.#source.pause()
-  }
-
   #takePiece(): Chunk | undefined {
     const [chunk] = this.#chunks
     if (chunk === undefined) return undefined
     if (!isPiece(chunk)) {
-      const { piece, rest } = cutPiece(chunk)
-      this.#chunks[0] = rest
-      return piece
+      const { bytes, start, end } = chunk
+      const cut = start + pieceBytesMax
+      this.#chunks[0] = { bytes, start: cut, end }
+      return { bytes, start, end: cut }
     }
     this.#chunks.shift()
     this.#queuedBytes -= memoryOf(chunk)
@@ -122,11 +118,6 @@ export class ChunkQueue extends PullIterator<Chunk> {
 
 function isPiece({ start, end }: Chunk): boolean {
   return end - start <= pieceBytesMax
-}
-
-function cutPiece({ bytes, start, end }: Chunk): { piece: Chunk; rest: Chunk } {
-  const cut = start + pieceBytesMax
-  return { piece: { bytes, start, end: cut }, rest: { bytes, start: cut, end } }
 }
 
 /** A chunk keeps the whole read buffer in memory. */

@@ -91,15 +91,13 @@ export class Connection {
 
   /** Closes cleanly, without notifying the owner. */
   close() {
-    const socket = this.#detach()
     // With TLS, `end` would keep the descriptor until the upstream responds.
-    socket?.close()
+    this.#detach()?.close()
   }
 
   /** Resets the connection within this tick, without notifying the owner. */
   destroy() {
-    const socket = this.#detach()
-    socket?.terminate()
+    this.#detach()?.terminate()
   }
 
   #detach(): Bun.Socket<Connection> | null {

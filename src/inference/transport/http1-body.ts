@@ -23,11 +23,11 @@ export function createBodyReader(
   head: ResponseHead,
   limits: { headerBytesMax: number },
 ): BodyReader {
-  if (head.status === 204 || head.status === 304) return new SizedBody(0)
+  if (head.status === 204 || head.status === 304) return new PlainBody(0)
   const encoding = head.headers.get('transfer-encoding')
   const length = head.headers.get('content-length')
   if (encoding === undefined) {
-    return length === undefined ? new UnsizedBody() : new SizedBody(parseLength(length))
+    return length === undefined ? new PlainBody(null) : new PlainBody(parseLength(length))
   }
   if (length !== undefined) throw invalidResponse('a chunked body has a length')
   if (head.minorVersion === 0) throw invalidResponse('an HTTP/1.0 body is chunked')
@@ -45,16 +45,18 @@ function parseLength(text: string): number {
   return Number(first)
 }
 
-class SizedBody implements BodyReader {
+/** A body without framing: it ends after `length` bytes, or with the connection. */
+class PlainBody implements BodyReader {
   readonly failure = null
-  readonly endsWithConnection = false
+  readonly endsWithConnection: boolean
   complete: boolean
   surplus = false
   #remaining: number
 
-  constructor(length: number) {
+  constructor(length: number | null) {
+    this.endsWithConnection = length === null
     this.complete = length === 0
-    this.#remaining = length
+    this.#remaining = length ?? Number.POSITIVE_INFINITY
   }
 
   push(bytes: Buffer, from: number): Chunk | null {
@@ -63,17 +65,6 @@ class SizedBody implements BodyReader {
     this.complete = this.#remaining === 0
     this.surplus = to < bytes.length
     return to > from ? { bytes, start: from, end: to } : null
-  }
-}
-
-class UnsizedBody implements BodyReader {
-  readonly failure = null
-  readonly endsWithConnection = true
-  readonly complete = false
-  readonly surplus = false
-
-  push(bytes: Buffer, from: number): Chunk | null {
-    return bytes.length > from ? { bytes, start: from, end: bytes.length } : null
   }
 }
 

@@ -1,32 +1,10 @@
 import type { Chunk } from '#inference/transport.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { type BodyReader, createBodyReader } from './http1-body.ts'
-import { createHeadReader, type HeadReader, type ResponseHead } from './http1-head.ts'
-
-export type ResponseParser = {
-  /**
-   * Parses the bytes of one read. Returns the body bytes among them as one chunk; null if there are
-   * none. The bytes now belong to the parser, which may rearrange them in place.
-   */
-  push(bytes: Buffer): Chunk | null
-  /** Set when the response is invalid (`upstream_invalid_answer`); parsing ends with this read. */
-  readonly failure: AppError | null
-  /** The head of the response, once it is complete and valid. */
-  readonly head: ResponseHead | null
-  /** Whether the body is complete. */
-  readonly complete: boolean
-  /** Whether a clean end of the connection ends the body. */
-  readonly endsWithConnection: boolean
-  /** Whether the connection may carry another request. */
-  readonly reusable: boolean
-}
+import { HeadReader, type ResponseHead } from './http1-head.ts'
 
 /** Parses one HTTP/1.1 response from bytes that may be split anywhere. Pure: no network, no time. */
-export function createResponseParser(limits: { headerBytesMax: number }): ResponseParser {
-  return new Http1ResponseParser(limits)
-}
-
-class Http1ResponseParser implements ResponseParser {
+export class ResponseParser {
   readonly #limits: { headerBytesMax: number }
   readonly #headReader: HeadReader
   #body: BodyReader | null = null
@@ -34,9 +12,13 @@ class Http1ResponseParser implements ResponseParser {
 
   constructor(limits: { headerBytesMax: number }) {
     this.#limits = limits
-    this.#headReader = createHeadReader(limits)
+    this.#headReader = new HeadReader(limits)
   }
 
+  /**
+   * Parses the bytes of one read. Returns the body bytes among them as one chunk; null if there are
+   * none. The bytes now belong to the parser, which may rearrange them in place.
+   */
   push(bytes: Buffer): Chunk | null {
     if (this.#body !== null) return this.#body.push(bytes, 0)
     try {
@@ -51,30 +33,30 @@ class Http1ResponseParser implements ResponseParser {
     }
   }
 
+  /** Set when the response is invalid (`upstream_invalid_answer`); parsing ends with this read. */
   get failure(): AppError | null {
     return this.#body === null ? this.#headFailure : this.#body.failure
   }
 
+  /** The head of the response, once it is complete and valid. */
   get head(): ResponseHead | null {
     return this.#body === null ? null : this.#headReader.head
   }
 
+  /** Whether the body is complete. */
   get complete(): boolean {
     return this.#body?.complete ?? false
   }
 
+  /** Whether a clean end of the connection ends the body. */
   get endsWithConnection(): boolean {
     return this.#body?.endsWithConnection ?? false
   }
 
+  /** Whether the connection may carry another request. */
   get reusable(): boolean {
-    return (
-      this.complete && this.#body?.surplus === false && this.head !== null && keepsAlive(this.head)
-    )
+    if (!this.complete || this.#body?.surplus !== false || this.head === null) return false
+    const options = (this.head.headers.get('connection') ?? '').toLowerCase().split(',')
+    return this.head.minorVersion === 1 && !options.some((option) => option.trim() === 'close')
   }
-}
-
-function keepsAlive(head: ResponseHead): boolean {
-  const options = (head.headers.get('connection') ?? '').toLowerCase().split(',')
-  return head.minorVersion === 1 && !options.some((option) => option.trim() === 'close')
 }

@@ -2,7 +2,7 @@ import type { UpstreamHttpResponse } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 import { ChunkQueue, type ChunkSource } from './chunk-queue.ts'
 import type { Connection, ConnectionOwner } from './connection.ts'
-import { createResponseParser, type ResponseParser } from './http1-response.ts'
+import { ResponseParser } from './http1-response.ts'
 import { unreachable } from './open-connection.ts'
 
 export type RoundTripOptions = {
@@ -46,7 +46,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     this.#resolvers = Promise.withResolvers()
     this.response = this.#resolvers.promise
     this.#options = options
-    this.#parser = createResponseParser(options)
+    this.#parser = new ResponseParser(options)
     this.#chunks = new ChunkQueue(this, { bytesMax: options.bufferBytesMax })
     this.#connection = connection
     connection.setOwner(this)
@@ -65,7 +65,10 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     if (!this.#hasHead) this.#resolveHead()
     if (chunk !== null) this.#chunks.push(chunk)
     if (this.#parser.complete) this.#complete()
-    else if (this.#parser.failure !== null) this.#failAndClose(this.#parser.failure)
+    else if (this.#parser.failure !== null) {
+      this.stop()
+      this.#fail(this.#parser.failure)
+    }
   }
 
   lost(cause: Error | null) {
@@ -93,7 +96,7 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   }
 
   #abort() {
-    this.#end()?.destroy()
+    this.stop()
     this.#resolvers.reject(this.#options.signal.reason)
     this.#chunks.abort(this.#options.signal.reason)
   }
@@ -121,11 +124,6 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
     }
   }
 
-  #failAndClose(failure: AppError) {
-    this.#end()?.destroy()
-    this.#fail(failure)
-  }
-
   #fail(error: AppError) {
     if (this.#hasHead) this.#chunks.fail(error)
     else this.#resolvers.reject(error)
@@ -134,7 +132,6 @@ class RoundTrip implements ConnectionOwner, ChunkSource {
   /** Releases everything that outlives this round trip. */
   #end(): Connection | null {
     const connection = this.#connection
-    if (connection === null) return null
     this.#connection = null
     this.#options.signal.removeEventListener('abort', this.#onAbort)
     return connection
@@ -145,8 +142,6 @@ export function truncated(cause: Error | null): AppError {
   return new AppError(
     'upstream_truncated',
     'The upstream ended its response before it was complete.',
-    {
-      cause: cause ?? new Error('the connection was closed before the body was complete'),
-    },
+    { cause: cause ?? new Error('the connection was closed before the body was complete') },
   )
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createResponseParser } from '#inference/transport/http1-response.ts'
+import { ResponseParser } from '#inference/transport/http1-response.ts'
 import type { Chunk } from '#inference/transport.ts'
 import { AppError } from '#lib/errors.ts'
 
@@ -19,7 +19,7 @@ const textOf = (chunk: Chunk | null) =>
 
 /** Reads an answer given in pieces; each is a copy, as a parser may rearrange what it is given. */
 function read(pieces: readonly string[]): Reading {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   let body = ''
   for (const piece of pieces) {
     const payload = parser.push(Buffer.from(piece, 'latin1'))
@@ -131,7 +131,7 @@ for (const [name, { text, reading }] of Object.entries(wellFormed)) {
 }
 
 test('the pieces of one read form one chunk', () => {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   parser.push(Buffer.from(chunkedHead))
   const payload = parser.push(Buffer.from('2\r\nab\r\n3\r\ncde\r\n1\r\nf\r\n4\r\ngh'))
   expect(textOf(payload)).toBe('abcdefgh')
@@ -139,7 +139,7 @@ test('the pieces of one read form one chunk', () => {
 })
 
 test('a chunk is a range of its read', () => {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   parser.push(Buffer.from(chunkedHead))
   const bytes = Buffer.from('5\r\nhello\r\n')
   expect(parser.push(bytes)?.bytes).toBe(bytes)
@@ -153,20 +153,20 @@ test('a head may have the maximum length, also byte by byte', () => {
 })
 
 test('bytes before an error are delivered, also from the same read', () => {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   const payload = parser.push(Buffer.from(`${chunkedHead}2\r\nab\r\n3\r\ncde\r\nwrong`))
   expect(textOf(payload)).toBe('abcde')
   expect(parser.failure).toMatchObject({ kind: 'upstream_invalid_answer' })
 })
 
 test('a contradictory head is invalid', () => {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   parser.push(Buffer.from(`${chunkedHead.slice(0, -2)}content-length: 3\r\n\r\n`))
   expect(parser.head).toBeNull()
 })
 
 test('an interim response is skipped', () => {
-  const parser = createResponseParser(limits)
+  const parser = new ResponseParser(limits)
   parser.push(Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'))
   expect(parser.head).toBeNull()
 })
