@@ -15,18 +15,6 @@ export type ToolCallPiece = {
   text: string
 }
 
-/**
- * Turns pieces of tool calls into events, one call after the other: the first call streams, later calls
- * are held until it is complete.
- */
-export type ToolCalls = {
-  push(piece: ToolCallPiece, out: GenerationEvent[]): void
-  /** Ends every call. `cut`: the output was truncated, so an unfinished call is incomplete. */
-  close(out: GenerationEvent[], cut: boolean): void
-  /** Started calls. */
-  count(): number
-}
-
 export type ToolCallsOptions = {
   /** The original name of the call, by the name that the upstream uses. */
   head(upstreamName: string): Omit<ToolCallHead, 'callId'>
@@ -59,154 +47,136 @@ type Call = {
   ended: boolean
 }
 
-type State = {
-  options: ToolCallsOptions
+/**
+ * Turns pieces of tool calls into events, one call after the other: the first call streams, later calls
+ * are held until it is complete.
+ */
+export class ToolCalls {
+  readonly #options: ToolCallsOptions
   /** The latest call under each index, and each call under its upstream id. */
-  byIndex: Map<number, Call>
-  byId: Map<string, Call>
+  readonly #byIndex = new Map<number, Call>()
+  readonly #byId = new Map<string, Call>()
   /** Calls that have not ended, in order; the first one streams. */
-  queue: Call[]
-  usedCallIds: Set<string>
-  callCount: number
-  openedCount: number
-  heldChars: number
-}
+  readonly #queue: Call[] = []
+  readonly #usedCallIds: Set<string>
+  #callCount = 0
+  #heldChars = 0
+  /** Started calls. */
+  count = 0
 
-export function createToolCalls(options: ToolCallsOptions): ToolCalls {
-  const state: State = {
-    options,
-    byIndex: new Map(),
-    byId: new Map(),
-    queue: [],
-    usedCallIds: new Set(options.takenCallIds),
-    callCount: 0,
-    openedCount: 0,
-    heldChars: 0,
+  constructor(options: ToolCallsOptions) {
+    this.#options = options
+    this.#usedCallIds = new Set(options.takenCallIds)
   }
-  return {
-    push: (piece, out) => push(state, piece, out),
-    close: (out, cut) => close(state, out, cut),
-    count: () => state.openedCount,
+
+  push(piece: ToolCallPiece, out: GenerationEvent[]) {
+    const call = this.#find(piece) ?? this.#add(piece)
+    if (call.id === '') call.id = piece.id
+    if (call.name === '') call.name = piece.name
+    if (piece.text !== '') this.#addText(call, piece.text)
+    this.#advance(out)
   }
-}
 
-function push(state: State, piece: ToolCallPiece, out: GenerationEvent[]): void {
-  const call = findCall(state, piece) ?? addCall(state, piece)
-  if (call.id === '') call.id = piece.id
-  if (call.name === '') call.name = piece.name
-  if (piece.text !== '') addText(state, call, piece.text)
-  advance(state, out)
-}
-
-/** The call that a piece continues; null if it starts a new one. */
-function findCall(state: State, piece: ToolCallPiece): Call | null {
-  const known = piece.indexGiven || piece.id === '' ? undefined : state.byId.get(piece.id)
-  const call = known ?? state.byIndex.get(piece.index)
-  if (call === undefined) return null
-  // Some servers use index 0 for every call, so a different id is a different call.
-  if (piece.id !== '' && call.id !== '' && piece.id !== call.id) return null
-  // Without ids, a name starts a call after the previous one is complete. Some servers repeat the
-  // name in every piece, including an empty last one.
-  const sameId = piece.id !== '' && piece.id === call.id
-  const mayStart = piece.name !== '' && !sameId && (call.ended || isComplete(call.json))
-  return mayStart && (piece.text !== '' || piece.name !== call.name) ? null : call
-}
-
-function addCall(state: State, piece: ToolCallPiece): Call {
-  state.callCount++
-  if (state.callCount > callsMax) throw invalid('too many tool calls')
-  const call: Call = {
-    id: piece.id,
-    name: piece.name,
-    held: '',
-    isEmpty: true,
-    json: { depth: 0, inString: false, escaped: false, started: false },
-    open: null,
-    ended: false,
-  }
-  state.byIndex.set(piece.index, call)
-  if (piece.id !== '') state.byId.set(piece.id, call)
-  state.queue.push(call)
-  return call
-}
-
-function addText(state: State, call: Call, text: string): void {
-  if (call.ended) {
-    if (text.trim() === '') return
-    throw invalid('arguments of a tool call that had ended')
-  }
-  call.isEmpty = false
-  call.held += text
-  state.heldChars += text.length
-  readJson(call.json, text)
-}
-
-/** Emits everything that can be emitted now. */
-function advance(state: State, out: GenerationEvent[]): void {
-  for (let call = state.queue[0]; call !== undefined; call = state.queue[0]) {
-    if (call.open === null && call.name !== '') open(state, call, out)
-    if (call.open?.head.form === 'function') emitHeld(state, call, out)
-    if (state.queue.length === 1 || call.open === null || !isComplete(call.json)) break
-    end(state, call, { out, complete: true })
-  }
-  if (state.heldChars > state.options.heldCharsMax) {
-    throw invalid('too many tool-call arguments')
-  }
-}
-
-function open(state: State, call: Call, out: GenerationEvent[]): void {
-  const head = { callId: assignCallId(state, call.id), ...state.options.head(call.name) }
-  call.open = { block: state.options.openBlock(out), head }
-  state.openedCount++
-  out.push({ type: 'tool-call-start', block: call.open.block, call: head })
-}
-
-/** The upstream's id if it is valid and unique, so that the model sees it again; otherwise a new one. */
-function assignCallId(state: State, upstreamId: string): string {
-  const usable = upstreamId.length <= callIdCharsMax && !state.usedCallIds.has(upstreamId)
-  const callId = usable && upstreamId !== '' ? upstreamId : newId('call_')
-  state.usedCallIds.add(callId)
-  return callId
-}
-
-function emitHeld(state: State, call: Call, out: GenerationEvent[]): void {
-  if (call.open === null || call.held === '') return
-  out.push({ type: 'tool-call-delta', block: call.open.block, text: call.held })
-  state.heldChars -= call.held.length
-  call.held = ''
-}
-
-function end(state: State, call: Call, how: { out: GenerationEvent[]; complete: boolean }): void {
-  if (call.open === null) return
-  const { block, head } = call.open
-  if (head.form === 'custom') {
-    const text = how.complete ? unwrapInput(call.held) : ''
-    if (text !== '') how.out.push({ type: 'tool-call-delta', block, text })
-    state.heldChars -= call.held.length
-    call.held = ''
-  } else if (call.isEmpty && how.complete) {
-    // Empty arguments are not valid JSON.
-    how.out.push({ type: 'tool-call-delta', block, text: '{}' })
-  }
-  how.out.push({ type: 'tool-call-end', block, complete: how.complete })
-  call.ended = true
-  state.queue.shift()
-}
-
-function close(state: State, out: GenerationEvent[], cut: boolean): void {
-  for (let call = state.queue[0]; call !== undefined; call = state.queue[0]) {
-    if (call.name === '') {
-      if (!cut && !call.isEmpty) throw invalid('a tool call without a name')
-      call.ended = true
-      state.queue.shift()
-      continue
+  /** Ends every call. `cut`: the output was truncated, so an unfinished call is incomplete. */
+  close(out: GenerationEvent[], cut: boolean) {
+    for (let call = this.#queue[0]; call !== undefined; call = this.#queue[0]) {
+      if (call.name === '') {
+        if (!cut && !call.isEmpty) throw invalid('a tool call without a name')
+        call.ended = true
+        this.#queue.shift()
+        continue
+      }
+      this.#open(call, out)
+      const complete = !cut || isComplete(call.json)
+      this.#end(call, out, complete)
+      // An incomplete block must be the last one, so later unfinished calls are dropped.
+      if (!complete) this.#queue.length = 0
     }
-    if (call.open === null) open(state, call, out)
-    if (call.open?.head.form === 'function') emitHeld(state, call, out)
-    const complete = !cut || isComplete(call.json)
-    end(state, call, { out, complete })
-    // An incomplete block must be the last one, so later unfinished calls are dropped.
-    if (!complete) state.queue.length = 0
+  }
+
+  /** The call that a piece continues; null if it starts a new one. */
+  #find(piece: ToolCallPiece): Call | null {
+    const known = piece.indexGiven || piece.id === '' ? undefined : this.#byId.get(piece.id)
+    const call = known ?? this.#byIndex.get(piece.index)
+    if (call === undefined) return null
+    // Some servers use index 0 for every call, so a different id is a different call.
+    if (piece.id !== '' && call.id !== '' && piece.id !== call.id) return null
+    // Without ids, a name starts a call after the previous one is complete. Some servers repeat the
+    // name in every piece, including an empty last one.
+    const sameId = piece.id !== '' && piece.id === call.id
+    const mayStart = piece.name !== '' && !sameId && (call.ended || isComplete(call.json))
+    return mayStart && (piece.text !== '' || piece.name !== call.name) ? null : call
+  }
+
+  #add({ index, id, name }: ToolCallPiece): Call {
+    this.#callCount++
+    if (this.#callCount > callsMax) throw invalid('too many tool calls')
+    const json = { depth: 0, inString: false, escaped: false, started: false }
+    const call: Call = { id, name, held: '', isEmpty: true, json, open: null, ended: false }
+    this.#byIndex.set(index, call)
+    if (id !== '') this.#byId.set(id, call)
+    this.#queue.push(call)
+    return call
+  }
+
+  #addText(call: Call, text: string) {
+    if (call.ended) {
+      if (text.trim() === '') return
+      throw invalid('arguments of a tool call that had ended')
+    }
+    call.isEmpty = false
+    call.held += text
+    this.#heldChars += text.length
+    readJson(call.json, text)
+  }
+
+  /** Emits everything that can be emitted now. */
+  #advance(out: GenerationEvent[]) {
+    for (let call = this.#queue[0]; call !== undefined; call = this.#queue[0]) {
+      if (call.name !== '') this.#open(call, out)
+      if (this.#queue.length === 1 || call.open === null || !isComplete(call.json)) break
+      this.#end(call, out, true)
+    }
+    if (this.#heldChars > this.#options.heldCharsMax) throw invalid('too many tool-call arguments')
+  }
+
+  /** Starts a call if necessary, and emits held arguments of a function. */
+  #open(call: Call, out: GenerationEvent[]) {
+    if (call.open === null) {
+      const head = { callId: this.#assignCallId(call.id), ...this.#options.head(call.name) }
+      call.open = { block: this.#options.openBlock(out), head }
+      this.count++
+      out.push({ type: 'tool-call-start', block: call.open.block, call: head })
+    }
+    if (call.open.head.form === 'custom' || call.held === '') return
+    out.push({ type: 'tool-call-delta', block: call.open.block, text: this.#takeHeld(call) })
+  }
+
+  /** The upstream's id if it is valid and unique, so that the model sees it again; otherwise a new one. */
+  #assignCallId(upstreamId: string): string {
+    const usable = upstreamId.length <= callIdCharsMax && !this.#usedCallIds.has(upstreamId)
+    const callId = usable && upstreamId !== '' ? upstreamId : newId('call_')
+    this.#usedCallIds.add(callId)
+    return callId
+  }
+
+  #takeHeld(call: Call): string {
+    const { held } = call
+    this.#heldChars -= held.length
+    call.held = ''
+    return held
+  }
+
+  #end(call: Call, out: GenerationEvent[], complete: boolean) {
+    if (call.open === null) return
+    const { block, head } = call.open
+    // Empty arguments are not valid JSON.
+    const missing = call.isEmpty ? '{}' : ''
+    const rest = head.form === 'custom' ? unwrapInput(this.#takeHeld(call)) : missing
+    if (complete && rest !== '') out.push({ type: 'tool-call-delta', block, text: rest })
+    out.push({ type: 'tool-call-end', block, complete })
+    call.ended = true
+    this.#queue.shift()
   }
 }
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import type { GenerationEvent } from '#inference/events.ts'
-import { createToolCalls, type ToolCallPiece } from '#inference/tool-calls.ts'
+import { type ToolCallPiece, ToolCalls } from '#inference/tool-calls.ts'
 
 type Options = { custom?: string[]; takenCallIds?: string[]; heldCharsMax?: number }
 
 function setUp({ custom = [], takenCallIds = [], heldCharsMax = 1_000 }: Options = {}) {
   let block = -1
   const out: GenerationEvent[] = []
-  const calls = createToolCalls({
+  const calls = new ToolCalls({
     head: (name) => ({ name, form: custom.includes(name) ? 'custom' : 'function' }),
     openBlock: () => ++block,
     takenCallIds: new Set(takenCallIds),

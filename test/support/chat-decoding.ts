@@ -5,8 +5,8 @@ import type { GenerationRequest } from '#inference/request.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
 import {
+  ChatDecoder,
   type ChatDecoderOptions,
-  createChatDecoder,
 } from '#inference/upstreams/chat-completions/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
 import { makeRequest } from './generation.ts'
@@ -40,7 +40,7 @@ function decode(
   { request, ...options }: DecodingOptions,
   feed: (push: (message: { event: string; data: string }) => void) => void,
 ): Decoded {
-  const decoder = createChatDecoder({
+  const decoder = new ChatDecoder({
     toolNames: createToolNames(makeRequest(request)),
     thinkTags: false,
     logprobs: false,

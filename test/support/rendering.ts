@@ -3,7 +3,7 @@ import type { GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import { createToolNames } from '#inference/tools.ts'
 import { chunkOf } from '#inference/transport.ts'
-import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
+import { ChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import { createMessagesDecoder } from '#inference/upstreams/messages/decode.ts'
 import { createDecoder } from '#inference/upstreams/responses/decode.ts'
 import { type AppError, toAppError } from '#lib/errors.ts'
@@ -94,7 +94,7 @@ export function decodeReads(protocol: DecodedProtocol, reads: readonly Uint8Arra
 
 function openDecoder(protocol: DecodedProtocol): Decoder {
   if (protocol === 'chat-completions') {
-    return createChatDecoder({
+    return new ChatDecoder({
       toolNames,
       thinkTags: false,
       logprobs: true,

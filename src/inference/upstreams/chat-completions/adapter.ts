@@ -7,7 +7,7 @@ import { callIdsOf } from '#inference/tool-calls.ts'
 import { createToolNames } from '#inference/tools.ts'
 import type { Adapter, AdapterContext } from '#inference/upstream.ts'
 import { countTokens } from './count.ts'
-import { createChatDecoder } from './decode.ts'
+import { ChatDecoder } from './decode.ts'
 import { encodeChatRequest } from './encode.ts'
 
 /** Servers that speak chat completions: vLLM, llama.cpp, Ollama, hosted APIs. */
@@ -24,7 +24,7 @@ function generate(request: GenerationRequest, context: AdapterContext) {
     const { quirks } = context.upstream
     const toolNames = createToolNames(request)
     const body = encodeChatRequest(request, { model: context.model, quirks, toolNames })
-    const decoder = createChatDecoder({
+    const decoder = new ChatDecoder({
       toolNames,
       thinkTags: quirks.thinkTags,
       logprobs: request.sampling.topLogprobs !== null,

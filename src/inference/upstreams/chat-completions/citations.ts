@@ -1,7 +1,6 @@
 import type { Citation } from '#inference/events.ts'
 import { citationsMax, readNumber, readRecords } from '#inference/upstream-fields.ts'
-import { isRecord } from '#lib/json.ts'
-import type { ChatAnnotation, ChatChunk, ChatUrlCitation } from './wire.ts'
+import { isRecord, type JsonObject } from '#lib/json.ts'
 
 type UrlCitation = Extract<Citation, { kind: 'url' }>
 
@@ -16,16 +15,22 @@ export class Citations {
   #annotated: UrlCitation[] = []
 
   /** Called with each chunk, before its text is read. */
-  readChunk({ citations, search_results: searchResults }: ChatChunk) {
+  readChunk({ citations, search_results: searchResults }: JsonObject) {
     if (Array.isArray(citations)) this.#urls = citations
     if (Array.isArray(searchResults)) this.#searchResults = searchResults
   }
 
-  readAnnotations(annotations: readonly unknown[]) {
-    for (const annotation of annotations) {
-      const citation = readAnnotation(annotation)
-      if (citation !== null && this.#annotated.length < citationsMax) this.#annotated.push(citation)
-    }
+  readAnnotation({ url_citation: cited }: JsonObject) {
+    if (!isRecord(cited) || this.#annotated.length >= citationsMax) return
+    const { url, title, start_index: start, end_index: end } = cited
+    if (typeof url !== 'string') return
+    this.#annotated.push({
+      kind: 'url',
+      url,
+      title: typeof title === 'string' ? title : url,
+      startIndex: readNumber(start) ?? 0,
+      endIndex: readNumber(end) ?? 0,
+    })
   }
 
   /** Whether the text of the block has to be kept to find the markers. */
@@ -58,19 +63,4 @@ export class Citations {
 function findTitle(searchResults: readonly unknown[], url: string): string {
   const found = readRecords(searchResults).find((result) => result['url'] === url)
   return typeof found?.['title'] === 'string' ? found['title'] : url
-}
-
-function readAnnotation(annotation: unknown): UrlCitation | null {
-  if (!isRecord(annotation)) return null
-  const { url_citation }: ChatAnnotation = annotation
-  if (!isRecord(url_citation)) return null
-  const { url, title, start_index, end_index }: ChatUrlCitation = url_citation
-  if (typeof url !== 'string') return null
-  return {
-    kind: 'url',
-    url,
-    title: typeof title === 'string' ? title : url,
-    startIndex: readNumber(start_index) ?? 0,
-    endIndex: readNumber(end_index) ?? 0,
-  }
 }

@@ -9,37 +9,25 @@ import type { FinishReason, GenerationEvent } from '#inference/events.ts'
 import type { Decoder } from '#inference/http-generation.ts'
 import { TextFrame } from '#inference/text-frame.ts'
 import { errorFromPayload } from '#inference/upstream-error.ts'
+import { readLogprobs } from '#inference/upstream-fields.ts'
 import { AppError } from '#lib/errors.ts'
-import { isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import {
-  createDeltaState,
-  type DeltaOptions,
-  type DeltaState,
-  endDelta,
-  readDelta,
-  readText,
-  readUnstreamed,
-} from './delta.ts'
-import { readFinishReason, readLogprobs, readPlainText, readUsage, type TextField } from './read.ts'
-import type { ChatChoice, ChatChunk } from './wire.ts'
+import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
+import { Content, type ContentOptions } from './content.ts'
+import { readFinishReason, readPlainText, readUsage, type TextField } from './read.ts'
 
-export type ChatDecoderOptions = DeltaOptions & {
+export type ChatDecoderOptions = ContentOptions & {
   /** Whether log probabilities were requested. */
   logprobs: boolean
 }
 
 /** Decodes a chat-completions response, streamed or whole. */
-export function createChatDecoder(options: ChatDecoderOptions): Decoder {
-  return new ChatDecoder(options)
-}
-
-class ChatDecoder implements Decoder {
+export class ChatDecoder implements Decoder {
+  state: Decoder['state'] = 'open'
   readonly #wantsLogprobs: boolean
-  readonly #delta: DeltaState
+  readonly #content: Content
   /** The frame of the last chunk that contained only text, and the field of the text. */
   readonly #textFrame = new TextFrame()
   #textField: TextField = 'content'
-  #phase: Decoder['state'] = 'open'
   #isStarted = false
   /** Objects arrived that are not chunks. */
   #sawForeign = false
@@ -51,31 +39,27 @@ class ChatDecoder implements Decoder {
 
   constructor(options: ChatDecoderOptions) {
     this.#wantsLogprobs = options.logprobs
-    this.#delta = createDeltaState(options)
-  }
-
-  get state() {
-    return this.#phase
+    this.#content = new Content(options)
   }
 
   push({ event, data }: ServerSentEvent, out: GenerationEvent[]) {
-    if (this.#phase === 'done') return
+    if (this.state === 'done') return
     if (this.#isBroken) throw notAChunk()
-    if (this.#phase === 'open' && event === '' && this.#pushText(data, out)) return
+    if (this.state === 'open' && event === '' && this.#pushText(data, out)) return
     const payload = parseJson(data)
     if (!isRecord(payload)) this.#pushOther({ event, data }, out)
     else if (isUnknownEvent(event, payload)) this.#sawForeign = true
     else if (event !== 'error') {
       this.#pushChunk(payload, out)
-      if (this.#phase === 'open') this.#learnFrame(payload, data)
-    } else if (this.#phase === 'open') {
+      if (this.state === 'open') this.#learnFrame(payload, data)
+    } else if (this.state === 'open') {
       throw errorFromPayload(payload) ?? reportedError({ error: payload })
     }
   }
 
   end(out: GenerationEvent[]) {
-    if (this.#phase === 'finishing') this.#finish(out)
-    if (this.#phase === 'done') return
+    if (this.state === 'finishing') this.#finish(out)
+    if (this.state === 'done') return
     throw this.#sawForeign && !this.#isStarted ? notAChunk() : truncatedResponse('a finish reason')
   }
 
@@ -87,7 +71,7 @@ class ChatDecoder implements Decoder {
   #pushText(data: string, out: GenerationEvent[]): boolean {
     const text = this.#textFrame.read(data)
     if (text === null) return false
-    readText(this.#delta, this.#textField, text, out)
+    this.#content.readText(this.#textField, text, out)
     return true
   }
 
@@ -96,7 +80,7 @@ class ChatDecoder implements Decoder {
     const text = data.trim()
     if (isDoneMarker(text)) {
       this.end(out)
-    } else if (text !== '' && this.#phase === 'open') {
+    } else if (text !== '' && this.state === 'open') {
       if (event === 'error') throw reportedError()
       if (!text.startsWith('{')) throw notAChunk()
       this.#isBroken = true
@@ -104,7 +88,7 @@ class ChatDecoder implements Decoder {
   }
 
   /** Records the frame of a chunk that contains only text. */
-  #learnFrame(chunk: ChatChunk, data: string) {
+  #learnFrame(chunk: JsonObject, data: string) {
     if (this.#wantsLogprobs || !this.#textFrame.learns) return
     const plain = readPlainText(chunk)
     if (plain === null) return
@@ -112,10 +96,10 @@ class ChatDecoder implements Decoder {
     this.#textFrame.learn(data, plain.field, plain.text)
   }
 
-  #pushChunk(chunk: ChatChunk, out: GenerationEvent[]) {
-    const { choices, usage } = chunk
+  #pushChunk(chunk: JsonObject, out: GenerationEvent[]) {
+    const { choices, usage, error } = chunk
     const hasChoices = Array.isArray(choices)
-    if ((chunk.error || !hasChoices) && this.#phase === 'open') {
+    if ((error || !hasChoices) && this.state === 'open') {
       const failure = errorFromPayload(chunk)
       if (failure !== null) throw failure
       if (!hasChoices && !usage) {
@@ -128,30 +112,31 @@ class ChatDecoder implements Decoder {
       out.push({ type: 'generation-start' })
     }
     if (usage) this.#usage = usage
-    if (this.#phase === 'finishing') {
+    if (this.state === 'finishing') {
       // A chunk that contains only usage is the last one.
       if (usage && (!hasChoices || choices.length === 0)) this.#finish(out)
       return
     }
-    this.#delta.citations.readChunk(chunk)
+    this.#content.citations.readChunk(chunk)
     if (!hasChoices) return
     for (const choice of choices) {
-      if (this.#phase === 'open' && isRecord(choice)) this.#readChoice(choice, out)
+      if (this.state === 'open' && isRecord(choice)) this.#readChoice(choice, out)
     }
   }
 
-  #readChoice(choice: ChatChoice, out: GenerationEvent[]) {
+  #readChoice(choice: JsonObject, out: GenerationEvent[]) {
     const { index, delta, message, finish_reason: rawReason, usage } = choice
     // Only one choice was requested.
     if (typeof index === 'number' && index !== 0) return
     if (usage) this.#usage = usage
     const isLast = typeof rawReason === 'string' && rawReason !== ''
-    const logprobs = this.#wantsLogprobs ? readLogprobs(choice.logprobs) : undefined
-    const output = { logprobs, out }
-    if (isRecord(delta)) readDelta(this.#delta, delta, output)
+    const logprobs = this.#wantsLogprobs
+      ? readLogprobs(asRecord(choice['logprobs'])['content'])
+      : undefined
+    if (isRecord(delta)) this.#content.read(delta, out, logprobs)
     if (isRecord(message)) {
-      if (isLast) readUnstreamed(this.#delta, message, output)
-      else if (!isRecord(delta)) readDelta(this.#delta, message, output)
+      if (isLast) this.#content.readWhole(message, out, logprobs)
+      else if (!isRecord(delta)) this.#content.read(message, out, logprobs)
     }
     if (isLast) this.#beginFinish(rawReason, out)
   }
@@ -164,16 +149,16 @@ class ChatDecoder implements Decoder {
         cause: { finishReason: rawReason },
       })
     }
-    endDelta(this.#delta, out, reason !== 'stop')
+    this.#content.end(out, reason !== 'stop')
     // Many servers send "stop" after a tool call; the call counts for more.
-    const called = reason === 'stop' && this.#delta.calls.count() > 0
+    const called = reason === 'stop' && this.#content.hasCalls
     this.#ending = { reason: called ? 'tool-calls' : reason, rawReason }
-    this.#phase = 'finishing'
+    this.state = 'finishing'
   }
 
   #finish(out: GenerationEvent[]) {
     out.push({ type: 'finish', ...this.#ending, usage: readUsage(this.#usage) })
-    this.#phase = 'done'
+    this.state = 'done'
   }
 }
 

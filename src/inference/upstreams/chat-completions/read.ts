@@ -1,7 +1,6 @@
-import type { TokenLogprob, Usage } from '#inference/events.ts'
-import { readCount, readLogprobs as readLogprobList } from '#inference/upstream-fields.ts'
-import { asRecord, isRecord } from '#lib/json.ts'
-import type { ChatChoice, ChatChunk, ChatDelta, ChatUsage } from './wire.ts'
+import type { Usage } from '#inference/events.ts'
+import { readCount } from '#inference/upstream-fields.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
 
 /** The fields of a delta that carry text. */
 export type TextField = (typeof textFields)[number]
@@ -12,11 +11,11 @@ const textFields = ['content', 'reasoning_content', 'reasoning'] as const
  * The text of a chunk without other content, or whose other content would change nothing if it was
  * repeated; null for every other chunk.
  */
-export function readPlainText({ choices }: ChatChunk): { field: TextField; text: string } | null {
+export function readPlainText({ choices }: JsonObject): { field: TextField; text: string } | null {
   if (!Array.isArray(choices) || choices.length !== 1 || !isRecord(choices[0])) return null
-  const { delta, message, finish_reason }: ChatChoice = choices[0]
+  const { delta, message, finish_reason } = choices[0]
   if (isPresent(finish_reason) || isPresent(message) || !isRecord(delta)) return null
-  const { refusal, tool_calls, function_call, annotations }: ChatDelta = delta
+  const { refusal, tool_calls, function_call, annotations } = delta
   if ([refusal, tool_calls, function_call, annotations].some(isPresent)) return null
   const [field, ...others] = textFields.filter((name) => isPresent(delta[name]))
   const text = field === undefined ? undefined : delta[field]
@@ -28,11 +27,6 @@ export function readPlainText({ choices }: ChatChunk): { field: TextField; text:
 /** Neither absent nor empty. */
 function isPresent(value: unknown): boolean {
   return Boolean(value) && !(Array.isArray(value) && value.length === 0)
-}
-
-/** The log probabilities of a chunk's text. */
-export function readLogprobs(logprobs: unknown): TokenLogprob[] {
-  return readLogprobList(asRecord(logprobs)['content'])
 }
 
 type ChatFinishReason = 'stop' | 'length' | 'content-filter'
@@ -66,17 +60,16 @@ export function readFinishReason(rawReason: string): ChatFinishReason | null {
  * unless the total proves that a server counts it separately (xAI: 12 + 2 + 340 = 354).
  */
 export function readUsage(wire: unknown): Usage | null {
-  if (!isRecord(wire)) return null
-  const usage: ChatUsage = wire
-  const inputTokens = readCount(usage.prompt_tokens)
-  const completionTokens = readCount(usage.completion_tokens)
+  const usage = asRecord(wire)
+  const inputTokens = readCount(usage['prompt_tokens'])
+  const completionTokens = readCount(usage['completion_tokens'])
   if (inputTokens === null && completionTokens === null) return null
   const input = inputTokens ?? 0
   const completion = completionTokens ?? 0
-  const inputDetails = asRecord(usage.prompt_tokens_details)
-  const outputDetails = asRecord(usage.completion_tokens_details)
+  const inputDetails = asRecord(usage['prompt_tokens_details'])
+  const outputDetails = asRecord(usage['completion_tokens_details'])
   const reasoningTokens = readCount(outputDetails['reasoning_tokens']) ?? 0
-  const total = readCount(usage.total_tokens)
+  const total = readCount(usage['total_tokens'])
   const isSeparate =
     reasoningTokens > completion ||
     (reasoningTokens > 0 && total === input + completion + reasoningTokens)
@@ -84,7 +77,7 @@ export function readUsage(wire: unknown): Usage | null {
   return {
     inputTokens: input,
     cachedTokens:
-      readCount(inputDetails['cached_tokens']) ?? readCount(usage.prompt_cache_hit_tokens) ?? 0,
+      readCount(inputDetails['cached_tokens']) ?? readCount(usage['prompt_cache_hit_tokens']) ?? 0,
     cacheWriteTokens: readCount(inputDetails['cache_write_tokens']) ?? 0,
     outputTokens,
     reasoningTokens,

@@ -1,5 +1,5 @@
 import type { GenerationEvent, Usage } from '#inference/events.ts'
-import { createToolCalls } from '#inference/tool-calls.ts'
+import { ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import { AppError } from '#lib/errors.ts'
 import type { Ending, Piece, TokenCounts } from './wire.ts'
@@ -29,7 +29,7 @@ export function createLlamaDecoder(options: {
     out.push({ type, block: open.block, complete })
     open = null
   }
-  const calls = createToolCalls({
+  const calls = new ToolCalls({
     head: options.toolNames.head,
     openBlock(out) {
       close(out, true)

@@ -1,5 +1,5 @@
 import type { GenerationEvent, RelayFrame } from '#inference/events.ts'
-import { createToolCalls, type ToolCalls } from '#inference/tool-calls.ts'
+import { ToolCalls } from '#inference/tool-calls.ts'
 import type { ToolNames } from '#inference/tools.ts'
 import { readString } from '#inference/upstream-fields.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
@@ -37,7 +37,7 @@ export type BlockReader = {
 export function createBlockReader(options: BlockReaderOptions): BlockReader {
   const reader: BlockReader = {
     maker: options.sealedBy,
-    calls: createToolCalls({
+    calls: new ToolCalls({
       head: options.toolNames.head,
       openBlock: () => ++reader.block,
       takenCallIds: options.takenCallIds,
@@ -66,7 +66,7 @@ export function readFrame(
 }
 
 export function hasToolCalls({ calls }: BlockReader): boolean {
-  return calls.count() > 0
+  return calls.count > 0
 }
 
 type Start = { shell: JsonObject; sealed: string | undefined; payload: JsonObject }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { ServerSentEvent } from '#inference/event-stream.ts'
 import type { GenerationEvent } from '#inference/events.ts'
 import { createToolNames } from '#inference/tools.ts'
-import { createChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
+import { ChatDecoder } from '#inference/upstreams/chat-completions/decode.ts'
 import type { ErrorKind } from '#lib/errors.ts'
 import { callDelta, chunk, decodeBytes, decodePayloads } from '#test/support/chat-decoding.ts'
 import { makeRequest } from '#test/support/generation.ts'
@@ -22,7 +22,7 @@ function failureOf(payloads: readonly unknown[]): ErrorKind | undefined {
 }
 
 function makeDecoder() {
-  return createChatDecoder({
+  return new ChatDecoder({
     toolNames: createToolNames(makeRequest()),
     thinkTags: false,
     logprobs: false,

@@ -1,0 +1,213 @@
+import type { GenerationEvent, TokenLogprob } from '#inference/events.ts'
+import { ToolCalls } from '#inference/tool-calls.ts'
+import type { ToolNames } from '#inference/tools.ts'
+import { readJsonText, readRecords, readString } from '#inference/upstream-fields.ts'
+import { asRecord, isRecord, type JsonObject } from '#lib/json.ts'
+import { Citations } from './citations.ts'
+import type { TextField } from './read.ts'
+import { createThinkTagSplitter, type ThinkTagReader, type ThinkTagSplitter } from './think-tags.ts'
+
+export type ContentOptions = {
+  toolNames: ToolNames
+  /** Whether reasoning is sent inside the content as `<think>…</think>`. */
+  thinkTags: boolean
+  /** Call ids in the history of the request. */
+  takenCallIds: ReadonlySet<string>
+  toolArgumentCharsMax: number
+}
+
+type BlockKind = 'answer' | 'refusal' | 'reasoning'
+
+type Logprobs = readonly TokenLogprob[] | undefined
+
+/** The most whitespace that is held because it may separate two blocks, in characters. */
+const heldCharsMax = 1_024
+
+/** Turns the content of a response into events, and numbers its blocks, of which at most one is open. */
+export class Content {
+  readonly citations = new Citations()
+  readonly #calls: ToolCalls
+  readonly #splitter: ThinkTagSplitter | null
+  #open: BlockKind | null = null
+  #block = -1
+  /** Of the open text block. */
+  #textChars = 0
+  #citingText: string | null = null
+  /** Whitespace before the first other character of a block, which opens the block. */
+  readonly #held = { answer: '', refusal: '', reasoning: '' }
+  #heldLogprobs: TokenLogprob[] = []
+  #sawText = false
+  #sawReasoning = false
+
+  constructor({ toolNames, thinkTags, takenCallIds, toolArgumentCharsMax }: ContentOptions) {
+    this.#calls = new ToolCalls({
+      head: toolNames.head,
+      openBlock: (out) => this.#claimBlock(out),
+      takenCallIds,
+      heldCharsMax: toolArgumentCharsMax,
+    })
+    this.#splitter = thinkTags ? createThinkTagSplitter() : null
+  }
+
+  get hasCalls(): boolean {
+    return this.#calls.count > 0
+  }
+
+  /** Reads one increment of a choice, or a whole message. */
+  read(delta: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+    // A server that sends both fields sends the same text in both.
+    const reasoning = readString(delta['reasoning_content']) || readString(delta['reasoning'])
+    this.#write('reasoning', reasoning, out)
+    const { content, annotations, function_call: legacyCall } = delta
+    if (typeof content === 'string') this.#writeContent(content, out, logprobs)
+    else for (const part of readRecords(content)) this.#readPart(part, out, logprobs)
+    this.#write('refusal', readString(delta['refusal']), out)
+    for (const annotation of readRecords(annotations)) this.citations.readAnnotation(annotation)
+    for (const [position, call] of readRecords(delta['tool_calls']).entries()) {
+      this.#readCall(call, position, out)
+    }
+    // The single call of older servers, before `tool_calls`.
+    if (isRecord(legacyCall)) this.#readCall({ function: legacyCall }, 0, out)
+  }
+
+  /** Reads a message that repeats the whole response: only content that no delta contained. */
+  readWhole(message: JsonObject, out: GenerationEvent[], logprobs: Logprobs) {
+    const { content, refusal, reasoning, reasoning_content, annotations, ...calls } = message
+    const missing = {
+      ...(this.#sawText ? {} : { content, refusal }),
+      ...(this.#sawReasoning ? {} : { reasoning, reasoning_content }),
+      ...(this.hasCalls ? {} : calls),
+      annotations,
+    }
+    this.read(missing, out, logprobs)
+  }
+
+  /** Reads an increment that contains only text, in this field. */
+  readText(field: TextField, text: string, out: GenerationEvent[]) {
+    if (field === 'content') this.#writeContent(text, out, undefined)
+    else this.#write('reasoning', text, out)
+  }
+
+  /** Closes the open block and calls. `cut`: the output was truncated. */
+  end(out: GenerationEvent[], cut: boolean) {
+    this.#splitter?.end(this.#splitReader(out, undefined))
+    this.#calls.close(out, cut)
+    this.#close(out, !cut)
+  }
+
+  /** Content as a list of parts, which Mistral uses for reasoning. */
+  #readPart(
+    { type, thinking, text, refusal }: JsonObject,
+    out: GenerationEvent[],
+    logprobs: Logprobs,
+  ) {
+    if (type === 'thinking') {
+      const pieces = Array.isArray(thinking) ? readRecords(thinking) : [{ text: thinking }]
+      for (const piece of pieces) this.#write('reasoning', readString(piece['text']), out)
+    } else if (readString(text) !== '') {
+      this.#writeContent(readString(text), out, logprobs)
+    } else {
+      this.#write('refusal', readString(refusal), out)
+    }
+  }
+
+  #readCall({ index, id, function: call }: JsonObject, position: number, out: GenerationEvent[]) {
+    const { name, arguments: input } = asRecord(call)
+    const indexGiven = typeof index === 'number'
+    const piece = {
+      index: indexGiven ? index : position,
+      indexGiven,
+      id: readString(id),
+      name: readString(name),
+      text: readJsonText(input),
+    }
+    if (piece.id === '' && piece.name === '' && piece.text === '') return
+    this.#dropHeld()
+    this.#calls.push(piece, out)
+  }
+
+  #writeContent(content: string, out: GenerationEvent[], logprobs: Logprobs) {
+    if (this.#splitter === null) this.#write('answer', content, out, logprobs)
+    else this.#splitter.push(content, this.#splitReader(out, logprobs))
+  }
+
+  #splitReader(out: GenerationEvent[], logprobs: Logprobs): ThinkTagReader {
+    return {
+      reasoning: (text) => this.#write('reasoning', text, out),
+      text: (text) => this.#write('answer', text, out, logprobs),
+    }
+  }
+
+  /** Appends to the block of this kind, or opens it. `logprobs` only for an answer. */
+  #write(kind: BlockKind, text: string, out: GenerationEvent[], logprobs?: Logprobs) {
+    if (text === '') return
+    if (this.#open === kind) {
+      this.#append(text, out, logprobs)
+      return
+    }
+    this.#held[kind] += text
+    if (logprobs !== undefined) this.#heldLogprobs.push(...logprobs)
+    const held = this.#held[kind]
+    // Whitespace alone opens no block: models emit it between their reasoning and a tool call.
+    if (held.length <= heldCharsMax && !/\S/.test(held)) return
+    const heldLogprobs = logprobs === undefined ? undefined : this.#heldLogprobs
+    this.#begin(kind, out)
+    this.#append(held, out, heldLogprobs)
+  }
+
+  #begin(kind: BlockKind, out: GenerationEvent[]) {
+    this.#calls.close(out, false)
+    const block = this.#claimBlock(out)
+    this.#open = kind
+    this.#textChars = 0
+    this.#citingText = this.citations.wantsText() ? '' : null
+    this.#dropHeld()
+    if (kind === 'reasoning') {
+      this.#sawReasoning = true
+      out.push({ type: 'reasoning-start', block })
+    } else {
+      this.#sawText = true
+      out.push({ type: 'text-start', block, form: kind })
+    }
+  }
+
+  #append(text: string, out: GenerationEvent[], logprobs: Logprobs) {
+    const block = this.#block
+    if (this.#open === 'reasoning') {
+      out.push({ type: 'reasoning-delta', block, part: 0, text })
+      return
+    }
+    this.#textChars += text.length
+    if (this.#citingText !== null) this.#citingText += text
+    if (logprobs === undefined) out.push({ type: 'text-delta', block, text })
+    else out.push({ type: 'text-delta', block, text, logprobs })
+  }
+
+  #close(out: GenerationEvent[], complete: boolean) {
+    const block = this.#block
+    if (this.#open === 'reasoning') out.push({ type: 'reasoning-end', block, complete })
+    else if (this.#open !== null) {
+      if (this.#open === 'answer') {
+        for (const citation of this.citations.take(this.#citingText, this.#textChars)) {
+          out.push({ type: 'citation', block, citation })
+        }
+      }
+      out.push({ type: 'text-end', block, complete })
+    }
+    this.#open = null
+  }
+
+  /** Closes the open block and returns the number of a block that the caller opens. */
+  #claimBlock(out: GenerationEvent[]): number {
+    this.#close(out, true)
+    this.#block += 1
+    return this.#block
+  }
+
+  #dropHeld() {
+    this.#held.answer = ''
+    this.#held.refusal = ''
+    this.#held.reasoning = ''
+    this.#heldLogprobs = []
+  }
+}
