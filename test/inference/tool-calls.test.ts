@@ -15,7 +15,7 @@ function setUp({ custom = [], takenCallIds = [], heldCharsMax = 1_000 }: Options
   })
   return {
     out,
-    count: calls.count,
+    count: () => calls.count,
     push: (piece: Partial<ToolCallPiece>) =>
       calls.push({ index: 0, indexGiven: true, id: '', name: '', text: '', ...piece }, out),
     close: (cut = false) => calls.close(out, cut),
