@@ -1,79 +1,15 @@
 import { asRecord, isRecord, type JsonObject, parseJson } from '#lib/json.ts'
-import {
-  type ContentBlock,
-  type DeltaType,
-  deltaFields,
-  emptyMessage,
-  type MessageObject,
-  type MessageSink,
-} from './message.ts'
+import { type ContentBlock, emptyMessage, type MessageObject } from './message.ts'
 
-/** Builds the complete message from the calls that would write a stream. */
-export type MessageFold = MessageSink & { message(): MessageObject }
+/** The types of block deltas, with the field of their text. */
+export const deltaFields = {
+  text_delta: 'text',
+  thinking_delta: 'thinking',
+  signature_delta: 'signature',
+  input_json_delta: 'partial_json',
+} as const
 
-export function createMessageFold(names: { id: string; model: string }): MessageFold {
-  let message: JsonObject = { ...emptyMessage({ ...names, usage: {} }) }
-  let usage: JsonObject = {}
-  const content: FoldedBlock[] = []
-  let open: FoldedBlock | null = null
-
-  const silently = (change: () => void): '' => {
-    change()
-    return ''
-  }
-  const begin = ({ usage: initialUsage, content: initialContent, ...head }: JsonObject) => {
-    message = { ...message, ...head, ...names }
-    usage = { ...asRecord(initialUsage) }
-    if (Array.isArray(initialContent))
-      content.push(...initialContent.filter(isRecord).map(foldBlock))
-  }
-  const start = (block: JsonObject) => {
-    open = foldBlock(block)
-    content.push(open)
-  }
-  const stop = () => {
-    if (open !== null) closeBlock(open)
-    open = null
-  }
-  const end = (fields: JsonObject, counted: unknown) => {
-    message = { ...message, ...fields }
-    // Counts are cumulative; a null does not reset one.
-    for (const [name, count] of Object.entries(asRecord(counted))) {
-      if (count !== null) usage[name] = count
-    }
-  }
-  const addFrame = ({ type, ...fields }: JsonObject) => {
-    if (type === 'message_start') begin(asRecord(fields['message']))
-    else if (type === 'content_block_start') start(asRecord(fields['content_block']))
-    else if (type === 'content_block_delta') grow(open, asRecord(fields['delta']))
-    else if (type === 'content_block_stop') stop()
-    else if (type === 'message_delta') {
-      const { delta, usage: counted, ...rest } = fields
-      end({ ...rest, ...asRecord(delta) }, counted)
-    }
-  }
-  return {
-    begin: (initial) => silently(() => begin(initial)),
-    start: (block) => silently(() => start(block)),
-    delta: (type, text) => silently(() => grow(open, { type, [deltaFields[type]]: text })),
-    cite: (citation) => silently(() => grow(open, { type: 'citations_delta', citation })),
-    stop: () => silently(stop),
-    isOpen: () => open !== null,
-    end: (fields, counted) => silently(() => end(fields, counted)),
-    relay(frames) {
-      for (const { payload } of frames) addFrame(payload)
-      return ''
-    },
-    fail: () => '',
-    message: () => ({
-      ...emptyMessage({ ...names, usage }),
-      ...message,
-      ...names,
-      content: content.map(({ block }) => block),
-      usage,
-    }),
-  }
-}
+export type DeltaType = keyof typeof deltaFields
 
 type FoldedBlock = {
   block: ContentBlock
@@ -81,12 +17,66 @@ type FoldedBlock = {
   json: string | null
 }
 
+/** Builds the complete message from the payloads of a stream. */
+export class MessageFold {
+  readonly #names: { readonly id: string; readonly model: string }
+  #message: JsonObject = {}
+  readonly #usage: JsonObject = {}
+  readonly #content: FoldedBlock[] = []
+  #open: FoldedBlock | null = null
+
+  constructor(names: { readonly id: string; readonly model: string }) {
+    this.#names = names
+  }
+
+  add({ type, ...fields }: JsonObject): void {
+    if (type === 'message_start') {
+      const { usage, content, ...head } = asRecord(fields['message'])
+      this.#message = head
+      Object.assign(this.#usage, asRecord(usage))
+      // A message may begin with complete blocks.
+      if (Array.isArray(content)) this.#content.push(...content.filter(isRecord).map(foldBlock))
+    } else if (type === 'content_block_start') {
+      this.#open = foldBlock(asRecord(fields['content_block']))
+      this.#content.push(this.#open)
+    } else if (type === 'content_block_delta') {
+      this.grow(asRecord(fields['delta']))
+    } else if (type === 'content_block_stop') {
+      if (this.#open !== null) closeBlock(this.#open)
+      this.#open = null
+    } else if (type === 'message_delta') {
+      const { delta, usage, ...rest } = fields
+      Object.assign(this.#message, rest, asRecord(delta))
+      // Counts are cumulative; a null does not reset one.
+      for (const [name, count] of Object.entries(asRecord(usage))) {
+        if (count !== null) this.#usage[name] = count
+      }
+    }
+  }
+
+  /** Adds a delta to the open block, if any. */
+  grow(delta: JsonObject): void {
+    if (this.#open !== null) growBlock(this.#open, delta)
+  }
+
+  message(): MessageObject {
+    const names = this.#names
+    const usage = this.#usage
+    return {
+      ...emptyMessage({ ...names, usage }),
+      ...this.#message,
+      ...names,
+      content: this.#content.map(({ block }) => block),
+      usage,
+    }
+  }
+}
+
 function foldBlock(block: JsonObject): FoldedBlock {
   return { block: { ...block, type: String(block['type']) }, json: null }
 }
 
-function grow(open: FoldedBlock | null, delta: JsonObject): void {
-  if (open === null) return
+function growBlock(open: FoldedBlock, delta: JsonObject): void {
   const { block } = open
   const { type } = delta
   if (type === 'citations_delta') {
@@ -95,13 +85,11 @@ function grow(open: FoldedBlock | null, delta: JsonObject): void {
   } else if (type === 'compaction_delta') {
     open.block = { ...block, content: `${block['content'] ?? ''}${delta['content'] ?? ''}` }
   } else if (isDelta(type)) {
-    const text = String(delta[deltaFields[type]] ?? '')
+    const field = deltaFields[type]
+    const text = String(delta[field] ?? '')
     if (type === 'input_json_delta') open.json = (open.json ?? '') + text
     else if (type === 'signature_delta') open.block = { ...block, signature: text }
-    else {
-      const field = deltaFields[type]
-      open.block = { ...block, [field]: `${block[field] ?? ''}${text}` }
-    }
+    else open.block = { ...block, [field]: `${block[field] ?? ''}${text}` }
   }
 }
 

@@ -1,13 +1,7 @@
 import { eventFrame, toLine } from '#http/frame-text.ts'
 import { asRecord, type JsonObject } from '#lib/json.ts'
-import {
-  type ContentBlock,
-  type DeltaType,
-  deltaFields,
-  type MessageEnd,
-  type MessageObject,
-  type MessageSink,
-} from './message.ts'
+import { type DeltaType, deltaFields, type MessageFold } from './fold.ts'
+import type { ContentBlock, MessageEnd, MessageObject } from './message.ts'
 import type { RelayedFrame } from './relayed-frames.ts'
 
 export const pingFrame = eventFrame('ping', { type: 'ping' })
@@ -21,8 +15,13 @@ const deltaTypes: Readonly<Record<string, DeltaType>> = {
   tool_use: 'input_json_delta',
 }
 
-/** Writes one message as server-sent events. */
-export class FrameSink implements MessageSink {
+/**
+ * The output of a renderer. Methods return server-sent events, or empty strings when a fold collects
+ * the message. One block is open at a time.
+ */
+export class MessageSink {
+  /** Collects the message of a response without streaming. */
+  readonly #fold: MessageFold | null
   /** The type of the open block. */
   #open: string | null = null
   #index = 0
@@ -31,18 +30,27 @@ export class FrameSink implements MessageSink {
   #head = ''
   #nextIndex = 0
 
-  begin(message: MessageObject): string {
-    return frame('message_start', { message })
+  constructor(fold: MessageFold | null) {
+    this.#fold = fold
   }
 
+  begin(message: MessageObject): string {
+    return this.#write({ type: 'message_start', message })
+  }
+
+  /** Opens a block: empty if deltas follow, otherwise complete. */
   start(block: ContentBlock): string {
     this.#openBlock(block.type, this.#nextIndex)
-    return frame('content_block_start', { index: this.#index, content_block: block })
+    return this.#write({ type: 'content_block_start', index: this.#index, content_block: block })
   }
 
   /** Hot path: the JSON of a delta is precomputed except for its text. */
   delta(type: DeltaType, text: string): string {
     if (this.#open === null) return ''
+    if (this.#fold !== null) {
+      this.#fold.grow({ type, [deltaFields[type]]: text })
+      return ''
+    }
     if (this.#headType !== type) {
       this.#headType = type
       this.#head = deltaHead(this.#index, type)
@@ -53,13 +61,14 @@ export class FrameSink implements MessageSink {
   cite(citation: object): string {
     if (this.#open === null) return ''
     const delta = { type: 'citations_delta', citation }
-    return frame('content_block_delta', { index: this.#index, delta })
+    return this.#write({ type: 'content_block_delta', index: this.#index, delta })
   }
 
+  /** Ends the open block, if any. */
   stop(): string {
     if (this.#open === null) return ''
     this.#open = null
-    return frame('content_block_stop', { index: this.#index })
+    return this.#write({ type: 'content_block_stop', index: this.#index })
   }
 
   isOpen(): boolean {
@@ -67,27 +76,38 @@ export class FrameSink implements MessageSink {
   }
 
   end(end: MessageEnd, usage: object): string {
-    return frame('message_delta', { delta: end, usage }) + frame('message_stop', {})
+    return (
+      this.#write({ type: 'message_delta', delta: end, usage }) +
+      this.#write({ type: 'message_stop' })
+    )
   }
 
+  /** Writes frames of an upstream of the same protocol. */
   relay(frames: readonly RelayedFrame[]): string {
     let written = ''
     for (const { payload, data } of frames) {
       const { type } = payload
       if (type !== 'content_block_delta') this.#follow(payload)
-      written += `event: ${type}\ndata: ${data}\n\n`
+      if (this.#fold !== null) this.#fold.add(payload)
+      else written += `event: ${type}\ndata: ${data}\n\n`
     }
     return written
   }
 
   fail(body: object): string {
-    return eventFrame('error', body)
+    return this.#fold === null ? eventFrame('error', body) : ''
   }
 
   /** An empty delta for the open block as a heartbeat; empty if the block has no deltas. */
   emptyDelta(): string {
     const type = deltaTypes[this.#open ?? '']
     return type === undefined ? '' : this.delta(type, '')
+  }
+
+  #write(payload: { readonly type: string; readonly [field: string]: unknown }): string {
+    if (this.#fold === null) return eventFrame(payload.type, payload)
+    this.#fold.add(payload)
+    return ''
   }
 
   #follow({ type, index, content_block: block, message }: JsonObject) {
@@ -103,10 +123,6 @@ export class FrameSink implements MessageSink {
     this.#headType = null
     this.#nextIndex = index + 1
   }
-}
-
-function frame(type: string, fields: object): string {
-  return eventFrame(type, { type, ...fields })
 }
 
 /** A message may begin with complete blocks. */

@@ -12,7 +12,7 @@ import {
   toolUseBlock,
 } from './schema/input-blocks.ts'
 import { message } from './schema/request.ts'
-import { createServerToolParser, type ServerToolParser } from './server-tools.ts'
+import { parseServerTool } from './server-tools.ts'
 import { fromToolUseId } from './tool-id.ts'
 
 const readMessage = createReader(message)
@@ -31,8 +31,9 @@ export type ParsedMessages = {
 /** The state of parsing a conversation. */
 type ConversationState = {
   readonly items: RequestItem[]
-  readonly toolUses: ToolUseTracker
-  readonly serverTools: ServerToolParser
+  readonly toolUses: Map<string, 'open' | 'resolved'>
+  /** The ids of calls of server tools without a result so far. */
+  readonly pendingServerTools: Set<string>
   readonly seal: ReasoningSeal
   /** The user turn in progress; consecutive user messages are one turn. */
   userTurn: UserTurn
@@ -55,8 +56,8 @@ export function parseMessages(
   if (values.length > itemsMax) throw tooMany(itemsMax)
   const state: ConversationState = {
     items: [],
-    toolUses: createToolUseTracker(),
-    serverTools: createServerToolParser(),
+    toolUses: new Map(),
+    pendingServerTools: new Set(),
     seal,
     userTurn: { results: [], parts: [] },
     ignored: new Set(),
@@ -75,7 +76,9 @@ export function parseMessages(
     lastRole = role
   }
   endUserTurn(state)
-  const items = state.serverTools.withoutPendingCalls(state.items)
+  const pending = state.pendingServerTools
+  const isPending = (item: RequestItem) => item.type === 'tool-call' && pending.has(item.callId)
+  const items = pending.size === 0 ? state.items : state.items.filter((item) => !isPending(item))
   if (items.length > itemsMax) throw tooMany(itemsMax)
   const last = items.at(-1)
   if (last === undefined) throw invalidField('messages', 'must have content for a model')
@@ -120,9 +123,19 @@ function endUserTurn(state: ConversationState): void {
   state.userTurn = { results: [], parts: [] }
 }
 
-function parseToolResult(block: unknown, path: string, toolUses: ToolUseTracker): RequestItem {
+function parseToolResult(
+  block: unknown,
+  path: string,
+  toolUses: ConversationState['toolUses'],
+): RequestItem {
   const { tool_use_id: id, content = '', is_error: isError } = readToolResult(block, path)
-  toolUses.resolve(id, `${path}.tool_use_id`)
+  if (toolUses.get(id) !== 'open') {
+    const problem = toolUses.has(id)
+      ? 'which already has a result'
+      : 'but no earlier tool_use has this id'
+    throw invalidField(`${path}.tool_use_id`, `is ${quote(id)}, ${problem}`)
+  }
+  toolUses.set(id, 'resolved')
   const parts = parseContent(content, `${path}.content`)
   const callId = fromToolUseId(id)
   return { type: 'tool-result', callId, form: 'function', parts, ...(isError ? { isError } : {}) }
@@ -157,14 +170,15 @@ function addAssistantBlock(
   block: unknown,
   { path, isFirst }: { path: string; isFirst: boolean },
 ): void {
-  const { items, serverTools, ignored } = state
+  const { items, pendingServerTools, ignored } = state
   const type = readType(block, path)
   if (isIgnoredBlock(type)) {
     ignored.add(type)
     return
   }
   const own =
-    parseAssistantBlock(state, type, { block, path }) ?? serverTools.parse(type, block, path)
+    parseAssistantBlock(state, type, { block, path }) ??
+    parseServerTool(type, { block, path }, pendingServerTools)
   if (own !== null) {
     items.push(...own)
     return
@@ -197,7 +211,15 @@ function parseAssistantBlock(
     }
     case 'tool_use': {
       const { id, name, input = {} } = readToolUse(block, path)
-      toolUses.open(id, `${path}.id`)
+      // An id may be reused once its call has a result: some gateways number the calls of each turn
+      // from the start, and their conversations must be able to continue.
+      if (toolUses.get(id) === 'open') {
+        throw invalidField(
+          `${path}.id`,
+          `${quote(id)} is used twice; ids of tool_use must be unique`,
+        )
+      }
+      toolUses.set(id, 'open')
       const args = JSON.stringify(input)
       const callId = fromToolUseId(id)
       return [{ type: 'tool-call', callId, name, form: 'function', arguments: args }]
@@ -246,36 +268,4 @@ function withoutToolChanges(
     ignored.add(type)
     return { type: 'text', text: '' }
   })
-}
-
-/** Tracks which tool uses still need a result. */
-type ToolUseTracker = {
-  open(id: string, path: string): void
-  resolve(id: string, path: string): void
-}
-
-/**
- * An id may be reused once its call has a result: some gateways number the calls of each turn from
- * the start, and their conversations must be able to continue.
- */
-function createToolUseTracker(): ToolUseTracker {
-  const states = new Map<string, 'open' | 'resolved'>()
-  return {
-    open(id, path) {
-      if (states.get(id) === 'open') {
-        throw invalidField(path, `${quote(id)} is used twice; ids of tool_use must be unique`)
-      }
-      states.set(id, 'open')
-    },
-    resolve(id, path) {
-      const state = states.get(id)
-      if (state === 'resolved') {
-        throw invalidField(path, `is ${quote(id)}, which already has a result`)
-      }
-      if (state === undefined) {
-        throw invalidField(path, `is ${quote(id)}, but no earlier tool_use has this id`)
-      }
-      states.set(id, 'resolved')
-    },
-  }
 }

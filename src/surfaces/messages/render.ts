@@ -1,17 +1,23 @@
 import { renderMessagesError } from '#http/error-envelope.ts'
 import type { EventBatch, GenerationEvent } from '#inference/events.ts'
 import { estimateTextTokens } from '#inference/token-estimate.ts'
+import { assert } from '#lib/assert.ts'
 import { AppError } from '#lib/errors.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
 import type { ReasoningSeal } from '#sealing/seals.ts'
-import { type BlockTally, silentSink, type ThinkingDisplay } from './blocks/block.ts'
-import { BlockList } from './blocks/block-list.ts'
-import { createMessageFold, type MessageFold } from './fold.ts'
-import { FrameSink, pingFrame } from './frames.ts'
-import { emptyMessage, type MessageObject, type MessageSink } from './message.ts'
+import { BlockList, type BlockTally, silentSink } from './blocks.ts'
+import { MessageFold } from './fold.ts'
+import { MessageSink, pingFrame } from './frames.ts'
+import {
+  emptyMessage,
+  estimatedUsage,
+  type Finish,
+  type MessageObject,
+  renderEnd,
+  renderUsage,
+  type ThinkingDisplay,
+} from './message.ts'
 import { RelayRewriter } from './relayed-frames.ts'
-import { renderEnd } from './stop-reason.ts'
-import { estimatedUsage, type MessageUsage, renderUsage } from './usage.ts'
 
 /** Renders events as the frames of one message, or as the object that they add up to. */
 export type MessageRenderer = {
@@ -41,8 +47,6 @@ export type MessageRendererOptions = {
 /** SDKs hide pings, so after this many a heartbeat is an empty delta of the open block. */
 const pingsPerEmptyDelta = 4
 
-type Finish = Extract<GenerationEvent, { type: 'finish' }>
-
 /** The methods are bound, since callers pass them on individually. */
 export function createMessageRenderer(options: MessageRendererOptions): MessageRenderer {
   const rendering = new Rendering(options)
@@ -69,14 +73,13 @@ class Rendering {
   #failure: AppError | null = null
   readonly #tally: BlockTally = { toolUses: 0, webSearches: 0, hasRefusal: false }
   readonly #options: MessageRendererOptions
-  readonly #frames = new FrameSink()
-  readonly #fold: MessageFold
+  readonly #fold: MessageFold | null
 
   constructor(options: MessageRendererOptions) {
-    const { id, model, reasoningSeal, thinkingDisplay } = options
+    const { id, model, reasoningSeal, thinkingDisplay, stream } = options
     this.#options = options
-    this.#fold = createMessageFold({ id, model })
-    this.#sink = options.stream ? this.#frames : this.#fold
+    this.#fold = stream ? null : new MessageFold({ id, model })
+    this.#sink = new MessageSink(this.#fold)
     this.#relay = new RelayRewriter(options)
     this.#blocks = new BlockList({ reasoningSeal, thinkingDisplay, tally: this.#tally })
   }
@@ -91,7 +94,7 @@ class Rendering {
 
   heartbeat(): string {
     this.#pings++
-    const delta = this.#pings % pingsPerEmptyDelta === 0 ? this.#frames.emptyDelta() : ''
+    const delta = this.#pings % pingsPerEmptyDelta === 0 ? this.#sink.emptyDelta() : ''
     return delta === '' ? pingFrame : delta
   }
 
@@ -102,6 +105,7 @@ class Rendering {
 
   result(): MessageObject {
     if (this.#failure !== null) throw this.#failure
+    assert(this.#fold !== null, 'the message was streamed')
     return this.#fold.message()
   }
 
@@ -155,7 +159,9 @@ class Rendering {
     if (end instanceof AppError) return this.#closeFailed(end)
     const { inputTokens } = this.#options
     const { webSearches } = this.#tally
-    return this.#sink.end(end, usageOf(event, { inputTokens, written: this.#written, webSearches }))
+    if (event.usage !== null) return this.#sink.end(end, renderUsage(event.usage, webSearches))
+    const outputTokens = estimateTextTokens(this.#written)
+    return this.#sink.end(end, estimatedUsage({ inputTokens, outputTokens }, webSearches))
   }
 
   #closeFailed(error: AppError): string {
@@ -170,14 +176,4 @@ function errorBody(error: AppError): object {
   const body = asRecord(parseJson(error.relay?.body ?? ''))
   if (body['type'] !== 'error' || !isRecord(body['error'])) return renderMessagesError(error)
   return { type: 'error', error: body['error'] }
-}
-
-/** Estimates the usage if the upstream did not report it. */
-function usageOf(
-  { usage }: Finish,
-  known: { inputTokens: number; written: string; webSearches: number },
-): MessageUsage {
-  if (usage !== null) return renderUsage(usage, known.webSearches)
-  const outputTokens = estimateTextTokens(known.written)
-  return estimatedUsage({ inputTokens: known.inputTokens, outputTokens }, known.webSearches)
 }

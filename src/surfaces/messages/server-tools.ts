@@ -8,42 +8,27 @@ const readUse = createReader(toolUseBlock)
 const readResult = createReader(serverToolResultBlock)
 
 /**
- * Parses the calls of tools that the responding service ran itself, such as a web search. The model
- * gets each call with its result like one of its own tools; a call without a result is dropped.
+ * Parses the calls of tools that the responding service ran itself, such as a web search; null for any
+ * other block. The model gets each call with its result like one of its own tools. `pending`: the ids
+ * of calls without a result so far.
  */
-export type ServerToolParser = {
-  /** Null if the block is not of such a tool. */
-  parse(type: string, block: unknown, path: string): RequestItem[] | null
-  withoutPendingCalls(items: readonly RequestItem[]): readonly RequestItem[]
-}
-
-export function createServerToolParser(): ServerToolParser {
-  const pending = new Set<string>()
-
-  const parseUse = (block: unknown, path: string): RequestItem[] => {
+export function parseServerTool(
+  type: string,
+  { block, path }: { block: unknown; path: string },
+  pending: Set<string>,
+): RequestItem[] | null {
+  if (type === 'server_tool_use' || type === 'mcp_tool_use') {
     const { id, name, input = {} } = readUse(block, path)
     pending.add(id)
     const args = JSON.stringify(input)
     return [{ type: 'tool-call', callId: id, name, form: 'function', arguments: args }]
   }
-  const parseResult = (block: unknown, path: string): RequestItem[] => {
-    const { tool_use_id: callId, content } = readResult(block, path)
-    const text = flatten(content)
-    const parts = [{ type: 'text' as const, text }]
-    if (pending.delete(callId)) return [{ type: 'tool-result', callId, form: 'function', parts }]
-    return text === '' ? [] : [{ type: 'message', role: 'assistant', parts }]
-  }
-
-  return {
-    parse(type, block, path) {
-      if (type === 'server_tool_use' || type === 'mcp_tool_use') return parseUse(block, path)
-      return type.endsWith('_tool_result') ? parseResult(block, path) : null
-    },
-    withoutPendingCalls: (items) =>
-      pending.size === 0
-        ? items
-        : items.filter((item) => item.type !== 'tool-call' || !pending.has(item.callId)),
-  }
+  if (!type.endsWith('_tool_result')) return null
+  const { tool_use_id: callId, content } = readResult(block, path)
+  const text = flatten(content)
+  const parts = [{ type: 'text' as const, text }]
+  if (pending.delete(callId)) return [{ type: 'tool-result', callId, form: 'function', parts }]
+  return text === '' ? [] : [{ type: 'message', role: 'assistant', parts }]
 }
 
 /** The result of a server tool as text. */

@@ -1,24 +1,21 @@
 import type { HostedToolItem } from '#inference/events.ts'
 import { newId } from '#lib/id.ts'
 import { asRecord, isRecord, parseJson } from '#lib/json.ts'
-import type { ContentBlock } from '#surfaces/messages/message.ts'
-import type { BlockContext, BlockSink, EventOf, OpenBlock } from './block.ts'
+import type { BlockContext, BlockSink, EventOf, OpenBlock } from './blocks.ts'
+import type { ContentBlock } from './message.ts'
 
 /**
  * A tool that the gateway or the upstream runs: a block for the call and one for the result if the
- * format has them, otherwise nothing, because clients fail on unknown blocks.
+ * format has them, otherwise null, because clients fail on unknown blocks.
  */
 export function openHostedTool(
   { item }: EventOf<'hosted-tool-start'>,
   context: BlockContext,
-): OpenBlock {
+): OpenBlock | null {
   if (item.type === 'mcp_call') return openMcpCall(item)
   if (item.type === 'web_search_call') return openWebSearch(context)
-  return hiddenBlock
+  return null
 }
-
-/** A block without a representation in the format, or whose frames were relayed. */
-export const hiddenBlock: OpenBlock = { start: () => '', push: () => '', end: () => '' }
 
 function openMcpCall(item: HostedToolItem): OpenBlock {
   const id = newId('mcptoolu_')
@@ -38,7 +35,6 @@ function openMcpCall(item: HostedToolItem): OpenBlock {
     })
   }
   return {
-    start: () => '',
     push(sink, event) {
       if (event.type === 'hosted-tool-delta') args += event.text
       return event.type === 'hosted-tool-progress' && event.stage === 'calling'
@@ -73,7 +69,6 @@ function resultText({ output, error }: HostedToolItem): string {
 /** The query is known at the end. Other actions than searches have no representation. */
 function openWebSearch({ tally }: BlockContext): OpenBlock {
   return {
-    start: () => '',
     push: () => '',
     end(sink, event) {
       const action = event.type === 'hosted-tool-end' ? asRecord(event.item?.['action']) : {}
